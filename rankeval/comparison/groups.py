@@ -110,8 +110,8 @@ class Groups:
         share, sizes, n = float(shares.max()), self.sizes, len(self.of)
         alike = n / (1 + (float(sizes @ sizes) / n - 1) * share)
         of_what = f"the intraclass correlation of differences in {measure} within {plural(self.noun)}"
-        value = f"{'is' if len(shares) == 1 else 'is up to'} {share:.2f}"
-        return [f"{of_what} {value}: {count(n, self.member)} tell as much as {alike:.0f} independent ones"]
+        value = f"is {share:.2f}:" if len(shares) == 1 else f"is up to {share:.2f}, where"
+        return [f"{of_what} {value} {count(n, self.member)} tell as much as {alike:.0f} independent ones"]
 
 
 def _means(scores: Floats, of: Ints) -> Floats:

@@ -102,6 +102,14 @@ class ScoredPlan:
             return None
         return pd.Series(self.groups, id_index(self.loaded.prints.names_by_content), name=self.plan.grouped_by)
 
+    @property
+    def grouped(self) -> Groups | None:
+        """The groups of the queries that were scored."""
+        from rankeval.comparison.groups import groups_of
+
+        groups, evaluation = self.groups_by_id, self.evaluations[self.plan.names[0]]
+        return None if groups is None else groups_of(groups, evaluation.per_query.index)
+
     @cached_property
     def outputs(self) -> dict[str, dict[str, Hashes]]:
         """System -> kind of row -> the hash of its ranking of each query, in the order of the content."""
@@ -117,7 +125,10 @@ class ScoredPlan:
         ledger : Ledger
             The ledger.
         """
-        plan = self.plan
+        from rankeval.comparison.concluding import means_of
+
+        plan, means = self.plan, means_of(self.evaluations, groups=self.grouped)
+        means = means[means["measure"] == self.labels[0]]
         arrays: dict[str, NDArray[Any]] = {}
         for place, name in enumerate(plan.names):
             arrays[f"{place}.scores"] = self.loaded.by_content(self.evaluations[name]).ravel()
@@ -131,7 +142,7 @@ class ScoredPlan:
             "family": standing.family,
             "n_queries": standing.n_queries,
             "measures": [plan.measure, *plan.secondary],
-            "values": {name: float(one.aggregate()[self.labels[0]]) for name, one in self.evaluations.items()},
+            "values": dict(zip(means["system"], means["mean"].tolist(), strict=True)),
             "systems": dict(plan.systems),
             "outputs": ledger.keep("signatures", arrays),
         }
@@ -236,9 +247,9 @@ class Batch:
         plan, evaluations = self.scored.plan, self.scored.evaluations
         if len(plan.names) == 1:
             ((name, evaluation),) = evaluations.items()
-            return comparison_of_one(name, evaluation, alpha=plan.alpha, groups=self._groups)
+            return comparison_of_one(name, evaluation, alpha=plan.alpha, groups=self.scored.grouped)
         result = self._adjusted() if adjusted else self._unadjusted()
-        means = means_of(evaluations, 1 - plan.alpha, self._groups)
+        means = means_of(evaluations, 1 - plan.alpha, self.scored.grouped)
         own = replace(result, table=_within(result.table, plan), evaluations=dict(evaluations), means=means)
         return with_settings(self._with_own(own), primary=self.scored.labels[0])
 
@@ -304,13 +315,6 @@ class Batch:
         plan = self.scored.plan
         kept = {name: getattr(plan, name) for name in ("baseline", "claim", "margin", "unseen", "n_resamples", "rng")}
         return kept | {"test": "randomization", "groups": self.scored.groups_by_id}
-
-    @property
-    def _groups(self) -> Groups | None:
-        from rankeval.comparison.groups import groups_of
-
-        groups, evaluation = self.scored.groups_by_id, self.scored.evaluations[self.scored.plan.names[0]]
-        return None if groups is None else groups_of(groups, evaluation.per_query.index)
 
 
 def _within(table: pd.DataFrame, plan: Plan) -> pd.DataFrame:

@@ -167,8 +167,8 @@ def error(found: dict) -> float:
 INTRODUCTION = """\
 ## Queries in groups
 
-The tests take queries for a sample of their own. Turns of one conversation, paraphrases of one need and questions on
-one document are not: they go well or badly together. So a test over them takes one lucky conversation for several lucky
+The tests assume that queries are independent. Turns of one conversation, paraphrases of one need and questions on one
+document are not: they go well or badly together, so a test over them takes one lucky conversation for several lucky
 queries. `rk.compare(..., groups=...)` tests the means of groups, and so do `rk.rank_intervals`, the assertions of
 `rankeval.testing`, `guard.freeze` and `rankeval_mlflow.promote`. [Comparing](comparing.md#queries-that-go-together)
 shows how you see that queries go together.

@@ -6,9 +6,12 @@ seed. `rankeval.compare` gives the p-values of the trials.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
+from calibration.guide import GROUPED
 from calibration.measure_groups import (
     ADJUSTED,
     FAMILIES,
@@ -29,6 +32,7 @@ import rankeval as rk
 from rankeval.comparison.groups import intraclass
 from rankeval.significance import paired_test
 
+COMPARING = Path(__file__).parents[2] / "examples" / "guides" / "comparing.md"
 MEASURED = {(one["world"], one["test"], one["by"]): one for one in rows()}
 
 
@@ -122,8 +126,11 @@ def test_the_worlds_have_the_correlation_that_they_name():
         assert intraclass(d, world.of).mean() == pytest.approx(world.icc, abs=0.06), name
 
 
-def test_the_guide_has_the_measured_rates():
-    """`tests/significance/test_rates.py` holds the whole page; the section and its link to the other guide are here."""
+def test_the_guides_have_the_measured_rates():
+    """`tests/significance/test_rates.py` holds the page of significance; the sentence of comparing is held here."""
     assert "## Queries in groups" in block()
     for one in WORLDS.values():
         assert f"| {one.words} |" in block()
+    of_review = [100 * MEASURED[world, "t", "query"]["rate"] for world in GROUPED]
+    said = f"claims a difference of equal rankers in {min(of_review):.0f} to {max(of_review):.0f} %]"
+    assert said in " ".join(COMPARING.read_text("utf-8").split())

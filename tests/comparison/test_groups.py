@@ -270,6 +270,7 @@ def test_the_note_on_the_intraclass_correlation():
     assert f"intraclass correlation of differences in AP within conversations is {share:.2f}: 800 queries" in said
     assert f"tell as much as {800 / (1 + 3 * share):.0f} independent ones" in said
     assert "is up to" in notes(UNEVEN)
+    assert ", where 52 queries tell as much as" in notes(UNEVEN)
     assert "intraclass" not in " ".join(quietly({"old": old, "new": old + 0.25}, groups=series(of)).notes)
 
 
@@ -344,10 +345,14 @@ def test_a_saved_comparison_keeps_what_was_tested():
 
 
 def test_every_page_says_how_many_groups():
-    """Text, HTML, Markdown and LaTeX."""
-    found = quietly(frames(), groups=series(UNEVEN), baseline="a")
-    for page in (str(found), found._repr_html_(), found.to_markdown(), found.to_latex(), found.to_html()):
-        assert "12 conversations of 52 queries" in page
+    """Text, HTML, Markdown and LaTeX; none does without groups."""
+    for options, says in (({"groups": series(UNEVEN)}, True), ({}, False)):
+        found = quietly(frames(), baseline="a", **options)
+        pages = (str(found), found._repr_html_(), found.to_markdown(), found.to_latex(), found.to_html())
+        for page in (*pages, found.headline, found.caption):
+            assert ("12 conversations of 52 queries" in page) == says
+            assert ("conversation" in page) == says
+        assert any("intraclass" in note for note in found.notes) == says
 
 
 def test_bounds_of_unjudged_documents_are_over_groups():

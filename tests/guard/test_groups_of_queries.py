@@ -39,6 +39,9 @@ def test_an_opening_is_the_comparison_over_groups(team, test, data):
     row = result.means[(result.means["measure"] == "AP") & (result.means["system"] == "s1")].iloc[0]
     assert row["mean"] == pytest.approx(of_means.mean())
     assert row["n_queries"] == len(groups.unique())
+    assert team.guard.looks(test)["value"].iloc[-1] == pytest.approx(
+        result.means.set_index(["measure", "system"])["mean"]["nDCG@10", team.guard.looks(test)["system"].iloc[-1]]
+    )
     again = team.guard.open(result.opening["plan"])
     pd.testing.assert_frame_equal(again.table, result.table)
 
