@@ -125,25 +125,8 @@ def with_parts(
 ) -> Comparison:
     """Add rows for each part to a comparison over all queries, and test whether the parts differ.
 
-    Parameters
-    ----------
-    compared : Comparison
-        The comparison over all queries.
-    design : Design
-        Its comparisons.
-    scores : ndarray of shape (n_queries, n_systems, n_measures)
-        Scores of all queries.
-    places : mapping of str to ndarray of int
-        Part -> the places of its queries.
-    name : str
-        The name of the parts, and of the first column.
-    cut : str
-        Why the parts are no independent samples, if they are none.
-
-    Returns
-    -------
-    Comparison
-        With the interaction, unless fewer than two parts are tested or they are no independent samples.
+    ``places`` are those of the queries of each part, and ``name`` is the first column. ``cut`` says why the parts are
+    no independent samples, if they are none: then nothing tests whether they differ.
     """
     # In the order of the queries: which patterns are drawn for a part must not depend on its name.
     by_place = sorted(places.items(), key=lambda item: int(item[1][0]))

@@ -422,30 +422,9 @@ def collection_notes(places: Mapping[str, Ints], shares: Floats, weights: str, u
 def slices_by(
     by: Any, queries: pd.Index[Any], systems: Mapping[str, Scores], unit: str = "query"
 ) -> tuple[str, dict[str, Ints]]:
-    """Return the name of an attribute, and the places of the queries of each of its values.
+    """Return the name of an attribute, and value as text -> the places of its queries; ``by`` is as in `compare`.
 
-    Parameters
-    ----------
-    by : str, Series, DataFrame, mapping or array
-        As in `Evaluation.slices`. An array goes by position, and a name stands for a count of the queries; both need
-        evaluations.
-    queries : Index
-        The compared queries, ascending.
-    systems : mapping of str to Evaluation or DataFrame
-        The compared systems.
-    unit : str
-        The noun for a query, for messages.
-
-    Returns
-    -------
-    tuple
-        The name of the attribute, or of several joined by " x ", and value as text -> places.
-
-    Raises
-    ------
-    InvalidInput
-        If the attribute does not fit, no slice has enough queries to be tested, or its name or a value is taken by a
-        column or row of the table.
+    Refuses an attribute that does not fit, has no slice that can be tested, or takes a name of the table.
     """
     values, places = values_by(by, queries, systems, unit)
     units = plural(unit)

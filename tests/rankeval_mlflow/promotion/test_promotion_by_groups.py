@@ -63,3 +63,16 @@ def test_a_logged_comparison_has_the_groups_as_a_parameter(ranker, client):
     assert "40 conversations of 200 queries" in back.headline
     with pytest.raises(InvalidInput, match="scores of every conversation are needed"):
         _ = back.effects
+
+
+def test_groups_do_not_go_with_a_gate():
+    """It has terms of its own."""
+    with pytest.raises(InvalidInput, match="a gate counts its decisions") as caught:
+        promote("ranker", "1", gate="gate", groups=CONVERSATIONS)
+    assert caught.value.argument == "groups"
+
+
+def test_query_ids_as_groups_are_refused(ranker):
+    with pytest.raises(InvalidInput, match="has a group of its own"):
+        promote("ranker", ranker.add(0.1), measure="nDCG@10", groups=np.arange(200))
+    assert ranker.holder() == "1"
