@@ -19,8 +19,9 @@ import pandas as pd
 from rankeval._arguments import explained
 from rankeval._checks import count, refuse, require
 from rankeval._registry import chosen
-from rankeval.comparison.concluding import conclude, with_parts
+from rankeval.comparison.concluding import conclude, counted_by_row, with_parts
 from rankeval.comparison.design import COLLECTION, Design
+from rankeval.comparison.groups import groups_of
 from rankeval.comparison.inputs import (
     LowerIsBetter,
     Measures,
@@ -87,6 +88,7 @@ def compare(
     rng: Rng = 0,
     lower_is_better: LowerIsBetter = None,
     unit: str = "query",
+    groups: Any = None,
 ) -> Comparison:
     """Compare systems query by query, and correct for the number of comparisons made.
 
@@ -130,7 +132,7 @@ def compare(
         Number of queries that "not_worse" and "equivalent" add to those seen, in each collection or slice. They lost
         (for the other side of "equivalent": gained) all that a query can: the declared range of the measure, else the
         greatest score of the baseline. Without them, a breakage of few queries that no query here shows is taken for
-        none. 0 is the plain test, for comparison with other programs.
+        none. With ``groups`` these are groups. 0 is the plain test, for comparison with other programs.
     by : Series or mapping by query id, DataFrame, array or str, optional
         An attribute of the queries, as in `Evaluation.slices`: the systems are then also compared on each of its values
         with 5 queries or more, and ``interaction`` tests whether the differences depend on it. One collection only.
@@ -159,6 +161,14 @@ def compare(
         "impression": headline, tables, figures and notes then speak of users, and the ids of a frame may be a column
         ``user`` or ``user_id``. Take the unit that the systems were assigned to: rows of one user are no independent
         sample. Columns such as ``n_queries`` keep their names.
+    groups : Series or mapping by query id, DataFrame or array, optional
+        The group of each query, in the forms of ``by``: its conversation, the need that it paraphrases, the document
+        that it is about. Queries of a group are no independent sample. Tests, corrections and intervals are then over
+        groups: scores are the means of each group, and ``mean_baseline``, ``mean_system`` and ``difference`` are means
+        over groups, each group counting once. These are means over queries if all groups are of one size; else a note
+        says how far they are apart. ``n_queries`` is the number of groups; ``settings.n_members`` has that of the
+        queries. Wins, ties, losses and slices stay those of queries. A name such as "conversation" is the noun in
+        sentences, and a note has the intraclass correlation. Groups of several collections are apart.
 
     Returns
     -------
@@ -171,11 +181,11 @@ def compare(
     ConventionMismatch
         If conventions or judgments of the evaluations differ.
     QueryIdError
-        If query ids are repeated, missing, or not the same in all systems.
+        If query ids are repeated, missing, or not the same in all systems, or a query has no group.
     InvalidInput
-        If there are fewer than two systems or queries, a score is not finite, evaluations are weighted, a claim that
-        has a direction has no baseline or a column whose direction is not known, or systems without unjudged documents
-        are asked of scores that do not know them.
+        If there are fewer than two systems, queries or groups, each query is a group of its own, a score is not finite,
+        evaluations are weighted, a claim that has a direction has no baseline or a column whose direction is not known,
+        or systems without unjudged documents are asked of scores that do not know them.
     UnknownName
         If a baseline, measure, test or setting does not exist.
 
@@ -203,7 +213,8 @@ def compare(
     settings = replace(settings, collection_weights=collection_weights, lower_is_better=lower_is_better, unit=unit)
     _check_correction(settings)
     refuse_undirected(claim, baseline)
-    compared = _compared(systems, settings, measures, unpaired, by)
+    made = partial(_compared, unpaired=unpaired, groups=groups)
+    compared = made(systems, settings, measures, by=by)
     for name, less in settings.lower_is_better.items():
         chosen("compared column", name, [*compared.table["measure"]])
         require(less is True or less is False, f"lower_is_better[{name!r}]", less, "True or False")
@@ -213,18 +224,17 @@ def compare(
     rows = compared.table if compared.settings.collection_weights else overall(compared).table
     n, declared = int(rows["n_queries"].min()), CORRECTIONS[correction]
     promised = compared.settings.n_comparisons if n < FEWEST_QUERIES and declared.familywise else 1
-    for note in (*liberal_notes(TESTS[test], n, settings), *few_query_notes(declared, promised, n, settings)):
+    asked = compared.settings
+    for note in (*liberal_notes(TESTS[test], n, asked), *few_query_notes(declared, promised, n, asked)):
         warn(note, NotedWarning)
     plain = replace(settings, correction="none", claim="difference", margin=0.0, alternative="two-sided")
     by_t = replace(plain, test="t", n_resamples=1, rng=0)
-    compared = with_first_two(
-        compared, lambda measure, second: _compared(systems, replace(plain, baseline=second), measure, unpaired)
-    )
-    compared = with_bounds(compared, systems, lambda read, names: _compared(read, by_t, names, unpaired))
+    compared = with_first_two(compared, lambda measure, second: made(systems, replace(plain, baseline=second), measure))
+    compared = with_bounds(compared, systems, lambda read, names: made(read, by_t, names))
     if unjudged is None:
         return compared
     chosen("value of unjudged", unjudged, ("skip",))
-    return replace(compared, condensed=_compared(reading(systems, "skipped"), settings, measures, unpaired, by).table)
+    return replace(compared, condensed=made(reading(systems, "skipped"), settings, measures, by=by).table)
 
 
 def _check_correction(settings: ComparisonSettings) -> None:
@@ -237,17 +247,29 @@ def _check_correction(settings: ComparisonSettings) -> None:
 
 
 def _compared(
-    systems: Systems, settings: ComparisonSettings, measures: Measures | None, unpaired: str, by: Any = None
+    systems: Systems,
+    settings: ComparisonSettings,
+    measures: Measures | None,
+    *,
+    unpaired: str,
+    groups: Any,
+    by: Any = None,
 ) -> Comparison:
     shared = shared_scores(systems, measures, unpaired=unpaired, baseline=settings.baseline, unit=settings.unit)
     if CLAIMS[settings.claim].sides == 1 or settings.alternative != "two-sided":
         settings.must_know_directions(shared.measures, "one-sided claims and alternatives have a direction")
     design = Design(shared.systems, shared.measures, settings.baseline, settings.family, settings.lower_is_better)
-    scores, places, strata = shared.scores, shared.places, None
+    scores, places, strata, grouped = shared.scores, shared.places, None, None
     refuse(
         (len(scores) < 2, f"a paired test needs at least 2 {settings.units}, found {count(len(scores), settings.unit)}")
     )
     notes = [*shared.notes, *settings.direction_notes(shared.measures)]
+    if groups is not None:
+        given = cast("Mapping[str, Scores]", shared.given)
+        grouped = groups_of(groups, shared.queries, settings.unit, systems=given, collections=shared.places)
+        scores, places = grouped.apart(scores, places)
+        settings = replace(settings, **grouped.settings)
+        notes += grouped.notes(shared, design)
     d: Floats | Pairs = design.columns(scores)
     if places:
         mixed = "slices within several collections are not compared: an attribute may mean another thing in each"
@@ -264,12 +286,17 @@ def _compared(
     compared = conclude(
         design, scores, d, settings, evaluations=shared.given, n_queries=len(scores), notes=notes, strata=strata
     )
+    of_queries = shared.places
     if places:
-        return with_parts(compared, design, scores, places, COLLECTION)
-    if by is None:
+        compared = with_parts(compared, design, scores, places, COLLECTION)
+    elif by is not None:
+        name, of_queries = slices_by(by, shared.queries, cast("Mapping[str, Scores]", shared.given), settings.row)
+        scores, places = grouped.apart(shared.scores, of_queries) if grouped else (scores, of_queries)
+        cut = grouped.cut(of_queries) if grouped else ""
+        compared = with_parts(compared, design, scores, places, name, cut=cut)
+    if grouped is None:
         return compared
-    name, places = slices_by(by, shared.queries, cast("Mapping[str, Scores]", shared.given), settings.unit)
-    return with_parts(compared, design, scores, places, name)
+    return with_kept(counted_by_row(compared, design, shared.scores, of_queries), groups=grouped)
 
 
 def with_first_two(compared: Comparison, again: Callable[[str, str], Comparison]) -> Comparison:

@@ -25,6 +25,7 @@ import pandas as pd
 
 from rankeval._checks import count, refuse
 from rankeval.comparison.design import COLUMNS, CROSSED, LEAST_QUERIES, MEANS, TOGETHER, Design, table_without_rows
+from rankeval.comparison.groups import Groups
 from rankeval.comparison.inputs import Systems
 from rankeval.comparison.record import PARTED, ComparisonSettings, parted, with_notes, with_settings
 from rankeval.comparison.result import Comparison
@@ -120,27 +121,12 @@ def _turned(result: PairedResult, signs: Floats) -> PairedResult:
 
 
 def with_parts(
-    compared: Comparison, design: Design, scores: Floats, places: Mapping[str, Ints], name: str
+    compared: Comparison, design: Design, scores: Floats, places: Mapping[str, Ints], name: str, *, cut: str = ""
 ) -> Comparison:
     """Add rows for each part to a comparison over all queries, and test whether the parts differ.
 
-    Parameters
-    ----------
-    compared : Comparison
-        The comparison over all queries.
-    design : Design
-        Its comparisons.
-    scores : ndarray of shape (n_queries, n_systems, n_measures)
-        Scores of all queries.
-    places : mapping of str to ndarray of int
-        Part -> the places of its queries.
-    name : str
-        The name of the parts, and of the first column.
-
-    Returns
-    -------
-    Comparison
-        With the interaction, unless fewer than two parts are tested.
+    ``places`` are those of the queries of each part, and ``name`` is the first column. ``cut`` says why the parts are
+    no independent samples, if they are none: then nothing tests whether they differ.
     """
     # In the order of the queries: which patterns are drawn for a part must not depend on its name.
     by_place = sorted(places.items(), key=lambda item: int(item[1][0]))
@@ -152,7 +138,9 @@ def with_parts(
     table = pd.concat([rows[part].assign(**{name: part}) for part in rows], ignore_index=True)[[name, *COLUMNS]]
     notes: list[str] = []
     crossed, unit = None, compared.settings.unit
-    if len(large) > 1:
+    if len(large) > 1 and cut:
+        notes.append(f"that a difference depends on the {name} is not tested: {cut}")
+    elif len(large) > 1:
         crossed = _interaction(design, scores, list(large.values()), compared.settings)
         n_shown = int((crossed["p_adjusted"] <= compared.alpha).sum())
         note = f"that a difference depends on the {name} is shown for {n_shown} of {count(len(crossed), 'comparison')}"
@@ -200,6 +188,14 @@ def _tested(
     return tables, [*notes, *few_query_notes(correction, size, least, settings)]
 
 
+def counted_by_row(compared: Comparison, design: Design, scores: Floats, places: Mapping[str, Ints]) -> Comparison:
+    """Count wins, ties and losses by query, in a comparison that tested groups; ``places`` are those of its parts."""
+    parts = [np.arange(len(scores)), *places.values()]
+    # Doubled, since a part may have one query, and columns of differences take two.
+    counts = pd.concat([pd.DataFrame(design.outcomes(scores[np.tile(rows, 2)])) // 2 for rows in parts])
+    return replace(compared, table=compared.table.assign(**{str(name): counts[name].to_numpy() for name in counts}))
+
+
 def _interleaved(results: list[PairedResult], design: Design) -> PairedResult:
     """Join results of parts: (parts, measures, pairs) -> (measures, parts, pairs)."""
     shape = len(results), len(design.measures), -1
@@ -239,7 +235,7 @@ def _interaction(design: Design, scores: Floats, parts: list[Ints], settings: Se
     return pd.DataFrame(found, columns=CROSSED)
 
 
-def means_of(evaluations: Mapping[str, Evaluation], level: float = 0.95) -> pd.DataFrame:
+def means_of(evaluations: Mapping[str, Evaluation], level: float = 0.95, groups: Groups | None = None) -> pd.DataFrame:
     """Return the aggregate of each measure and system, with Student's interval over queries if it is a mean.
 
     Parameters
@@ -248,6 +244,8 @@ def means_of(evaluations: Mapping[str, Evaluation], level: float = 0.95) -> pd.D
         The systems, by the same measures.
     level : float
         Of the intervals.
+    groups : Groups, optional
+        The groups of the queries: means and intervals are then over groups.
 
     Returns
     -------
@@ -263,7 +261,10 @@ def means_of(evaluations: Mapping[str, Evaluation], level: float = 0.95) -> pd.D
     [['RR', 'final', 3, 0.83, 0.12, 1.0]]
     """
     rows = []
-    for system, evaluation in evaluations.items():
+    for system, given in evaluations.items():
+        evaluation = given
+        if groups is not None:  # a group counts as a query
+            evaluation = replace(given, queries=np.arange(len(groups.sizes)), scores=groups.means(given.scores))
         values, known = evaluation.aggregate(), evaluation.ci(level)
         limits = known[["ci_low", "ci_high"]].reindex(list(evaluation.measure_names)).to_numpy(dtype=np.float64)
         for place, label in enumerate(evaluation.measure_names):
@@ -272,7 +273,9 @@ def means_of(evaluations: Mapping[str, Evaluation], level: float = 0.95) -> pd.D
     return table.sort_values("place", kind="stable", ignore_index=True).drop(columns="place")
 
 
-def comparison_of_one(name: str, evaluation: Evaluation, *, alpha: float = 0.05) -> Comparison:
+def comparison_of_one(
+    name: str, evaluation: Evaluation, *, alpha: float = 0.05, groups: Groups | None = None
+) -> Comparison:
     """Return one system as a comparison without pairs: an empty table, and its mean with an interval.
 
     Parameters
@@ -283,6 +286,8 @@ def comparison_of_one(name: str, evaluation: Evaluation, *, alpha: float = 0.05)
         Its scores, by the primary measure first.
     alpha : float
         1 less the level of the intervals.
+    groups : Groups, optional
+        As in `means_of`.
 
     Raises
     ------
@@ -298,5 +303,6 @@ def comparison_of_one(name: str, evaluation: Evaluation, *, alpha: float = 0.05)
     """
     refuse((not evaluation.n_queries, f"{name!r} has no scored query, so it has no mean"))
     settings = ComparisonSettings(alpha=alpha, rng=0, correction="none", primary=evaluation.measure_names[0])
-    means = means_of({name: evaluation}, 1 - alpha)
+    settings = settings if groups is None else replace(settings, **groups.settings)
+    means = means_of({name: evaluation}, 1 - alpha, groups)
     return Comparison(table_without_rows(), {name: evaluation}, settings, means=means)

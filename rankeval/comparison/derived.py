@@ -7,6 +7,7 @@ These read the scores query by query from the evaluations that a comparison hold
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -37,9 +38,16 @@ RANK_COLUMNS = ("measure", "system", "mean", "rank", "rank_low", "rank_high", "s
 
 def has_scores(record: ComparisonRecord) -> bool:
     """Tell whether systems were compared, and the scores of every one are here, query by query."""
-    names, asked = {*record.table["system"], *record.table["baseline"]}, record.settings
+    asked = record.settings
     is_plain = not record.table.empty and asked.test not in FOLD_TESTS and not asked.collection_weights
-    return is_plain and names <= set(record.evaluations)
+    return is_plain and _holds(record)
+
+
+def _holds(record: ComparisonRecord) -> bool:
+    """Tell whether the scores of all systems are here, and the groups that were tested."""
+    names = {*record.table["system"], *record.table["baseline"]}
+    is_whole = not record.settings.member or kept(record).groups is not None
+    return is_whole and names <= set(record.evaluations)
 
 
 def held_scores(record: ComparisonRecord, measures: Sequence[str]) -> SharedScores:
@@ -64,12 +72,21 @@ def held_scores(record: ComparisonRecord, measures: Sequence[str]) -> SharedScor
     lost = (
         f"the scores of every {asked.unit} are needed, and this comparison was read from a file or lost its evaluations"
     )
-    held = {*record.table["system"], *record.table["baseline"]} <= set(record.evaluations)
     again = "compare the evaluations again"
-    refuse((asked.collection_weights, f"{several}: {one}"), (record.table.empty, alone), (not held, lost, again))
+    refuse(
+        (asked.collection_weights, f"{several}: {one}"),
+        (record.table.empty, alone),
+        (not _holds(record), lost, again),
+    )
     # unpaired="skip" compared the common queries only; else all systems have the same ones.
     evaluations = cast("Mapping[str, Scores]", record.evaluations)
-    return shared_scores(evaluations, list(measures), unpaired="skip", unit=asked.unit)
+    return shared_scores(evaluations, list(measures), unpaired="skip", unit=asked.row)
+
+
+def tested_scores(record: ComparisonRecord, measures: Sequence[str]) -> SharedScores:
+    """Return the scores that were tested: those of `held_scores`, or in their place the means of groups."""
+    shared, groups = held_scores(record, measures), kept(record).groups
+    return shared if groups is None else replace(shared, scores=groups.means(shared.scores))
 
 
 def best_system(record: ComparisonRecord, measure: str) -> Choice:
@@ -100,7 +117,7 @@ def best_system(record: ComparisonRecord, measure: str) -> Choice:
         return choice
     folds = f"the value of the best is estimated from {asked.units}, and this comparison is one of folds"
     refuse((asked.test in FOLD_TESTS, folds, 'compare with question="models"'))
-    scores = held_scores(record, [measure])
+    scores = tested_scores(record, [measure])
     columns = dict(zip(scores.systems, scores.scores[:, :, 0].T, strict=True))
     names = [name for name in columns if name != asked.baseline]
     values = np.column_stack([columns[name] for name in names])
@@ -128,7 +145,7 @@ class _RowScores(NamedTuple):
 def _scores_by_row(record: ComparisonRecord) -> Iterator[_RowScores]:
     """Yield the scores behind each row, without those of slices."""
     table, folds = overall(record).table, kept(record).folds
-    scores = folds or held_scores(record, [str(name) for name in table["measure"].unique()])
+    scores = folds or tested_scores(record, [str(name) for name in table["measure"].unique()])
     for row in table[["measure", "baseline", "system"]].to_dict("records"):
         place, sign = scores.measures.index(row["measure"]), record.settings.direction(row["measure"]).sign or 1.0
         baseline, system = (
@@ -210,7 +227,7 @@ def rank_table(record: ComparisonRecord) -> pd.DataFrame:
     leading = list(record.table.columns[: record.table.columns.get_loc("measure")])  # a collection or a slice
     scores: dict[str, Floats] = {}
     if not leading and has_scores(record):
-        shared = held_scores(record, record.table["measure"].unique().tolist())
+        shared = tested_scores(record, record.table["measure"].unique().tolist())
         scores = {measure: shared.scores[:, :, place] for place, measure in enumerate(shared.measures)}
     table = record.table.assign(gain=gains(record), shown=record.shown)
     parts = []

@@ -14,7 +14,7 @@ so that a family is always a run of neighbouring columns.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -147,6 +147,17 @@ class Design:
             "system": [self.systems[j] for _ in self.measures for j in high],
         }
 
+    def outcomes(self, scores: Floats) -> dict[str, NDArray[np.int64]]:
+        """Return the wins, ties and losses of each row of `table`."""
+        return self._turned(*self.columns(scores).summed(lambda d: astuple(outcomes(d))))
+
+    def _turned(
+        self, positive: NDArray[np.int64], ties: NDArray[np.int64], negative: NDArray[np.int64]
+    ) -> dict[str, NDArray[np.int64]]:
+        higher = self.directions > 0
+        wins, losses = np.where(higher, positive, negative), np.where(higher, negative, positive)
+        return {"wins": wins, "ties": ties, "losses": losses}
+
     def table(
         self, scores: Floats, n_queries: int, tested: PairedResult, adjusted: PairedResult, detectable: Floats
     ) -> pd.DataFrame:
@@ -154,11 +165,9 @@ class Design:
         low, high = self.pairs.T
 
         def of_block(d: Floats) -> tuple[Floats, ...]:
-            counts = outcomes(d)
-            return d.mean(axis=0), standardised_effect(d), counts.wins, counts.ties, counts.losses
+            return d.mean(axis=0), standardised_effect(d), *astuple(outcomes(d))
 
-        difference, effect, positive, ties, negative = self.columns(scores).summed(of_block)
-        higher = self.directions > 0
+        difference, effect, *counts = self.columns(scores).summed(of_block)
         means = scores.mean(axis=0).T  # (n_measures, n_systems)
         return pd.DataFrame(
             {
@@ -174,9 +183,7 @@ class Design:
                 "ci_low_adjusted": adjusted.ci_low,
                 "ci_high_adjusted": adjusted.ci_high,
                 "effect_size": effect,
-                "wins": np.where(higher, positive, negative),
-                "ties": ties,
-                "losses": np.where(higher, negative, positive),
+                **self._turned(*counts),
                 "detectable_difference": detectable,
             },
             columns=COLUMNS,

@@ -188,5 +188,5 @@ def _queries(record: ComparisonRecord, system: str | None, baseline: str | None,
     shared = held_scores(record, [measure])
     one, other = (shared.scores[:, shared.systems.index(name), 0] for name in (system, baseline))
     values = pd.Series(differences(one, other), index=shared.queries)
-    sign, unit = record.settings.direction(measure).sign, record.settings.unit
+    sign, unit = record.settings.direction(measure).sign, record.settings.row
     return plots.query_differences(values, system=system, baseline=baseline, measure=measure, sign=sign, unit=unit)

@@ -114,9 +114,7 @@ def _one_system(record: ComparisonRecord) -> str:
     low, high = map(telling, row[["ci_low", "ci_high"]])
     ends = f"no {interval}" if math.isnan(row["ci_low"]) else f"{interval} {low} to {high}"
     value = f"{row['measure']} {telling(row['mean'])}{_direction(record).note}"
-    return " ".join(
-        f"{row['system']}: {value} [{ends}], on {count(int(row['n_queries']), record.settings.unit)}.".split()
-    )
+    return " ".join(f"{row['system']}: {value} [{ends}], on {record.settings.sized(int(row['n_queries']))}.".split())
 
 
 def _direction(record: ComparisonRecord) -> Direction:
@@ -342,7 +340,7 @@ def _margin(record: ComparisonRecord) -> str:
 
 def _evidence(record: ComparisonRecord, row: _Row) -> str:
     asked, folds = record.settings, kept(record).folds
-    size = count(row.n_queries, asked.unit)
+    size = asked.sized(row.n_queries)
     over = f"over {count(len(folds.scores), 'fold')} of {size}" if folds else f"on {size}"
     is_same = math.isinf(row.effect_size)  # without variance there is no interval, and p follows from the size alone
     difference = _told(record, row.difference, least=_least(row))
@@ -351,8 +349,9 @@ def _evidence(record: ComparisonRecord, row: _Row) -> str:
         return said
     uncorrected = asked.correction == "none" and asked.n_comparisons > 1
     many = f", not corrected for the {asked.n_comparisons} comparisons" if uncorrected else ""
-    is_pooled = POOLED_FOLDS.format(units=asked.units) in record.notes
-    pooled = f" (approximate: {asked.units} of several folds)" if is_pooled else ""
+    rows = plural(asked.row)
+    is_pooled = POOLED_FOLDS.format(units=rows) in record.notes
+    pooled = f" (approximate: {rows} of several folds)" if is_pooled else ""
     return f"{said}, {p_words(row.p_adjusted)}{pooled}{many}"
 
 

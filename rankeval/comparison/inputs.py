@@ -422,45 +422,12 @@ def collection_notes(places: Mapping[str, Ints], shares: Floats, weights: str, u
 def slices_by(
     by: Any, queries: pd.Index[Any], systems: Mapping[str, Scores], unit: str = "query"
 ) -> tuple[str, dict[str, Ints]]:
-    """Return the name of an attribute, and the places of the queries of each of its values.
+    """Return the name of an attribute, and value as text -> the places of its queries; ``by`` is as in `compare`.
 
-    Parameters
-    ----------
-    by : str, Series, DataFrame, mapping or array
-        As in `Evaluation.slices`. An array goes by position, and a name stands for a count of the queries; both need
-        evaluations.
-    queries : Index
-        The compared queries, ascending.
-    systems : mapping of str to Evaluation or DataFrame
-        The compared systems.
-    unit : str
-        The noun for a query, for messages.
-
-    Returns
-    -------
-    tuple
-        The name of the attribute, or of several joined by " x ", and value as text -> places.
-
-    Raises
-    ------
-    InvalidInput
-        If the attribute does not fit, no slice has enough queries to be tested, or its name or a value is taken by a
-        column or row of the table.
+    Refuses an attribute that does not fit, has no slice that can be tested, or takes a name of the table.
     """
-    evaluations = {name: each for name, each in systems.items() if isinstance(each, Evaluation)}
-    ids = np.empty(len(queries), dtype=object)
-    ids[:] = queries
-    units, counts = plural(unit), next((each.facts.query_counts for each in evaluations.values()), {})
-    if isinstance(by, str):
-        counts = _common_counts(by, evaluations, queries, units)
-    # Values without ids can only be in the order of an evaluation.
-    elif not (isinstance(by, Mapping) or index_of(by) is not None) and not any(
-        each.queries.tolist() == queries.tolist() for each in evaluations.values()
-    ):
-        problem = f"values without {unit} ids go by position, and these systems have no common order of {units}"
-        raise InvalidInput(problem, argument="by", remedy=f"give a Series or mapping by {unit} id")
-    rows = next((each.facts.rows for each in evaluations.values() if each.facts.rows is not None), None)
-    values, places = slices_of(by, ids, counts, rows)
+    values, places = values_by(by, queries, systems, unit)
+    units = plural(unit)
     name, said = " x ".join(map(str, values.names)), [_said(value) for value in values]
     small = f"no slice has {LEAST_QUERIES} {units} or more, so none could be tested: found {len(places)} slices of "
     small += count(len(queries), unit)
@@ -473,6 +440,26 @@ def slices_by(
         argument="by",
     )
     return name, dict(zip(said, places, strict=True))
+
+
+def values_by(
+    by: Any, queries: pd.Index[Any], systems: Mapping[str, Any], unit: str = "query", what: str = "by"
+) -> tuple[pd.Index[Any], list[Ints]]:
+    """Return the values of an attribute, and the places of the queries with each; ``what`` names the argument."""
+    evaluations = {name: each for name, each in systems.items() if isinstance(each, Evaluation)}
+    ids = np.empty(len(queries), dtype=object)
+    ids[:] = queries
+    units, counts = plural(unit), next((each.facts.query_counts for each in evaluations.values()), {})
+    if isinstance(by, str):
+        counts = _common_counts(by, evaluations, queries, units)
+    # Values without ids can only be in the order of an evaluation.
+    elif not (isinstance(by, Mapping) or index_of(by) is not None) and not any(
+        each.queries.tolist() == queries.tolist() for each in evaluations.values()
+    ):
+        problem = f"values without {unit} ids go by position, and these systems have no common order of {units}"
+        raise InvalidInput(problem, argument=what, remedy=f"give a Series or mapping by {unit} id")
+    rows = next((each.facts.rows for each in evaluations.values() if each.facts.rows is not None), None)
+    return slices_of(by, ids, counts, rows, what)
 
 
 def _said(value: Any) -> str:

@@ -231,6 +231,7 @@ def rank_intervals(
     n_resamples: int = 9999,
     rng: Rng = 0,
     lower_is_better: LowerIsBetter = None,
+    groups: Any = None,
 ) -> pd.DataFrame:
     """Rank systems by a measure, each with the range of ranks that comparing all pairs leaves.
 
@@ -255,13 +256,15 @@ def rank_intervals(
         Seed.
     lower_is_better : str, sequence of str, or mapping of str to bool, optional
         As in `rankeval.compare`.
+    groups : Series or mapping by query id, DataFrame or array, optional
+        The group of each query, as in `rankeval.compare`: ranges, means and ``share_first`` are then over groups.
 
     Returns
     -------
     DataFrame
         As `Comparison.ranks`: a row per system, the best first, with measure, mean, rank, rank_low, rank_high, and
         share_first, which describes the sample and is no probability of being the best. The pairs and notes behind it
-        are those of ``rk.compare(systems, test=test, correction=correction)``.
+        are those of ``rk.compare(systems, test=test, correction=correction, groups=groups)``.
 
     Raises
     ------
@@ -292,6 +295,7 @@ def rank_intervals(
         n_resamples=n_resamples,
         rng=rng,
         lower_is_better=lower_is_better,
+        groups=groups,
     )
     measures = compared.table["measure"].unique().tolist()
     refuse((len(measures) > 1, f"systems are ranked by one measure, found {', '.join(measures)}; name one as measure="))

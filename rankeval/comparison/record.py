@@ -24,6 +24,7 @@ import pandas as pd
 from rankeval._checks import count, few, refuse
 from rankeval._visible import escaping
 from rankeval.comparison.design import TOGETHER
+from rankeval.comparison.groups import Groups
 from rankeval.comparison.inputs import Systems
 from rankeval.errors import InvalidInput
 from rankeval.measures import Direction, direction
@@ -154,6 +155,8 @@ class Kept:
         scores.
     folds : FoldScores or None
         The scores by fold of a comparison of algorithms; None for one over queries.
+    groups : Groups or None
+        The groups that the compared queries are of; None without groups, and after `Comparison.from_json`.
     first_two : DataFrame or None
         The row of the two systems with the best means by the main measure, the second as baseline, tested for a
         difference without any correction; None if one of them is the baseline or all pairs were compared, since
@@ -162,6 +165,7 @@ class Kept:
 
     choice: Choice | None = None
     folds: FoldScores | None = None
+    groups: Groups | None = None
     first_two: pd.DataFrame | None = None
 
 
@@ -196,7 +200,11 @@ class ComparisonSettings(Settings):
     lower_is_better : mapping of str to bool
         What was declared of columns that are no measures.
     unit : str
-        The noun for a row of the scores: "query", "user", ...
+        The noun for what is tested: a row of the scores, "query", "user", ..., or a group of them, "conversation".
+    member : str
+        The noun for a row of the scores, if the tests are over groups of them; else "".
+    n_members : int
+        The number of these rows; 0 without groups.
     """
 
     test: str = "t"
@@ -208,6 +216,8 @@ class ComparisonSettings(Settings):
     grouped: str = ""
     collection_weights: str = ""
     lower_is_better: Any = field(default_factory=dict, hash=False)
+    member: str = ""
+    n_members: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -217,6 +227,16 @@ class ComparisonSettings(Settings):
         given = () if given is None else given
         declared = dict(given) if isinstance(given, Mapping) else dict.fromkeys(given, True)
         vars(self).update(plain, unseen=self.n_unseen, lower_is_better=declared)
+
+    @property
+    def row(self) -> str:
+        """The noun for a row of the scores, by which ids are found."""
+        return self.member or self.unit
+
+    def sized(self, n: int) -> str:
+        """Write how many units were tested: ``50 queries``, or ``20 conversations of 100 queries``."""
+        members = f" of {count(self.n_members, self.member)}" if self.member else ""
+        return f"{count(n, self.unit)}{members}"
 
     def direction(self, measure: str) -> Direction:
         """Return which values of a column are better, and the words for it."""
@@ -297,7 +317,7 @@ class ComparisonRecord:
         """The settings in one line: test, number of queries, family, level, seed."""
         asked = self.settings
         if self.table.empty:
-            over = "" if self.means is None else f" over {count(int(self.means['n_queries'].iloc[0]), asked.unit)}"
+            over = "" if self.means is None else f" over {asked.sized(int(self.means['n_queries'].iloc[0]))}"
             return f"Means{over}; {100 * asked.confidence_level:g} % intervals by Student's t; no comparison"
         n = int(self.table["n_queries"].iloc[0])
         # A saved result may name a test that is not declared here: then its key stands for the words.
@@ -323,7 +343,7 @@ class ComparisonRecord:
         level = shown_level(self)
         adjusted = f", {100 * level:g} % adjusted ones" if level != asked.interval_level else ""
         return (
-            f"{words[0].upper()}{words[1:]}{side} over {count(n, asked.unit)}{weighted}; "
+            f"{words[0].upper()}{words[1:]}{side} over {asked.sized(n)}{weighted}; "
             f"{corrected} {asked.family_words(1)}{parts if len(sizes) else ''}; "
             f"{100 * asked.interval_level:g} % intervals{adjusted}{resampled}"
         )

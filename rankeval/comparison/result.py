@@ -49,13 +49,14 @@ class Comparison(ComparisonRecord):
         alpha divided by the size of the family; nan for tests whose power is not that of Student's t: those of ranks
         and signs, and the liberal bootstraps; infinite if so few queries can show nothing). Comparisons over several
         collections or slices have one more first column, ``collection`` or the name of the attribute, and rows for each
-        and, first, for "all"; p-values and intervals are nan for parts with fewer than 5 queries.
+        and, first, for "all"; p-values and intervals are nan for parts with fewer than 5 queries. With ``groups=``,
+        n_queries is a number of groups, and all but wins, ties and losses is of the means of groups; ``effects`` too.
     evaluations : mapping of str to Evaluation or DataFrame
         The compared systems, or collection -> scores for each; empty after `from_json`.
     settings : ComparisonSettings
-        The arguments of `rankeval.compare` by their names there, ``by`` and ``unpaired`` aside, and what follows from
-        them: ``n_comparisons``, ``primary`` and ``grouped``, the name of the first column if there are rows for
-        collections or slices.
+        The arguments of `rankeval.compare` by their names there, ``by``, ``groups`` and ``unpaired`` aside, and what
+        follows from them: ``n_comparisons``, ``primary``, ``grouped``, the name of the first column if there are rows
+        for collections or slices, and with groups their noun as ``unit``, ``member`` ("query") and ``n_members``.
     alpha : float
         The level of the tests; the intervals have the level 1 - alpha.
     shown : Series of bool

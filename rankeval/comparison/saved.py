@@ -26,7 +26,7 @@ from rankeval.comparison.record import Choice, ComparisonRecord, ComparisonSetti
 from rankeval.errors import InvalidInput
 from rankeval.significance.strata import WEIGHTS
 
-JSON_FORMAT = "rankeval.comparison/7"
+JSON_FORMAT = "rankeval.comparison/8"
 PLACE, REMEDY = "this is no whole comparison", "pass the output of to_json"
 _WORDS = ("nan", "inf", "-inf")
 _HALF = re.compile("[\ud800-\udfff]")  # half a character, which no table can be written with
@@ -76,6 +76,8 @@ _SHAPE: dict[Any, Any] = {
     "opening": ({str: (str, int, bool, None)}, None),
     "lower_is_better": {str: bool},
     "unit": str,
+    "member": str,
+    "n_members": int,
 }
 """The keys of the JSON, in their order, and the shape of each value."""
 
@@ -170,7 +172,7 @@ def _read(found: dict[str, Any]) -> dict[str, Any]:
         "table": table if len(table) else table_without_rows(),
         "settings": asked,
         "notes": tuple(found["notes"]),
-        "_kept": Kept(choice, folds, frames.pop("first_two")),
+        "_kept": Kept(choice, folds, first_two=frames.pop("first_two")),
         "standing": found["standing"],
         "opening": found["opening"],
         **frames,

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from rankeval._arguments import explained
 from rankeval._checks import refuse, require
 from rankeval._registry import chosen
-from rankeval.comparison.derived import held_scores
+from rankeval.comparison.derived import tested_scores
 from rankeval.comparison.record import PARTED, ComparisonRecord, gains, known_means, part_of_row, parted, shown_level
 from rankeval.measures import Direction
 from rankeval.render import layouts
@@ -262,7 +262,7 @@ def _spread_texts(
 ) -> tuple[pd.DataFrame, dict[str, int]]:
     alone = "spread= needs one collection: compare on each alone, and print each comparison's table"
     refuse((record.settings.grouped, alone))
-    shared = held_scores(record, list(record.table["measure"].unique()))
+    shared = tested_scores(record, list(record.table["measure"].unique()))
     error, low, high = (
         pd.DataFrame(part, index=shared.systems, columns=shared.measures).loc[systems]
         for part in (standard_error(shared.scores), *t_interval(shared.scores, record.settings.of_resampling))

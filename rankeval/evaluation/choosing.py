@@ -155,7 +155,7 @@ UNNAMED = "slice"
 
 
 def slices_of(
-    by: Any, queries: NDArray[Any], counts: Mapping[str, Ints], rows: Any = None
+    by: Any, queries: NDArray[Any], counts: Mapping[str, Ints], rows: Any = None, what: str = "by"
 ) -> tuple[pd.Index[Any], list[Ints]]:
     """Return the values of an attribute, ascending, and the places of the queries with each of them.
 
@@ -169,6 +169,8 @@ def slices_of(
         The numbers that a name stands for; empty if they are not known.
     rows : array of shape (n_rows,), optional
         The query of each evaluated row, by which an attribute by row is read.
+    what : str, default "by"
+        The argument's name in messages.
 
     Returns
     -------
@@ -182,7 +184,7 @@ def slices_of(
     """
     import pandas as pd
 
-    refuse_ragged(by, "by")
+    refuse_ragged(by, what)
     if rows is not None and len(queries) < len(rows) and np.shape(by)[:1] == (len(rows),):
         by = _by_row(by, rows)
     if isinstance(by, Mapping):
@@ -190,19 +192,19 @@ def slices_of(
     if isinstance(by, pd.DataFrame):
         by = by.set_index("qid") if "qid" in by.columns else by
         unlike = "expected a DataFrame with one or more columns of different names"
-        refuse((not by.columns.is_unique or not len(by.columns), unlike), argument="by")
-        attributes = by_query(by, queries, "by")
+        refuse((not by.columns.is_unique or not len(by.columns), unlike), argument=what)
+        attributes = by_query(by, queries, what)
     elif isinstance(by, str):
         attributes = pd.DataFrame({by: counts[chosen("count of the queries", by, counts)]})
     elif index_of(by) is not None:
-        attributes = by_query(by.to_frame(UNNAMED if by.name is None else by.name), queries, "by")
+        attributes = by_query(by.to_frame(UNNAMED if by.name is None else by.name), queries, what)
     else:
-        refuse_masked(by, "by")
+        refuse_masked(by, what)
         shape = np.shape(by)
         found = f"an array of shape {shape}" if shape else f"a {type(by).__name__}"
         unlike = f"expected a value for each of {len(queries)} queries, in the order of `queries`, found {found}"
         way = "or give a Series or mapping by query id, or the name of a count"
-        refuse((shape != (len(queries),), unlike, way), kind=QueryIdError, argument="by")
+        refuse((shape != (len(queries),), unlike, way), kind=QueryIdError, argument=what)
         attributes = pd.DataFrame({UNNAMED: by})
     names = list(attributes.columns)
     try:
@@ -211,7 +213,7 @@ def slices_of(
         values = groups.size().index
     except TypeError as error:
         problem = f"these values cannot be grouped ({said(error)})"
-        raise InvalidInput(problem, argument="by", remedy="give numbers, texts or categories") from None
+        raise InvalidInput(problem, argument=what, remedy="give numbers, texts or categories") from None
     order = np.argsort(number, kind="stable")
     return values, np.split(order, np.cumsum(np.bincount(number, minlength=len(values)))[:-1])
 

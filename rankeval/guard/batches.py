@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from rankeval.comparison import Comparison
+    from rankeval.comparison.groups import Groups
     from rankeval.evaluation import Evaluation
 
 
@@ -54,12 +55,15 @@ class ScoredPlan:
         System -> its ranking.
     evaluations : mapping of str to Evaluation
         System -> its scores, by the primary and the secondary measures.
+    groups : ndarray of shape (n_queries,), optional
+        The group of each query, in the order of the content.
     """
 
     plan: Plan
     loaded: LoadedCollection
     rankings: Mapping[str, Ranking]
     evaluations: Mapping[str, Evaluation]
+    groups: NDArray[np.int64] | None = None
 
     @classmethod
     def of(cls, plan: Plan, loaded: LoadedCollection, stored: Mapping[str, NDArray[Any]]) -> ScoredPlan:
@@ -87,6 +91,25 @@ class ScoredPlan:
         """The names of the measures in the evaluations, the primary one first."""
         return self.evaluations[self.plan.names[0]].measure_names
 
+    @property
+    def groups_by_id(self) -> pd.Series[int] | None:
+        """The group of each query by its id, under the noun for a group."""
+        import pandas as pd
+
+        from rankeval.evaluation.choosing import id_index
+
+        if self.groups is None:
+            return None
+        return pd.Series(self.groups, id_index(self.loaded.prints.names_by_content), name=self.plan.grouped_by)
+
+    @property
+    def grouped(self) -> Groups | None:
+        """The groups of the queries that were scored."""
+        from rankeval.comparison.groups import groups_of
+
+        groups, evaluation = self.groups_by_id, self.evaluations[self.plan.names[0]]
+        return None if groups is None else groups_of(groups, evaluation.per_query.index)
+
     @cached_property
     def outputs(self) -> dict[str, dict[str, Hashes]]:
         """System -> kind of row -> the hash of its ranking of each query, in the order of the content."""
@@ -102,7 +125,10 @@ class ScoredPlan:
         ledger : Ledger
             The ledger.
         """
-        plan = self.plan
+        from rankeval.comparison.concluding import means_of
+
+        plan, means = self.plan, means_of(self.evaluations, groups=self.grouped)
+        means = means[means["measure"] == self.labels[0]]
         arrays: dict[str, NDArray[Any]] = {}
         for place, name in enumerate(plan.names):
             arrays[f"{place}.scores"] = self.loaded.by_content(self.evaluations[name]).ravel()
@@ -116,7 +142,7 @@ class ScoredPlan:
             "family": standing.family,
             "n_queries": standing.n_queries,
             "measures": [plan.measure, *plan.secondary],
-            "values": {name: float(one.aggregate()[self.labels[0]]) for name, one in self.evaluations.items()},
+            "values": dict(zip(means["system"], means["mean"].tolist(), strict=True)),
             "systems": dict(plan.systems),
             "outputs": ledger.keep("signatures", arrays),
         }
@@ -221,9 +247,9 @@ class Batch:
         plan, evaluations = self.scored.plan, self.scored.evaluations
         if len(plan.names) == 1:
             ((name, evaluation),) = evaluations.items()
-            return comparison_of_one(name, evaluation, alpha=plan.alpha)
+            return comparison_of_one(name, evaluation, alpha=plan.alpha, groups=self.scored.grouped)
         result = self._adjusted() if adjusted else self._unadjusted()
-        means = means_of(evaluations, 1 - plan.alpha)
+        means = means_of(evaluations, 1 - plan.alpha, self.scored.grouped)
         own = replace(result, table=_within(result.table, plan), evaluations=dict(evaluations), means=means)
         return with_settings(self._with_own(own), primary=self.scored.labels[0])
 
@@ -288,7 +314,7 @@ class Batch:
     def _options(self) -> dict[str, Any]:
         plan = self.scored.plan
         kept = {name: getattr(plan, name) for name in ("baseline", "claim", "margin", "unseen", "n_resamples", "rng")}
-        return kept | {"test": "randomization"}
+        return kept | {"test": "randomization", "groups": self.scored.groups_by_id}
 
 
 def _within(table: pd.DataFrame, plan: Plan) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,9 @@ from rankeval.guard.standings import History
 from rankeval.ledger.entry import Entry
 from rankeval.measures import Measure, measure
 
+if TYPE_CHECKING:
+    from rankeval.comparison.groups import Groups
+
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
@@ -38,6 +41,7 @@ class _Asked:
     rankings: Mapping[str, Ranking]
     fields: Mapping[str, Any]
     fresh: bool
+    groups: Any
 
 
 def freeze(
@@ -49,6 +53,7 @@ def freeze(
     measures: Sequence[str | Measure],
     convention: Convention,
     fresh: bool,
+    groups: Any = None,
     **options: Any,
 ) -> Plan:
     """Record a plan with the rankings of its systems, unless it is on record.
@@ -69,6 +74,8 @@ def freeze(
         The rules of scoring.
     fresh : bool
         Whether to test on those queries alone that nobody looked at.
+    groups : object, optional
+        The group of each query.
     **options
         Further fields of the plan.
     """
@@ -91,7 +98,7 @@ def freeze(
         predicted = out_of_fold(loaded, systems, folds)
         systems, fields = predicted.systems, {**fields, "folds": predicted.folds, "n_folds": predicted.n_folds}
     rankings = {str(name): loaded.ranking(str(name), system) for name, system in systems.items()}
-    asked = _Asked(test, loaded, rankings, fields, bool(fresh))
+    asked = _Asked(test, loaded, rankings, fields, bool(fresh), groups)
     return journal.decide(lambda records: _record(journal, records, asked), records)
 
 
@@ -106,6 +113,10 @@ def _record(journal: Journal, records: Records, asked: _Asked) -> Plan:
         rows = loaded.rows_of(places)
         loaded = loaded.part(rows)
         rankings = {name: one if isinstance(one, Run) else one[rows] for name, one in rankings.items()}
+    grouped, fields = _grouped(loaded, asked.groups), dict(asked.fields)
+    if grouped is not None:
+        fields["groups"] = ledger.keep("signatures", {"groups": grouped.numbers})
+        fields["grouped_by"] = grouped.noun
     plan = Plan(
         project=journal.project,
         collection=asked.test.name,
@@ -113,13 +124,13 @@ def _record(journal: Journal, records: Records, asked: _Asked) -> Plan:
         systems=tuple((name, output_digest(loaded.outputs(ranking))) for name, ranking in rankings.items()),
         queries=None if places is None else keep_places(ledger, places),
         registration=entry.hash,
-        **asked.fields,
+        **fields,
     )
     # Frozen by another process meanwhile, or before: the same plan is no second one.
     if plan.id in records.standings.frozen:
         return records.plan(plan.id)
     _try_to_score(plan, loaded, rankings)
-    _warn_of_few_resamples(plan, loaded.prints.n_queries)
+    _warn_of_few_resamples(plan, loaded.prints.n_queries if grouped is None else len(grouped.sizes))
     plan = replace(plan, notes=_notes(records, plan, fresh=asked.fresh))
     stored = {
         f"{place}.{part}": array
@@ -129,6 +140,16 @@ def _record(journal: Journal, records: Records, asked: _Asked) -> Plan:
     kept = {"rankings": ledger.keep("rankings", stored), "content": plan.content(), "notes": list(plan.notes)}
     head = journal.append(records, ("freeze", plan.about | kept))
     return replace(plan, ledger=ledger.where, head=head)
+
+
+def _grouped(loaded: LoadedCollection, groups: Any) -> Groups | None:
+    """Return the groups of the queries, in the order of the content."""
+    if groups is None:
+        return None
+    from rankeval.comparison.groups import groups_of
+    from rankeval.evaluation.choosing import id_index
+
+    return groups_of(groups, id_index(loaded.prints.names_by_content))
 
 
 def _try_to_score(plan: Plan, loaded: LoadedCollection, rankings: Mapping[str, Ranking]) -> None:
@@ -304,7 +325,7 @@ def note_on_fresh(records: Records, plan: Plan) -> str:
     n_pairs = len(plan.systems) - 1
     if plan.baseline is None:
         n_pairs = n_pairs * len(plan.systems) // 2
-    if not n_pairs:
+    if not n_pairs or plan.groups:  # of groups the standard deviation is not known
         return said
     whole = History(records.standings, plan.about | {"queries": None})
     sd, source = whole.sd_of_differences(plan.measure), "as between the systems opened before"

@@ -89,8 +89,9 @@ def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCo
 
 
 def _scored(records: Records, plan: Plan, loaded: LoadedCollection) -> ScoredPlan:
-    body = records.standings.frozen[plan.id][0].body
-    return ScoredPlan.of(plan, loaded, records.ledger.load(body["rankings"]))
+    body, ledger = records.standings.frozen[plan.id][0].body, records.ledger
+    scored = ScoredPlan.of(plan, loaded, ledger.load(body["rankings"]))
+    return replace(scored, groups=ledger.load(plan.groups)["groups"]) if plan.groups else scored
 
 
 def _compared(records: Records, scored: ScoredPlan, standing: Standing, history: History) -> tuple[Batch, Comparison]:

@@ -53,6 +53,10 @@ class Plan:
         Number of unseen queries that the claim counts.
     queries : str, optional
         The file of the ledger that lists the queries to test on; None for all.
+    groups : str
+        The file of the ledger that has the group of each query; "" without groups.
+    grouped_by : str
+        The noun for a group.
     registration : str
         The entry of the ledger that registered the collection.
     ledger, head : str
@@ -79,6 +83,8 @@ class Plan:
     margin: float = 0.0
     unseen: int = 0
     queries: str | None = None
+    groups: str = ""
+    grouped_by: str = ""
     registration: str = ""
     ledger: str = ""
     head: str = ""
@@ -129,8 +135,8 @@ class Plan:
 
     def content(self) -> dict[str, Any]:
         """Return the plan as JSON can hold it."""
-        # Plans that count no unseen query have the ids that they had before unseen queries were counted.
-        names = [name for name in _HASHED if name != "unseen" or self.unseen]
+        # Plans that count no unseen query and have no groups have the ids that they had before there were any.
+        names = [name for name in _HASHED if name not in _LATER or getattr(self, name)]
         return {name: getattr(self, name) for name in names} | {"convention": self.convention.card()}
 
     @classmethod
@@ -145,8 +151,9 @@ class Plan:
             The ledger and its head.
         """
         content = body["content"]  # no copy: this mapping names a key that it lacks
-        values = {name: content[name] for name in _HASHED if name != "unseen"}
-        values |= {"unseen": content.get("unseen", 0), "convention": Convention.from_card(content["convention"])}
+        values = {name: content[name] for name in _HASHED if name not in _LATER}
+        values |= {name: content.get(name, getattr(cls, name)) for name in _LATER}
+        values["convention"] = Convention.from_card(content["convention"])
         beside = {name: body[name] for name in ("collection", "registration")}
         return cls(**values, **beside, notes=tuple(body["notes"]), ledger=ledger, head=head)
 
@@ -154,6 +161,7 @@ class Plan:
         against = f" against {self.baseline!r}" if self.baseline else ""
         over = f" over {self.folds}" if self.folds else ""
         claim = "" if self.claim == "difference" else f", claim {self.claim} by {self.margin:g}"
+        over += f", tested by {self.grouped_by}," if self.groups else ""
         return (
             f"Plan({self.id}: {', '.join(self.names)}{against} on {self.collection!r}{over} by {self.measure}, "
             f"alpha {self.alpha:g}{claim}; {mention(self.ledger, short(self.head))})"
@@ -171,3 +179,5 @@ class Plan:
 _UNHASHED = {"collection", "registration", "ledger", "head", "notes"}
 _HASHED = tuple(field.name for field in fields(Plan) if field.name not in _UNHASHED)
 """The fields that decide a result."""
+_LATER = ("unseen", "groups", "grouped_by")
+"""Those that came later: a plan whose value is the default has not got them in its content."""

@@ -181,6 +181,7 @@ class Guard:
         claim: ClaimName = "difference",
         margin: float = 0.0,
         fresh: bool = False,
+        groups: Any = None,
     ) -> Plan:
         """Fix the systems that will be opened, and the test, before any of their scores is seen.
 
@@ -222,6 +223,9 @@ class Guard:
             Whether to test only on queries that nobody in this ledger looked at. If ids and features changed, queries
             that may have been looked at unrecognised are left out too. Their number, and the difference that they can
             show, stand in ``plan.notes``.
+        groups : Series or mapping by query id, or DataFrame, optional
+            The group of each query, such as its conversation, as in `rankeval.compare`. Means, tests and intervals are
+            then over groups. They are part of the plan, and kept in the ledger.
 
         Returns
         -------
@@ -260,6 +264,7 @@ class Guard:
             claim=claim,
             margin=margin,
             fresh=fresh,
+            groups=groups,
         )
 
     def open(self, plan: Plan | str, test: RegisteredCollection | None = None) -> Comparison:

@@ -202,6 +202,11 @@ _UNIT = re.compile(r"(?=.{1,30}$)[^\W\d_]+([ -][^\W\d_]+)*(?<![^sui]s)")  # "use
 _NOUN = "a noun in the singular, such as 'user' or 'page view': letters, blanks and hyphens, 30 at most"
 
 
+def is_noun(text: Any) -> bool:
+    """Say whether sentences can name a unit by a text."""
+    return isinstance(text, str) and _UNIT.fullmatch(text) is not None
+
+
 @explained
 @dataclass(frozen=True)
 class Settings:
@@ -255,7 +260,7 @@ class Settings:
         object.__setattr__(self, "alpha", float(self.alpha))  # SciPy takes no Fraction
         check_count("n_resamples", self.n_resamples)
         require(self.n_resamples <= _MOST_RESAMPLES, "n_resamples", self.n_resamples, f"{_MOST_RESAMPLES:,} at most")
-        require(isinstance(self.unit, str) and _UNIT.fullmatch(self.unit), "unit", self.unit, _NOUN)
+        require(is_noun(self.unit), "unit", self.unit, _NOUN)
 
     @property
     def units(self) -> str:

@@ -44,8 +44,10 @@ def topics_needed(
     margin: float = 0.0,
     unseen: int = 1,
     greatest_loss: float = 1.0,
+    group_size: float = 1.0,
+    intraclass: float = 0.0,
 ) -> int:
-    """Return the number of queries at which a paired t test shows a difference with the power asked for.
+    """Return the number of queries, or of groups of them, at which a paired t test shows a difference with some power.
 
     Parameters
     ----------
@@ -68,12 +70,19 @@ def topics_needed(
         Number of queries that the claims "not_worse" and "equivalent" add to those seen, as in `rankeval.compare`.
     greatest_loss : float, default 1
         The loss of such a query. 1 is right for measures in [0, 1].
+    group_size : float, default 1
+        Number of queries in a group, such as the turns of a conversation. Above 1 the result is a number of groups,
+        for `rankeval.compare` with ``groups``. If sizes differ, take their harmonic mean.
+    intraclass : float, default 0
+        Intraclass correlation of the differences within groups, from 0 (queries of a group are independent) to 1 (they
+        are alike). A note of `rankeval.compare` has it. It counts only with ``group_size`` above 1.
 
     Returns
     -------
     int
-        At least 2. For "not_worse" and "equivalent" at least ``ln(alpha) / ln(1 - margin / greatest_loss)``, however
-        small sd is: fewer queries can all miss a breakage as large as the margin.
+        Number of queries, or of groups if ``group_size`` is above 1. At least 2. For "not_worse" and "equivalent" at
+        least ``ln(alpha) / ln(1 - margin / greatest_loss)``, however small sd is: fewer queries can all miss a breakage
+        as large as the margin.
 
     Raises
     ------
@@ -91,12 +100,22 @@ def topics_needed(
     156
     >>> topics_needed(0.0, 0.001, claim="not_worse", margin=0.03)  # ln(.05) / ln(.97) is 98.4
     99
+    >>> topics_needed(0.05, 0.15, group_size=5, intraclass=0.3)  # conversations of 5 turns: 34 * 5 = 170 turns
+    34
+
+    Notes
+    -----
+    The variance of a group's mean is ``sd^2 (intraclass + (1 - intraclass) / group_size)``.
     """
+    check_number("group_size", group_size, least=1.0)
+    check_number("intraclass", intraclass, least=0.0)
+    require(intraclass <= 1, "intraclass", intraclass, "a correlation, from 0 to 1")
     check_number("greatest_loss", greatest_loss)
     greatest_loss = float(greatest_loss)  # SciPy takes no Fraction
     _check(alpha, power, alternative, claim, margin, unseen, greatest_loss)
     check_number("difference", difference)
     check_number("sd", sd, least=0.0)
+    sd *= math.sqrt(intraclass + (1 - intraclass) / group_size)
     distance = _distance(difference, claim, margin)
     effect = distance / sd if sd else math.inf
     counted = unseen if CLAIMS[claim].harmless else 0

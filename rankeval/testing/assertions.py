@@ -27,6 +27,7 @@ import pandas as pd
 from rankeval._arguments import explained
 from rankeval._checks import check_number, check_share, count, few, refuse, require, shown
 from rankeval.comparison import Comparison, compare
+from rankeval.comparison.derived import tested_scores
 from rankeval.comparison.design import Design
 from rankeval.comparison.inputs import LowerIsBetter, Scores, SharedScores, per_query_frame, shared_scores
 from rankeval.comparison.record import PARTED, directions, gains
@@ -58,6 +59,7 @@ def assert_no_regression(
     n_resamples: int = 9999,
     rng: Rng = 0,
     lower_is_better: LowerIsBetter = None,
+    groups: Any = None,
 ) -> Check:
     """Fail if the candidate is shown to be worse than the baseline by more than a margin.
 
@@ -77,8 +79,9 @@ def assert_no_regression(
         queries a very small one too.
     alpha : float, default 0.05
         Level of the one-sided test, below .25.
-    test, unpaired, n_resamples, rng, lower_is_better
-        As in `rankeval.compare`.
+    test, unpaired, n_resamples, rng, lower_is_better, groups
+        As in `rankeval.compare`. With ``groups``, such as the conversations of the queries, the test is over groups,
+        and the queries that lost most are still printed.
 
     Returns
     -------
@@ -107,7 +110,7 @@ def assert_no_regression(
     """
     __tracebackhide__ = True
     given = candidate, baseline, "no regression", measure, margin, alpha, lower_is_better
-    return _asserted(*given, test=test, unpaired=unpaired, n_resamples=n_resamples, rng=rng)
+    return _asserted(*given, test=test, unpaired=unpaired, n_resamples=n_resamples, rng=rng, groups=groups)
 
 
 @explained
@@ -124,6 +127,7 @@ def assert_not_worse(
     n_resamples: int = 9999,
     rng: Rng = 0,
     lower_is_better: LowerIsBetter = None,
+    groups: Any = None,
 ) -> Check:
     """Fail unless the candidate is shown to be not worse than the baseline by a margin or more.
 
@@ -143,8 +147,9 @@ def assert_not_worse(
         (Berger, 1982, doi:10.1080/00401706.1982.10487790).
     alpha : float, default 0.05
         Level of the one-sided test, below .25.
-    test, unseen, unpaired, n_resamples, rng, lower_is_better
-        As in `rankeval.compare`.
+    test, unseen, unpaired, n_resamples, rng, lower_is_better, groups
+        As in `rankeval.compare`. With ``groups``, such as the conversations of the queries, the test is over groups,
+        one group is counted besides, and the queries that lost most are still printed.
 
     Returns
     -------
@@ -173,7 +178,7 @@ def assert_not_worse(
     """
     __tracebackhide__ = True
     given = candidate, baseline, "not worse", measure, margin, alpha, lower_is_better, unseen
-    return _asserted(*given, test=test, unpaired=unpaired, n_resamples=n_resamples, rng=rng)
+    return _asserted(*given, test=test, unpaired=unpaired, n_resamples=n_resamples, rng=rng, groups=groups)
 
 
 def _asserted(candidate: Given, baseline: Given, /, *settings: Any, **options: Any) -> Check:
@@ -219,15 +224,18 @@ def _checked(candidate: Scores, baseline: Scores, settings: _Settings, options: 
         made = {name: getattr(settings, name) for name in ("alpha", "unseen", "lower_is_better")} | {"family": family}
         return compare(systems, baseline=with_, measures=labels, claim=claim, margin=margin, **made, **options)
 
-    n, deviations = len(shared.scores), deviation(differences(shared.scores[:, 0], shared.scores[:, 1]))
-    losses = Design([*systems], labels, "baseline", "all").greatest_losses(shared.scores)
     if settings.claim == "no regression":
         gain, loss = compared("baseline"), compared("candidate", margin=settings.margin)
-        decisive, passed, rates = loss, ~loss.shown, loss.table["detectable_difference"].tolist()
+        decisive, passed = loss, ~loss.shown
     else:
         gain, loss = compared("baseline", "not_worse", settings.margin), compared("candidate")
         decisive, passed = gain, gain.shown
-        rates = [_pass_rate(settings, gain, n, *each) for each in zip(deviations, losses, strict=True)]
+    tested = tested_scores(gain, labels).scores  # by query, or by group
+    deviations = deviation(differences(tested[:, 0], tested[:, 1]))
+    losses = Design([*systems], labels, "baseline", "all").greatest_losses(tested)
+    rates = loss.table["detectable_difference"].tolist()
+    if settings.claim == "not worse":
+        rates = [_pass_rate(settings, gain, len(tested), *each) for each in zip(deviations, losses, strict=True)]
     table = gain.table[["measure", "n_queries"]].assign(
         baseline=gain.table["mean_baseline"],
         candidate=gain.table["mean_system"],
@@ -246,7 +254,9 @@ def _checked(candidate: Scores, baseline: Scores, settings: _Settings, options: 
         for label in table["measure"][~table["passed"]]
     }
     notes = tuple(_PARTED if note == PARTED else note for note in decisive.notes)
-    return Check(settings.claim, table, decisive.settings.test, settings.alpha, worst, notes, settings.unseen)
+    asked = decisive.settings
+    over = asked.sized(len(tested))
+    return Check(settings.claim, table, asked.test, settings.alpha, worst, notes, settings.unseen, over, asked.units)
 
 
 def _least_gain(compared: Comparison) -> Floats:

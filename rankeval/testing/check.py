@@ -12,7 +12,6 @@ from typing import Any, Literal
 import pandas as pd
 
 from rankeval._arguments import explained
-from rankeval._checks import count
 from rankeval._visible import escaping
 from rankeval.render.tables import Table, interval, number, p_value, signed
 from rankeval.significance.declarations import TESTS
@@ -40,10 +39,11 @@ class Check:
     claim : {"no regression", "not worse"}
         Which of the two.
     table : DataFrame of shape (n_measures, 13)
-        A row per measure. Columns: measure, n_queries, baseline and candidate (means), gain (of the candidate; positive
-        is better, also for measures by which less is better), ci_low and ci_high (the two one-sided limits of the gain,
-        each at the level 1 - alpha), margin, p_value (of the loss beyond the margin, or of non-inferiority; corrected
-        by Holm for a loss by several measures), sd (of the differences), greatest_loss (of a query), rate, and passed.
+        A row per measure. Columns: measure, n_queries (of groups: their number), baseline and candidate (means), gain
+        (of the candidate; positive is better, also for measures by which less is better), ci_low and ci_high (the two
+        one-sided limits of the gain, each at the level 1 - alpha), margin, p_value (of the loss beyond the margin, or
+        of non-inferiority; corrected by Holm for a loss by several measures), sd (of the differences), greatest_loss
+        (of a query), rate, and passed.
         The rate of "no regression" is the true loss that the check finds in 80 of 100 data sets, that of "not worse"
         is the chance that a candidate with the baseline's mean passes; nan for tests whose power is not that of
         Student's t.
@@ -57,6 +57,10 @@ class Check:
         Sentences that a reader of the numbers must see.
     unseen : int
         Number of unseen queries that "not worse" counts.
+    over : str
+        What was tested, in words: "50 queries", or "20 conversations of 100 queries".
+    units : str
+        The noun for it, in the plural.
     """
 
     claim: Claim
@@ -66,6 +70,8 @@ class Check:
     worst: Mapping[str, str]
     notes: tuple[str, ...] = ()
     unseen: int = 0
+    over: str = ""
+    units: str = "queries"
 
     @property
     def passed(self) -> bool:
@@ -130,7 +136,6 @@ class Check:
             rate: t["rate"],
         }
         words = TESTS[self.test].words
-        queries = count(int(t["n_queries"].iloc[0]), "query")
         return Table(
             pd.DataFrame(columns),
             formats={
@@ -139,7 +144,7 @@ class Check:
                 "p": p_value,
                 rate: _percent if self.claim == "not worse" else number,
             },
-            caption=f"{words[0].upper()}{words[1:]}, one-sided, over {queries}, alpha {self.alpha:g}",
+            caption=f"{words[0].upper()}{words[1:]}, one-sided, over {self.over}, alpha {self.alpha:g}",
             notes=(_MEANINGS[self.claim], *self._advice(), *self.notes),
         )
 
@@ -148,7 +153,7 @@ class Check:
             return []
         return [
             f"{row['measure']}: an equal system passes only {_percent(row['rate'])} of the time; for 80 % take "
-            f"{self._needed(row):,} queries or a wider margin"
+            f"{self._needed(row):,} {self.units} or a wider margin"
             for row in self._records()
             if row["rate"] < RELIABLE and (row["sd"] > 0 or self.unseen)
         ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from calibration import measure_groups
+
 from rankeval.significance import catalogue as rates
 from rankeval.significance.catalogue import FALSE_CLAIMS, KINDS, described
 from rankeval.significance.declarations import CORRECTIONS, TESTS
@@ -16,6 +18,9 @@ UNPROMISED_FROM, COVERED_UP_TO = 0.065, 0.93
 
 FAMILYWISE = [name for name, correction in CORRECTIONS.items() if correction.familywise]
 """The corrections that bound the chance of any false claim."""
+
+GROUPED = ("conversations", "paraphrases", "documents")
+"""The worlds of queries in groups that the first table speaks of."""
 
 Row = dict[str, Any]
 
@@ -35,7 +40,9 @@ or more. The standard errors of these rates are at most {error}.
 
 CHOICES = (
     ("two systems on the same queries", '`rk.compare({...})`, that is `test="t"`',
-     "holds its level from 10 queries on, unless skew is strong"),
+     "holds its level from 10 queries on, if these are independent, unless skew is strong"),
+    ("queries that are turns, paraphrases, or questions on one document", "`rk.compare({...}, groups=...)`",
+     "a test over queries that go together claims a difference of equal systems in {turns} of the data sets"),
     ("the same, for a reader who distrusts the t test", '`test="randomization"`, `test="bootstrap"`',
      "nearly the same rates without a formula"),
     ("several systems with one baseline, or all pairs", '`correction="holm"`',
@@ -154,11 +161,14 @@ def significance_markdown() -> str:
     """
     rows = rates.all_rows()
     error = max(row["standard_error"] for row in rows if row["quantity"] in (FALSE_CLAIMS, "coverage", "power"))
-    folds = {"folds": next(rates.percent(row["rate"]) for row in rows if row["world"].endswith("as if independent"))}
+    folds = next(rates.percent(row["rate"]) for row in rows if row["world"].endswith("as if independent"))
+    by_query = {"by": "query", "test": "t"}.items()
+    turns = [one["rate"] for one in measure_groups.rows() if one["world"] in GROUPED and by_query <= one.items()]
+    of_tests = {"folds": folds, "turns": f"{100 * min(turns):.0f} to {100 * max(turns):.0f} %"}
     worlds = rates.measured()["worlds"].items()
     parts = [
         OPENING.format(error=rates.percent(error)),
-        _table(("you compare", "take", "because"), ((*two, why.format_map(folds)) for *two, why in CHOICES)),
+        _table(("you compare", "take", "because"), ((*two, why.format_map(of_tests)) for *two, why in CHOICES)),
         "## Tests, corrections, claims\n",
         _table(("name", "kind", "words", "documentation"), _declared()),
         "The worlds of the tables below:\n",
@@ -180,6 +190,7 @@ def significance_markdown() -> str:
         _pivot(sorted(_of_kind(rows, "breakage"), key=_by_claim), ("world", "name", "test"), "n", _plain_and_unseen),
         BEST,
         _pivot(_of_kind(rows, "choice"), ("world", "n", "comparisons"), "quantity", _of_choice),
+        measure_groups.block(),
         FOLDS,
         _pivot([row for row in rows if "folds" in row["world"]], ("world", "quantity"), "name"),
         POWER,

@@ -18,7 +18,7 @@ from rankeval.comparison.saved import JSON_FORMAT
 from rankeval.errors import InvalidInput
 
 INSTEAD = [None, True, 10**400, -1, 1e308, float("nan"), "text", "", "\ud800", [], {}, [1], {"a": 1}]
-EXAMPLES = ["pairs", "baseline", "claim", "collections", "slices", "skip", "folds"]
+EXAMPLES = ["pairs", "baseline", "claim", "collections", "slices", "skip", "folds", "groups"]
 
 
 def compared(which: str) -> rk.Comparison:
@@ -41,8 +41,9 @@ def compared(which: str) -> rk.Comparison:
         found = {name: rk.evaluate(y, rng.random(40), qid=qid, measures="AP") for name in means}
         return compare_algorithms(means, found, sizes=[(8, 2)] * 5, baseline="a")
     claim = {"claim": "not_worse", "margin": 0.1} if which == "claim" else {}
-    groups = {"by": {query: "uv"[i % 2] for i, query in enumerate(queries)}} if which == "slices" else {}
-    return rk.compare(two, baseline="a", **claim, **groups)
+    parts = {"by": {query: "uv"[i % 2] for i, query in enumerate(queries)}} if which == "slices" else {}
+    groups = {"groups": pd.Series(np.arange(12) // 2, queries, name="need")} if which == "groups" else {}
+    return rk.compare(two, baseline="a", **claim, **parts, **groups)
 
 
 def places(value: object, here: tuple = ()) -> list[tuple]:
@@ -105,6 +106,8 @@ def test_a_value_of_another_kind_is_refused_or_shown(which):
         (("lower_is_better",), {"AP": 1}),
         (("opening",), [1]),
         (("unit",), {}),
+        (("member",), 1),
+        (("n_members",), "many"),
         (("test",), ""),
     ],
 )

@@ -293,3 +293,34 @@ def test_the_margin_of_not_worse_has_no_part_in_the_smallest_margin_for_which_it
     assert plain == pytest.approx(one_sided, rel=1e-6)
     assert detectable_difference(50, 0.15, claim="not_worse", margin=0.05) > plain
     assert detectable_difference(50, 0.15, claim="better", margin=0.05) == pytest.approx(0.05 + one_sided, rel=1e-9)
+
+
+GROUPED = [(1, 0.0, 73), (1, 0.3, 73), (5, 0.0, 17), (5, 0.3, 34), (5, 1.0, 73), (2.5, 0.3, 43)]
+
+
+@each_row(("size", "share", "n"), GROUPED)
+def test_groups_needed_are_those_of_the_means_of_groups(size, share, n):
+    """A group of alike queries counts as a query, and one of independent queries as so many."""
+    assert topics_needed(0.05, 0.15, group_size=size, intraclass=share) == n
+    sd = 0.15 * np.sqrt(share + (1 - share) / size)
+    assert topics_needed(0.05, sd) == n
+    harmless = {"claim": "not_worse", "margin": 0.1}
+    assert topics_needed(0.0, 0.15, group_size=size, intraclass=share, **harmless) == topics_needed(0.0, sd, **harmless)
+
+
+def test_so_many_groups_show_the_difference():
+    """In four of five data sets, if it is tested over groups."""
+    n, rng = topics_needed(0.05, 0.15, group_size=5, intraclass=0.3), np.random.default_rng(0)
+    of_groups = np.sqrt(0.3) * rng.normal(size=(n, 1, 4000)) + np.sqrt(0.7) * rng.normal(size=(n, 5, 4000))
+    found = stats.ttest_1samp(0.05 + 0.15 * of_groups.mean(axis=1), 0).pvalue <= 0.05
+    assert found.mean() == pytest.approx(0.8, abs=0.03)
+
+
+@each_row(
+    ("argument", "value"),
+    [("group_size", 0.5), ("group_size", "5"), ("intraclass", -0.1), ("intraclass", 1.1), ("intraclass", None)],
+)
+def test_groups_that_cannot_be_are_refused(argument, value):
+    with pytest.raises(InvalidInput) as caught:
+        topics_needed(0.05, 0.15, **{argument: value})
+    assert caught.value.argument == argument

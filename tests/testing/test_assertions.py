@@ -311,3 +311,49 @@ def test_the_path_of_a_run_is_answered_with_the_call_that_scores_it(check, tmp_p
     with pytest.raises(InvalidInput) as failed:
         check(tmp_path / "v3.run", saved, margin=0.1)
     assert "evaluate" not in str(failed.value)
+
+
+CONVERSATIONS = pd.Series(np.repeat(np.arange(40), 5), index=[f"q{place}" for place in range(200)], name="conversation")
+
+
+def in_conversations(gain, seed=0):
+    """Return a candidate whose differences go together within conversations, and the baseline."""
+    candidate, baseline = frames(gain, sd=0.05, seed=seed)
+    return candidate.add(np.random.default_rng(seed).normal(0, 0.1, 40)[CONVERSATIONS], axis=0), baseline
+
+
+@each_row("gain", [-0.1, -0.03, 0.05])
+def test_with_groups_the_numbers_are_those_of_the_means_of_groups(gain):
+    """Of both assertions, whether they pass or fail; the queries that lost most are printed all the same."""
+    candidate, baseline = in_conversations(gain)
+    grouped = [side.groupby(CONVERSATIONS).mean() for side in (candidate, baseline)]
+    for assertion, options in ((assert_no_regression, {}), (assert_not_worse, {"margin": 0.1})):
+        told = []
+        for sides, groups in (((candidate, baseline), {"groups": CONVERSATIONS}), (grouped, {})):
+            try:
+                said = str(assertion(*sides, **options, **groups))
+            except CheckFailed as failed:
+                said = str(failed)
+            told.append((said, {name: CHECKS[-1][name] for name in ("queries", "gain", "interval", "verdict")}))
+        (said, found), (_, expected) = told
+        assert found == expected
+        assert "over 40 conversations of 200 queries, alpha 0.05" in said
+        assert "the greatest losses:" not in said or "of 200 queries, equal on" in said
+
+
+def test_with_groups_the_advice_is_in_groups():
+    """The message says how many conversations are needed, and the summary how many were tested."""
+    message = says(assert_not_worse, *in_conversations(0.0, seed=2), margin=0.02, groups=CONVERSATIONS)
+    assert "conversations or a wider margin" in message
+    assert "queries or a wider margin" not in message
+    assert "intraclass correlation of differences in nDCG@10" in message
+    assert CHECKS[-1]["queries"] == "40"
+    plain = says(assert_not_worse, *in_conversations(0.0, seed=2), margin=0.02)
+    assert "queries or a wider margin" in plain
+    assert "conversation" not in plain
+
+
+def test_query_ids_as_groups_are_refused():
+    with pytest.raises(InvalidInput, match="has a group of its own") as caught:
+        assert_no_regression(*frames(), groups=pd.Series(CONVERSATIONS.index, index=CONVERSATIONS.index))
+    assert caught.value.argument == "groups"

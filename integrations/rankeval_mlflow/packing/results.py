@@ -426,6 +426,8 @@ def _comparison_params(comparison: Comparison, pair: tuple[str, str] | None) -> 
     pairs = dict.fromkeys([*(comparison.table["baseline"].astype(str) if baseline is None else ()), *named])
     beside = {"margin": repr(asked.margin)} if asked.margin else {}
     beside |= {} if asked.unit == "query" else {"unit": asked.unit}
+    if frame is not None and asked.member:
+        beside["groups"] = asked.sized(int(frame["n_queries"].iloc[0]))
     first, system = pair or (baseline, next(iter(named)) if len(named) == 1 else None)
     return {
         **{key: layout.short_name(one) for key, one in (("system", system), ("baseline", first)) if one is not None},

@@ -35,7 +35,7 @@ from rankeval._checks import check_number, count, few, require
 from rankeval._registry import chosen
 from rankeval.comparison import Comparison, compare
 from rankeval.comparison.design import LEAST_QUERIES, TOGETHER
-from rankeval.comparison.record import directions, gains, part_of_row
+from rankeval.comparison.record import directions, gains, kept, part_of_row
 from rankeval.contamination.hashing import text_hashes
 from rankeval.errors import ConventionMismatch, InvalidInput, QueryIdError, TrackingError, UnknownName
 from rankeval.evaluation import Evaluation
@@ -111,8 +111,9 @@ def tested_floors(
     small = table[table["n_queries"] < LEAST_QUERIES]
     if len(small):
         found = ", ".join(f"{name!r} ({n})" for name, n in zip(small["slice"], small["n_queries"], strict=True))
+        least = f"{LEAST_QUERIES} {compared.settings.units} or more"
         raise InvalidInput(
-            f"slices with a floor need {LEAST_QUERIES} queries or more, found {found}: make larger slices, or name "
+            f"slices with a floor need {least}, found {found}: make larger slices, or name "
             'those that have a floor, as in floors={"tail": 0.05}'
         )
     return table
@@ -142,6 +143,8 @@ class Rule:
         Number of these decisions; each is tested at alpha over the budget.
     run_ids : tuple of str
         The runs whose evaluations decide, if a version has several that disagree.
+    groups : Series, mapping, DataFrame or array, optional
+        The group of each query, as in `rankeval.compare`: the claim and the floors are then tested over groups.
     """
 
     measure: Any
@@ -153,6 +156,7 @@ class Rule:
     floors: Floors | None = None
     budget: int = 20
     run_ids: tuple[Any, ...] = ()
+    groups: Any = None
 
     def __post_init__(self) -> None:
         require(self.claim in CLAIMS, "claim", self.claim, " or ".join(map(repr, CLAIMS)))
@@ -196,6 +200,7 @@ class Rule:
             "correction": "none",
             "alpha": self.shared.level,
             "n_resamples": self.shared.n_resamples,
+            "groups": self.groups,
         }
 
 
@@ -354,6 +359,8 @@ def by_evaluations(alias: Alias, version: str, holder: str | None, rule: Rule, r
     facts["numbers"] = _plain(verdict.comparison.table)[0]
     if verdict.floors is not None:
         facts["floors"] = _plain(verdict.floors)
+    if rule.groups is not None:
+        facts["rule"]["groups"] = verdict.comparison.settings.sized(facts["numbers"]["n_queries"])
     return Decided(decision.accepted, said, data, facts, verdict.comparison, verdict.floors, decision)
 
 
@@ -365,6 +372,8 @@ def _question(rule: Rule, verdict: Verdict, candidate: Logged, used: Logged) -> 
         own = one.per_query[labels_of(rule.measure, one.measure_names)]
         parts += [text_hashes(one.queries).tobytes(), own.to_numpy().tobytes()]
         parts += [",".join(own.columns).encode(), b"" if one.weights is None else one.weights.tobytes()]
+    grouped = kept(verdict.comparison).groups
+    parts += [] if grouped is None else [grouped.numbers.tobytes()]
     return sha256(b"".join(sha256(part).encode() for part in parts))
 
 

@@ -316,6 +316,7 @@ def promote(
     test: str = "t",
     slices: Any = None,
     floors: Floors | None = None,
+    groups: Any = None,
     gate: Gate | None = None,
     candidate: Any = None,
     holder: Any = None,
@@ -362,6 +363,9 @@ def promote(
     floors : float or mapping of value to float, optional
         The loss that must be ruled out on each slice, or on those named: "not worse" by that much must be shown there
         too, at the same level.
+    groups : Series or mapping by query id, DataFrame or array, optional
+        The group of each query, such as its conversation, as in `rankeval.compare`: the claim and the floors are then
+        tested over groups. The record says how many there are.
     gate : Gate, optional
         A gate of the guard that decides by its own terms, within its budget. It shows only whether it accepts.
     candidate, holder : array or Run, optional
@@ -430,14 +434,14 @@ def promote(
         gate,
         {"measure": measure, "margin": margin, "claim": claim, "alpha": alpha, "budget": budget},
         {"candidate": candidate, "holder": holder},
-        {"floors": floors, "slices": slices, "dry_run": dry_run, "run_id": run_id},
+        {"floors": floors, "slices": slices, "dry_run": dry_run, "run_id": run_id, "groups": groups},
     )
     decide: Callable[[Alias, str, str | None], Decided]
     if gate is not None:
         decide = partial(by_gate, gate=gate, role=role, systems=(candidate, holder))
     else:
         run_ids = () if run_id is None else tuple(run_id) if isinstance(run_id, list | tuple) else (run_id,)
-        rule = Rule(measure, claim, margin, alpha, test, slices, floors, budget, run_ids)
+        rule = Rule(measure, claim, margin, alpha, test, slices, floors, budget, run_ids, groups)
         decide = partial(by_evaluations, rule=rule, role=role)
     checked_alias(alias)
     with _attempt(name, alias, who, experiment, uri) as attempt:

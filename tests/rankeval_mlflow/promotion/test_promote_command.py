@@ -63,7 +63,18 @@ def test_floors_by_the_slices_of_a_file(ranker, tmp_path, suffix):
     assert "tail" in result.stdout
 
 
+def test_the_groups_of_a_file(ranker, tmp_path):
+    """The claim is tested over them."""
+    path = tmp_path / "turns.csv"
+    pd.DataFrame({"qid": np.arange(200), "conversation_id": np.arange(200) // 5}).to_csv(path, index=False)
+    result = run("ranker", "--version", ranker.add(0.1), "-m", "nDCG@10", "--groups", path)
+    assert result.exit_code == 0
+    assert "on 40 conversations of 200 queries" in result.stdout
+
+
 BAD_USE = [
+    (("--groups", "gone.csv"), "--groups gone.csv: .*No such file"),
+    (("--groups", "conversation"), "--groups is 'conversation'; expected a Series or mapping by query id"),
     (("--floor", "x=y"), "--floor is x=y; expected a loss such as 0.05, or tail=0.05"),
     (("--floor", "0.1", "--floor", "a=0.1"), "--floor is 0.1 a=0.1; expected each slice once"),
     (("--floor", "a=0.2", "--floor", "a=0.1"), "--floor is a=0.2 a=0.1; expected each slice once"),

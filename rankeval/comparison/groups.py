@@ -1,0 +1,186 @@
+"""Queries in groups: turns of a conversation, paraphrases of one need, questions on one document.
+
+Queries of a group go together, so they are no independent sample: a test over them takes one lucky conversation for
+many lucky queries. The unit of every test is then the group. Its score is the mean over its queries, and all that
+follows sees a row per group, as if groups had been queries::
+
+    query    q1   q2   q3   q4   q5         group    a     b     c
+    group    a    a    b    b    c          score    .2    .5    .9
+    score    .1   .3   .4   .6   .9         mean over groups .53, over queries .46
+
+Each group counts once, whatever its size. So the mean that is printed is the mean of what is tested, a flip of a sign
+turns a whole group, and a resample draws whole groups. If groups are of one size, it is the mean over queries too.
+
+The trap is a slice that cuts groups: it has means of its own, over those queries of a group that are in the slice, and
+two slices are no longer independent samples. Their rows hold, each by itself; the test that they differ would not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rankeval._checks import count, few, plural, refuse, require
+from rankeval.comparison.design import Design
+from rankeval.comparison.inputs import SharedScores, values_by
+from rankeval.errors import QueryIdError
+from rankeval.evaluation.choosing import UNNAMED
+from rankeval.join.flat import Ints
+from rankeval.significance.catalogue import FEWEST_QUERIES
+from rankeval.significance.columns import without_variance
+from rankeval.significance.declarations import Floats, is_noun
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The number of each query's group, and the nouns for a group and for a query."""
+
+    noun: str
+    member: str
+    of: Ints
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of a comparison over the groups."""
+        return {"unit": self.noun, "member": self.member, "n_members": len(self.of)}
+
+    @property
+    def numbers(self) -> Ints:
+        """The number of each query's group, from 0, in the order of the groups' first queries."""
+        return pd.factorize(self.of)[0]
+
+    @property
+    def sizes(self) -> Ints:
+        """The number of queries of each group, in the same order."""
+        return np.bincount(self.numbers)
+
+    def means(self, scores: Floats) -> Floats:
+        """Return the mean scores of each group, in the order of their first queries."""
+        return _means(scores, self.of)
+
+    def apart(self, scores: Floats, parts: Mapping[str, Ints]) -> tuple[Floats, dict[str, Ints]]:
+        """Return the means of groups within each part, and their places by part; without parts, those of all groups."""
+        # In the order of the queries: what is drawn for a group must not depend on names.
+        ordered = sorted(parts, key=lambda part: int(parts[part][0]))
+        means = [_means(scores[parts[part]], self.of[parts[part]]) for part in ordered]
+        ends = np.cumsum([0, *map(len, means)])
+        places = {part: np.arange(*ends[k : k + 2]) for k, part in enumerate(ordered)}
+        return np.concatenate(means or [self.means(scores)]), {part: places[part] for part in parts}
+
+    def cut(self, parts: Mapping[str, Ints]) -> str:
+        """Say how many groups have queries in two or more of the parts; "" if none has."""
+        numbers = np.bincount(np.concatenate([np.unique(self.of[rows]) for rows in parts.values()]))
+        n_cut = int((numbers > 1).sum())
+        of_all = f"{n_cut} of {count(len(self.sizes), self.noun)}"
+        return f"{of_all} have {plural(self.member)} in several slices" if n_cut else ""
+
+    def notes(self, shared: SharedScores, design: Design) -> list[str]:
+        """Return what a reader must know of the groups: their sizes, and how much their queries go together."""
+        first = replace(design, measures=shared.measures[:1])
+        (shares,) = first.columns(shared.scores[:, :, :1]).summed(lambda d: (intraclass(d, self.of),))
+        said = [self._on_sizes(shared), *self._on_correlation(shares[~np.isnan(shares)], shared.measures[0])]
+        n, many = len(self.sizes), plural(self.noun)
+        if n < FEWEST_QUERIES:
+            few_groups = f"no error rates were measured with fewer than {FEWEST_QUERIES} {many} (here {n})"
+            said.append(f"{few_groups}: more {many} are needed, not more {plural(self.member)} of each")
+        return said
+
+    def _on_sizes(self, shared: SharedScores) -> str:
+        low, high = int(self.sizes.min()), int(self.sizes.max())
+        units, scores = plural(self.member), shared.scores[:, :, 0]
+        over = f"tests and intervals are over {count(len(self.sizes), self.noun)} of"
+        counts = f"wins, ties and losses count {units}"
+        if low == high:
+            return f"{over} {count(high, self.member)} each; {counts}"
+        moved = float(np.abs(self.means(scores).mean(axis=0) - scores.mean(axis=0)).max())
+        once = f"each {self.noun} counts once: the means are over {plural(self.noun)}"
+        apart = f"those over {units} differ from them by up to {moved:.2g} {shared.measures[0]}"
+        return f"{over} {low} to {count(high, self.member)}, and {once}, and {apart}; {counts}"
+
+    def _on_correlation(self, shares: Floats, measure: str) -> list[str]:
+        if not len(shares):
+            return []
+        share, sizes, n = float(shares.max()), self.sizes, len(self.of)
+        alike = n / (1 + (float(sizes @ sizes) / n - 1) * share)
+        of_what = f"the intraclass correlation of differences in {measure} within {plural(self.noun)}"
+        value = f"is {share:.2f}:" if len(shares) == 1 else f"is up to {share:.2f}, where"
+        return [f"{of_what} {value} {count(n, self.member)} tell as much as {alike:.0f} independent ones"]
+
+
+def _means(scores: Floats, of: Ints) -> Floats:
+    numbers, _ = pd.factorize(of)
+    sizes = np.bincount(numbers)
+    sums = np.add.reduceat(scores[np.argsort(numbers, kind="stable")], np.cumsum(sizes) - sizes)
+    return np.asarray(sums / sizes.reshape(-1, *[1] * (scores.ndim - 1)))
+
+
+def intraclass(d: Floats, of: Ints) -> Floats:
+    """Return the share of the variance of each column that lies between groups; nan without variance.
+
+    By the analysis of variance, ``(MSB - MSW) / (MSB + (m - 1) MSW)``, and 0 if that is negative; Donner (1986),
+    doi:10.2307/1403259.
+
+    Examples
+    --------
+    >>> d = np.array([[0.0], [0.2], [0.8], [1.0]])  # between 2 * .64 / 4 * 2 = .64, within .02
+    >>> intraclass(d, np.array([0, 0, 1, 1])).round(3).tolist()
+    [0.939]
+    """
+    numbers, _ = pd.factorize(of)
+    sizes, n = np.bincount(numbers), len(of)
+    means = _means(d, of)
+    between = sizes @ (means - d.mean(axis=0)) ** 2 / (len(sizes) - 1)
+    within = ((d - means[numbers]) ** 2).sum(axis=0) / max(n - len(sizes), 1)
+    size = (n - sizes @ sizes / n) / (len(sizes) - 1)
+    total = between + (size - 1) * within
+    share = np.divide(between - within, total, out=np.full(len(total), np.nan), where=~without_variance(d))
+    return np.asarray(np.maximum(share, 0.0))
+
+
+def groups_of(
+    groups: Any,
+    queries: pd.Index[Any],
+    unit: str = "query",
+    *,
+    systems: Mapping[str, Any] = _NONE,
+    collections: Mapping[str, Ints] = _NONE,
+) -> Groups:
+    """Return the groups of queries; those of several collections, given by the places of their queries, are apart."""
+    require(not isinstance(groups, str), "groups", groups, f"a Series or mapping by {unit} id")
+    n, units = len(queries), plural(unit)
+    values, places = values_by(groups, queries, systems, unit, "groups")
+    of = np.empty(n, dtype=np.int64)
+    for number, rows in enumerate(places):
+        of[rows] = number
+    without = np.isin(of, np.flatnonzero(values.to_frame(index=False).isna().any(axis=1)))
+    lacking = f"{without.sum()} of {count(n, unit)} have no group: {few(queries[without].tolist())}"
+    alone = f"give each a group; a {unit} that stands alone has one of its own"
+    refuse((without.any(), lacking, alone), kind=QueryIdError, argument="groups")
+    for number, rows in enumerate(collections.values()):
+        of[rows] += number * len(places)
+    n_groups, few_groups = len(np.unique(of)), [part for part, rows in collections.items() if np.ptp(of[rows]) == 0]
+    own = f"each of the {count(n, unit)} has a group of its own, so there is nothing to group"
+    ids = (
+        f"if these are {unit} ids, as in scikit-learn's groups=, pass them as qid= to rk.evaluate or rk.cross_validate"
+    )
+    one = f"all {count(n, unit)} are of one group, and a test needs 2 groups or more"
+    refuse(
+        (n_groups == n, own, f"{ids}; else leave groups= out"),
+        (n_groups < 2, one, "give the group of each, such as its conversation or its document"),
+        (few_groups, f"all {units} of collection {few(few_groups)} are of one group", "leave it out"),
+        argument="groups",
+    )
+    return Groups(_noun(values.names, unit), unit, of)
+
+
+def _noun(names: Sequence[Any], unit: str) -> str:
+    """Return the name of the groups if it is a noun: "conversation" for a column conversation or conversation_id."""
+    noun = str(names[0]).removesuffix("_id").replace("_", " ") if len(names) == 1 else ""
+    return noun if is_noun(noun) and noun not in (UNNAMED, unit) else "group"
