@@ -69,10 +69,11 @@ def test_skewed_groups_make_the_tests_liberal():
 
 
 def check_now(found):
-    """Assert that the code now has the rates of the file within four standard errors of so few trials."""
+    """Assert that the code now has the rates of the file within four standard errors of the difference."""
     for one in found:
         known = MEASURED[one["world"], one["test"], one["by"]]
-        assert one["rate"] == pytest.approx(known["rate"], abs=4 * max(error(known | {"trials": one["trials"]}), 0.005))
+        reach = 4 * np.hypot(error(known), error(known | {"trials": one["trials"]}))
+        assert one["rate"] == pytest.approx(known["rate"], abs=reach), one
 
 
 def test_the_code_has_the_rates_that_were_measured():
