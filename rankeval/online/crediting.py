@@ -41,6 +41,7 @@ UNITS = {"user": "user", "query": "qid", "impression": "impression"}
 
 NO_USERS = "impressions of a user depend on each other; in a simulation, .31 of tests by impressions found a difference"
 CLICKED_ONLY = "each record has a click: records without a click may be missing, and they count too"
+SUM = "each click counts: an impression with many clicks counts more than one with a single click"
 BALANCED = "balanced interleaving is biased for some pairs of rankings: see rankeval.online.interleaving_bias"
 
 
@@ -154,6 +155,7 @@ def compare_interleaved(
         f"{count(repeated, 'repeated record')} dropped": repeated,
         f"{count(again, 'repeated click')} on a document of the same impression dropped": again,
         **{f"left out: {words}": True for words in skipped},
+        SUM: credit == "sum",
         BALANCED: {one.scheme for one in shown.values()} == {"balanced"},
         f"the unit is the {unit}: {NO_USERS}": unit != "user",
         CLICKED_ONLY: all(clicked.values()),

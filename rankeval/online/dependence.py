@@ -68,10 +68,10 @@ DUE = "{:.0f} % of the clicks due"
 CHECKS = {
     "clicks above": Check(0.0025, 0.0, f"items below a click got {DUE}", "Users stop after a click (cascade)"),
     "documents above": Check(
-        0.0025, 0.0025, f"items below more attractive documents got {DUE}", "Clicks depend on the documents above"
+        0.00125, 0.00125, f"items below more attractive documents got {DUE}", "Clicks depend on the documents above"
     ),
     "own attraction": Check(
-        0.01, 0.0025, f"attractive documents at the top, and others below, got {DUE}",
+        0.0125, 0.0025, f"attractive documents at the top, and others below, got {DUE}",
         "Position and relevance do not multiply (trust in the top: clicks on irrelevant documents)",
     ),
 }  # fmt: skip

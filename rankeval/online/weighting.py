@@ -64,8 +64,8 @@ FEW = "the effective size is {:,.0f} of {:,} {} ({:.0f} %): a few large weights 
 FEW_CLICKS = 50
 """From so many clicks of equal weight on, intervals hold: see the table in the guide from clicks to weights."""
 TOO_FEW = (
-    f"the effective number of clicks is {{:,.0f}} of {{:,}}, below {FEW_CLICKS}: intervals of 95 % held in 85 to 93 % of "
-    "logs with 5 to 10 clicks; collect more"
+    f"the effective number of clicks is {{:,.0f}} of {{:,}}, below {FEW_CLICKS}: intervals of 95 % held in 85 to 93 % "
+    "of logs with 5 to 10 clicks; collect more"
 )
 NO_CLICKS = "nothing was clicked: the value is 0, and the interval of no width says nothing"
 
@@ -510,7 +510,7 @@ def _warned(weights: Floats, things: str, gains: Floats) -> list[str]:
     size, clicks, n = effective_size(weights), effective_size(gains), len(weights)
     told = {
         FEW.format(size, n, things, 100 * size / max(n, 1)): size < 0.2 * n,
-        TOO_FEW.format(clicks, np.count_nonzero(gains)): 0 < clicks < FEW_CLICKS,
+        TOO_FEW.format(clicks, np.count_nonzero(gains)): 0 < clicks < FEW_CLICKS - 1e-6,
         NO_CLICKS: not clicks,
     }
     notes = [said for said, holds in told.items() if holds]

@@ -102,7 +102,7 @@ def test_the_note_on_propensities_goes_with_them():
 
 
 def test_a_ranking_that_learned_from_the_clicks_is_noted():
-    """Documents by their own clicks, in a small log: its value is higher than that of the best order, which has none."""
+    """Documents by their own clicks, in a small log: worth more than the best order, which has no note."""
     log, relevance = users_of("position", 1500, n_queries=150)
     chance = dict(zip(PLACES, 1 / PLACES, strict=True))
     rows = log.to_frame()
