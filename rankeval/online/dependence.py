@@ -23,7 +23,7 @@ the same clicks would find itself: impressions fall into two halves at random, a
 ranks in the ranking to value, if there is one, say much of the attraction of documents with few clicks. A ranking that
 learned from these very clicks fails as trust does; its value is off too.
 
-What is left is a sum over independent units, users, queries or impressions, with the mean 0: a t test. All checks
+What is left is a sum over independent units, users or impressions, with the mean 0: a t test. All checks
 together err in at most `LEVEL` of the logs of position-based users (Bonferroni). Perplexity has no such level: by
 chance, UBM and DBN foresee the clicks of position-based users better. So it is told, and does not decide.
 """
@@ -46,17 +46,7 @@ from rankeval.significance.declarations import Floats
 
 
 class Check(NamedTuple):
-    """A covariate that clicks should not depend on.
-
-    Attributes
-    ----------
-    fewer, more : float
-        The level at which the items with a large covariate are said to have fewer, or more, clicks than they should.
-    words : str
-        What the items with a large covariate got, with a place for percent.
-    meaning : str
-        What it says of users.
-    """
+    """What items with a large covariate got, what it means, and the levels of fewer and of more clicks than due."""
 
     fewer: float
     more: float
@@ -108,7 +98,9 @@ def dependence(log: ClickLog, scores: Floats | None = None) -> tuple[pd.DataFram
     items = items[items["position"].isin(near)]
     pair, place, rank = (np.unique(items[name], return_inverse=True)[1] for name in ("pair", "position", "rank"))
     clicks, impression = items["clicked"].to_numpy(dtype=np.float64), items["impression"].to_numpy()
-    table = tested(impression, pair, place, rank, clicks, units_of(log)[1], log.counts)
+    units, unit = units_of(log)
+    unit = unit if units == "users" else np.arange(len(log.impressions))
+    table = tested(impression, pair, place, rank, clicks, unit, log.counts)
     failed = table[table["fails"]]
     return table, () if failed.empty else (_note(failed, log, scored=scores is not None),)
 
@@ -116,25 +108,12 @@ def dependence(log: ClickLog, scores: Floats | None = None) -> tuple[pd.DataFram
 def tested(
     impression: Ints, pair: Ints, place: Ints, rank: Ints, clicks: Floats, unit: Ints, counts: Ints
 ) -> pd.DataFrame:
-    """Return a row for each check.
+    """Return a row for each check: check; due, t, one-sided p-values, nan if the log says nothing; fails.
 
-    Parameters
-    ----------
-    impression, pair, place, rank : array of shape (n_items,)
-        Codes, in order of impression and place; at each place there is a click. The rank is that in the ranking to
-        value; without one it is 0.
-    clicks : array of shape (n_items,)
-        0 or 1.
-    unit, counts : array of shape (n_impressions,)
-        The unit, as a code, and how often it was shown and clicked so.
-
-    Returns
-    -------
-    DataFrame
-        Columns: check; due, the clicks of the items with a large covariate over those that position and document
-        explain; t; p_fewer and p_more, one-sided, nan if the log says nothing; fails.
+    Items are in order of impression and place, which are codes, as are pairs and ranks; without a ranking to value, all
+    ranks are 0. Each place has a click. Of each impression there is the unit, as a code, and a count.
     """
-    sums, found = np.zeros((len(CHECKS), unit.max() + 1)), np.zeros((2, len(CHECKS)))
+    sums, found = np.zeros((len(CHECKS), unit.max() + 1)), np.zeros((3, len(CHECKS)))
     if len(impression):
         shown = _Shown.of(impression, pair, place, rank, clicks, counts)
         first = np.random.default_rng(0).binomial(counts, 0.5)
@@ -142,10 +121,10 @@ def tested(
             half = _Half.of(shown, mine[impression])
             for row, covariate in enumerate(shown.covariates(other[impression])):
                 z = half.centred(covariate)
-                sums[row] += np.bincount(unit[impression], z * (half.clicks - half.due), sums.shape[1])
-                found[:, row] += half.clicks[z > 0].sum(), half.due[z > 0].sum()
+                sums[row] += np.bincount(unit[impression], z * half.spread, sums.shape[1])
+                found[:, row] += half.clicks[z > 0].sum(), half.due[z > 0].sum(), z @ half.clicks
     with np.errstate(invalid="ignore"):
-        ratio, due = sums.sum(axis=1) / np.sqrt((sums**2).sum(axis=1)), found[0] / found[1]
+        ratio, due = found[2] / np.sqrt((sums**2).sum(axis=1)), found[0] / found[1]
     tails = np.asarray(t.cdf([ratio, -ratio], (sums != 0).sum(axis=1) - 1))
     levels = np.array([(check.fewer, check.more) for check in CHECKS.values()])
     table = pd.DataFrame({"check": [*CHECKS], "due": due, "t": ratio, "p_fewer": tails[0], "p_more": tails[1]})
@@ -201,6 +180,7 @@ class _Half:
     curved: Floats
     clicks: Floats
     due: Floats
+    spread: Floats
 
     @classmethod
     def of(cls, shown: _Shown, times: Ints) -> _Half:
@@ -210,7 +190,10 @@ class _Half:
         share = np.bincount(cell, weight, size).reshape(-1, n_places) / looks[:, None]
         by_pair = np.bincount(shown.pair, clicks)
         due = weight * (by_pair / looks)[shown.pair]
-        return cls(shown, weight, looks, share, curvature(share, by_pair), clicks, due)
+        # An item has a part in what is due to it, so residuals are too small (HC2; MacKinnon and White, 1985).
+        others = 1 - (shown.looked / looks[shown.pair])
+        spread = (clicks - due) / np.sqrt(np.where(others > 1e-9, others, np.inf))
+        return cls(shown, weight, looks, share, curvature(share, by_pair), clicks, due, spread)
 
     def centred(self, z: Floats) -> Floats:
         """Return a covariate without its part by document and its part by position."""
