@@ -61,8 +61,12 @@ ANY: tuple[float, float] = -np.finfo(np.float64).max, np.finfo(np.float64).max
 _RANGES = {"click": ANY, "propensity": (TINY, 1.0), "target": (0.0, 1.0), "baseline[0]": ANY, "baseline[1]": ANY}
 """The least and the greatest number in each column of a policy's log."""
 FEW = "the effective size is {:,.0f} of {:,} {} ({:.0f} %): a few large weights decide, and the interval is too short"
-FEW_CLICKS = 50
-"""From so many clicks of equal weight on, intervals hold: see the table in the guide from clicks to weights."""
+FEW_CLICKS = 100
+"""Below so many clicks of equal weight, intervals are called too short.
+
+They hold from some 25 on. But a log with more clicks than were due is called good too early: of logs with 40 due, 7 %
+have 50 or more, and of these intervals 80 % hold.
+"""
 TOO_FEW = (
     f"the effective number of clicks is {{:,.0f}} of {{:,}}, below {FEW_CLICKS}: intervals of 95 % held in 85 to 93 % "
     "of logs with 5 to 10 clicks; collect more"
@@ -433,7 +437,7 @@ def counterfactual(
     -----
     RankevalWarning
         If a click depends on more than position and document, in this log or in that of the propensities; it is in the
-        notes too. If the effective number of clicks is below 50 or below 20 % of the clicks, or nothing was clicked:
+        notes too. If the effective number of clicks is below 100 or 20 % of the clicks, or nothing was clicked:
         intervals are then too short. If each impression has a click: it seems that the others were left out, and values
         are then too high.
 
@@ -568,7 +572,7 @@ def policy_value(
     Warns
     -----
     RankevalWarning
-        If the effective number of clicks is below 50, the effective size is below 20 % of the items, or nothing was
+        If the effective number of clicks is below 100, the effective size is below 20 % of the items, or nothing was
         clicked: intervals are then too short.
 
     Notes

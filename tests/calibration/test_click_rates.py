@@ -57,10 +57,9 @@ def test_logs_whose_values_are_off_are_noted():
 
 def test_intervals_without_a_warning_hold():
     """In at least 93 % of the logs with 5 to 100 clicks due; with few clicks they do not, and all are warned of."""
-    for (_, due), row in POLICIES.items():
-        assert row["held"] >= 0.93 or row["unwarned"] == 0
+    for (weights, due), row in POLICIES.items():
         assert row["unwarned"] < 0.01 or row["held_unwarned"] >= 0.93
-        assert due > 25 or row["unwarned"] == 0
+        assert (row["unwarned"] > 0.01) == ((weights, due) == ("equal", 100))
     few = [row["held"] for (_, due), row in POLICIES.items() if due <= 10]
     assert f"held in {100 * min(few):.0f} to {100 * max(few):.0f} % of logs with 5 to 10 clicks" in TOO_FEW
 
@@ -75,7 +74,7 @@ def test_the_code_notes_as_often_as_was_measured(users, trials):
 
 
 def test_the_code_holds_as_often_as_was_measured():
-    for due in (10, 50):
+    for due in (10, 100):
         known, found = POLICIES["equal", due], policy_rates("equal", due, 100, seed=1)
         for rate in ("held", "unwarned"):
             error = np.sqrt(max(known[rate] * (1 - known[rate]), 1e-2) / 100)
