@@ -23,7 +23,7 @@ the same clicks would find itself: impressions fall into two halves at random, a
 ranks in the ranking to value, if there is one, say much of the attraction of documents with few clicks. A ranking that
 learned from these very clicks fails as trust does; its value is off too.
 
-What is left is a sum over independent units, users or impressions, with the mean 0: a t test. All checks
+What is left is a sum over independent units, queries or impressions, with the mean 0: a t test. All checks
 together err in at most `LEVEL` of the logs of position-based users (Bonferroni). Perplexity has no such level: by
 chance, UBM and DBN foresee the clicks of position-based users better. So it is told, and does not decide.
 """
@@ -35,7 +35,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.stats import t
 
 from rankeval.comparison.headline import p_words
@@ -75,15 +74,8 @@ STRENGTH = 30.0
 """Looks at position 1 that the mean attraction counts for, beside the looks of the document."""
 MOST = 20_000
 """Impressions for the perplexities of click models."""
-UNITS = {"user": ("users", 50), "qid": ("queries", 50), "impression": ("impressions", 0)}
-"""Columns of independent units, in words, and how many are enough to take them as the sample."""
-
-
-def units_of(log: ClickLog) -> tuple[str, NDArray[np.intp]]:
-    """Return the independent units of a log in words, and the unit of each impression as a code."""
-    facts = log.impressions.assign(impression=range(len(log.impressions)))
-    name = next(one for one, (_, least) in UNITS.items() if one in facts and facts[one].nunique() >= least)
-    return UNITS[name][0], pd.factorize(facts[name], use_na_sentinel=False)[0]
+MANY = 50
+"""From so many queries on, they are the units: no document is in two of them, so that they depend on nothing shared."""
 
 
 def dependence(log: ClickLog, scores: Floats | None = None) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -98,21 +90,22 @@ def dependence(log: ClickLog, scores: Floats | None = None) -> tuple[pd.DataFram
     items = items[items["position"].isin(near)]
     pair, place, rank = (np.unique(items[name], return_inverse=True)[1] for name in ("pair", "position", "rank"))
     clicks, impression = items["clicked"].to_numpy(dtype=np.float64), items["impression"].to_numpy()
-    units, unit = units_of(log)
-    unit = unit if units == "users" else np.arange(len(log.impressions))
-    table = tested(impression, pair, place, rank, clicks, unit, log.counts)
+    query = np.unique(log.impressions["qid"].cat.codes, return_inverse=True)[1]
+    table = tested(impression, pair, place, rank, clicks, query, log.counts)
     failed = table[table["fails"]]
     return table, () if failed.empty else (_note(failed, log, scored=scores is not None),)
 
 
 def tested(
-    impression: Ints, pair: Ints, place: Ints, rank: Ints, clicks: Floats, unit: Ints, counts: Ints
+    impression: Ints, pair: Ints, place: Ints, rank: Ints, clicks: Floats, query: Ints, counts: Ints
 ) -> pd.DataFrame:
     """Return a row for each check: check; due, t, one-sided p-values, nan if the log says nothing; fails.
 
     Items are in order of impression and place, which are codes, as are pairs and ranks; without a ranking to value, all
-    ranks are 0. Each place has a click. Of each impression there is the unit, as a code, and a count.
+    ranks are 0. Each place has a click. Of each impression there is the query, as a code, and a count.
     """
+    by_query = query.max() + 1 >= MANY
+    unit = query if by_query else np.arange(len(query))
     sums, found = np.zeros((len(CHECKS), unit.max() + 1)), np.zeros((3, len(CHECKS)))
     if len(impression):
         shown = _Shown.of(impression, pair, place, rank, clicks, counts)
@@ -121,7 +114,8 @@ def tested(
             half = _Half.of(shown, mine[impression])
             for row, covariate in enumerate(shown.covariates(other[impression])):
                 z = half.centred(covariate)
-                sums[row] += np.bincount(unit[impression], z * half.spread, sums.shape[1])
+                residual = half.clicks - half.due if by_query else half.spread
+                sums[row] += np.bincount(unit[impression], z * residual, sums.shape[1])
                 found[:, row] += half.clicks[z > 0].sum(), half.due[z > 0].sum(), z @ half.clicks
     with np.errstate(invalid="ignore"):
         ratio, due = found[2] / np.sqrt((sums**2).sum(axis=1)), found[0] / found[1]

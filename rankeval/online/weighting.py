@@ -45,7 +45,7 @@ from rankeval.evaluation.front_door import evaluate
 from rankeval.evaluation.result import Evaluation
 from rankeval.io.columns import id_column, labels
 from rankeval.measures import Measure
-from rankeval.online.dependence import dependence, units_of
+from rankeval.online.dependence import dependence
 from rankeval.online.fitting import TINY, all_pairs, fit_factors, pairs_of
 from rankeval.online.logs import ClickLog
 from rankeval.render.tables import Table
@@ -57,6 +57,8 @@ if TYPE_CHECKING:
 ALONE = "and a click depends on position and document alone"
 SHUFFLED = f"valid if each list of the log was shuffled uniformly, {ALONE}"
 SAME = f"valid if the position of a document says nothing of its relevance to that user, {ALONE}"
+UNITS = {"user": ("users", 50), "qid": ("queries", 50), "impression": ("impressions", 0)}
+"""Columns of independent units, in words, and how many are enough to resample."""
 ANY: tuple[float, float] = -np.finfo(np.float64).max, np.finfo(np.float64).max
 _RANGES = {"click": ANY, "propensity": (TINY, 1.0), "target": (0.0, 1.0), "baseline[0]": ANY, "baseline[1]": ANY}
 """The least and the greatest number in each column of a policy's log."""
@@ -292,12 +294,14 @@ def propensities(
     notes = [SHUFFLED, *_kept_order(log)] if how == "randomized" else [SAME]
     ends = np.full((2, len(positions)), np.nan)
     if n_resamples and how != "em":
-        generator, (units, unit) = generator_of(rng), units_of(log)
-        size = log.counts if units == "impressions" else np.ones(unit.max() + 1, dtype=np.int64)
+        units, generator = log.impressions.assign(impression=range(len(log.impressions))), generator_of(rng)
+        name = next(one for one, (_, least) in UNITS.items() if one in units and units[one].nunique() >= least)
+        unit = pd.factorize(units[name])[0]
+        size = log.counts if name == "impression" else np.ones(unit.max() + 1, dtype=np.int64)
         times = (generator.multinomial(size.sum(), size / size.sum()) / size for _ in range(n_resamples))
         drawn = [estimate(*counted(log.counts * one[unit])) for one in times]
         ends = np.quantile(drawn, [0.025, 0.975], axis=0)
-        said = f"intervals: 95 %, percentiles of {n_resamples:,} samples of {units}"
+        said = f"intervals: 95 %, percentiles of {n_resamples:,} samples of {UNITS[name][0]}"
         if not (ends < 1e6).all():  # greater ones are of samples that do not link two positions
             ends[:] = np.nan
             said = "no interval is known: in some samples, too few clicks link the positions with the first one"

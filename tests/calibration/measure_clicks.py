@@ -45,6 +45,7 @@ TRUSTED = np.linspace(0.65, 0.25, SHOWN)
 """The chance of a click on an irrelevant document that is looked at, by users who trust the top."""
 
 MIDDLE, LARGE = "4,000 of 150 queries", "10,000 of 150 queries"
+RANKERS = "4,000 of 150 queries, three rankers"
 DIFFER = "position, users differ"
 """Users who look down to a depth of their own each: one chance by position, and clicks that go together."""
 USERS = ("position", DIFFER, "cascade", "trust")
@@ -53,7 +54,7 @@ LOGS = {
     MIDDLE: ("shuffled", 150, 10, 4000),
     LARGE: ("shuffled", 150, 10, 10_000),
     "1,000 of 30 queries": ("shuffled", 30, 10, 1000),
-    "4,000 of 150 queries, three rankers": ("rankers", 150, 20, 4000),
+    RANKERS: ("rankers", 150, 20, 4000),
 }
 """How lists are made, queries, documents of a query, impressions."""
 
@@ -112,7 +113,7 @@ def dependence_trial(users, kind, n_queries, n_documents, n, rng):
     for ranks in (np.zeros_like(rank), rank):
         of_items = [np.unique(pair, return_inverse=True)[1], np.tile(np.arange(SHOWN), n), ranks, hits]
         items = [np.repeat(np.arange(n), SHOWN), *(one.ravel() for one in of_items)]
-        found.append(tested(*items, np.arange(n), np.ones(n, dtype=np.int64))["fails"].to_numpy())
+        found.append(tested(*items, query, np.ones(n, dtype=np.int64))["fails"].to_numpy())
     values = (hits / chance / np.log2(rank + 2)).sum(axis=1)
     best = np.sort(relevant[query[:, None], lists], axis=1)[:, ::-1]
     truth = (expected(best, users) / chance / np.log2(PLACES + 1)).sum(axis=1).mean()
@@ -188,7 +189,7 @@ def blocks():
 
 def users_in(log):
     """Return the users of a row of the table: the slow ones are left out where others say the same."""
-    return {MIDDLE: USERS, LARGE: USERS[:1]}.get(log, [one for one in USERS if one != DIFFER])
+    return {MIDDLE: USERS, LARGE: USERS[:1], RANKERS: (USERS[0], USERS[-1])}.get(log, (USERS[0], *USERS[2:]))
 
 
 def _told(row):

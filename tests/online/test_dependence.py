@@ -33,7 +33,8 @@ def users_of(kind, n=4000, *, shuffled=True, n_queries=50, rng=0):
         hits &= np.cumsum(hits, axis=1) == 1
     else:
         deep = generator.random((n, 1 if kind == "unequal depth" else 10))
-        hits &= deep < 1 / PLACES
+        above = np.cumsum(found, axis=1) - found
+        hits &= deep < (0.5 + np.minimum(above, 2) / 4 if kind == "encouraged" else 1) / PLACES
     ids = {"impression": np.repeat(np.arange(n), 10), "qid": np.repeat(query, 10), "position": np.tile(PLACES, n)}
     log = ClickLog.from_frame(pd.DataFrame({**ids, "docid": lists.ravel(), "clicked": hits.ravel()}))
     return log, dict(np.ndenumerate(relevant + 0.0))
@@ -52,6 +53,7 @@ def noted(call):
     [
         ("cascade", "items below a click got", "Users stop after a click (cascade)"),
         ("cascade", "items below more attractive documents got", "Users stop after a click (cascade)"),
+        ("encouraged", "items below more attractive documents got 1", "Clicks depend on the documents above"),
         ("trust", "attractive documents at the top, and others below, got", "trust in the top"),
     ],
 )
@@ -66,7 +68,7 @@ def test_users_who_are_not_position_based_are_noted(kind, check, meaning):
         assert check in said
         assert meaning in said
         assert "by interleaving or in an A/B test" in said
-        assert ("perplexity of held-out lists: pbm 1." in said) == (kind == "cascade")
+        assert ("perplexity of held-out lists: pbm 1." in said) == (kind != "trust")
     assert found.dependence["fails"].tolist()[0] == (kind == "cascade")
 
 
