@@ -243,7 +243,7 @@ def propensities(
     -----
     The probability of a click is propensity(position) * relevance(query, document): it depends on position and document
     alone. If it depends on what stands above (cascade), or on trust in the top (clicks on irrelevant documents there),
-    there are no such propensities. ``dependence`` has tests of this, at a level of 2 % together, and a note and a
+    there are no such propensities. ``dependence`` has tests of this, at a level of 1 % together, and a note and a
     warning say if one fails. They need some thousand impressions to see trust in the top.
 
     "swap" and "all_pairs" condition on the clicks of each query and document: a click fell on position k with a
@@ -404,8 +404,9 @@ def counterfactual(
     alone, this is on average over users the relevance of the item, wherever it was shown, and the value is unbiased:
     the sum of the gains by the discounts of the new ranks, in units of clicks at position 1. It is biased if a click
     depends on what stands above (cascade) or on trust in the top (clicks on irrelevant documents there): both are
-    tested, as in `propensities`, and a note says so. Lists of a fixed order show a cascade, but no trust: then the note
-    comes from the log of the propensities. Each impression is a query of the result; those without clicks count as 0.
+    tested, as in `propensities` but at a level of 2 %, and a note says so. Lists of a fixed order show a cascade, but
+    no trust: then the note comes from the log of the propensities. Each impression is a query of the result; those
+    without clicks count as 0.
     Intervals take the propensities as known.
 
     Parameters

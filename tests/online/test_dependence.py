@@ -15,7 +15,7 @@ from tables import each_row
 import rankeval as rk
 from rankeval.errors import RankevalWarning
 from rankeval.online import ClickLog, counterfactual, propensities
-from rankeval.online.dependence import CHECKS, LEVEL, dependence
+from rankeval.online.dependence import CHECKS, LEVEL, RANKED, dependence
 
 PLACES = np.arange(1, 11)
 
@@ -131,8 +131,9 @@ def test_the_note_stays_with_a_saved_value_and_in_comparisons(tmp_path):
 
 def test_the_checks_have_a_level():
     """The sum of the levels of the checks, as the documentation says, and the result has all of them."""
-    assert pytest.approx(0.02) == LEVEL
-    assert "at a level of 2 %" in propensities.__doc__
+    assert pytest.approx(0.01) == LEVEL == RANKED
+    assert "at a level of 1 %" in propensities.__doc__
+    assert "at a level of 2 %" in counterfactual.__doc__
     table, notes = dependence(users_of("position", 200)[0])
     assert (table["check"].tolist(), notes) == ([*CHECKS], ())
 
