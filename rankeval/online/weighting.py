@@ -95,8 +95,8 @@ class Propensities(WithTable):
         Tests of the assumption that a click depends on position and document alone, a row each. Columns: check; due,
         the clicks that items got where the check looks, over those that position and document explain; t; p_fewer and
         p_more, the one-sided p-values, nan if the log says nothing; fails.
-    broken : tuple of str
-        The note on the tests that fail. `counterfactual` hands it on.
+    log : ClickLog, optional
+        The log that they are from. `counterfactual` tests it too, and knows the ranking to value.
 
     Examples
     --------
@@ -112,7 +112,7 @@ class Propensities(WithTable):
     how: str
     notes: tuple[str, ...] = ()
     dependence: pd.DataFrame | None = None
-    broken: tuple[str, ...] = ()
+    log: ClickLog | None = None
 
     def weights(self, log: ClickLog) -> Floats:
         """Return the weight of each shown item in training: 1 / propensity if it was clicked, else 1.
@@ -316,7 +316,7 @@ def propensities(
     checks, broken = dependence(log)
     for said in broken:
         warn(said)
-    return Propensities(table, how, (*notes, *broken), checks, broken)
+    return Propensities(table, how, (*notes, *broken), checks, log)
 
 
 def _sizes(log: ClickLog) -> NDArray[np.int64]:
@@ -486,14 +486,28 @@ def counterfactual(
     if len(log.impressions) > 1 and np.bincount(of_item, gain > 0).all():
         warn("each impression has a click: if those without were left out of the log, values are too high")
     frame = frame.assign(gain=gain, score=scores)
-    _, broken = dependence(log, scores)
-    if not broken and isinstance(propensities, Propensities):
-        broken = tuple(f"in the log of the propensities, {said}" for said in propensities.broken)
+    checks, broken = dependence(log, scores)
+    source = propensities.log if isinstance(propensities, Propensities) else None
+    if not broken and source not in (None, log):
+        # Lists of a fixed order say nothing of trust, and then the ranking helps to see it in the other log.
+        fixed = checks["p_fewer"].isna().iloc[-1]
+        _, broken = dependence(source, _scores_there(source, log, scores) if fixed else None)
+        broken = tuple(f"in the log of the propensities, {said}" for said in broken)
     for said in broken:
         warn(said)
     found = evaluate(frame, qid="impression", relevance="gain", score="score", measures=measure, name=name)
     signs = {**found.facts.signs, "clicks": broken} if broken else found.facts.signs
     return replace(found, facts=replace(found.facts, signs=signs))
+
+
+def _scores_there(other: ClickLog, log: ClickLog, scores: Floats) -> Floats:
+    """Return the scores of the items of another log, the lowest where their pair is unknown."""
+    pairs = [
+        pd.MultiIndex.from_frame(one.to_frame().reindex(columns=["qid", "docid"]).astype(object))
+        for one in (log, other)
+    ]
+    by_pair = pd.Series(scores, pairs[0]).groupby(level=[0, 1]).mean()
+    return np.asarray(by_pair.reindex(pairs[1]).fillna(by_pair.min()), dtype=np.float64)
 
 
 def _refuse_not_linear(measure: str | Measure) -> None:
