@@ -95,6 +95,8 @@ def test_records_of_impressions_are_compared_by_users(rankeval):
     code, out, _ = rankeval(*call, "--format", "json")
     assert (code, out.strip()) == (0, compared.to_json())
     assert "20 impressions" in rankeval(*call, "--unit", "impression")[1]
+    total = rk.online.compare_interleaved(lists, pd.read_csv("clicks.csv"), credit="sum")
+    assert rankeval(*call, "--credit", "sum", "--format", "json")[1].strip() == total.to_json()
     code, out, err = rankeval(*call[:-1], "another")
     assert (code, out) == (2, "")
     assert "another salt" in err

@@ -45,8 +45,8 @@ def rates(*, log: Path, groups: list[str], output: Format, **given: Any) -> None
 
 
 @online_app.command()
-@options("RUNS scheme depth salt impressions credits clicks unshown unit baseline test alpha limit output", runs=None,
-         scheme="team_draft", depth=10)  # fmt: skip
+@options("RUNS scheme depth salt impressions credits clicks unshown unit credit baseline test alpha limit output",
+         runs=None, scheme="team_draft", depth=10)  # fmt: skip
 def interleave(*, runs: list[Path] | None, limit: Any, output: Format, **given: Any) -> None:
     """Make one list of several rankings for each impression, or compare the rankings by the clicks on such lists.
 

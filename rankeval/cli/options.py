@@ -147,6 +147,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "credits": (FILE, None, "The records of all lists that were shown, one a line."),
     "clicks": (FILE, None, "A table of clicks, CSV or Parquet: impression and docid."),
     "unshown": (str, "error", "Clicks that no record explains: error, or skip to leave them out and count them."),
+    "credit": (str, "share", "The credit of an impression: the share of its clicks, or the sum over its clicks."),
     "unit": (str, "user", "What is sampled: user, query or impression; of a table, the name of its column."),
     "arm": (str, "arm", "The column of the arms."),
     "metrics": (list[str], ..., "A column, NAME=COLUMN or NAME=COLUMN/COLUMN; several times.", "--metric -m"),

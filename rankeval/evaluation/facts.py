@@ -91,7 +91,8 @@ class QueryFacts:
         The query of each evaluated row, as it was given: slices by row need it. It is not saved.
     signs : mapping of str to tuple of str
         Signs of a mistake in the input. ``ids``: hardly a document is judged; an id of the run, one of the qrels, and
-        the likely cause or "". ``rank``: the scores run against a column of ranks.
+        the likely cause or "". ``rank``: the scores run against a column of ranks. ``clicks``: the gains are of clicks
+        that depend on more than position and document; the sentences.
     """
 
     query_counts: Mapping[str, Ints]

@@ -510,6 +510,8 @@ def info_of(evaluation: Evaluation, unit: str = "query") -> dict[str, str]:
         said["ids"] = ids
     if "rank" in facts.signs:
         said["rank"] = _AGAINST_RANK
+    if "clicks" in facts.signs:
+        said["clicks"] = "; ".join(facts.signs["clicks"])
     if facts.drawn is not None:
         said["ties"] = _draws_note(evaluation, facts.drawn)
     if facts.whole is not None:
@@ -520,7 +522,7 @@ def info_of(evaluation: Evaluation, unit: str = "query") -> dict[str, str]:
 def faults_of(evaluation: Evaluation, unit: str = "query") -> list[str]:
     """Return the notes on what looks like a mistake, which stand wherever the numbers do."""
     said = info_of(evaluation, unit)
-    return [said[subject] for subject in ("constant", "ids", "rank") if subject in said]
+    return [said[subject] for subject in ("constant", "ids", "rank", "clicks") if subject in said]
 
 
 def _ids_note(evaluation: Evaluation) -> str:

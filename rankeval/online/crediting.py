@@ -7,6 +7,8 @@
                                                      |
               u7  A: (0 + 1) / 2   B: (1 + 0) / 2    a row of each system's frame, for `rankeval.compare`
 
+The clicks of an impression share one vote, or each of them has one (``credit=``).
+
 All impressions that were served count, those without a click as 0 for each ranking. So the credits lead, and the clicks
 are looked up.
 """
@@ -39,23 +41,34 @@ UNITS = {"user": "user", "query": "qid", "impression": "impression"}
 
 NO_USERS = "impressions of a user depend on each other; in a simulation, .31 of tests by impressions found a difference"
 CLICKED_ONLY = "each record has a click: records without a click may be missing, and they count too"
+SUM = "each click counts: an impression with many clicks counts more than one with a single click"
 BALANCED = "balanced interleaving is biased for some pairs of rankings: see rankeval.online.interleaving_bias"
 
 
 @explained
 def compare_interleaved(
-    credits: Any, clicks: Any, *, unit: str = "user", unshown: str = "error", salt: str | None = None, **options: Any
+    credits: Any,
+    clicks: Any,
+    *,
+    unit: str = "user",
+    credit: str = "share",
+    unshown: str = "error",
+    salt: str | None = None,
+    **options: Any,
 ) -> Comparison:
     """Compare rankings by the clicks on their interleaved lists.
 
-    An impression gives each ranking the mean credit of its clicks, and 0 without a click::
+    An impression gives each ranking credit for its clicks, and 0 without a click::
 
-        credit(ranking, impression) = (sum of its credits over the documents clicked) / max(1, documents clicked)
-        credit(ranking, unit)       = mean over all impressions of the unit
+        credit="share"          (sum of its credits over the documents clicked) / max(1, documents clicked)
+        credit="sum"            sum of its credits over the documents clicked
+        credit(ranking, unit) = mean over all impressions of the unit
 
-    The mean makes an impression with many clicks count as much as one with a single click, and a user with many
-    impressions as much as any other. It is linear in the credits, so random clicks favour no ranking if the scheme has
-    no bias; a share of the credit, or a count of wins, would not have this property for "optimized".
+    With "share", an impression with many clicks counts as much as one with a single click: the ranking wins that is
+    preferred in more impressions. With "sum", each click counts as much as any other: the ranking wins that gets more
+    clicks, as in an A/B test of clicks. They disagree if one ranking is better where users click much, and the other
+    one where they click little. Both are linear in the credits, so random clicks favour no ranking if the scheme has
+    no bias; a ratio of the two credits, or a count of wins, would not have this property for "optimized".
 
     Parameters
     ----------
@@ -70,6 +83,8 @@ def compare_interleaved(
     unit : {"user", "query", "impression"}, default "user"
         The unit that is sampled, a row of the test. Impressions of one user depend on each other, so that a test by
         impressions, or by queries, claims differences that are not there; the result says so.
+    credit : {"share", "sum"}, default "share"
+        Whether the clicks of an impression share one vote, or have a vote each.
     unshown : {"error", "skip"}, default "error"
         Refuse clicks that no record explains: of an impression without a record, on a document that was not shown, by
         another user than the one to whom it was shown. Or leave them out; the notes count them.
@@ -91,6 +106,8 @@ def compare_interleaved(
         If a record is none, was changed, or stands there again with another list; if records are of several schemes or
         have other rankings; if a record has no user, or users are text and integers; if a click is refused, or ids of
         clicks are integers and those of records are text; or if no click is left.
+    UnknownName
+        If there is no such unit, credit or value of ``unshown``.
 
     Examples
     --------
@@ -103,6 +120,7 @@ def compare_interleaved(
     0        A      B            1.0          0.0
     """
     chosen("unit", unit, UNITS)
+    chosen("credit", credit, ("share", "sum"))
     chosen("value of unshown", unshown, ("error", "skip"))
     shown, repeated = _records(credits, salt)
     without = [one.impression for one in shown.values() if getattr(one, UNITS[unit]) is None]
@@ -124,8 +142,10 @@ def compare_interleaved(
         refuse((unshown == "error", f"{words}: {few(found)}", 'unshown="skip" leaves them out'), argument="clicks")
     refuse((not any(clicked.values()), "; ".join(["no impression has a click", *skipped])), argument="clicks")
     index = pd.Index(as_list(id_column([getattr(one, UNITS[unit]) for one in shown.values()], unit)), name=unit)
-    sums = pd.DataFrame([record.credited(clicked[one]) for one, record in shown.items()], index).astype(float)
-    means = sums.div([len({*clicked[one]}) or 1 for one in shown], axis=0).groupby(level=unit, sort=False).mean()
+    credited = pd.DataFrame([record.credited(clicked[one]) for one, record in shown.items()], index).astype(float)
+    if credit == "share":
+        credited = credited.div([len({*clicked[one]}) or 1 for one in shown], axis=0)
+    means = credited.groupby(level=unit, sort=False).mean()
     systems = {str(name): means[[name]].set_axis(["credit"], axis=1) for name in means}
     compared = compare(systems, unit=unit, **{"lower_is_better": {"credit": False}} | options)
     again = sum(len(found) - len({*found}) for found in clicked.values())
@@ -135,6 +155,7 @@ def compare_interleaved(
         f"{count(repeated, 'repeated record')} dropped": repeated,
         f"{count(again, 'repeated click')} on a document of the same impression dropped": again,
         **{f"left out: {words}": True for words in skipped},
+        SUM: credit == "sum",
         BALANCED: {one.scheme for one in shown.values()} == {"balanced"},
         f"the unit is the {unit}: {NO_USERS}": unit != "user",
         CLICKED_ONLY: all(clicked.values()),

@@ -24,6 +24,9 @@ goes over the distinct tails::
 In the cascade model nothing follows a click: its tail is empty. The parameters of both kinds are one array: the
 attraction of each pair, then the others. The code of a parameter is its place there; of chains, the code behind all
 stands for "none", with probability 0.
+
+Positions alone need no EM: given the clicks of a document, the places where they fell depend on propensities only
+(`all_pairs`).
 """
 
 from __future__ import annotations
@@ -175,6 +178,31 @@ def fit_factors(
         return np.bincount(codes.ravel(), expected.ravel(), size), trials, log_binomial(hits, shown, chance)
 
     return maximised(step, size, **settings)
+
+
+def all_pairs(shown: Floats, clicks: Floats) -> Floats:
+    """Maximise the likelihood of positions given the clicks of each row, by Newton's steps in log propensities.
+
+    A row is a document; of shuffled lists, it is a length, since the documents of long lists are others.
+    """
+    if not clicks[:, 0].any():  # of a bootstrap sample
+        return np.full(shown.shape[1], np.nan)
+    clicked = clicks.sum(axis=1) > 0
+    shown, clicks, logs = shown[clicked], clicks[clicked], np.zeros(shown.shape[1])
+    total, flat = clicks.sum(axis=1), 1e-12 * clicks.sum() * np.eye(len(logs) - 1)
+    for _ in range(100):  # steps of at most 1: a position without clicks in a bootstrap sample goes to 0
+        share = shown * np.exp(logs)
+        share /= share.sum(axis=1, keepdims=True)
+        step = np.linalg.solve(curvature(share, total)[1:, 1:] + flat, (clicks.sum(axis=0) - total @ share)[1:])
+        logs[1:] += np.clip(step, -1, 1)
+        if np.abs(step).max(initial=0) < 1e-10:
+            break
+    return np.asarray(np.exp(logs))
+
+
+def curvature(share: Floats, total: Counts) -> Floats:
+    """Return the information on log propensities, from the shares of positions and the clicks of each row."""
+    return np.asarray(np.diag(total @ share) - (share * total[:, None]).T @ share)
 
 
 def distinct(rows: Ints, weights: Floats) -> tuple[Ints, Floats]:

@@ -1,8 +1,10 @@
 """Inverse propensities: how much each position is looked at, and the value of a ranking that was not shown.
 
 A position-based user clicks a document that is looked at and attracts: P(click) = propensity(position) *
-relevance(query, document). The rate of clicks at a position mixes both, since rankers put good documents first. Each
-way to take them apart compares a document with itself, or makes positions equal by a shuffle::
+relevance(query, document). So a click depends on position and document alone. This fails if users stop after a click
+(cascade), or trust the top and click irrelevant documents there: each log is tested, see ``dependence``. The rate of
+clicks at a position mixes both factors, since rankers put good documents first. Each way to take them apart compares a
+document with itself, or makes positions equal by a shuffle::
 
     shown and clicked       1        2        3        position
     (q1, d4)                80, 16   20, 2    -        d4 says something of 1 and 2, and nothing of 3
@@ -17,13 +19,14 @@ With propensities, each click is weighed by how rarely the log would have it::
     counterfactual         a click at position k   weighs 1 / propensity(k)           then any DCG of any ranking
     policy_value           a click on item a       weighs target(a) / propensity(a)   then the mean
 
-Where weights are large, few clicks decide: the effective sample size says how many equal ones would know as much.
+Where weights are large or clicks are rare, few clicks decide: the effective number says how many clicks of equal weight
+would know as much.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,7 +45,8 @@ from rankeval.evaluation.front_door import evaluate
 from rankeval.evaluation.result import Evaluation
 from rankeval.io.columns import id_column, labels
 from rankeval.measures import Measure
-from rankeval.online.fitting import TINY, fit_factors, pairs_of
+from rankeval.online.dependence import dependence
+from rankeval.online.fitting import TINY, all_pairs, fit_factors, pairs_of
 from rankeval.online.logs import ClickLog
 from rankeval.render.tables import Table
 from rankeval.significance.declarations import Floats, Rng, generator_of
@@ -50,14 +54,25 @@ from rankeval.significance.declarations import Floats, Rng, generator_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SHUFFLED = "valid if each list of the log was shuffled uniformly"
-SAME = "valid if the position of a document says nothing of its relevance to that user"
+ALONE = "and a click depends on position and document alone"
+SHUFFLED = f"valid if each list of the log was shuffled uniformly, {ALONE}"
+SAME = f"valid if the position of a document says nothing of its relevance to that user, {ALONE}"
 UNITS = {"user": ("users", 50), "qid": ("queries", 50), "impression": ("impressions", 0)}
 """Columns of independent units, in words, and how many are enough to resample."""
 ANY: tuple[float, float] = -np.finfo(np.float64).max, np.finfo(np.float64).max
 _RANGES = {"click": ANY, "propensity": (TINY, 1.0), "target": (0.0, 1.0), "baseline[0]": ANY, "baseline[1]": ANY}
 """The least and the greatest number in each column of a policy's log."""
 FEW = "the effective size is {:,.0f} of {:,} {} ({:.0f} %): a few large weights decide, and the interval is too short"
+FEW_CLICKS = 100
+"""Below so many clicks of equal weight, intervals are called too short.
+
+They hold from some 25 on. But a log with more clicks than were due is called good too early: of logs with 40 due, 7 %
+have 50 or more, and of these intervals 80 % hold.
+"""
+TOO_FEW = (
+    f"the effective number of clicks is {{:,.0f}} of {{:,}}, below {FEW_CLICKS}: intervals of 95 % held in 85 to 93 % "
+    "of logs with 5 to 10 clicks; collect more"
+)
 NO_CLICKS = "nothing was clicked: the value is 0, and the interval of no width says nothing"
 
 
@@ -76,6 +91,12 @@ class Propensities(WithTable):
         The way of estimation.
     notes : tuple of str
         Sentences that a reader of the numbers must see.
+    dependence : DataFrame, optional
+        Tests of the assumption that a click depends on position and document alone, a row each. Columns: check; due,
+        the clicks that items got where the check looks, over those that position and document explain; t; p_fewer and
+        p_more, the one-sided p-values, nan if the log says nothing; fails.
+    log : ClickLog, optional
+        The log that they are from. `counterfactual` tests it too, and knows the ranking to value.
 
     Examples
     --------
@@ -90,6 +111,8 @@ class Propensities(WithTable):
     table: pd.DataFrame
     how: str
     notes: tuple[str, ...] = ()
+    dependence: pd.DataFrame | None = None
+    log: ClickLog | None = None
 
     def weights(self, log: ClickLog) -> Floats:
         """Return the weight of each shown item in training: 1 / propensity if it was clicked, else 1.
@@ -210,16 +233,27 @@ def propensities(
     UnknownName
         If there is no such way.
 
+    Warns
+    -----
+    RankevalWarning
+        If a click depends on more than position and document; or if documents keep their positions in lists that should
+        be shuffled.
+
     Notes
     -----
-    The probability of a click is propensity(position) * relevance(query, document). "swap" and "all_pairs" condition on
-    the clicks of each query and document: a click fell on position k with a probability in proportion to (times shown
-    at k) * propensity(k), so that relevance cancels. "randomized" does the same by the lengths of lists: within one
-    length, it is the ratio of the rates of clicks. The estimate maximises this likelihood. It exists if and only if
-    the positions are linked in both directions: from k to j if a document that was clicked at k was shown at j (Ford,
-    1957). The interventions are those of Joachims, Swaminathan and Schnabel (2017, doi:10.1145/3018661.3018699) for
-    "swap", and of Agarwal et al. (2019, doi:10.1145/3289600.3291017) for "all_pairs", who weigh each document by the
-    inverse of its impressions; "em" is that of Wang et al. (2018, doi:10.1145/3159652.3159732) without features.
+    The probability of a click is propensity(position) * relevance(query, document): it depends on position and document
+    alone. If it depends on what stands above (cascade), or on trust in the top (clicks on irrelevant documents there),
+    there are no such propensities. ``dependence`` has tests of this, at a level of 1 % together, and a note and a
+    warning say if one fails. They need some thousand impressions to see trust in the top.
+
+    "swap" and "all_pairs" condition on the clicks of each query and document: a click fell on position k with a
+    probability in proportion to (times shown at k) * propensity(k), so that relevance cancels. "randomized" does the
+    same by the lengths of lists: within one length, it is the ratio of the rates of clicks. The estimate maximises this
+    likelihood. It exists if and only if the positions are linked in both directions: from k to j if a document that was
+    clicked at k was shown at j (Ford, 1957). The interventions are those of Joachims, Swaminathan and Schnabel (2017,
+    doi:10.1145/3018661.3018699) for "swap", and of Agarwal et al. (2019, doi:10.1145/3289600.3291017) for "all_pairs",
+    who weigh each document by the inverse of its impressions; "em" is that of Wang et al. (2018,
+    doi:10.1145/3159652.3159732) without features.
 
     Examples
     --------
@@ -279,7 +313,10 @@ def propensities(
         cut = f"{table['clicks'][small].sum():,} of {table['clicks'].sum():,} clicks"
         notes.append(f"propensities below {clip:g} are set to {clip:g}, and the weights of {cut} are too small")
         table["propensity"] = table["propensity"].clip(lower=clip)
-    return Propensities(table, how, tuple(notes))
+    checks, broken = dependence(log)
+    for said in broken:
+        warn(said)
+    return Propensities(table, how, (*notes, *broken), checks, log)
 
 
 def _sizes(log: ClickLog) -> NDArray[np.int64]:
@@ -312,30 +349,9 @@ def _refuse_unlinked(positions: NDArray[Any], shown: Floats, clicks: Floats, how
     refuse((number > 1, problem, way), argument="log")
 
 
-def _all_pairs(shown: Floats, clicks: Floats) -> Floats:
-    """Maximise the likelihood of positions given the clicks of each row, by Newton's steps in log propensities.
-
-    A row is a document; of shuffled lists, it is a length, since the documents of long lists are others.
-    """
-    if not clicks[:, 0].any():  # of a bootstrap sample
-        return np.full(shown.shape[1], np.nan)
-    clicked = clicks.sum(axis=1) > 0
-    shown, clicks, logs = shown[clicked], clicks[clicked], np.zeros(shown.shape[1])
-    total, flat = clicks.sum(axis=1), 1e-12 * clicks.sum() * np.eye(len(logs) - 1)
-    for _ in range(100):  # steps of at most 1: a position without clicks in a bootstrap sample goes to 0
-        share = shown * np.exp(logs)
-        share /= share.sum(axis=1, keepdims=True)
-        curved = np.diag(total @ share) - (share * total[:, None]).T @ share
-        step = np.linalg.solve(curved[1:, 1:] + flat, (clicks.sum(axis=0) - total @ share)[1:])
-        logs[1:] += np.clip(step, -1, 1)
-        if np.abs(step).max(initial=0) < 1e-10:
-            break
-    return np.asarray(np.exp(logs))
-
-
 def _swap(shown: Floats, clicks: Floats) -> Floats:
     """Compare each position with the first alone."""
-    return np.array([1.0, *(_all_pairs(shown[:, [0, k]], clicks[:, [0, k]])[1] for k in range(1, shown.shape[1]))])
+    return np.array([1.0, *(all_pairs(shown[:, [0, k]], clicks[:, [0, k]])[1] for k in range(1, shown.shape[1]))])
 
 
 def _em(shown: Floats, clicks: Floats) -> Floats:
@@ -345,7 +361,7 @@ def _em(shown: Floats, clicks: Floats) -> Floats:
     return np.asarray(values[n_pairs:] / values[n_pairs])
 
 
-WAYS = {"randomized": _all_pairs, "swap": _swap, "all_pairs": _all_pairs, "em": _em}
+WAYS = {"randomized": all_pairs, "swap": _swap, "all_pairs": all_pairs, "em": _em}
 """Ways to estimate from tables of rows that are alike by positions, shown and clicked."""
 
 
@@ -360,7 +376,8 @@ class PolicyValue(WithTable):
     table : DataFrame
         One row. Columns: how; value, the clicks for each shown item; ci_low, ci_high; n, the shown items;
         effective_size, (sum of weights)^2 / sum of weights^2 (Kish, 1965); effective_share, the same over n;
-        mean_weight, near 1 if propensities and target are right; largest_weight; clipped_share, of the shown items.
+        effective_clicks, the same of weight times click; mean_weight, near 1 if propensities and target are right;
+        largest_weight; clipped_share, of the shown items.
     notes : tuple of str
         Sentences that a reader of the numbers must see.
     """
@@ -383,9 +400,13 @@ def counterfactual(
 ) -> Evaluation:
     """Score a ranking that was not shown, by the clicks on the lists that were.
 
-    A click at a position with propensity p counts as a gain of 1 / p. On average over users this is the relevance of
-    the item, wherever it was shown, so the value is unbiased: the sum of the gains by the discounts of the new ranks,
-    in units of clicks at position 1. Each impression is a query of the result; those without clicks count as 0.
+    A click at a position with propensity p counts as a gain of 1 / p. If a click depends on position and document
+    alone, this is on average over users the relevance of the item, wherever it was shown, and the value is unbiased:
+    the sum of the gains by the discounts of the new ranks, in units of clicks at position 1. It is biased if a click
+    depends on what stands above (cascade) or on trust in the top (clicks on irrelevant documents there): both are
+    tested, as in `propensities` but at a level of 2 %, and a note says so. Lists of a fixed order show a cascade, but
+    no trust: then the note comes from the log of the propensities. Each impression is a query of the result; those
+    without clicks count as 0.
     Intervals take the propensities as known.
 
     Parameters
@@ -420,8 +441,10 @@ def counterfactual(
     Warns
     -----
     RankevalWarning
-        If the effective number of clicks is below 20 % of their number, or nothing was clicked: intervals are then too
-        short. If each impression has a click: it seems that the others were left out, and values are then too high.
+        If a click depends on more than position and document, in this log or in that of the propensities; it is in the
+        notes too. If the effective number of clicks is below 100 or 20 % of the clicks, or nothing was clicked:
+        intervals are then too short. If each impression has a click: it seems that the others were left out, and values
+        are then too high.
 
     Notes
     -----
@@ -429,14 +452,15 @@ def counterfactual(
 
     Examples
     --------
-    The click at position 2 with propensity 1/2 is a gain of 2, which the new ranking has at rank 1:
+    In every second impression, the click at position 2 with propensity 1/2 is a gain of 2, which the new ranking has at
+    rank 1:
 
     >>> import pandas as pd
     >>> from rankeval.online import ClickLog, counterfactual
-    >>> rows = {"impression": "i1", "qid": "q", "position": [1, 2], "docid": ["a", "b"], "clicked": [False, True]}
+    >>> rows = {"qid": "q", "shown": [["a", "b"]] * 100, "clicked": [["b"], []] * 50}
     >>> log = ClickLog.from_frame(pd.DataFrame(rows))
-    >>> counterfactual(log, {("q", "a"): 0.1, ("q", "b"): 0.9}, {1: 1.0, 2: 0.5}).per_query["DCG@10"].tolist()
-    [2.0]
+    >>> counterfactual(log, {("q", "a"): 0.1, ("q", "b"): 0.9}, {1: 1.0, 2: 0.5}).aggregate()["DCG@10"].item()
+    1.0
     """
     require(isinstance(log, ClickLog), "log", log, "a ClickLog")
     _refuse_not_linear(measure)
@@ -458,11 +482,32 @@ def counterfactual(
         require(not lacking, "scores", f"none for {few(lacking)}", "a score for each query and document of the log")
     scores = labels(scores, "scores")
     require(np.shape(scores) == gain.shape, "scores", np.shape(scores), f"{gain.shape}, a score for each shown item")
-    _warned(gain[gain > 0], "clicks", clicked=gain.any())
+    _warned(gain[gain > 0], "clicks", gain)
     if len(log.impressions) > 1 and np.bincount(of_item, gain > 0).all():
         warn("each impression has a click: if those without were left out of the log, values are too high")
     frame = frame.assign(gain=gain, score=scores)
-    return evaluate(frame, qid="impression", relevance="gain", score="score", measures=measure, name=name)
+    checks, broken = dependence(log, scores)
+    source = propensities.log if isinstance(propensities, Propensities) else None
+    if not broken and source not in (None, log):
+        # Lists of a fixed order say nothing of trust, and then the ranking helps to see it in the other log.
+        fixed = checks["p_fewer"].isna().iloc[-1]
+        _, broken = dependence(source, _scores_there(source, log, scores) if fixed else None)
+        broken = tuple(f"in the log of the propensities, {said}" for said in broken)
+    for said in broken:
+        warn(said)
+    found = evaluate(frame, qid="impression", relevance="gain", score="score", measures=measure, name=name)
+    signs = {**found.facts.signs, "clicks": broken} if broken else found.facts.signs
+    return replace(found, facts=replace(found.facts, signs=signs))
+
+
+def _scores_there(other: ClickLog, log: ClickLog, scores: Floats) -> Floats:
+    """Return the scores of the items of another log, the lowest where their pair is unknown."""
+    pairs = [
+        pd.MultiIndex.from_frame(one.to_frame().reindex(columns=["qid", "docid"]).astype(object))
+        for one in (log, other)
+    ]
+    by_pair = pd.Series(scores, pairs[0]).groupby(level=[0, 1]).mean()
+    return np.asarray(by_pair.reindex(pairs[1]).fillna(by_pair.min()), dtype=np.float64)
 
 
 def _refuse_not_linear(measure: str | Measure) -> None:
@@ -478,15 +523,23 @@ def _refuse_not_linear(measure: str | Measure) -> None:
     refuse((not (linear and value(one).any()), problem, "take DCG, such as 'DCG@10'"), argument="measure")
 
 
-def _warned(weights: Floats, things: str, *, clicked: object) -> tuple[float, list[str]]:
-    """Return the effective size of weights, and warn of what makes intervals too short."""
-    size, n = float(weights.sum() ** 2 / np.maximum((weights**2).sum(), TINY)), len(weights)
-    # Below an effective share of .2, intervals at 95 % held .89 of the true values.
-    told = {FEW.format(size, n, things, 100 * size / max(n, 1)): size < 0.2 * n, NO_CLICKS: not clicked}
+def effective_size(weights: Floats) -> float:
+    """Return how many equal weights would know as much (Kish, 1965)."""
+    return float(np.abs(weights).sum() ** 2 / np.maximum((weights**2).sum(), TINY))
+
+
+def _warned(weights: Floats, things: str, gains: Floats) -> list[str]:
+    """Return, and warn of, what makes the interval of the mean of weighed clicks too short."""
+    size, clicks, n = effective_size(weights), effective_size(gains), len(weights)
+    told = {
+        FEW.format(size, n, things, 100 * size / max(n, 1)): size < 0.2 * n,
+        TOO_FEW.format(clicks, np.count_nonzero(gains)): 0 < clicks < FEW_CLICKS - 1e-6,
+        NO_CLICKS: not clicks,
+    }
     notes = [said for said, holds in told.items() if holds]
     for said in notes:
         warn(said)
-    return size, notes
+    return notes
 
 
 @explained
@@ -538,7 +591,8 @@ def policy_value(
     Warns
     -----
     RankevalWarning
-        If the effective size is below 20 % of the items, or nothing was clicked: intervals are then too short.
+        If the effective number of clicks is below 100, the effective size is below 20 % of the items, or nothing was
+        clicked: intervals are then too short.
 
     Notes
     -----
@@ -547,10 +601,10 @@ def policy_value(
 
     Examples
     --------
-    Item a was shown in 3 of 4 places; the target shows a and b equally often:
+    Item a was shown in 3 of 4 places, 50 times over; the target shows a and b equally often:
 
     >>> from rankeval.online import policy_value
-    >>> round(policy_value([1, 0, 0, 1], [0.75, 0.75, 0.75, 0.25], 0.5).value, 6)
+    >>> round(policy_value([1, 0, 0, 1] * 50, [0.75, 0.75, 0.75, 0.25] * 50, 0.5).value, 6)
     0.666667
     """
     chosen("estimate of a policy's value", how, ("ips", "snips", "clipped", "dr"))
@@ -575,13 +629,14 @@ def policy_value(
     value = terms.sum() / bottom.sum()
     sums = np.bincount(units, (terms - value * bottom) / bottom.mean())
     half = t.ppf(0.975, len(sums) - 1) * np.sqrt(len(sums) / (len(sums) - 1) * (sums**2).sum()) / n
-    size, notes = _warned(used, "items", clicked=rows["click"].any())
+    notes = _warned(used, "items", used * rows["click"])
     if clip is not None:
         notes.append(f"{(used < weight).sum():,} weights above {clip:g} are set to {clip:g}: the value is too low")
     if abs(weight.mean() - 1) > 3 * weight.std() / np.sqrt(n) + 1e-9:
         why = "propensities are wrong, or the target policy shows items that this log never shows"
         notes.append(f"weights have the mean {weight.mean():.3g} and not 1: {why}")
     found = {"how": how, "value": value, "ci_low": value - half, "ci_high": value + half, "n": n}
-    found |= {"effective_size": size, "effective_share": size / n, "mean_weight": weight.mean()}
-    found |= {"largest_weight": weight.max(), "clipped_share": (used < weight).mean()}
+    size, n_clicks = effective_size(used), effective_size(used * rows["click"])
+    found |= {"effective_size": size, "effective_share": size / n, "effective_clicks": n_clicks}
+    found |= {"mean_weight": weight.mean(), "largest_weight": weight.max(), "clipped_share": (used < weight).mean()}
     return PolicyValue(pd.DataFrame([found]), tuple(notes))

@@ -318,3 +318,44 @@ def test_a_click_on_another_document_is_named_once():
     """The list and the document are told."""
     with pytest.raises(InvalidInput, match=r"clicked is \['nope'\].* ids of list 'i0'"):
         lists()[0].credited(["nope"])
+
+
+@each_row("scheme", ["team_draft", "probabilistic", "optimized"])
+def test_the_share_says_which_ranking_wins_more_impressions_and_the_sum_which_gets_more_clicks(scheme):
+    """A has two relevant documents for every second query and none else, B has one each; users click all of them."""
+    il, relevant = Interleaver(scheme, depth=6), ({"r1", "r2", "b"}, {"b"})
+    rankings = (
+        {"A": ["r1", "r2", "x1", "x2", "x3", "x4"], "B": ["b", "y1", "y2", "y3", "y4", "y5"]},
+        {"A": ["x1", "x2", "x3", "x4", "x5", "x6"], "B": ["b", "y1", "y2", "y3", "y4", "y5"]},
+    )
+    shown = [il.show(rankings[one % 2], impression=one, user=one % 60) for one in range(1200)]
+    clicks = {one.impression: [d for d in one.ids if d in relevant[one.impression % 2]] for one in shown}
+    share, total = (compare_interleaved(shown, clicks, credit=how) for how in ("share", "sum"))
+    assert share.table.equals(compare_interleaved(shown, clicks).table)
+    assert share.table["difference"][0] > 0.2
+    assert abs(total.table["difference"][0]) < 0.1
+    assert [any("each click counts" in note for note in one.notes) for one in (share, total)] == [False, True]
+
+
+def test_the_sum_is_the_sum_of_credits():
+    """By hand: of the user's impressions the mean of the sums of credits."""
+    shown, clicks = lists(), {"i0": ["a"], "i1": ["a", "b"], "i5": ["e", "d", "a", "a"]}
+    found = compare_interleaved(shown, clicks, credit="sum").table.iloc[0]
+    users = {}
+    for one in shown:
+        sums = [
+            sum(float(row[one.ids.index(d)]) for d in set(clicks.get(one.impression, ())))
+            for row in one.credits.values()
+        ]
+        users.setdefault(one.user, []).append(sums)
+    expected = np.mean([np.mean(rows, axis=0) for rows in users.values()], axis=0)
+    assert [found["mean_baseline"], found["mean_system"]] == pytest.approx([*expected], abs=1e-15)
+    with pytest.raises(UnknownName, match="share"):
+        compare_interleaved(shown, clicks, credit="mean")
+
+
+def test_what_was_left_out_or_dropped_is_said_only_then():
+    """Clean records and clicks have the note on their number alone."""
+    notes = compare_interleaved(lists(), {"i0": ["a"]}).notes
+    assert [one for one in notes if "dropped" in one or "left out" in one] == []
+    assert notes[0] == "12 impressions of 4 users, 11 of them without a click"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -275,6 +276,101 @@ def test_lost_impressions_and_few_large_weights_are_warned_of():
         counterfactual(log, log.items["position"], EXAMINED.where(EXAMINED.index < 8, 1e-4))
 
 
+def told(call):
+    """Return all that a call warns of, and the notes of its result."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        result = call()
+    return [str(one.message) for one in found], result.notes
+
+
+def policy_of(n_clicks, n=20_000, weights=(1.0,), **options):
+    """Return the value of a policy from a log of so many clicks, with weights in turn."""
+    propensity = np.resize(0.1 / np.array(weights), n)
+    return policy_value(np.arange(n) % (n // n_clicks) == 0, propensity, 0.1, **options)
+
+
+FEW_CLICKS = "the effective number of clicks is 10 of 10, below 100"
+LARGE = "a few large weights decide"
+NOTHING = "nothing was clicked"
+
+
+@each_row(
+    ("said", "world", "other"),
+    [
+        (FEW_CLICKS, lambda: policy_of(10), lambda: policy_of(100)),
+        (LARGE, lambda: policy_of(1000, weights=[1.0] * 19 + [100.0]), lambda: policy_of(1000)),
+        (NOTHING, lambda: policy_value(np.zeros(99), np.full(99, 0.5), 0.5), lambda: policy_of(100)),
+        (
+            "weights above 1.2 are set to 1.2",
+            lambda: policy_of(500, weights=[1, 2], how="clipped", clip=1.2),
+            lambda: policy_of(500, weights=[1, 2]),
+        ),
+        ("and not 1: propensities are wrong", lambda: policy_of(500, weights=[2, 4]), lambda: policy_of(500)),
+    ],
+)
+def test_a_policy_has_its_notes_where_they_hold_and_only_there(said, world, other):
+    """Each sentence by a log of its own, and gone in another."""
+    warned, notes = told(world)
+    assert [said in one for one in notes].count(True) == 1
+    assert (said in " ".join(warned)) == (said in (FEW_CLICKS, LARGE, NOTHING))
+    assert said not in " ".join([*told(other)[0], *told(other)[1]])
+
+
+@each_row(
+    ("said", "world", "other"),
+    [
+        ("below 100: intervals", 20, 500),
+        ("each impression has a click", "clicked", 500),
+        (NOTHING, "silent", 500),
+        (LARGE, "rare", 500),
+    ],
+)
+def test_a_value_has_its_warnings_where_they_hold_and_only_there(said, world, other):
+    """Each sentence by a log of its own, and gone in another."""
+
+    def value(name):
+        log, _ = clicked_lists(name if isinstance(name, int) else 500, rng=0)
+        chance = EXAMINED.where(EXAMINED.index < 8, 1e-4) if name == "rare" else EXAMINED
+        if name == "silent":
+            log = ClickLog(log.impressions, log.items.assign(clicked=False))
+        if name == "clicked":
+            log = log.subset(np.bincount(log.items["impression"], log.items["clicked"]) > 0)
+        return counterfactual(log, -log.items["position"], chance)
+
+    assert said in " ".join(told(lambda: value(world))[0])
+    assert said not in " ".join(told(lambda: value(other))[0])
+
+
+@each_row(
+    ("said", "how", "world", "other"),
+    [
+        (
+            "each list of the log was shuffled uniformly, and a click depends on position and",
+            "randomized",
+            {},
+            "all_pairs",
+        ),
+        ("says nothing of its relevance to that user, and a click depends on position", "all_pairs", {}, "randomized"),
+        ("keep their positions", "randomized", {"shown": "rankers"}, {}),
+        ("percentiles of 2 samples of queries", "all_pairs", {}, {"n_resamples": 0}),
+        ("no interval is known", "all_pairs", {"n": 60, "shown": "rankers", "n_resamples": 50}, {}),
+        ("propensities below 0.3 are set to 0.3", "randomized", {"clip": 0.3}, {}),
+    ],
+)
+def test_propensities_have_their_notes_where_they_hold_and_only_there(said, how, world, other):
+    """Each sentence by a log or an option of its own, and gone with another; the assumption is always named."""
+
+    def notes(how, n=2000, shown="shuffled", **options):
+        log = simulated(n, shown, RATES["1/sqrt k"])
+        return propensities(log, how=how, **{"depth": 6, "n_resamples": 2} | options).notes
+
+    assert said in " ".join(notes(how, **world))
+    absent = notes(other) if isinstance(other, str) else notes(how, **other)
+    assert said not in " ".join(absent)
+    assert "a click depends on position and document alone" in absent[0]
+
+
 @pytest.mark.shared
 @each_row("name", ["random_men", "bts_men"])
 def test_open_bandit(name):
@@ -286,7 +382,8 @@ def test_open_bandit(name):
         with pytest.warns(RankevalWarning, match=r"656 of 10,000 items \(7 %\)"):
             ips, snips = policy_value(*given), policy_value(*given, how="snips")
     else:
-        ips, snips = policy_value(*given), policy_value(*given, how="snips")
+        with pytest.warns(RankevalWarning, match="effective number of clicks is 46 of 46, below 100"):
+            ips, snips = policy_value(*given), policy_value(*given, how="snips")
     assert ips.value == pytest.approx(golden["ips_uniform_policy_value"], rel=1e-9)
     assert snips.value == pytest.approx(golden["snips_uniform_policy_value"], rel=1e-9)
     assert 34 * ips.table["mean_weight"][0] == pytest.approx(golden["mean_inverse_propensity"], rel=1e-9)
@@ -369,4 +466,4 @@ def test_weights_with_a_mean_far_from_one_are_noted():
     """The target shows items that the log never has: their clicks are unknown."""
     found = policy_value([0, 1] * 50, [0.5, 0.4] * 50, [0.25, 0.2] * 50)
     assert "mean 0.5 and not 1" in found.notes[-1]
-    assert policy_value([0, 1] * 50, [0.5, 0.5] * 50, [0.2, 0.8] * 50).notes == ()
+    assert policy_value([0, 1] * 100, [0.5, 0.5] * 100, [0.2, 0.8] * 100).notes == ()
