@@ -82,11 +82,8 @@ MANY = 50
 
 
 def dependence(log: ClickLog, scores: Floats | None = None) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Return the checks of a log, and a note if one fails.
-
-    Items below `DEPTH`, and at positions without a click, are left out. The scores of a ranking, if given, are in the
-    order of ``log.items``.
-    """
+    """Return the checks of a log, and a note if one fails; scores to value are in the order of its items."""
+    # Items below `DEPTH`, and at positions without a click, are left out.
     items = log.items.assign(pair=pairs_of(log)[0], score=0.0 if scores is None else -scores)
     items["rank"] = items.groupby("impression")["score"].rank(method="min").astype(np.int64)
     near = items["position"][items["clicked"] & (items["position"] <= DEPTH)].unique()
