@@ -82,11 +82,8 @@ MANY = 50
 
 
 def dependence(log: ClickLog, scores: Floats | None = None) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Return the checks of a log, and a note if one fails.
-
-    Items below `DEPTH`, and at positions without a click, are left out. The scores of a ranking, if given, are in the
-    order of ``log.items``.
-    """
+    """Return the checks of a log, and a note if one fails; scores to value are in the order of its items."""
+    # Items below `DEPTH`, and at positions without a click, are left out.
     items = log.items.assign(pair=pairs_of(log)[0], score=0.0 if scores is None else -scores)
     items["rank"] = items.groupby("impression")["score"].rank(method="min").astype(np.int64)
     near = items["position"][items["clicked"] & (items["position"] <= DEPTH)].unique()
@@ -183,14 +180,16 @@ class _Half:
     @classmethod
     def of(cls, shown: _Shown, times: Ints) -> _Half:
         weight, clicks, n_places = times * shown.looked, times * shown.clicks, shown.place.max() + 1
-        looks = np.maximum(np.bincount(shown.pair, weight), TINY)
+        looks = np.asarray(np.bincount(shown.pair, weight), dtype=np.float64)
+        looks[looks == 0] = 1.0
         cell, size = shown.pair * n_places + shown.place, len(looks) * n_places
         share = np.bincount(cell, weight, size).reshape(-1, n_places) / looks[:, None]
         by_pair = np.bincount(shown.pair, clicks)
         due = weight * (by_pair / looks)[shown.pair]
         # An item has a part in what is due to it, so residuals are too small (HC2; MacKinnon and White, 1985).
-        others = 1 - (shown.looked / looks[shown.pair])
-        spread = (clicks - due) / np.sqrt(np.where(others > 1e-9, others, np.inf))
+        others = 1 - shown.looked / looks[shown.pair]
+        # A row with a count is so many impressions, and its variance so many times that of one.
+        spread = (clicks - due) / np.sqrt(np.where(others > 1e-9, others, np.inf) * np.maximum(times, 1))
         return cls(shown, weight, looks, share, curvature(share, by_pair), clicks, due, spread)
 
     def centred(self, z: Floats) -> Floats:
