@@ -38,10 +38,10 @@ def checks(*, log: Path, output: Format, **given: Any) -> None:
 
 
 @online_app.command()
-@options("LOG groups parts tz limit output")
-def rates(*, log: Path, groups: list[str], output: Format, **given: Any) -> None:
+@options("LOG group_by parts tz limit output")
+def rates(*, log: Path, group_by: list[str], output: Format, **given: Any) -> None:
     """Print click rates with 95 % intervals: by position, docid, qid, arm, or several of them."""
-    print_result(_read(log, **given).click_rates(groups), output)
+    print_result(_read(log, **given).click_rates(group_by), output)
 
 
 @online_app.command()

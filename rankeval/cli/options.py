@@ -141,7 +141,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "FRAME": (Path, ..., "A table of users with their arms: CSV or Parquet."),
     "parts": (TEXTS, None, "A column by its own name, as in docid=sku; several times.", "--column =PART=COLUMN"),
     "tz": (TEXT, None, "Zone of the times that have none, such as Europe/Berlin."),
-    "groups": (list[str], ["position"], "A column to group by; several times.", "--by"),
+    "group_by": (list[str], ["position"], "A column to group by; several times.", "--by"),
     "salt": (str, "", "The text from which all chance follows, and which seals the records; keep it secret."),
     "impressions": (FILE, None, "A table of impressions: columns impression, qid and perhaps user are read."),
     "credits": (FILE, None, "The records of all lists that were shown, one a line."),
