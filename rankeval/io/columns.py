@@ -163,7 +163,7 @@ def combined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
         column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         column = combined(column.dictionary).take(column.indices)
     if is_text(kind := without_view(column.type)):
-        column = column.cast(kind)  # of views Arrow 19 does not tell the bytes
+        column = column.cast(kind)  # of views Arrow 20 does not tell the bytes
         column = column.cast(pa.string() if column.nbytes < _MOST_BYTES else pa.large_string())
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
