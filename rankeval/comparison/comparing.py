@@ -163,7 +163,7 @@ def compare(
         sample. Columns such as ``n_queries`` keep their names.
     groups : Series or mapping by query id, DataFrame or array, optional
         The group of each query, in the forms of ``by``: its conversation, the need that it paraphrases, the document
-        that it is about. Queries of a group are no independent sample. Tests, corrections and intervals are then over
+        that it is about. Queries of a group are not independent. So tests, corrections and intervals are over
         groups: scores are the means of each group, and ``mean_baseline``, ``mean_system`` and ``difference`` are means
         over groups, each group counting once. These are means over queries if all groups are of one size; else a note
         says how far they are apart. ``n_queries`` is the number of groups; ``settings.n_members`` has that of the

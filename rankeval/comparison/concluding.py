@@ -61,29 +61,8 @@ def conclude(
 ) -> Comparison:
     """Test, correct and wrap, for queries and for folds alike.
 
-    Parameters
-    ----------
-    design : Design
-        The comparisons to make.
-    scores : ndarray of shape (n_rows, n_systems, n_measures)
-        Scores by query or by fold.
-    d : ndarray of shape (n_rows, n_comparisons), or Pairs
-        The columns to test: the differences of the scores, for folds widened by their overlap.
-    settings : ComparisonSettings
-        Test, correction, claim, level and resamples.
-    evaluations : mapping of str to Evaluation or DataFrame
-        The systems, for the result.
-    n_queries : int
-        Number of queries behind the scores.
-    notes : sequence of str
-        Notes on the scores.
-    strata : Strata, optional
-        The collections that the queries are of: means are then over collections, and the test is stratified.
-
-    Returns
-    -------
-    Comparison
-        With the notes of the test and the correction besides.
+    ``scores`` have the shape (n_rows, n_systems, n_measures), by query or fold; ``d`` are the columns to test, their
+    differences, which are widened for folds that overlap. With ``strata`` means are over collections.
     """
     size, n_pairs = design.size, len(design.pairs)
     test, correction, weighed = all_tests()[settings.test], CORRECTIONS[settings.correction], scores
@@ -125,8 +104,8 @@ def with_parts(
 ) -> Comparison:
     """Add rows for each part to a comparison over all queries, and test whether the parts differ.
 
-    ``places`` are those of the queries of each part, and ``name`` is the first column. ``cut`` says why the parts are
-    no independent samples, if they are none: then nothing tests whether they differ.
+    ``places`` are those of the queries of each part, and ``name`` is the first column. If the parts are not
+    independent samples, ``cut`` says why, and whether they differ is not tested.
     """
     # In the order of the queries: which patterns are drawn for a part must not depend on its name.
     by_place = sorted(places.items(), key=lambda item: int(item[1][0]))
@@ -238,20 +217,7 @@ def _interaction(design: Design, scores: Floats, parts: list[Ints], settings: Se
 def means_of(evaluations: Mapping[str, Evaluation], level: float = 0.95, groups: Groups | None = None) -> pd.DataFrame:
     """Return the aggregate of each measure and system, with Student's interval over queries if it is a mean.
 
-    Parameters
-    ----------
-    evaluations : mapping of str to Evaluation
-        The systems, by the same measures.
-    level : float
-        Of the intervals.
-    groups : Groups, optional
-        The groups of the queries: means and intervals are then over groups.
-
-    Returns
-    -------
-    DataFrame of shape (n_measures * n_systems, 6)
-        Columns: measure, system, n_queries, mean, ci_low, ci_high, as `rankeval.Evaluation.ci` gives them. A measure
-        with another aggregate, such as gm_AP, has that instead of the mean, and nan limits.
+    With groups, means and intervals are over groups. Another aggregate than the mean, such as gm_AP, has nan limits.
 
     Examples
     --------
@@ -277,22 +243,6 @@ def comparison_of_one(
     name: str, evaluation: Evaluation, *, alpha: float = 0.05, groups: Groups | None = None
 ) -> Comparison:
     """Return one system as a comparison without pairs: an empty table, and its mean with an interval.
-
-    Parameters
-    ----------
-    name : str
-        The system.
-    evaluation : Evaluation
-        Its scores, by the primary measure first.
-    alpha : float
-        1 less the level of the intervals.
-    groups : Groups, optional
-        As in `means_of`.
-
-    Raises
-    ------
-    InvalidInput
-        If no query was scored.
 
     Examples
     --------

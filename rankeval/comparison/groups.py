@@ -1,18 +1,18 @@
 """Queries in groups: turns of a conversation, paraphrases of one need, questions on one document.
 
-Queries of a group go together, so they are no independent sample: a test over them takes one lucky conversation for
-many lucky queries. The unit of every test is then the group. Its score is the mean over its queries, and all that
-follows sees a row per group, as if groups had been queries::
+Queries of a group are not independent: a test over queries takes one easy conversation for many easy queries. So the
+unit of every test is the group. Its score is the mean over its queries, and everything after that sees a row per group,
+as if groups were queries::
 
     query    q1   q2   q3   q4   q5         group    a     b     c
     group    a    a    b    b    c          score    .2    .5    .9
     score    .1   .3   .4   .6   .9         mean over groups .53, over queries .46
 
-Each group counts once, whatever its size. So the mean that is printed is the mean of what is tested, a flip of a sign
-turns a whole group, and a resample draws whole groups. If groups are of one size, it is the mean over queries too.
+Each group counts once, whatever its size. So the printed mean is the mean of what is tested. A permutation flips whole
+groups, and a bootstrap draws whole groups. If all groups have one size, the mean over groups is the mean over queries.
 
-The trap is a slice that cuts groups: it has means of its own, over those queries of a group that are in the slice, and
-two slices are no longer independent samples. Their rows hold, each by itself; the test that they differ would not.
+The trap is a slice that cuts groups: its means are over those queries of a group that are in the slice, and two such
+slices are not independent samples. The row of each slice is valid. A test that two slices differ would not be.
 """
 
 from __future__ import annotations

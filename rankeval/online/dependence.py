@@ -8,12 +8,12 @@ asks if the log has more or fewer clicks where z is large::
 
     check             z of an item                              fails with
     clicks above      clicks above it in the same list          cascade: a user who has clicked stops
-    documents above   the attraction above it                   cascade, and whatever else above it matters
+    documents above   the attraction above it                   cascade, and any other effect of what is above
     own attraction    its attraction, times how near the top    trust in the top: clicks on irrelevant documents there
 
 The first check is the score test of the position-based model against models in which clicks depend on clicks, such as
 UBM and DBN. It works in lists of a fixed order too. It has the side "fewer" alone: the clicks of users who differ in
-how far they look go together, and values are right all the same. The other checks need documents at several positions.
+how far they look are correlated, although values are unbiased. The other checks need documents at several positions.
 They compare what lists got with what they are worth by the model: lists with much attraction at the top, and others.
 
 The traps. There are as many attractions as documents, and each is poorly known, so nothing may rest on an estimate of
@@ -46,7 +46,7 @@ from rankeval.significance.declarations import Floats
 
 
 class Check(NamedTuple):
-    """What items with a large covariate got, what it means, and the levels of fewer and of more clicks than due."""
+    """A check: the levels at which fewer and more clicks than due fail it, the sentence on them, and its meaning."""
 
     fewer: float
     more: float

@@ -68,7 +68,7 @@ FEW = 100
 """From so many effective users on, less than .06 of arms of one size differ in simulations; at 33 .07, at 10 .1."""
 
 FEW_DUE = 20
-"""Of a smaller arm in which fewer users are due whose metric is not 0, random arms give a p-value and no interval."""
+"""Random arms give no interval if fewer users with a metric other than 0 are due in the smaller arm."""
 
 ONE_ERROR = 1 - 2 * float(stats.norm.sf(1))
 """The level of the normal interval that reaches one standard error to each side."""
@@ -313,7 +313,7 @@ def ab_test(
     users of whom 1 % buy, it claims a difference in 35 % of the tests. There a share of users, a metric of 0 and 1, is
     tested exactly (Fisher), and other metrics by the t of 10,000 random divisions of the users (Janssen, 1997). Both
     keep the level if the arms are equal, whatever the metric. The intervals of the second need users: where fewer than
-    20 are due in the smaller arm whose metric is not 0, there is none.
+    20 with a metric other than 0 are due in the smaller arm, there is none.
 
     The delta method holds for many users. It claims too much if few users have most of a denominator: at the level .05,
     .07 of equal arms differed if an arm counted as 33 equal users, and .10 at 10. The number of equal users is (sum of
@@ -446,8 +446,10 @@ def ab_power(
     return found
 
 
-def _divided(metrics: Mapping[str, Metric], frame: Any) -> Mapping[str, Metric]:
+def _divided(metrics: Any, frame: Any) -> Any:
     """Return the metrics with "clicks/views" as a pair, unless the frame has a column of that name."""
+    if not isinstance(metrics, Mapping):
+        return metrics  # refused where they are read
     known = {*names_in(as_table(frame))}
 
     def divided(metric: Metric) -> Metric:
@@ -456,7 +458,7 @@ def _divided(metrics: Mapping[str, Metric], frame: Any) -> Mapping[str, Metric]:
         numerator, per = metric.split("/")
         return numerator, per
 
-    return {name: divided(metric) for name, metric in metrics.items()} if isinstance(metrics, dict) else metrics
+    return {name: divided(metric) for name, metric in metrics.items()}
 
 
 def _arms(sizes: pd.Series, shares: Mapping[str, float] | None) -> tuple[pd.DataFrame, float]:

@@ -404,10 +404,9 @@ def counterfactual(
     alone, this is on average over users the relevance of the item, wherever it was shown, and the value is unbiased:
     the sum of the gains by the discounts of the new ranks, in units of clicks at position 1. It is biased if a click
     depends on what stands above (cascade) or on trust in the top (clicks on irrelevant documents there): both are
-    tested, as in `propensities` but at a level of 2 %, and a note says so. Lists of a fixed order show a cascade, but
-    no trust: then the note comes from the log of the propensities. Each impression is a query of the result; those
-    without clicks count as 0.
-    Intervals take the propensities as known.
+    tested, as in `propensities` but at a level of 2 %, and a note says if a test fails. Lists of a fixed order show a
+    cascade, but no trust: then the note comes from the log of the propensities. Each impression is a query of the
+    result; those without clicks count as 0. Intervals take the propensities as known.
 
     Parameters
     ----------

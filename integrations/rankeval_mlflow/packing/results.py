@@ -527,15 +527,15 @@ def result_node(result: Any, name: str | None, *, report: bool, argument: str = 
     table, before = result.table, kind if name == kind else f"{kind}/{name}"
     rows, facts = table.to_dict("records"), vars(result)
     numbers = {f"{before}/{one}": facts[one] for one in _FIGURES if one in facts}
-    if isinstance(result, ABTest):
-        users = result.arms["users"].items()
-        numbers |= {f"{before}/{layout.short_name(str(arm))}/users": float(number) for arm, number in users}
     keys = [[(one, row[one]) for one in ([key] if key else result.by)] for row in rows]
     called = ["_".join(one if isinstance(one, str) else f"{of}_{one}" for of, one in each) or "all" for each in keys]
     if isinstance(result, LogChecks):
         called = [one.replace(",", "") for one in called]
-    if isinstance(result, ABTest) and len({*table["arm"]}) > 1:
-        called = [f"{layout.short_name(str(arm))}/{own}" for arm, own in zip(table["arm"], called, strict=True)]
+    if isinstance(result, ABTest):
+        arms = {arm: layout.short_name(str(arm)) for arm in result.arms.index}
+        numbers |= {f"{before}/{arms[arm]}/users": float(users) for arm, users in result.arms["users"].items()}
+        if len(arms) > 2:
+            called = [f"{arms[arm]}/{own}" for arm, own in zip(table["arm"], called, strict=True)]
     for row, own in zip(rows, called, strict=True):
         # Of several pairs of systems with one measure none is a metric, as of a comparison of all pairs.
         if called.count(own) == 1 and len(rows) <= _MOST:
