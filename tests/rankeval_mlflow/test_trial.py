@@ -45,12 +45,12 @@ def test_a_kind_of_store_that_does_not_exist_is_an_error():
         check_store("new", "htp://127.0.0.1:9")
 
 
-def test_an_experiment_that_was_deleted_is_an_error(empty_database):
-    shutil.copy(empty_database, "mlflow.db")
-    with connected("sqlite:///mlflow.db") as client:
+def test_an_experiment_that_was_deleted_is_an_error(store):
+    """By a whole path: MLflow 3.9 keeps a store by its address, and an earlier test had another mlflow.db."""
+    with connected(store) as client:
         client.delete_experiment(client.create_experiment("gone"))
     with pytest.raises(InvalidInput, match="the experiment 'gone' was deleted; restore it"):
-        check_store("gone", "sqlite:///mlflow.db")
+        check_store("gone", store)
 
 
 def test_a_spool_that_cannot_be_written_is_an_error(monkeypatch, empty_database):
