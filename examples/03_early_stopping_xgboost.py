@@ -24,9 +24,7 @@ rivals = {
     ),
 }
 
-results = rk.cross_validate(
-    rivals, data, measures=["AP", "nDCG@10"], cv=rk.QueryKFold(3), n_jobs=2, return_estimators=True
-)
+results = rk.cross_validate(rivals, data, measures=["AP", "nDCG@10"], cv=rk.QueryKFold(3), return_estimators=True)
 for name, result in results.items():
     trees = [ranker.n_iterations_ or booster.n_estimators for ranker in result.estimators]
     means = result.evaluation.aggregate()

@@ -26,7 +26,7 @@ rivals = {
 
 # One call runs both searches on the same outer folds. Each query is held out five times. Routing is not needed.
 outer = rk.RepeatedQueryKFold(3, n_repeats=5, random_state=0)
-results = rk.cross_validate(rivals, data, measures=["nDCG@10", "AP"], cv=outer, n_jobs=2)
+results = rk.cross_validate(rivals, data, measures=["nDCG@10", "AP"], cv=outer)
 for name, result in results.items():
     chosen = result.best_params.iloc[:, 0].value_counts().to_dict()
     print(f"{name}: nDCG@10 {result.folds['nDCG@10'].mean():.3f} over {len(result.folds)} folds; alpha chosen {chosen}")

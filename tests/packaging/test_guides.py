@@ -9,6 +9,7 @@ from pathlib import Path
 
 import forking
 import pytest
+from circles import SHARED
 
 from rankeval.ledger.discovery import FOLDER
 
@@ -141,27 +142,17 @@ def compare(name, said, expected):
 
 @pytest.mark.parametrize("path", [marked(one) for one in GUIDES])
 def test_a_guide_runs_from_top_to_bottom(path, tmp_path, installed_plugin):
+    """Where the shared collections are, it reads them too: we may not distribute them."""
     text = path.read_text(encoding="utf-8")
-    done = ran(program(text), tmp_path, installed_plugin)
+    folders, of_collections = needed(text) if SHARED.is_dir() else ((), [])
+    for folder in folders:
+        (tmp_path / folder).symlink_to(SHARED / folder)
+    done = ran(program(text, collections=bool(folders)), tmp_path, installed_plugin)
     failing = sum(error is not None for _, error, _ in blocks(text))
     assert done.stdout.count("failed as it should") == failing
-    compare(path.name, printed(done.stdout), shown(text))
+    compare(path.name, printed(done.stdout), [*shown(text), *of_collections])
     # The guide to the guard makes and commits the ledger of a project.
     assert "guard" in path.stem or not (tmp_path / FOLDER).exists(), "it would refuse the reader's own work later"
-
-
-@pytest.mark.docs
-@pytest.mark.shared
-@pytest.mark.parametrize("path", [one for one in GUIDES if NEEDS in one.read_text("utf-8")], ids=lambda path: path.name)
-def test_a_guide_to_a_collection_that_we_may_not_distribute_runs(path, tmp_path, installed_plugin, shared):
-    """Its blocks read folders where they run, and print what it shows."""
-    text = path.read_text(encoding="utf-8")
-    folders, expected = needed(text)
-    for folder in folders:
-        (tmp_path / folder).symlink_to(shared / folder)
-    done = ran(program(text, collections=True), tmp_path, installed_plugin)
-    assert expected
-    compare(path.name, printed(done.stdout), [*shown(text), *expected])
 
 
 def test_the_list_has_each_guide_once():

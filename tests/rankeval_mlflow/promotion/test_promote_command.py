@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from circles import choose
 from typer.testing import CliRunner
 
 import rankeval.cli
@@ -130,6 +131,7 @@ def jobs():
 
 
 @pytest.mark.docs
+@pytest.mark.random
 def test_the_job_of_the_guide_runs(ranker, store, tmp_path):
     """Its commands are run by a shell: 0 for the better version, 1 for one that is not, 2 for one that is none."""
     install, *commands = jobs()
@@ -143,13 +145,14 @@ def test_the_job_of_the_guide_runs(ranker, store, tmp_path):
         (2, "error: ranker has no version 9"),
     ]
     codes = []
-    for version in (better, worse, "9"):
+    asked = (better, worse, "9")[: choose(default=1, full=3)]  # the other exit codes have cases of their own below
+    for version in asked:
         done = subprocess.run(
             ["bash", "-e", "-c", "\n".join(commands)], env={**environment, "VERSION": version}, cwd=tmp_path,
             capture_output=True, text=True, check=False, timeout=200,
         )  # fmt: skip
         codes.append((done.returncode, done.stdout.partition(".")[0] or done.stderr.partition(",")[0]))
-    assert codes == expected
+    assert codes == expected[: len(asked)]
     assert ranker.holder() == better
 
 
