@@ -148,6 +148,31 @@ class Entries:
         return cls(query, known, None if bits is None else bits.astype(np.float32), arrays.get(f"{name}.label"))
 
     @cached_property
+    def _keys(self) -> Hashes:
+        """The queries and values together, ascending."""
+        keys: Hashes = (self.query.astype(np.uint64) << np.uint64(32)) | self.value
+        return keys
+
+    def find(self, query: NDArray[Any], value: NDArray[np.uint32]) -> NDArray[np.intp]:
+        """Return the place of each wanted value of a query; -1 where the query lacks it."""
+        if not len(self):
+            return np.full(len(value), -1)
+        wanted = (query.astype(np.uint64) << np.uint64(32)) | value
+        place = np.minimum(np.searchsorted(self._keys, wanted), len(self) - 1)
+        return np.where(self._keys[place] == wanted, place, -1)
+
+    def positive(self, labels: LabelCounts) -> NDArray[np.bool_]:
+        """Return which documents are relevant: their labels are above 0.
+
+        Parameters
+        ----------
+        labels : LabelCounts
+            The labels of the queries that have these documents.
+        """
+        assert self.label is not None
+        return ~np.isin(self.label, labels.not_positive)
+
+    @cached_property
     def _told(self) -> tuple[NDArray[np.intp], NDArray[np.uint32]]:
         """The places of the values that are evidence, and these values, in ascending order."""
         places = np.arange(len(self)) if self.bits is None else np.flatnonzero(self.bits > 0)
@@ -309,6 +334,12 @@ class LabelCounts:
         """The levels as bytes, as documents keep their labels."""
         return label_bytes(number_hashes(self.levels, name="levels"))
 
+    @cached_property
+    def not_positive(self) -> NDArray[np.uint8]:
+        """The labels of documents that are not relevant, as bytes; of too many levels that of 0."""
+        levels = self.levels[self.levels <= 0] if len(self.levels) else np.zeros(1)
+        return label_bytes(number_hashes(levels, name="levels"))
+
     @property
     def most_frequent(self) -> int:
         """The place of the most frequent label among the levels."""
@@ -353,6 +384,11 @@ class LabelCounts:
         """Return the same counts without levels that stand nowhere."""
         some = (self.counts > 0).any(axis=0)
         return LabelCounts(self.sizes, self.levels[some], self.counts[:, some], self.hashed)
+
+    def above(self, level: float) -> LabelCounts:
+        """Return the same counts with a level below all others, which stands nowhere."""
+        none = np.zeros((len(self.sizes), 1), dtype=self.counts.dtype)
+        return LabelCounts(self.sizes, np.append(level, self.levels), np.hstack([none, self.counts]), self.hashed)
 
     def merged(self, starts: Sequence[int], levels: NDArray[np.float64]) -> LabelCounts:
         """Return the counts of merged levels.

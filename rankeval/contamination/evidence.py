@@ -35,7 +35,7 @@ chance brings as many. By Markov's inequality, BF reaches 2^b with a chance of a
 What is seen of a query is how many labels must change to make one multiset of labels the other: none, one, or more. H0
 is taken at its best. If the labels of a query keep their probabilities from one month to the next, the chance of the
 same counts c is at most that of a multinomial with probabilities c / n. If clicks persist by document, each is seen
-again with a chance of `_PERSISTENCE`. If many registered queries have the same counts, a foreign one may have them too.
+again with a chance of `PERSISTENCE`. If many registered queries have the same counts, a foreign one may have them too.
 What disagrees has a chance of 1 under H0. So l_i is never above its true value.
 
 If both sides know their documents, the labels of the same documents are compared instead, one by one. A document that
@@ -95,6 +95,22 @@ def chance_of_being_contained(times: NDArray[np.int64], n_drawn: int) -> float:
     for count, patterns in zip(*np.unique(times, return_counts=True), strict=True):
         log_bound += patterns * _log_partial_exponential(int(count), math.log(count / total) + _LOG_Z)
     return float(min(1.0, math.exp(min(0.0, float(log_bound.min())))))
+
+
+def surprise_of_equality(times: NDArray[np.int64], *, same_ids: bool) -> float:
+    """Return the bits of evidence that equal content is, if contents are drawn as often as they are registered.
+
+    Parameters
+    ----------
+    times : ndarray of int
+        How often each content stands in the collection.
+    same_ids : bool
+        Whether each id has the content that it had: else any order of the queries would do.
+    """
+    n = int(times.sum())
+    if same_ids:
+        return float((times * np.log2(n / times)).sum())
+    return -math.log2(max(chance_of_being_contained(times, n), 1e-300))
 
 
 def _log_partial_exponential(terms: int, log_x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -208,10 +224,8 @@ def unusual_values(kept: Entries, data: Fingerprint) -> Entries:
     np.maximum.at(greatest, kept.query, kept.value)
     # The rows whose hashes are kept, looked up by (query, hash).
     here = np.flatnonzero(weak[data.codes] & (known <= greatest[data.codes]))
-    key = (kept.query.astype(np.uint64) << np.uint64(32)) | kept.value
-    place = np.searchsorted(key, (data.codes[here].astype(np.uint64) << np.uint64(32)) | known[here])
     more = np.zeros(len(kept), dtype=np.float32)
-    more[place] = _UNUSUAL_VALUE_BITS * _n_unusual(data.X, here)
+    more[kept.find(data.codes[here], known[here])] = _UNUSUAL_VALUE_BITS * _n_unusual(data.X, here)
     return replace(kept, bits=np.where(unique, np.maximum(bits, more), bits))
 
 
@@ -250,10 +264,13 @@ CHANGED = np.array([0.0, 0.02, 0.06, 0.15])
 _SHARES = np.array([0.2, 0.4, 0.7, 0.9, 0.99])
 """Shares of shared queries that come from the collection under H1."""
 
-_PERSISTENCE = 0.8
+PERSISTENCE = 0.8
 """Chance that a document is clicked again, at most, if clicks are all the labels say."""
 
-_SAME_GRADE = 0.5
+ENOUGH_POSITIVES = math.ceil(ENOUGH_BITS / -math.log2(PERSISTENCE))
+"""Relevant documents that must all come back under the same ids to be evidence enough."""
+
+SAME_GRADE = 0.5
 """Chance that a document has the same grade again, if there are three grades or more."""
 
 _FLOOR = (0.05, 0.15)
@@ -363,6 +380,35 @@ def ratios_of_documents(
     return queries, log_best
 
 
+def ratios_of_positives(
+    query: NDArray[np.integer[Any]], is_there: NDArray[np.bool_], popularity: NDArray[np.float64], persistence: float
+) -> tuple[NDArray[np.integer[Any]], NDArray[np.float64]]:
+    """Return the queries that have relevant documents, ascending, and log l_i(e) of each by these documents.
+
+    A relevant document that comes back is one that was clicked again: its chance under H0 is at most its persistence,
+    or its popularity, if most queries have it.
+
+    Parameters
+    ----------
+    query : ndarray of int of shape (n,)
+        The registered query of each relevant document.
+    is_there : ndarray of bool of shape (n,)
+        Whether the same document is relevant to the same query of the data.
+    popularity : ndarray of float of shape (n,)
+        The share of queries that have the document.
+    persistence : float
+        The chance of a document to be relevant again, at most.
+    """
+    chance = np.maximum(persistence, popularity)[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):  # of shares of 0, and of documents that all queries have
+        agree = np.log1p(-CHANGED) - np.log(chance)
+        differ = np.where(CHANGED == 0, -np.inf, np.minimum(np.log(CHANGED) - np.log1p(-chance), 0))
+    queries, place = np.unique(query, return_inverse=True)
+    summed = np.zeros((len(queries), len(CHANGED)))
+    np.add.at(summed, place, np.where(is_there[:, None], agree, differ))
+    return queries, summed
+
+
 def _factors(
     table: NDArray[np.float64], target: NDArray[np.intp], is_usual: NDArray[np.bool_], *, are_clicks: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -371,11 +417,11 @@ def _factors(
     share = (table[:, target].sum(axis=0) / table.sum())[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):  # of labels that never agree, or always
         if are_clicks:
-            chance = np.where(is_usual, met, np.maximum(_PERSISTENCE, share))
+            chance = np.where(is_usual, met, np.maximum(PERSISTENCE, share))
             agree = np.where(is_usual, 0, np.log1p(-CHANGED) - np.log(chance))
             differ = np.log(np.where(is_usual, CHANGED[-1], CHANGED)) - np.log1p(-chance)
         else:
-            agree = np.log1p(-CHANGED) - np.log(np.where(is_usual, 1, np.maximum(_SAME_GRADE, share)))
+            agree = np.log1p(-CHANGED) - np.log(np.where(is_usual, 1, np.maximum(SAME_GRADE, share)))
             differ = np.broadcast_to(np.log(CHANGED), agree.shape)
     return agree, np.where(CHANGED == 0, -np.inf, np.minimum(differ, 0))
 
@@ -418,9 +464,9 @@ def _again(labels: LabelCounts) -> NDArray[np.float64]:
 
     rare = labels.sizes - labels.counts[:, labels.most_frequent].astype(np.int64)
     rest = labels.sizes - rare
-    gained = np.minimum(rare * (1 - _PERSISTENCE) / np.maximum(rest, 1), 1)
+    gained = np.minimum(rare * (1 - PERSISTENCE) / np.maximum(rest, 1), 1)
     most = int(min(rare.max(initial=0), 30))
     total = np.zeros(len(rare))
     for lost in range(most + 1):  # as many are lost as are gained
-        total += binom.pmf(lost, rare, 1 - _PERSISTENCE) * binom.pmf(lost, rest, gained)
+        total += binom.pmf(lost, rare, 1 - PERSISTENCE) * binom.pmf(lost, rest, gained)
     return total

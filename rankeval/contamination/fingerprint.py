@@ -120,6 +120,11 @@ class Fingerprint:
         return len(self.names)
 
     @property
+    def knows_documents(self) -> bool:
+        """Whether documents are known."""
+        return "documents" in self.rows
+
+    @property
     def strongest(self) -> str:
         """The kind of content by which rows are told from each other best."""
         return next(kind for kind in ("features", "judgments", "documents", "labels") if kind in self.rows)
@@ -160,7 +165,7 @@ class Fingerprint:
     @cached_property
     def document_entries(self) -> Entries | None:
         """The documents with their labels, by query; None without document ids or labels."""
-        if "documents" not in self.rows or "labels" not in self.rows:
+        if not self.knows_documents or "labels" not in self.rows:
             return None
         return Entries.of(self.codes, short(self.rows["documents"]), label=label_bytes(self.rows["labels"]))
 

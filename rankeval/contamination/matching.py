@@ -5,6 +5,9 @@ Three kinds of evidence are looked for, and each adds up in its own way::
     content   rounded rows, texts           40 bits for one query
     columns   labels in the order of values  40 bits for all queries together, one column each
     labels    of shared ids and documents    14 bits for all queries together, for and against
+    whole     the same content, the labels   14 bits for all queries together; 5 bits for equal content
+              or the relevant documents of
+              all queries
 
 Data is refused if enough registered queries are found (`RegisteredContent.n_to_refuse`). What was shown in earlier
 calls of this process counts too (`Shown`), so that a loop over queries adds up.
@@ -16,7 +19,8 @@ last word counts.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +34,7 @@ from rankeval.contamination.evidence import (
     REFUSAL_CHANCE,
     bayes_factor_bits,
     chance_of_being_contained,
+    surprise_of_equality,
 )
 from rankeval.contamination.register import RegisteredContent
 from rankeval.contamination.shared import ColumnHits, SharedLabels, SharedRows, same_texts
@@ -130,7 +135,9 @@ class Match:
     bits : float
         Evidence of the labels of shared ids and documents, for (above 0) or against; log2 of a Bayes factor.
     chance : float
-        Chance that other data has the labels of all queries; 1 if they are no evidence.
+        Chance that other data has the labels, or the relevant documents, of all queries; 1 if they are no evidence.
+    alike : {"labels", "relevant documents"}
+        Which of the two it is.
     same_labels : bool
         Whether the data has the labels of the whole collection, query for query.
     n_before : int
@@ -152,6 +159,7 @@ class Match:
     queries: NDArray[np.bool_]
     bits: float
     chance: float
+    alike: str
     same_labels: bool
     n_before: int
     by_ids: bool
@@ -174,7 +182,7 @@ class Match:
 
     @property
     def by_labels(self) -> bool:
-        """Whether the labels of all queries together agree far beyond chance."""
+        """Whether the labels or relevant documents of all queries together agree far beyond chance."""
         return self.chance < REFUSAL_CHANCE
 
     @property
@@ -212,7 +220,7 @@ class Match:
         if self.by_labels and here == len(self.queries) and self.by_ids and self.bits < ENOUGH_BITS:
             chance = f"{self.chance:.0e}" if self.chance >= 1e-12 else "under 1e-12"
             of = count(registered.n_queries, "query")
-            return f"the labels are those of {len(self.queries)} of its {of} (chance {chance})"
+            return f"the {self.alike} are those of {len(self.queries)} of its {of} (chance {chance})"
         if self.n_matched:
             if self.by_ids:
                 said = (
@@ -230,7 +238,12 @@ class Match:
 
 
 def match(
-    registered: RegisteredContent, data: Traces, before: Shown | None = None, *, most_rows: int | None = None
+    registered: RegisteredContent,
+    data: Traces,
+    before: Shown | None = None,
+    *,
+    most_rows: int | None = None,
+    for_looks: bool = False,
 ) -> Match:
     """Look for the queries of a registered collection in some data.
 
@@ -244,13 +257,21 @@ def match(
         What earlier calls of this process showed of it.
     most_rows : int, optional
         Rows whose columns are looked at first, as in `ColumnHits.of`.
+    for_looks : bool
+        Whether the same queries with other grades are the same, as a look at them is.
     """
     known = registered.protected
-    here = _Evidence.of(known, data, most_rows=most_rows)
+    here = _Evidence.of(known, data, most_rows=most_rows, for_looks=for_looks)
+    here = replace(here, content=np.concatenate([here.content, _equal(known, data)]))
     earlier = before.without(registered.exempt) if before and here.any else Shown.empty(registered.n_queries)
     shown = here.added_to(earlier)
     found, by_content, told, bits, enough = here.weigh(shown)
-    chance, same_labels, by_labels = _all_labels(known, data, found)
+    chance, same_labels, by_labels = 1.0, False, NO_PAIRS
+    if not here.labels.other_documents:
+        chance, same_labels, by_labels = _all_labels(known, data, found)
+    alike, (chance_of_documents, by_documents) = "labels", _all_positives(known, data)
+    if chance_of_documents < chance:
+        alike, chance, by_labels = "relevant documents", chance_of_documents, by_documents
     pairs = np.unique(np.concatenate([found, by_labels]), axis=0)
     n_found = len(np.union1d(np.append(pairs[:, 1], here.alone[:, 1]), np.flatnonzero(told)))
     # What is refused is named generously, and each query of the data once.
@@ -274,6 +295,7 @@ def match(
         queries=queries,
         bits=bits,
         chance=chance,
+        alike=alike,
         same_labels=same_labels,
         n_before=int(matched.sum()) - n_here,
         by_ids=not len(here.alone) and not np.isin(pairs[:, 1], by_content).any(),
@@ -293,8 +315,8 @@ class _Evidence:
     labels: SharedLabels
 
     @classmethod
-    def of(cls, known: Signature, data: Traces, *, most_rows: int | None = None) -> _Evidence:
-        labels, rows = SharedLabels.of(known, data), SharedRows.of(known, data)
+    def of(cls, known: Signature, data: Traces, *, most_rows: int | None = None, for_looks: bool = False) -> _Evidence:
+        labels, rows = SharedLabels.of(known, data, for_looks=for_looks), SharedRows.of(known, data)
         columns = ColumnHits.of(known, data, most_rows=most_rows).without(labels.refuted)
         return cls(np.concatenate([rows.together, same_texts(known, data)]), rows.alone, columns, labels)
 
@@ -348,7 +370,7 @@ def link(a: Signature, b: Signature) -> Pairs:
 
 
 def _found(known: Signature, data: Signature) -> Pairs:
-    here = _Evidence.of(known, data)
+    here = _Evidence.of(known, data, for_looks=True)
     return here.weigh(here.added_to(Shown.empty(known.n_queries)))[0]
 
 
@@ -371,6 +393,50 @@ def was_opened(found: Match, outputs: Mapping[str, Hashes]) -> bool:
     )
 
 
+def _equal(known: Signature, data: Traces) -> Pairs:
+    """Return all pairs if the data has the content of the registration, and chance would not bring as much.
+
+    Labels alone are no such content: all collections of one positive among nine zeros have it.
+    """
+    if isinstance(data, Signature) or data.strongest == "labels" or data.n_queries != known.n_queries:
+        return NO_PAIRS
+    order = np.argsort(data.content, kind="stable")
+    if not np.array_equal(data.content[order], known.content):
+        return NO_PAIRS
+    ids = data.ids[np.lexsort([data.ids, data.content])]
+    same_ids = np.array_equal(ids, known.ids[np.lexsort([known.ids, known.content])])
+    times = np.unique(known.content, return_counts=True)[1]
+    if surprise_of_equality(times, same_ids=same_ids) < ENOUGH_IF_ALL_AGREE:
+        return NO_PAIRS
+    pairs = np.stack([order, np.arange(known.n_queries)], axis=1)
+    return pairs if known.left_out is None else pairs[~known.left_out]
+
+
+def _all_positives(known: Signature, data: Traces) -> tuple[float, Pairs]:
+    """Return the chance that the relevant documents of all queries are registered ones, and pairs of these queries.
+
+    Asked of registrations of positives only, all of which are kept. One document of each query is drawn: those of one
+    query may always stand together.
+    """
+    kept, documents = known.document_entries, data.document_entries
+    if kept is None or not documents or known.label_counts is None or data.label_counts is None:
+        return 1.0, NO_PAIRS
+    if not known.has_positives_only or not known.keeps_all_documents or data.n_queries > known.n_queries:
+        return 1.0, NO_PAIRS
+    relevant = documents.take(documents.positive(data.label_counts))
+    order = np.argsort(kept.value, kind="stable")
+    ours = kept.value[order]
+    if not len(relevant) or not _places_in(ours, np.sort(relevant.value))[1].all():
+        return 1.0, NO_PAIRS
+    first = relevant.take(relevant.places() == 0)
+    first = first.take(np.argsort(first.value, kind="stable"))
+    chance = chance_of_being_contained(np.unique(ours, return_counts=True)[1], len(first))
+    if chance >= REFUSAL_CHANCE:
+        return chance, NO_PAIRS
+    place, _ = _places_in(ours, first.value)
+    return chance, np.stack([first.query, kept.query[order[place]]], axis=1).astype(np.int64)
+
+
 def _all_labels(known: Signature, data: Traces, found: Pairs) -> tuple[float, bool, Pairs]:
     """Return the chance of the labels of all queries, whether they equal the registered ones, and pairs of the rest."""
     theirs = data.label_counts
@@ -391,7 +457,7 @@ def _all_labels(known: Signature, data: Traces, found: Pairs) -> tuple[float, bo
     return chance, same, np.stack([order[here][known_too], queries[there][place[known_too]]], axis=1)
 
 
-def _places_in(ours: Hashes, drawn: Hashes) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+def _places_in(ours: NDArray[Any], drawn: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Return a place of its own for each drawn value among equal ones, both ascending, and whether it has one."""
     place = np.searchsorted(ours, drawn) + np.arange(len(drawn)) - np.searchsorted(drawn, drawn)
     inside = place < len(ours)

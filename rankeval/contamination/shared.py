@@ -9,8 +9,8 @@ lowest grade missing::
 
 An increasing map of grades, such as 2^y - 1 or y >= 2, merges neighbouring levels. If the data has m of L levels, there
 are C(L - 1, m - 1) such maps. The counts of the shared queries choose one: for each level of the data, the registered
-grade above which as many rows stand in most queries. The second question drops rows of the lowest level, as where
-negatives were sampled: then the counts of all other levels are compared.
+grade above which as many rows stand in most queries. The second question leaves the lowest level open, as where
+negatives were sampled, or candidates added that nobody judged: then the counts of all other levels are compared.
 
 Each answer is weighed as `contamination.evidence` weighs plain counts, with the chances of the merged ones, and pays
 for the choice: one bit, and log2 of twice the number of maps. So a Bayes factor that reaches 2^b by the best of all
@@ -56,6 +56,8 @@ from rankeval.contamination.evidence import (
     CHANGED,
     ENOUGH_BITS,
     IDENTIFIABLE_BITS,
+    PERSISTENCE,
+    SAME_GRADE,
     Recurrence,
     bayes_factor_bits,
     chances_of_labels,
@@ -63,6 +65,7 @@ from rankeval.contamination.evidence import (
     rarity,
     ratios_of_counts,
     ratios_of_documents,
+    ratios_of_positives,
     surprise,
 )
 from rankeval.contamination.signature import NO_PAIRS, Pairs, Signature, Traces
@@ -207,6 +210,8 @@ def _best(
 ) -> Agreement:
     """Return the agreement under the map of grades that is the strongest evidence, paid for; often there is none.
 
+    Positives may be registered alone, and come back among rows of a lower level.
+
     Parameters
     ----------
     known : LabelCounts
@@ -222,6 +227,8 @@ def _best(
     plain = ratios_of_counts(ours, theirs, chances[queries])
     best, most = (plain, ours.sizes == theirs.sizes), max(0.0, bayes_factor_bits(plain))
     theirs = theirs.occurring()
+    if len(known.levels) and len(theirs.levels) and theirs.levels[0] < known.levels[0]:
+        known = known.above(theirs.levels[0])
     if not 2 <= len(theirs.levels) <= len(known.levels):
         return best
     price = 2 + math.log2(math.comb(len(known.levels) - 1, len(theirs.levels) - 1))
@@ -233,7 +240,7 @@ def _best(
 
 
 def _mapped(known: LabelCounts, queries: NDArray[np.int64], theirs: LabelCounts) -> Iterator[Agreement]:
-    """Yield the agreement of merged labels, and that without some rows of the lowest level."""
+    """Yield the agreement of merged labels, and that with fewer or more rows of the lowest level."""
     ours = known.take(queries)
     starts = _starts(ours, theirs)
     merged = ours.merged(starts, theirs.levels)
@@ -244,8 +251,8 @@ def _mapped(known: LabelCounts, queries: NDArray[np.int64], theirs: LabelCounts)
         chances = chances_of_labels(everywhere)[queries]
         yield ratios_of_counts(merged, theirs, chances), merged.sizes == theirs.sizes
     rest = merged.sizes - merged.counts[:, 0]
-    fits = (theirs.sizes <= merged.sizes) & (rest <= theirs.sizes)
-    if (fits & (theirs.sizes < merged.sizes)).any():
+    fits = rest <= theirs.sizes
+    if (fits & (theirs.sizes != merged.sizes)).any():
         counts = merged.counts.copy()
         counts[fits, 0] = (theirs.sizes - rest)[fits]
         left = LabelCounts(np.where(fits, theirs.sizes, merged.sizes), theirs.levels, counts)
@@ -280,6 +287,8 @@ class SharedLabels:
         Whether the documents tell the query from others.
     complete : bool
         Whether all registered queries are told by their documents, and no label differs.
+    other_documents : bool
+        Whether queries with the same id have other relevant documents. Then their labels are no evidence.
     """
 
     pairs: Pairs
@@ -287,6 +296,7 @@ class SharedLabels:
     fits: NDArray[np.bool_]
     by_documents: NDArray[np.bool_]
     complete: bool
+    other_documents: bool = False
 
     @property
     def agrees(self) -> NDArray[np.bool_]:
@@ -303,7 +313,7 @@ class SharedLabels:
         return self.pairs if bayes_factor_bits(self.ratios) < 0 else self.pairs[:0]
 
     @classmethod
-    def of(cls, known: Signature, data: Traces) -> SharedLabels:
+    def of(cls, known: Signature, data: Traces, *, for_looks: bool = False) -> SharedLabels:
         """Pair queries by their ids and documents, and weigh their labels.
 
         Parameters
@@ -312,13 +322,17 @@ class SharedLabels:
             The registration.
         data : Fingerprint or Signature
             The data.
+        for_looks : bool
+            Whether the same queries with other grades are the same. By default they are other data.
         """
         ours, theirs, chances = known.label_counts, data.label_counts, known.chances
         by_id = same_ids(known, data)
         if ours is None or theirs is None or chances is None:
             return cls.none()
-        shared = _same_documents(known, data, by_id)
-        alone = by_id[~np.isin(by_id[:, 1], shared.pairs[:, 1])]
+        shared = _same_documents(known, data, by_id, for_looks=for_looks)
+        is_there = Positives.of(known, data, by_id).theirs >= 0
+        other_documents = bool(len(is_there)) and float(is_there.mean()) < _SHARE
+        alone = NO_PAIRS if other_documents else by_id[~np.isin(by_id[:, 1], shared.pairs[:, 1])]
         ratios, fits = _best(ours, chances, alone[:, 1], theirs.take(alone[:, 0]))
         return cls(
             np.concatenate([shared.pairs, alone]),
@@ -327,6 +341,7 @@ class SharedLabels:
             np.append(shared.by_documents, np.zeros(len(alone), dtype=bool)),
             int(shared.by_documents.sum()) == len(known.ids_in_order[0]) > 0
             and bool(np.isfinite(shared.ratios[:, 0]).all()),
+            other_documents,
         )
 
     @classmethod
@@ -405,37 +420,102 @@ def shared_documents(known: Signature, data: Traces, by_id: Pairs) -> SharedValu
     return SharedValues(**pairs, pair=place[found.pair][common], ours=found.ours[common], theirs=found.theirs[common])
 
 
-def _same_documents(known: Signature, data: Traces, by_id: Pairs) -> SharedLabels:
+def _persistence(known: Signature, data: Traces) -> float:
+    """Return the chance that a relevant document is relevant again, at most: clicks persist, and other grades do not.
+
+    Where all relevant documents of both sides have one and the same label, it may be a click.
+    """
+    labels = [side.label_counts.levels for side in (known, data) if side.label_counts is not None]
+    grades = np.unique(np.concatenate(labels))
+    return PERSISTENCE if (grades > 0).sum() == 1 else SAME_GRADE
+
+
+@dataclass(frozen=True, eq=False)
+class Positives:
+    """The relevant documents of paired queries.
+
+    Attributes
+    ----------
+    ours, theirs : ndarray of int of shape (n,)
+        The places of the registered ones, and of the same in the query of the data; -1 for one that is not relevant
+        there, or not there.
+    added : ndarray of int of shape (n_added,)
+        The places of the others in the data.
+    query : ndarray of int of shape (n_added,)
+        The registered query of each of these.
+    """
+
+    ours: NDArray[np.intp]
+    theirs: NDArray[np.intp]
+    added: NDArray[np.intp]
+    query: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, known: Signature, data: Traces, pairs: Pairs) -> Positives:
+        """Find them; of pairs of a query of the data and a registered one, each of the latter stands in one."""
+        kept, documents, none = known.document_entries, data.document_entries, np.zeros(0, dtype=np.intp)
+        if kept is None or known.label_counts is None or not data.knows_documents or data.label_counts is None:
+            return cls(none, none, none, none)
+        query = np.full(known.n_queries, -1)
+        query[pairs[:, 1]] = pairs[:, 0]
+        ours = np.flatnonzero(kept.positive(known.label_counts) & (query[kept.query] >= 0))
+        if not documents:
+            return cls(ours, np.full(len(ours), -1), none, none)
+        relevant = documents.positive(data.label_counts)
+        theirs = documents.find(query[kept.query[ours]], kept.value[ours])
+        theirs = np.where(relevant[theirs], theirs, -1)
+        relevant[theirs[theirs >= 0]] = False
+        registered = np.full(data.n_queries, -1)
+        registered[pairs[:, 0]] = pairs[:, 1]
+        added = np.flatnonzero(relevant & (registered[documents.query] >= 0))
+        of_added = registered[documents.query[added]]
+        known_up_to = known.greatest_documents[of_added]  # of a sketch: others may be registered too
+        return cls(ours, theirs, *(each[documents.value[added] <= known_up_to] for each in (added, of_added)))
+
+
+def _same_documents(known: Signature, data: Traces, by_id: Pairs, *, for_looks: bool) -> SharedLabels:
     """Return the pairs with the same documents, and what their labels say.
 
-    Judgments may hold positives only. So documents that are missing are also taken for ones of the lowest label, at the
-    price of one bit. Queries with the same id and no common document count then too: they have lost their positives.
+    Judgments may hold positives only, here or there. So the relevant documents are also looked for alone, at the price
+    of one bit. Queries with the same id and no common document count then too: they have lost their positives.
     """
+    plain = _same_labels(known, data, by_id)
+    kept = known.document_entries
+    pairs = np.concatenate([plain.pairs, by_id[~np.isin(by_id[:, 1], plain.pairs[:, 1])]])
+    found = Positives.of(known, data, pairs)
+    if kept is None or not len(found.ours):
+        return plain
+    query, is_there, value = kept.query[found.ours], found.theirs >= 0, kept.value[found.ours]
+    popularity, persistence = times_among(value, kept.value) / known.n_queries, PERSISTENCE
+    if for_looks:  # a query that has more relevant documents now is the same
+        persistence = _persistence(known, data)
+    else:
+        none = np.zeros(len(found.added))
+        query, is_there = np.append(query, found.query), np.append(is_there, none > 0)
+        popularity = np.append(popularity, none)
+    queries, ratios = ratios_of_positives(query, is_there, popularity, persistence)
+    if bayes_factor_bits(ratios) - 1 <= max(0.0, bayes_factor_bits(plain.ratios)):
+        return plain
+    here = np.isin(pairs[:, 1], queries)
+    pairs, told = pairs[here], np.append(plain.by_documents, np.zeros(len(pairs) - len(plain.pairs), dtype=bool))[here]
+    ratios = paid(ratios, 1)[np.searchsorted(queries, pairs[:, 1])]
+    return SharedLabels(pairs, ratios, np.isin(pairs[:, 1], query[is_there]), told, complete=False)
+
+
+def _same_labels(known: Signature, data: Traces, by_id: Pairs) -> SharedLabels:
+    """Return the pairs that have documents in common, and what the labels of these say."""
     shared, labels, kept = shared_documents(known, data, by_id), known.label_counts, known.document_entries
     documents = None if shared is None or not len(shared.places) else data.document_entries
     if shared is None or labels is None or documents is None or documents.label is None:
         return SharedLabels.none()
-    if kept is None or kept.label is None or kept.bits is None:
+    if kept is None or kept.label is None:
         return SharedLabels.none()
     common, levels, other = shared.ours, labels.level_bytes, documents.label[shared.theirs]
     usual = int(levels[labels.most_frequent]) if len(levels) else -1
     _, ratios = ratios_of_documents(kept.query[common], kept.label[common], other, usual=usual)
-    pairs, told = shared.places, shared.recognised
-    plain = SharedLabels(pairs, ratios, np.ones(len(pairs), dtype=bool), told, complete=False)
-    if len(levels) != 2 and usual not in levels[:1]:
-        return plain
-    theirs = np.full(len(kept), levels[0])
-    theirs[common] = other
-    alone = by_id[~np.isin(by_id[:, 1], pairs[:, 1])]
-    pairs = np.concatenate([pairs, alone])
-    some = np.isin(kept.query, pairs[:, 1]) & (kept.bits > 0)
-    queries, ratios = ratios_of_documents(kept.query[some], kept.label[some], theirs[some], usual=int(levels[0]))
-    if bayes_factor_bits(ratios) - 1 <= max(0.0, bayes_factor_bits(plain.ratios)):
-        return plain
-    there = np.isin(pairs[:, 1], queries)
-    pairs, ratios = pairs[there], paid(ratios, 1)[np.searchsorted(queries, pairs[there, 1])]
-    fits, told = (np.append(one, np.zeros(len(alone), dtype=bool))[there] for one in (plain.fits, told))
-    return SharedLabels(pairs, ratios, fits, told, complete=False)
+    return SharedLabels(
+        shared.places, ratios, np.ones(len(shared.places), dtype=bool), shared.recognised, complete=False
+    )
 
 
 _BY_CHANCE = 0.25

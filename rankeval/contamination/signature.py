@@ -25,7 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.contamination.entries import LEAST_BITS, Entries, LabelCounts, times_among
-from rankeval.contamination.evidence import IDENTIFIABLE_BITS, Recurrence, chances_of_labels, rarity, unusual_values
+from rankeval.contamination.evidence import (
+    ENOUGH_POSITIVES,
+    IDENTIFIABLE_BITS,
+    Recurrence,
+    chances_of_labels,
+    rarity,
+    unusual_values,
+)
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.join.matching import Hashes
 
@@ -100,8 +107,19 @@ class Signature:
     @cached_property
     def identifiable(self) -> NDArray[np.bool_]:
         """Whether each query can be told from others by its rows, its documents or its text."""
-        told = np.zeros(self.n_queries, dtype=bool) if self.texts is None else self.texts != 0
-        for kept in (self.row_entries, self.document_entries):
+        return self.told_without_text if self.texts is None else self.told_without_text | (self.texts != 0)
+
+    @cached_property
+    def told_without_text(self) -> NDArray[np.bool_]:
+        """Whether each query can be told from others by its rows or its documents.
+
+        Relevant documents alone tell none if they are so few that all of them together would not refuse data.
+        """
+        told = np.zeros(self.n_queries, dtype=bool)
+        documents = self.document_entries
+        if self.has_positives_only and documents is not None and len(documents) < ENOUGH_POSITIVES:
+            documents = None
+        for kept in (self.row_entries, documents):
             if kept is not None:
                 told |= kept.per_query(self.n_queries, kept.bits) >= IDENTIFIABLE_BITS
         return told
@@ -126,6 +144,34 @@ class Signature:
             texts=None if self.texts is None else np.where(queries, np.uint64(0), self.texts),
             left_out=queries,
         )
+
+    @cached_property
+    def has_positives_only(self) -> bool:
+        """Whether all documents are relevant."""
+        kept, labels = self.document_entries, self.label_counts
+        if kept is None or not len(kept) or labels is None:
+            return False
+        return bool(kept.positive(labels).all())
+
+    @property
+    def knows_documents(self) -> bool:
+        """Whether documents are known."""
+        return self.document_entries is not None
+
+    @cached_property
+    def greatest_documents(self) -> NDArray[np.uint32]:
+        """The greatest hash of a document up to which those of each query are kept."""
+        greatest = np.full(self.n_queries, np.iinfo(np.uint32).max, dtype=np.uint32)
+        kept = self.document_entries
+        if kept is not None:
+            cut = kept.places() == _n_kept(self.n_queries, _MOST_DOCUMENTS) - 1
+            greatest[kept.query[cut]] = kept.value[cut]
+        return greatest
+
+    @property
+    def keeps_all_documents(self) -> bool:
+        """Whether no document was left out."""
+        return bool((self.greatest_documents == np.iinfo(np.uint32).max).all())
 
     @cached_property
     def recurrence(self) -> Recurrence | None:
@@ -281,6 +327,16 @@ class KeptTraces:
     def n_queries(self) -> int:
         """Number of queries, kept or not."""
         return len(self.content)
+
+    @property
+    def knows_documents(self) -> bool:
+        """Whether documents are known."""
+        return "documents" in self.rows
+
+    @property
+    def strongest(self) -> str:
+        """The kind of content by which rows are told from each other best."""
+        return "judgments" if self.knows_documents else "labels"
 
     @property
     def n_kept(self) -> int:

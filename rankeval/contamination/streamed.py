@@ -35,7 +35,7 @@ from rankeval.contamination.entries import Entries, LabelCounts
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint
 from rankeval.contamination.refusal import ContaminationCheck, refuse_matches
 from rankeval.contamination.register import RegisteredContent
-from rankeval.contamination.shared import same_ids, shared_documents
+from rankeval.contamination.shared import Positives, same_ids, shared_documents
 from rankeval.contamination.signature import KeptTraces
 from rankeval.errors import InvalidInput
 from rankeval.join.flat import group_rows
@@ -312,7 +312,8 @@ def _reduced(
     if data.label_counts is None:
         raise InvalidInput("found none", argument="y", remedy="give the label of each row")
     n, (kept, chosen) = len(data.names), _chosen(data, registered)
-    found = None if chosen is None or data.document_entries is None else data.document_entries.take(chosen)
+    documents = data.document_entries
+    found = documents.take(chosen) if documents and len(chosen) else None
     place = (np.cumsum(kept) - 1).astype(np.int32)
     return kept, {
         "names": data.names[kept],
@@ -325,8 +326,8 @@ def _reduced(
 
 def _chosen(
     data: Fingerprint | KeptTraces, registered: Sequence[RegisteredContent]
-) -> tuple[NDArray[np.bool_], NDArray[np.intp] | None]:
-    """Return which queries may be evidence, and which of the documents; None if none."""
+) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+    """Return which queries may be evidence, and which of the documents."""
     # The labels of all queries are evidence only for a collection of as many queries or more.
     all_of_them = data.n_queries <= max((one.n_queries for one in registered), default=0)
     kept = np.full(len(data.names), all_of_them)
@@ -338,4 +339,11 @@ def _chosen(
         if shared is not None and len(shared.places):
             kept[shared.places[:, 0]] = True
             documents.append(shared.theirs)
-    return kept, np.unique(np.concatenate(documents)) if documents else None
+        positives = Positives.of(one.protected, data, by_id)
+        documents += [positives.theirs, positives.added]
+    everything, labels = data.document_entries, data.label_counts
+    all_of_them &= any(one.protected.has_positives_only for one in registered)
+    if all_of_them and everything and labels is not None:  # and so may all relevant documents
+        documents.append(np.flatnonzero(everything.positive(labels)))
+    chosen = np.unique(np.concatenate([np.zeros(0, dtype=np.intp), *documents]))
+    return kept, chosen[chosen >= 0]

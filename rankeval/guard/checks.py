@@ -14,6 +14,7 @@ finding carries the code of its check: in the warning, in the registered collect
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from inspect import isgeneratorfunction
@@ -24,7 +25,12 @@ from numpy.typing import NDArray
 
 from rankeval._checks import check_number, count, few, require
 from rankeval._visible import escaping
-from rankeval.contamination.evidence import IDENTIFIABLE_BITS
+from rankeval.contamination.evidence import (
+    ENOUGH_POSITIVES,
+    IDENTIFIABLE_BITS,
+    REFUSAL_CHANCE,
+    chance_of_being_contained,
+)
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.contamination.matching import Match
 from rankeval.contamination.register import RegisteredContent
@@ -226,12 +232,43 @@ LEAST_ROWS = 3
 def few_identifiable_queries(registration: Registration) -> Iterator[str]:
     """Most queries cannot be told from others, so they are not protected."""
     content = registration.content
-    if 2 * content.n_identifiable < content.n_queries:
+    n_queries, n_told = content.n_queries, int(content.protected.told_without_text.sum())
+    if 2 * n_told < n_queries <= 2 * content.n_identifiable:
         yield (
-            f"only {content.n_identifiable} of {count(content.n_queries, 'query')} can be recognised by their "
-            "content. The rest are recognised at most under the same ids, by all their labels together: give docid= "
-            "or features with more distinct values"
+            f"only {n_told} of {count(n_queries, 'query')} can be recognised without their texts: data is recognised "
+            f"if it brings its texts too, as in rk.evaluate(..., queries=texts). {_without_texts(content)}"
         )
+    elif 2 * content.n_identifiable < n_queries:
+        yield (
+            f"only {content.n_identifiable} of {count(n_queries, 'query')} can be recognised by their content. "
+            f"{_without_texts(content)}"
+        )
+
+
+def _without_texts(content: RegisteredContent) -> str:
+    """Say how queries are recognised that their content does not tell, and what would help."""
+    known = content.protected
+    documents = known.document_entries
+    if documents is None or not known.has_positives_only:
+        return (
+            "The rest are recognised at most under the same ids, by all their labels together: give docid= or features "
+            "with more distinct values"
+        )
+    same = f"under the same ids if {ENOUGH_POSITIVES} of these or more come back"
+    if len(documents) < ENOUGH_POSITIVES:
+        same = "under the same ids only as a whole"
+    times = np.unique(documents.value, return_counts=True)[1]
+    n_most = max(1, math.floor(0.9 * content.n_queries))
+    by_chance = chance_of_being_contained(times, n_most) >= REFUSAL_CHANCE
+    new = (
+        "never under new ids, since other queries have the same ones"
+        if by_chance
+        else ("under new ids if no other queries stand beside them")
+    )
+    return (
+        f"The rest are recognised by their relevant documents: {same}, and {new}. Give the documents that were judged "
+        "not relevant too, or the texts of the queries (queries=)"
+    )
 
 
 @guard_check("RG002")

@@ -63,7 +63,9 @@ def register(
     def record(records: Records) -> RegisteredCollection:
         before = _on_record(records, new)
         # Exempted queries are linked too.
-        matches = [replace(match(replace(one, exempt=None), data), registered=one) for one in records.contents]
+        matches = [
+            replace(match(replace(one, exempt=None), data, for_looks=True), registered=one) for one in records.contents
+        ]
         revised = _predecessor(records, new, matches, supersedes) if before is None else before.body["revises"]
         # The checks run for a collection on record too: its findings are shown again, without a warning.
         found = _findings(records, new, matches, revised)

@@ -87,12 +87,12 @@ class Task:
         query_weight, eval_set, eval_qid = (given.pop(name) for name in ("query_weight", "eval_set", "eval_qid"))
         data = as_ranking_data(X, y, who=who, **given)
         check, action = ContaminationCheck.current(), action or who
-        check.refuse(data.X, data.y, data.qid, action=action)
+        check.refuse(data.X, data.y, data.qid, docid=data.docid, action=action)
         part = validation_part(eval_set, eval_qid)
         if part is not None:
             useless = "eval_set has rows to stop training on, and no ranker stops: give early_stopping_rounds too"
             refuse((not any(stops_early(ranker) for ranker in rankers), useless))
-            check.refuse(part.X, part.y, part.qid, action=f"{action} with this eval_set")
+            check.refuse(part.X, part.y, part.qid, docid=part.docid, action=f"{action} with this eval_set")
         beside = row_columns(data.qid, **{name: given[name] for name in ("unit", "sample_weight", "position")})
         means = query_weight_of_rows(query_weight, data.qid, X=X, y=y, qid=given["qid"])
         return cls(data, beside if means is None else {**beside, "query_weight": means}, part)

@@ -304,6 +304,11 @@ def read_columns(
     return {name: number_column(column, name) for name, column in found.items()}
 
 
+def documents_of_rows(X: Any, y: Any, docid: Any) -> Any:
+    """Return the documents that are given, or those of an index level named "docid"; None without either."""
+    return next((column for _, column in index_levels(X, y, DOCID)), None) if docid is None else docid
+
+
 def index_levels(X: Any, y: Any, level: str) -> Iterator[tuple[str, Any]]:
     """Find a pandas index level by name, in X and in y; yield (name of the table, the level's values)."""
     for name, table in (("X", X), ("y", y)):

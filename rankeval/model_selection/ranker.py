@@ -34,7 +34,7 @@ from rankeval.model_selection.category_columns import categories_of, coded
 from rankeval.model_selection.checks import for_other_processes
 from rankeval.model_selection.holdout import SCORE, hold_out, refuse_cut, validation_part
 from rankeval.model_selection.nesting import features_for
-from rankeval.model_selection.query_ids import find, n_rows, require
+from rankeval.model_selection.query_ids import documents_of_rows, find, n_rows, require
 from rankeval.model_selection.rows import TrainingRows, query_weight_of_rows, row_columns
 from rankeval.model_selection.scorers import make_scorer
 from rankeval.model_selection.searches import Watched, in_search, searched, stopping
@@ -108,7 +108,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
     __metadata_request__fit: ClassVar = {
         "qid": True,
         "unit": False,
-        **dict.fromkeys(("query_weight", "position", "eval_set", "eval_qid", "eval_X", "eval_y"), True),
+        **dict.fromkeys(("docid", "query_weight", "position", "eval_set", "eval_qid", "eval_X", "eval_y"), True),
     }
     # Pipeline.score hands sample_weight on, None too, and raises if its last step does not ask for it.
     __metadata_request__score: ClassVar = {"qid": True, "query_weight": True, "sample_weight": True}
@@ -137,6 +137,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         *,
         qid: Any = None,
         group: Any = None,
+        docid: Any = None,
         unit: Any = None,
         sample_weight: Any = None,
         query_weight: Any = None,
@@ -158,6 +159,9 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             The query of each row.
         group : array-like of int of shape (n_queries,), optional
             Sizes of consecutive queries, instead of ``qid``.
+        docid : array-like of shape (n_rows,), optional
+            The document of each row, or a pandas index level named "docid". Only a guard reads it, which knows test
+            queries by their documents.
         unit : array-like of shape (n_rows,), optional
             A coarser unit than the query, such as its author. Early stopping and the folds of a search keep it whole.
             To route scikit-learn's ``groups`` here, call ``set_fit_request(unit="groups")``.
@@ -215,16 +219,17 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         if labels.dtype.kind == "f":
             assert_all_finite(labels, input_name="y")
         with stopping():
-            check_rows(X=X, y=y, qid=qid, unit=unit, sample_weight=sample_weight, position=position)
+            check_rows(X=X, y=y, qid=qid, docid=docid, unit=unit, sample_weight=sample_weight, position=position)
             sources = {"qid": qid, "group": group}
             given = find(X, y, **sources) if self.single_query else require(X, y, who="QueryRanker.fit", **sources)
         ids = np.zeros(len(labels), dtype=np.int64) if given is None else given
         validation = self._validation(features, eval_set, eval_qid, eval_X, eval_y)
         check = ContaminationCheck.current()
-        check.refuse(features, labels, ids, action="fit")
+        check.refuse(features, labels, ids, docid=documents_of_rows(X, y, docid), action="fit")
         watched = None
         if validation is not None:
-            check.refuse(validation.X, validation.y, validation.qid, action="fit with this eval_set")
+            part = validation.X, validation.y, validation.qid
+            check.refuse(*part, docid=validation.docid, action="fit with this eval_set")
             watched = Watched.of(validation.X, validation.y, validation.qid)
             watched.refuse_in(fingerprint(features, labels, ids), "the training data", by_id=given is not None)
         beside = row_columns(ids, sample_weight=sample_weight, unit=unit, position=position)
@@ -377,7 +382,9 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             if eval_X is not None and in_search():
                 refuse_cut(eval_X, trained)
         try:
-            return None if part is None else TrainingRows.of(self._features(part.X, reset=False), part.y, part.qid)
+            if part is None:
+                return None
+            return TrainingRows.of(self._features(part.X, reset=False), part.y, part.qid, docid=part.docid)
         except ValueError as error:
             raise InvalidInput(f"the features do not fit those of X: {said(error)}", where="eval_set") from error
 

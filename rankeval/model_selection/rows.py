@@ -22,7 +22,7 @@ from rankeval.model_selection.query_ids import by_id, encode, id_array, per_quer
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """Features, labels and query of each row, and perhaps its weight, its query's weight, its unit and its position.
+    """Features, labels and query of each row, perhaps its document, weights, unit and position too.
 
     ``validation`` has the rows of a validation part, for an estimator inside that stops early by itself.
     """
@@ -35,6 +35,7 @@ class TrainingRows:
     query_weight: NDArray[np.float64] | None = None
     unit: NDArray[Any] | None = None
     position: NDArray[np.int32] | None = None
+    docid: Any | None = None
     validation: TrainingRows | None = None
 
     @classmethod

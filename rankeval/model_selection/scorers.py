@@ -40,12 +40,11 @@ from rankeval.join.joined import role_of
 from rankeval.measures import Measure
 from rankeval.model_selection.checks import check_measures, signs
 from rankeval.model_selection.query_ids import (
-    DOCID,
     NAME,
     WAYS,
     BoundIds,
+    documents_of_rows,
     has_column,
-    index_levels,
     read_columns,
     require,
     without_ids,
@@ -288,7 +287,7 @@ class QueryScorer:
         """
         for column in columns:
             chosen("metadata of a scorer", column, self.requests)
-        documents = next((column for _, column in index_levels(X, y, DOCID)), None) if docid is None else docid
+        documents = documents_of_rows(X, y, docid)
         routed = "params={'qid': qid} under sklearn.set_config(enable_metadata_routing=True)"
         ways = f"{routed}; {WAYS}; make_scorer(..., qid=series); or use rankeval.cross_validate(..., qid=qid)"
         try:
