@@ -162,13 +162,7 @@ class Entries:
         return np.where(self._keys[place] == wanted, place, -1)
 
     def positive(self, labels: LabelCounts) -> NDArray[np.bool_]:
-        """Return which documents are relevant: their labels are above 0.
-
-        Parameters
-        ----------
-        labels : LabelCounts
-            The labels of the queries that have these documents.
-        """
+        """Return which documents are relevant: their labels are above 0."""
         assert self.label is not None
         return ~np.isin(self.label, labels.not_positive)
 
@@ -180,20 +174,7 @@ class Entries:
         return places, self.value[places]
 
     def found_in(self, data: Entries) -> tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-        """Find the values that queries of the data and queries here have in common.
-
-        Parameters
-        ----------
-        data : Entries
-            Other entries.
-
-        Returns
-        -------
-        pairs : ndarray of int of shape (n_pairs, 2)
-            Query of the data, query here.
-        pair, ours, theirs : ndarray of int of shape (n_common,)
-            The pair of each common value, and the places of the value on both sides.
-        """
+        """Find the values that queries of the data and queries here have in common."""
         places, values = self._told
         # Most values are foreign: a table of upper bits says so faster than a search (bench_guard_large).
         maybe = np.flatnonzero(self._upper_bits[data.value >> self._shift])
@@ -235,13 +216,6 @@ class Entries:
 def times_among(wanted: NDArray[np.uint32], values: NDArray[np.uint32]) -> NDArray[np.int64]:
     """Return how often each wanted value stands among others.
 
-    Parameters
-    ----------
-    wanted : ndarray of uint32 of shape (n,)
-        The values to count.
-    values : ndarray of uint32
-        The values among which they are counted.
-
     Examples
     --------
     >>> times_among(np.array([7, 2, 5], dtype=np.uint32), np.array([5, 7, 5], dtype=np.uint32)).tolist()
@@ -256,6 +230,17 @@ def times_among(wanted: NDArray[np.uint32], values: NDArray[np.uint32]) -> NDArr
     found = np.searchsorted(ordered, ascending, side="right") - np.searchsorted(ordered, ascending, side="left")
     times[(key & np.uint64(0xFFFFFFFF)).astype(np.int64)] = found
     return times
+
+
+def are_among(wanted: NDArray[Any], values: NDArray[Any]) -> bool:
+    """Return whether more hashes are among many others than collide by chance; their upper 16 bits rule most out."""
+    n_bits = 8 * values.dtype.itemsize
+    shift = values.dtype.type(n_bits - 16)
+    table = np.zeros(1 << 16, dtype=bool)
+    table[wanted >> shift] = True
+    by_chance = len(values) * len(wanted) / 2.0**n_bits
+    n = np.isin(values[table[values >> shift]], wanted).sum()
+    return bool(n > by_chance + 3 * by_chance**0.5 + (by_chance > 0.01))
 
 
 def _first(values: NDArray[Any]) -> NDArray[np.bool_]:
@@ -362,11 +347,6 @@ class LabelCounts:
     def together(cls, parts: Sequence[LabelCounts]) -> LabelCounts:
         """Return the counts of the queries of several parts, as `of` counts them in the rows of all.
 
-        Parameters
-        ----------
-        parts : sequence of LabelCounts
-            At least one, of different queries.
-
         Examples
         --------
         >>> one, two = (LabelCounts.of(np.array(y), np.zeros(2, dtype=int), 1) for y in ([0.0, 1], [2.0, 0]))
@@ -393,13 +373,6 @@ class LabelCounts:
     def merged(self, starts: Sequence[int], levels: NDArray[np.float64]) -> LabelCounts:
         """Return the counts of merged levels.
 
-        Parameters
-        ----------
-        starts : sequence of int
-            The place at which each merged level begins; the first one is 0.
-        levels : ndarray of float of shape (len(starts),)
-            The merged levels.
-
         Examples
         --------
         >>> counts = LabelCounts.of(np.array([0.0, 0, 1, 2, 2]), np.zeros(5, dtype=int), 1)
@@ -409,13 +382,7 @@ class LabelCounts:
         return LabelCounts(self.sizes, levels, np.add.reduceat(self.counts, starts, axis=1, dtype=np.int64))
 
     def alike(self, *, but: int) -> NDArray[np.float64]:
-        """Return the share of the other queries that have the same counts of all levels but one.
-
-        Parameters
-        ----------
-        but : int
-            The place of the level that may differ.
-        """
+        """Return the share of the other queries that have the same counts of all levels but one."""
         pattern = np.delete(self.counts, but, axis=1)
         _, place, times = np.unique(pattern, axis=0, return_inverse=True, return_counts=True)
         share: NDArray[np.float64] = (times[place.ravel()] - 1) / max(1, len(self.sizes) - 1)
@@ -473,21 +440,7 @@ def column_entries(
     *,
     with_bits: bool = False,
 ) -> Entries:
-    """Return the columns of some queries as hashes.
-
-    Parameters
-    ----------
-    X : array, CSR matrix or DataFrame of shape (n_rows, n_features)
-        The features, as `hashing.as_matrix` returns them.
-    y : ndarray of shape (n_rows,)
-        The labels.
-    codes : ndarray of int of shape (n_rows,)
-        The query of each row.
-    wanted : ndarray of bool of shape (n_queries,)
-        The queries to look at.
-    with_bits : bool
-        Whether to weigh each column too; columns of fewer than `LEAST_BITS` are then left out.
-    """
+    """Return the columns of some queries as hashes."""
     rows = np.flatnonzero(wanted[codes])
     rows = rows[np.argsort(codes[rows], kind="stable")]
     label = number_hashes(y[rows], name="y") >> (np.uint64(64) - _LABEL_BITS)

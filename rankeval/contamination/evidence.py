@@ -43,6 +43,16 @@ was clicked is clicked again with a chance p under H0, which is at most P. Its f
 e / (1 - P), but at most 1. The mean of this factor grows with p and is at most 1 where p = P. So documents may persist
 as unlike each other as they do. Grades say more if they agree: P is smaller, and what differs has a chance of 1.
 
+**Relevant documents alone.** One side may have positives only. Then what is seen of a query is which of its relevant
+documents come back, and which others come. Each that comes back has the factor (1 - e) / P, and each that is lost or
+new e / (1 - P), at most 1. P is the persistence of clicks, or the popularity of the document if most queries have it.
+So 44 documents that all come back under their queries' ids are enough (log2 1/P = .32 bits each). Candidates that
+nobody judged are not relevant, and change nothing.
+
+Under new ids, the relevant documents of all queries may be those of the collection, as all labels may be: one document
+of each query is drawn, by its share of the registered ones, and the chance that none is drawn more often than it stands
+there is bounded as above.
+
 The trap is the usual label. Nobody clicks most documents of some queries in any month, and 30 zeros that are zeros
 again would outweigh all else. So it is never evidence for. Among clicks it is evidence against only if more than 15 %
 of it changed, by the share that changed in all queries: else rare positives would drown in its noise.
@@ -81,15 +91,7 @@ _LOG_Z = np.linspace(-8.0, 40.0, 241)
 
 
 def chance_of_being_contained(times: NDArray[np.int64], n_drawn: int) -> float:
-    """Return an upper bound on the chance that n drawn patterns fit into a collection with these multiplicities.
-
-    Parameters
-    ----------
-    times : ndarray of int
-        How often each pattern stands in the collection.
-    n_drawn : int
-        How many patterns are drawn from its distribution.
-    """
+    """Return an upper bound on the chance that n drawn patterns fit into a collection with these multiplicities."""
     total = int(times.sum())
     log_bound = math.lgamma(n_drawn + 1) - n_drawn * _LOG_Z
     for count, patterns in zip(*np.unique(times, return_counts=True), strict=True):
@@ -98,15 +100,7 @@ def chance_of_being_contained(times: NDArray[np.int64], n_drawn: int) -> float:
 
 
 def surprise_of_equality(times: NDArray[np.int64], *, same_ids: bool) -> float:
-    """Return the bits of evidence that equal content is, if contents are drawn as often as they are registered.
-
-    Parameters
-    ----------
-    times : ndarray of int
-        How often each content stands in the collection.
-    same_ids : bool
-        Whether each id has the content that it had: else any order of the queries would do.
-    """
+    """Return the bits of evidence that equal content is, if contents are drawn as often as they are registered."""
     n = int(times.sum())
     if same_ids:
         return float((times * np.log2(n / times)).sum())
@@ -131,13 +125,6 @@ def _log_partial_exponential(terms: int, log_x: NDArray[np.float64]) -> NDArray[
 
 def surprise(n: Any, k: Any, chance: Any) -> NDArray[np.float64]:
     """Return the bits of k or more hits in n draws with this chance of a hit: at most -log2 of the binomial tail.
-
-    Parameters
-    ----------
-    n, k : array of int
-        Draws, at least one, and hits.
-    chance : array of float
-        The chance of a hit in each draw.
 
     Examples
     --------
@@ -169,15 +156,7 @@ class Recurrence:
 
     @classmethod
     def of(cls, rows: Entries, n_queries: int) -> Recurrence:
-        """Learn it. By Good and Turing, rows of one query are as likely as those of two are many, and one row more.
-
-        Parameters
-        ----------
-        rows : Entries
-            The rows with their bits by rarity.
-        n_queries : int
-            Number of queries.
-        """
+        """Learn it. By Good and Turing, rows of one query are as likely as those of two are many, and one row more."""
         bits = np.zeros(len(rows)) if rows.bits is None else rows.bits.astype(float)
         times = np.where(bits > 0, np.maximum(1, np.rint((n_queries + 1) / np.exp2(np.minimum(bits, 100)))), 0)
         n_elsewhere = max(1e-9, (times > 0).sum() * (1 - 1 / n_queries))
@@ -186,32 +165,14 @@ class Recurrence:
 
 
 def rarity(all_values: Entries, kept: Entries, n_queries: int) -> Entries:
-    """Return kept values with their bits of evidence by how many queries have them.
-
-    Parameters
-    ----------
-    all_values : Entries
-        The values of all queries.
-    kept : Entries
-        The smallest of each query.
-    n_queries : int
-        Number of queries.
-    """
+    """Return kept values with their bits of evidence by how many queries have them."""
     n_with = times_among(kept.value, all_values.value)
     bits = np.log2((n_queries + 1) / n_with).astype(np.float32)
     return replace(kept, bits=np.where(n_with > SHARED_BY_FEW, np.float32(0), bits))
 
 
 def unusual_values(kept: Entries, data: Fingerprint) -> Entries:
-    """Count the unusual values of rows of one query only, where they carry more than rarity.
-
-    Parameters
-    ----------
-    kept : Entries
-        The kept rows of each query, with their bits by rarity.
-    data : Fingerprint
-        The data.
-    """
+    """Count the unusual values of rows of one query only, where they carry more than rarity."""
     n_queries, bits = data.n_queries, kept.bits
     if bits is None or not len(kept):
         return kept
@@ -278,13 +239,7 @@ _FLOOR = (0.05, 0.15)
 
 
 def bayes_factor_bits(log_ratios: NDArray[np.float64]) -> float:
-    """Return log2 of the Bayes factor.
-
-    Parameters
-    ----------
-    log_ratios : ndarray of shape (n_shared, len(CHANGED))
-        Natural logarithms of l_i(e).
-    """
+    """Return log2 of the Bayes factor."""
     if not len(log_ratios):
         return 0.0
     bounded = np.minimum(log_ratios, 600.0)  # exp of more overflows
@@ -294,15 +249,7 @@ def bayes_factor_bits(log_ratios: NDArray[np.float64]) -> float:
 
 
 def paid(log_ratios: NDArray[np.float64], price: float) -> NDArray[np.float64]:
-    """Return ratios, all lowered by as much as it takes for the Bayes factor to pay a price.
-
-    Parameters
-    ----------
-    log_ratios : ndarray of shape (n_shared, len(CHANGED))
-        Natural logarithms of l_i(e).
-    price : float
-        The price in bits. If the ratios are not worth it, each of them pays it.
-    """
+    """Return ratios, all lowered by as much as it takes for the Bayes factor to pay a price."""
     wanted = bayes_factor_bits(log_ratios) - price
     each = price * math.log(2)
     if wanted > 0:
@@ -313,15 +260,7 @@ def paid(log_ratios: NDArray[np.float64], price: float) -> NDArray[np.float64]:
 
 
 def ratios_of_counts(ours: LabelCounts, theirs: LabelCounts, chances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return log l_i(e) of queries by their multisets of labels.
-
-    Parameters
-    ----------
-    ours, theirs : LabelCounts
-        The shared queries, registered and in the data, in the same order.
-    chances : ndarray of float of shape (n_shared, 3)
-        The chances of the registered queries under H0, as `chances_of_labels` returns them.
-    """
+    """Return log l_i(e) of queries by their multisets of labels."""
     same_size = ours.sizes == theirs.sizes
     if len(ours.levels) and len(theirs.levels):
         common = np.minimum(ours.counts, theirs.counts_at(ours.levels)).sum(axis=1, dtype=np.int64)
@@ -345,16 +284,7 @@ def ratios_of_documents(
     """Return the queries that share documents, ascending, and log l_i(e) of each by the labels of these documents.
 
     A label may have been mapped to another one, as when grades are made binary: the most frequent label of the data is
-    looked up for each registered one, and the choice of the map is paid for.
-
-    Parameters
-    ----------
-    query : ndarray of int of shape (n_pairs,)
-        The registered query of each shared pair of query and document.
-    ours, theirs : ndarray of uint8 of shape (n_pairs,)
-        Its label, registered and in the data.
-    usual : int
-        The registered label that most documents have. It is no evidence for.
+    looked up for each registered one, and the choice of the map is paid for. The usual label is no evidence for.
     """
     labels, mine = np.unique(ours, return_inverse=True)
     found, other = np.unique(theirs, return_inverse=True)
@@ -387,17 +317,6 @@ def ratios_of_positives(
 
     A relevant document that comes back is one that was clicked again: its chance under H0 is at most its persistence,
     or its popularity, if most queries have it.
-
-    Parameters
-    ----------
-    query : ndarray of int of shape (n,)
-        The registered query of each relevant document.
-    is_there : ndarray of bool of shape (n,)
-        Whether the same document is relevant to the same query of the data.
-    popularity : ndarray of float of shape (n,)
-        The share of queries that have the document.
-    persistence : float
-        The chance of a document to be relevant again, at most.
     """
     chance = np.maximum(persistence, popularity)[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):  # of shares of 0, and of documents that all queries have
@@ -427,20 +346,7 @@ def _factors(
 
 
 def chances_of_labels(labels: LabelCounts, *, alike: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """Return bounds on the chances, under H0, that the labels of registered queries are met again.
-
-    Parameters
-    ----------
-    labels : LabelCounts
-        Their labels.
-    alike : ndarray of float of shape (n_queries,), optional
-        The share of other queries with the same labels; by default the most frequent one of them may differ.
-
-    Returns
-    -------
-    ndarray of float of shape (n_queries, 3)
-        That no label differs, that one does, and 1 for more.
-    """
+    """Return bounds on the chances, under H0, that the labels of registered queries are met again."""
     n_queries = len(labels.sizes)
     if not len(labels.levels):
         return np.tile([*_FLOOR, 1.0], (n_queries, 1))

@@ -174,15 +174,7 @@ class Fingerprint:
         return np.zeros(self.n_queries, dtype=bool), []
 
     def column_entries(self, wanted: NDArray[np.bool_], *, with_bits: bool = False) -> Entries | None:
-        """Return the columns of some queries as `column_entries` does; None without features or labels.
-
-        Parameters
-        ----------
-        wanted : ndarray of bool of shape (n_queries,)
-            The queries.
-        with_bits : bool
-            Whether the bits of evidence are asked for too.
-        """
+        """Return the columns of some queries as `column_entries` does; None without features or labels."""
         if self.X is None or self.y is None:
             return None
         if with_bits:
@@ -208,13 +200,7 @@ class Fingerprint:
         return self.names[np.argsort(self.content, kind="stable")]
 
     def places(self, names: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the places of query ids among the queries sorted by content; -1 for other ids.
-
-        Parameters
-        ----------
-        names : ndarray
-            Ids, each once.
-        """
+        """Return the places of query ids among the queries sorted by content; -1 for other ids."""
         if np.array_equal(names, self.names):  # as those of a run on these judgments are: a dict takes seconds
             return self._rank
         place = dict(zip(self.names.tolist(), self._rank.tolist(), strict=True))
@@ -236,13 +222,6 @@ class Fingerprint:
 
         Increasing transforms of the scores of a query change nothing. The order of labels is all that an evaluation
         can reveal; the orders of features and documents hold for other labels too.
-
-        Parameters
-        ----------
-        score : array of shape (n_rows,)
-            The scores.
-        queries : ndarray of bool of shape (n_queries,), optional
-            The queries to hash; by default all. The hashes of others are those of no row.
         """
         scores = as_numbers(as_scores(score, "score"), name="score")
         if len(scores) != len(self.codes):
@@ -260,26 +239,7 @@ class Fingerprint:
 def fingerprint(
     X: Any | None, y: Any | None, qid: Any, *, docid: Any | None = None, queries: Mapping[Any, str] | None = None
 ) -> Fingerprint:
-    """Fingerprint rows.
-
-    Parameters
-    ----------
-    X : array, sparse matrix or DataFrame of shape (n_rows, n_features), optional
-        The features. Without any column, or none but ``qid``, they count as not given.
-    y : array of shape (n_rows,), optional
-        The labels.
-    qid : array of shape (n_rows,)
-        The query of each row.
-    docid : array of shape (n_rows,), optional
-        The document of each row.
-    queries : mapping of query id to str, optional
-        The texts of the queries.
-
-    Raises
-    ------
-    InvalidInput
-        If parts differ in length or hold wrong values, or all of X, y and docid are missing.
-    """
+    """Fingerprint rows."""
     rows: dict[str, Callable[[], Hashes]] = {}
     lengths = {}
     if X is not None:
@@ -301,15 +261,7 @@ def fingerprint(
 
 
 def fingerprint_qrels(qrels: Qrels, *, queries: Mapping[Any, str] | None = None) -> Fingerprint:
-    """Fingerprint judgments.
-
-    Parameters
-    ----------
-    qrels : Qrels
-        The judgments.
-    queries : mapping of query id to str, optional
-        The texts of the queries.
-    """
+    """Fingerprint judgments."""
 
     def documents() -> Hashes:
         hashes = text_hashes(qrels.docid)
@@ -328,13 +280,6 @@ def run_outputs(data: Fingerprint, run: Run) -> dict[str, Hashes]:
 
     ``"documents"`` is of the list of documents and the judged ones of the query, ``"ranked"`` of the list alone: rows
     of the same documents in the same order have it under ``"documents"``.
-
-    Parameters
-    ----------
-    data : Fingerprint
-        The judgments, which give the queries.
-    run : Run
-        The ranking. Its queries without judgments are left out.
     """
     ranked = _by_query({"documents": lambda: text_hashes(run.docid)}, {"documents": len(run.docid)}, run.qid, None)
     level = tie_levels(ranked.codes, run.score)
@@ -349,15 +294,7 @@ def run_outputs(data: Fingerprint, run: Run) -> dict[str, Hashes]:
 
 
 def tie_levels(codes: NDArray[np.intp], score: NDArray[np.float64]) -> Hashes:
-    """Return, for each row, the number of distinct scores of its query that are greater than its own.
-
-    Parameters
-    ----------
-    codes : ndarray of int of shape (n_rows,)
-        The query of each row.
-    score : ndarray of shape (n_rows,)
-        The scores.
-    """
+    """Return, for each row, the number of distinct scores of its query that are greater than its own."""
     if (codes[1:] < codes[:-1]).any():
         order = order_of(codes)
         level = np.empty(len(codes), dtype=np.uint64)
@@ -383,13 +320,7 @@ def _levels(codes: NDArray[np.intp], score: NDArray[np.float64]) -> Hashes:
 
 
 def queries_of(qid: Any) -> tuple[Grouping, NDArray[np.intp]]:
-    """Group rows by query, and return the place of each row's query too.
-
-    Parameters
-    ----------
-    qid : array of shape (n_rows,)
-        The query of each row.
-    """
+    """Group rows by query, and return the place of each row's query too."""
     grouping = group_rows(qid)
     codes = np.repeat(np.arange(len(grouping.queries)), np.diff(grouping.offsets))
     if grouping.order is not None:

@@ -115,53 +115,18 @@ def number_hashes(values: Any, *, name: str) -> Hashes:
 
 
 def as_numbers(values: Any, *, name: str) -> NDArray[np.float64]:
-    """Return a column of numbers as float64.
-
-    Parameters
-    ----------
-    values : array of shape (n,)
-        Numbers.
-    name : str
-        Name of the argument, for errors.
-
-    Raises
-    ------
-    InvalidInput
-        If they are not numbers, or not one-dimensional.
-    """
+    """Return a column of numbers as float64."""
     refuse_masked(values, name)
     return labels(as_column(values), name).astype(np.float64, copy=False)
 
 
 def row_hashes(X: Any) -> Hashes:
-    """Return a hash per row of a feature matrix; dense, sparse and DataFrame of equal values agree.
-
-    Parameters
-    ----------
-    X : array, sparse matrix or DataFrame of shape (n_rows, n_features)
-        The features; their order matters. A column named ``qid`` is no feature.
-
-    Raises
-    ------
-    InvalidInput
-        If X is not a matrix of numbers.
-    """
+    """Return a hash per row of a feature matrix; dense, sparse and DataFrame of equal values agree."""
     return _row_sums(X, lambda values: mixed(_float_bits(values)))
 
 
 def rounded_hashes(X: Any) -> Hashes:
-    """Return a hash per row over values of about four significant digits, as `row_hashes` does over exact ones.
-
-    Parameters
-    ----------
-    X : array, sparse matrix or DataFrame of shape (n_rows, n_features)
-        The features; their order matters. A column named ``qid`` is no feature.
-
-    Raises
-    ------
-    InvalidInput
-        If X is not a matrix of numbers.
-    """
+    """Return a hash per row over values of about four significant digits, as `row_hashes` does over exact ones."""
     return _row_sums(X, _rounded_bits)
 
 
@@ -177,18 +142,7 @@ def _row_sums(X: Any, hashed: Callable[[NDArray[Any]], NDArray[Any]]) -> Hashes:
 
 
 def as_matrix(X: Any) -> Any:
-    """Return features in a form whose rows can be taken: a frame, a CSR matrix or an array of numbers.
-
-    Parameters
-    ----------
-    X : array, sparse matrix or DataFrame of shape (n_rows, n_features)
-        The features.
-
-    Raises
-    ------
-    InvalidInput
-        If X is not a matrix of numbers.
-    """
+    """Return features in a form whose rows can be taken: a frame, a CSR matrix or an array of numbers."""
     shape = np.shape(X)
     if len(shape) != 2:
         raise InvalidInput(f"X must be a matrix of shape (n_rows, n_features), but its shape is {shape}")
@@ -209,33 +163,14 @@ def n_features(X: Any) -> int:
 
 
 def taken(X: Any, rows: Any) -> NDArray[np.float32]:
-    """Return rows of a matrix from `as_matrix` as float32, without a column named ``qid``.
-
-    Parameters
-    ----------
-    X : array, sparse matrix or DataFrame
-        The matrix.
-    rows : slice or array of int
-        The rows.
-    """
+    """Return rows of a matrix from `as_matrix` as float32, without a column named ``qid``."""
     if hasattr(X, "iloc"):
         return _as_float32(_frame_values(X.iloc[rows]))
     return _as_float32(X[rows].toarray() if hasattr(X, "tocsr") else X[rows])
 
 
 def blocks(X: Any) -> Iterator[NDArray[np.float32]]:
-    """Yield blocks of rows of a feature matrix as float32, without a column named ``qid``.
-
-    Parameters
-    ----------
-    X : array, sparse matrix or DataFrame of shape (n_rows, n_features)
-        The features.
-
-    Raises
-    ------
-    InvalidInput
-        If X is not a matrix of numbers.
-    """
+    """Yield blocks of rows of a feature matrix as float32, without a column named ``qid``."""
     matrix = as_matrix(X)
     step = max(1, _BLOCK // max(1, matrix.shape[1]))
     for start in range(0, matrix.shape[0], step):

@@ -18,6 +18,7 @@ last word counts.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._checks import count
+from rankeval.contamination.entries import are_among
 from rankeval.contamination.evidence import (
     CHANGED,
     ENOUGH_BITS,
@@ -86,11 +88,6 @@ class Shown:
 
         M of N queries with candidates are found with s_i bits each. The chance that any M of them are found is at most
         ``C(N, M) prod 2^-s_i``, and so few are chosen that this is least.
-
-        Parameters
-        ----------
-        least, enough : float
-            Least evidence of one query, and of all together.
         """
         told = np.zeros(len(self.columns), dtype=bool)
         net = self.columns - np.log2(np.maximum(self.candidates, 1))
@@ -204,8 +201,8 @@ class Match:
     @property
     def refused(self) -> bool:
         """Whether the evidence is enough to refuse the data."""
-        enough = self.n_matched >= max(1, self.registered.n_to_refuse)
-        return self.by_labels or (enough and bool(self.queries.any()))
+        found = bool(self.queries.any()) and self.n_matched >= max(1, self.registered.n_to_refuse)
+        return self.by_labels or found
 
     @property
     def warned(self) -> bool:
@@ -245,22 +242,10 @@ def match(
     most_rows: int | None = None,
     for_looks: bool = False,
 ) -> Match:
-    """Look for the queries of a registered collection in some data.
-
-    Parameters
-    ----------
-    registered : RegisteredContent
-        The collection.
-    data : Fingerprint
-        The data.
-    before : Shown, optional
-        What earlier calls of this process showed of it.
-    most_rows : int, optional
-        Rows whose columns are looked at first, as in `ColumnHits.of`.
-    for_looks : bool
-        Whether the same queries with other grades are the same, as a look at them is.
-    """
+    """Look for the queries of a registered collection in some data, which earlier calls may have shown in part."""
     known = registered.protected
+    if known.n_queries > _LARGE and not _may_touch(known, data):
+        return _untouched(registered, data)
     here = _Evidence.of(known, data, most_rows=most_rows, for_looks=for_looks)
     here = replace(here, content=np.concatenate([here.content, _equal(known, data)]))
     earlier = before.without(registered.exempt) if before and here.any else Shown.empty(registered.n_queries)
@@ -302,6 +287,44 @@ def match(
         collective=bool(len(here.alone)) or not np.isin(pairs[:, 1], here.content[:, 1]).all(),
         suspects=suspects,
         shown=shown if here.any else None,
+    )
+
+
+_LARGE = 10_000
+"""Registered queries above which data is looked at briefly first: most of it has nothing to do with a test."""
+
+
+def _may_touch(known: Signature, data: Traces) -> bool:
+    """Return whether data has an id or a value of a registration, columns, or so many queries that labels may tell."""
+    if isinstance(data, Signature) or (known.columns is not None and data.X is not None):
+        return True
+    # If all patterns differ, n draws of N have none twice with a chance of about exp(-n^2 / 2 N); else it is greater.
+    if data.n_queries**2 >= -2 * math.log(REFUSAL_CHANCE) * known.n_queries:
+        return True
+    if are_among(data.ids, known.ids):
+        return True
+    if known.texts is not None and data.texts is not None and are_among(data.texts, known.texts):
+        return True
+    entries = (known.row_entries, data.row_entries), (known.document_entries, data.document_entries)
+    return any(ours and theirs and are_among(theirs.value, ours.value) for ours, theirs in entries)
+
+
+def _untouched(registered: RegisteredContent, data: Traces) -> Match:
+    """Return that data shows nothing of a registration."""
+    none = np.zeros(data.n_queries, dtype=bool)
+    return Match(
+        registered,
+        matched=np.zeros(registered.n_queries, dtype=bool),
+        pairs=NO_PAIRS,
+        queries=none,
+        bits=0.0,
+        chance=1.0,
+        alike="labels",
+        same_labels=False,
+        n_before=0,
+        by_ids=True,
+        collective=False,
+        suspects=none,
     )
 
 
@@ -352,18 +375,7 @@ class _Evidence:
 
 
 def link(a: Signature, b: Signature) -> Pairs:
-    """Return the pairs of queries of two registrations that are the same, from what the registrations keep.
-
-    Parameters
-    ----------
-    a, b : Signature
-        The registrations.
-
-    Returns
-    -------
-    ndarray of int of shape (k, 2)
-        Query of a, query of b. Their labels may differ.
-    """
+    """Return the pairs of queries of two registrations that are the same, from what the registrations keep."""
     # Grades merge one way only, and either side may be the merged one.
     pairs = np.concatenate([_found(b, a), _found(a, b)[:, ::-1]])
     return np.unique(pairs, axis=0)
@@ -375,15 +387,7 @@ def _found(known: Signature, data: Signature) -> Pairs:
 
 
 def was_opened(found: Match, outputs: Mapping[str, Hashes]) -> bool:
-    """Return whether one opened output ranks all queries that are evidence as this ranking does.
-
-    Parameters
-    ----------
-    found : Match
-        The queries of the data that are in the collection.
-    outputs : mapping of str to ndarray of uint64
-        Kind of row -> hash of the ranking of each query of the data.
-    """
+    """Return whether one opened output ranks all queries that are evidence as this ranking does."""
     asked = np.flatnonzero(found.queries if found.queries.any() else found.suspects)
     return bool(len(asked)) and any(
         bool(np.isin(outputs[kind][asked], opened[opened_kind]).all())

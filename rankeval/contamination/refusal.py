@@ -130,28 +130,7 @@ class ContaminationCheck:
         score: Any | None = None,
         action: str,
     ) -> None:
-        """Refuse rows that are registered test content.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or DataFrame, optional
-            The features.
-        y : array of shape (n_rows,), optional
-            The labels.
-        qid : array of shape (n_rows,)
-            The query of each row.
-        docid : array of shape (n_rows,), optional
-            The document of each row.
-        score : array of shape (n_rows,), optional
-            The ranking to be scored; one that was already opened is accepted.
-        action : str
-            The action to be refused, such as ``"evaluate"``.
-
-        Raises
-        ------
-        GuardRefusal
-            If the content is registered; its twin `GuardRefusalError` where it would hang a pool.
-        """
+        """Refuse rows that are registered test content; a ranking that was already opened is accepted."""
         check = self.up_to_date()
         if not check.ledgers or qid is None or (X is None and y is None and docid is None):
             return
@@ -160,22 +139,7 @@ class ContaminationCheck:
         refuse_matches(check, data, action, outputs)
 
     def refuse_collection(self, qrels: Qrels, run: Run | None = None, *, action: str) -> None:
-        """Refuse judgments that are registered test content.
-
-        Parameters
-        ----------
-        qrels : Qrels
-            The judgments.
-        run : Run, optional
-            The ranking to be scored; one that was already opened is accepted.
-        action : str
-            The action to be refused.
-
-        Raises
-        ------
-        GuardRefusal
-            If the content is registered; its twin `GuardRefusalError` where it would hang a pool.
-        """
+        """Refuse judgments that are registered test content; a run that was already opened is accepted."""
         check = self.up_to_date()
         if not check.ledgers:
             return
@@ -189,17 +153,7 @@ class ContaminationCheck:
     def matches(
         self, data: Traces, *, most_rows: int | None = None, but: Collection[str] = ()
     ) -> list[tuple[str, Match]]:
-        """Return (ledger URL, match) for each registered collection that is not retired, nor allowed at the moment.
-
-        Parameters
-        ----------
-        data : Fingerprint
-            The data.
-        most_rows : int, optional
-            Rows whose columns are looked at first, as in `ColumnHits.of`.
-        but : collection of str
-            Ids of registrations that are known to have no part in the data.
-        """
+        """Return (ledger URL, match) for each registered collection that is not retired, nor allowed at the moment."""
         return [
             (url, match(registered, data, MEMORY.get(registered.id), most_rows=most_rows))
             for url, registered in self.contents()
@@ -222,19 +176,7 @@ def forget() -> None:
 
 
 def refusal_message(url: str, found: Match, data: Fingerprint | KeptTraces, action: str) -> str:
-    """Return the message of a refusal: what was found, why that matters, what to do.
-
-    Parameters
-    ----------
-    url : str
-        The ledger.
-    found : Match
-        The evidence.
-    data : Fingerprint
-        The data.
-    action : str
-        The action that is refused.
-    """
+    """Return the message of a refusal: what was found, why that matters, what to do."""
     name = found.registered.name
     # One guard throughout: another one would not have the collection at hand when the plan is opened.
     return (
@@ -255,19 +197,7 @@ def _found(url: str, found: Match, data: Fingerprint | KeptTraces, action: str) 
 
 
 def warning_message(url: str, found: Match, data: Fingerprint | KeptTraces, action: str) -> str:
-    """Return the warning for a match that is too weak to refuse the data.
-
-    Parameters
-    ----------
-    url : str
-        The ledger.
-    found : Match
-        The evidence.
-    data : Fingerprint
-        The data.
-    action : str
-        The action that goes on.
-    """
+    """Return the warning for a match that is too weak to refuse the data."""
     return (
         f"{action} goes on, but the data may hold queries of {_collection(url, found)}. {_queries(found, data)} That "
         f"is too little to refuse it. If they are test queries, take them out before you go on: {_guard(url, found)}, "
@@ -283,26 +213,7 @@ def refuse_matches(
     *,
     but: Collection[str] = (),
 ) -> None:
-    """Refuse data that matches a registered collection, unless an opened output ranks it in the same way.
-
-    Parameters
-    ----------
-    check : ContaminationCheck
-        The ledgers.
-    data : Fingerprint or KeptTraces
-        The data.
-    action : str
-        The action to be refused.
-    outputs : callable, optional
-        Returns the hashes of the ranking to be scored.
-    but : collection of str
-        Ids of registrations that are not looked for.
-
-    Raises
-    ------
-    GuardRefusal
-        If the content is registered; its twin `GuardRefusalError` where it would hang a pool.
-    """
+    """Refuse data that matches a registered collection, unless an opened output ranks it in the same way."""
     # Two projects may have registered the same content: the ranking is hashed once.
     ranked = None if outputs is None else cache(outputs)
     # A scorer is called for every fold and candidate, and must not cost more than the measure: see bench_guard.
@@ -413,11 +324,6 @@ _GRANTED: dict[str, frozenset[str]] = {}
 @contextmanager
 def allowed(registrations: Iterable[str]) -> Iterator[None]:
     """Fit on parts of registered collections inside this context without a refusal.
-
-    Parameters
-    ----------
-    registrations : iterable of str
-        Ids of registrations: the hashes of their entries.
 
     Examples
     --------

@@ -105,15 +105,7 @@ REGISTERS: dict[str, Register] = {}
 
 
 def registered_contents(ledger: Ledger, snapshot: Snapshot) -> tuple[RegisteredContent, ...]:
-    """Return all collections that a ledger describes, retired ones too.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        The ledger, whose files hold the signatures.
-    snapshot : Snapshot
-        Its entries.
-    """
+    """Return all collections that a ledger describes, retired ones too."""
     registered = {entry.hash: entry for entry in snapshot.entries if entry.kind == "register"}
     opened: dict[str, list[dict[str, Hashes]]] = {}
     for entry in snapshot.entries:
@@ -173,19 +165,9 @@ def _versions(registered: Mapping[str, Entry]) -> dict[str, tuple[str, ...]]:
 
 
 def read_register(url: str, head: str = GENESIS) -> Register:
-    """Return the register of a ledger as it is now, or, with a warning, as it last was if it cannot be read any more.
+    """Return the register of a ledger as it is now, or, with a warning, as it last was if it cannot be read.
 
-    Parameters
-    ----------
-    url : str
-        The ledger.
-    head : str
-        The head that the work began with, which the ledger must still hold.
-
-    Raises
-    ------
-    LedgerError
-        If the ledger cannot be read and never was, or no longer holds the head.
+    The ledger must still hold the head that the work began with.
     """
     stamp, known = _stamp(url), REGISTERS.get(url)
     if known is not None and known.stamp == stamp and known.snapshot.holds(head):

@@ -101,15 +101,7 @@ class SharedValues:
 
     @classmethod
     def of(cls, known: Entries, data: Entries, n_known: int) -> SharedValues:
-        """Find the values that registered queries and queries of the data have in common.
-
-        Parameters
-        ----------
-        known, data : Entries
-            The values on both sides.
-        n_known : int
-            Number of registered queries.
-        """
+        """Find the values that registered queries and queries of the data have in common."""
         places, pair, ours, theirs = known.found_in(data)
         n = np.bincount(pair, minlength=len(places))
         weights = np.ones(len(known)) if known.bits is None else known.bits
@@ -142,15 +134,7 @@ class ColumnHits:
     def of(cls, known: Signature, data: Traces, *, most_rows: int | None = None) -> ColumnHits:
         """Look for the columns that a registration keeps, in queries with the labels of registered ones.
 
-        Parameters
-        ----------
-        known : Signature
-            The registration.
-        data : Fingerprint or Signature
-            The data.
-        most_rows : int, optional
-            Rows to look at first, of the queries whose labels are rarest in the data; at all others only if these show
-            anything. By default all are looked at.
+        At first in so many rows of the queries whose labels are rarest, at all others only if these show anything.
         """
         none = cls(NO_PAIRS, np.zeros(0), np.zeros(known.n_queries, dtype=np.int64))
         kept, theirs = known.columns, data.label_counts
@@ -211,17 +195,6 @@ def _best(
     """Return the agreement under the map of grades that is the strongest evidence, paid for; often there is none.
 
     Positives may be registered alone, and come back among rows of a lower level.
-
-    Parameters
-    ----------
-    known : LabelCounts
-        The labels of all registered queries.
-    chances : ndarray of float of shape (n_registered, 3)
-        Their chances under H0.
-    queries : ndarray of int of shape (k,)
-        The shared queries among them.
-    theirs : LabelCounts of shape (k,)
-        The same queries in the data.
     """
     ours = known.take(queries)
     plain = ratios_of_counts(ours, theirs, chances[queries])
@@ -316,14 +289,7 @@ class SharedLabels:
     def of(cls, known: Signature, data: Traces, *, for_looks: bool = False) -> SharedLabels:
         """Pair queries by their ids and documents, and weigh their labels.
 
-        Parameters
-        ----------
-        known : Signature
-            The registration.
-        data : Fingerprint or Signature
-            The data.
-        for_looks : bool
-            Whether the same queries with other grades are the same. By default they are other data.
+        For looks the same queries with other grades are the same; to be refused they are other data.
         """
         ours, theirs, chances = known.label_counts, data.label_counts, known.chances
         by_id = same_ids(known, data)
@@ -352,28 +318,12 @@ class SharedLabels:
 
 
 def same_ids(known: Signature, data: Traces) -> Pairs:
-    """Return the pairs of queries with the same id.
-
-    Parameters
-    ----------
-    known : Signature
-        The registration.
-    data : Fingerprint or Signature
-        The data.
-    """
+    """Return the pairs of queries with the same id."""
     return _same(*known.ids_in_order, data.ids)
 
 
 def same_texts(known: Signature, data: Traces) -> Pairs:
-    """Return the pairs of queries with the same text, which only these two have on their sides.
-
-    Parameters
-    ----------
-    known : Signature
-        The registration.
-    data : Fingerprint or Signature
-        The data.
-    """
+    """Return the pairs of queries with the same text, which only these two have on their sides."""
     if known.texts is None or data.texts is None:
         return NO_PAIRS
     order = np.argsort(known.texts)
@@ -391,19 +341,7 @@ def _same(order: NDArray[np.intp], hashes: Hashes, theirs: Hashes) -> Pairs:
 def shared_documents(known: Signature, data: Traces, by_id: Pairs) -> SharedValues | None:
     """Choose for each registered query the query of the data that has most of its documents.
 
-    Parameters
-    ----------
-    known : Signature
-        The registration.
-    data : Fingerprint or Signature
-        The data.
-    by_id : ndarray of int of shape (n, 2)
-        The pairs with the same id, which one common document is enough for.
-
-    Returns
-    -------
-    SharedValues or None
-        Each registered query once, ascending. None if either side knows no documents, or no pair counts.
+    One common document is enough for pairs with the same id.
     """
     kept = known.document_entries
     documents = None if kept is None else data.document_entries  # which a fingerprint makes when it is asked
@@ -554,15 +492,7 @@ class SharedRows:
 
     @classmethod
     def of(cls, known: Signature, data: Traces) -> SharedRows:
-        """Find the pairs.
-
-        Parameters
-        ----------
-        known : Signature
-            The registration.
-        data : Fingerprint or Signature
-            The data.
-        """
+        """Find the pairs."""
         rows, theirs, learnt = known.row_entries, data.row_entries, known.recurrence
         if rows is None or theirs is None or learnt is None:
             return cls(NO_PAIRS, NO_PAIRS)
@@ -639,17 +569,7 @@ class Overlaps:
 
 
 def _least_overlap(told: Overlaps, known: Signature, rows: Entries, theirs: Entries) -> float:
-    """Return the least overlap that tells a pair: all do if no two queries of one side overlap as much.
-
-    Parameters
-    ----------
-    told : Overlaps
-        The pairs that may be told.
-    known : Signature
-        The registration.
-    rows, theirs : Entries
-        The rows of both sides.
-    """
+    """Return the least overlap that tells a pair: all do if no two queries of one side overlap as much."""
     n_queries, n_known = int(theirs.query.max()) + 1, known.n_queries
     step = max(1, n_queries // max(n_known, _LOOKED_AT))
     some = theirs.take(theirs.query % step == 0)
@@ -677,15 +597,6 @@ def _is_more(between: Pairs, within: tuple[int, int], sizes: tuple[NDArray[Any],
 
     If both sides are drawn from one source, pairs within and between them stand as p^2 : 2 p (1 - p) : (1 - p)^2, like
     genotypes (Hardy and Weinberg). Rows of other sources may stand beside: so p is at least the registered share.
-
-    Parameters
-    ----------
-    between : ndarray of int of shape (k, 2)
-        Pairs between the sides.
-    within : tuple of int
-        Number of pairs of two registered queries, and of two queries of the data.
-    sizes : tuple of ndarray
-        The number of rows of each query, on both sides.
     """
     found = np.array([within[0], _n_of_both(between), within[1]], dtype=float)
     if not found[1]:

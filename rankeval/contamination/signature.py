@@ -4,7 +4,7 @@
 ``content``  rows and labels, exactly                                 the digest of the collection
 ``ids``      a hash of the query id                                   with labels that agree far beyond chance
 ``labels``   how often each label stands in the query                 "
-documents    the k smallest hashes of documents, with their labels    "; added and removed documents
+documents    the k smallest hashes of documents, with their labels    "; added and removed documents; positives only
 rows         hashes of rows, rounded, without labels                  other labels, rows added or dropped, float32
 columns      the smallest hashes of columns (`contamination.entries`) columns scaled, mapped, added, dropped, reordered
 ``text``     the text of the query
@@ -75,13 +75,7 @@ class Signature:
 
     @classmethod
     def of(cls, data: Fingerprint) -> Signature:
-        """Return the signature of some data.
-
-        Parameters
-        ----------
-        data : Fingerprint
-            The data.
-        """
+        """Return the signature of some data."""
         order = np.argsort(data.content, kind="stable")
         place = np.argsort(order).astype(np.int32)
         parts = (_kept_rows(data), _kept_documents(data), _kept_columns(data))
@@ -125,13 +119,7 @@ class Signature:
         return told
 
     def without(self, queries: NDArray[np.bool_]) -> Signature:
-        """Return the signature with some queries that are no evidence any more; places stay.
-
-        Parameters
-        ----------
-        queries : ndarray of bool of shape (n_queries,)
-            The queries to be left out.
-        """
+        """Return the signature with some queries that are no evidence any more; places stay."""
 
         def part(kept: Entries | None) -> Entries | None:
             return None if kept is None else kept.take(~queries[kept.query])
@@ -218,13 +206,7 @@ class Signature:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Signature:
-        """Return the signature of `arrays`.
-
-        Parameters
-        ----------
-        arrays : mapping of str to ndarray
-            The result of `arrays`.
-        """
+        """Return the signature of `arrays`."""
         has_labels = "labels.levels" in arrays or "labels.hashes" in arrays
         rows, more = (Entries.from_arrays(name, arrays) for name in ("rows", "more_rows"))
         return cls(
@@ -238,13 +220,7 @@ class Signature:
         )
 
     def column_entries(self, wanted: NDArray[np.bool_]) -> Entries | None:
-        """Return the kept columns of some queries.
-
-        Parameters
-        ----------
-        wanted : ndarray of bool of shape (n_queries,)
-            The queries.
-        """
+        """Return the kept columns of some queries."""
         return None if self.columns is None else self.columns.take(wanted[self.columns.query])
 
 

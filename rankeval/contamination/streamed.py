@@ -79,29 +79,7 @@ class Snapshot:
     registered: tuple[RegisteredContent, ...]
 
     def evidence(self, y: Any, qid: Any, *, docid: Any | None = None, score: Any | None = None) -> Evidence | None:
-        """Return what one part shows: changes nothing.
-
-        Parameters
-        ----------
-        y : array of shape (n_rows,)
-            The labels.
-        qid : array of shape (n_rows,)
-            The query of each row. All rows of a query are in this part.
-        docid : array of shape (n_rows,), optional
-            The document of each row.
-        score : array of shape (n_rows,), optional
-            The ranking to be scored; one that was already opened is accepted.
-
-        Returns
-        -------
-        Evidence or None
-            None if there is nothing to look for, or no row.
-
-        Raises
-        ------
-        InvalidInput
-            If the columns differ in length or hold wrong values.
-        """
+        """Return what one part shows: changes nothing."""
         if not self.registered or not len(y):
             return None
         data = fingerprint(None, y, qid, docid=docid)
@@ -154,29 +132,7 @@ class StreamedCheck:
         return hashlib.sha256(" ".join(sorted(self.registrations)).encode()).hexdigest()
 
     def evidence(self, y: Any, qid: Any, *, docid: Any | None = None, score: Any | None = None) -> Evidence | None:
-        """Return what one part shows: changes nothing, and may be called in a worker.
-
-        Parameters
-        ----------
-        y : array of shape (n_rows,)
-            The labels.
-        qid : array of shape (n_rows,)
-            The query of each row. All rows of a query are in this part.
-        docid : array of shape (n_rows,), optional
-            The document of each row.
-        score : array of shape (n_rows,), optional
-            The ranking to be scored; one that was already opened is accepted.
-
-        Returns
-        -------
-        Evidence or None
-            None if there is nothing to look for, or no row.
-
-        Raises
-        ------
-        InvalidInput
-            If the columns differ in length or hold wrong values.
-        """
+        """Return what one part shows: changes nothing, and may be called in a worker."""
         return self.snapshot().evidence(y, qid, docid=docid, score=score)
 
     def snapshot(self) -> Snapshot:
@@ -184,18 +140,7 @@ class StreamedCheck:
         return Snapshot(self.key, tuple(self._registered))
 
     def add(self, evidence: Evidence | None) -> None:
-        """Add what a part showed. Parts may come in any order.
-
-        Parameters
-        ----------
-        evidence : Evidence or None
-            The result of `evidence`, also of another process.
-
-        Raises
-        ------
-        InvalidInput
-            If it was collected for other registrations, or the part holds queries of another part.
-        """
+        """Add what a part showed. Parts may come in any order."""
         if evidence is None:
             return
         if evidence.key != self.key:
@@ -207,18 +152,7 @@ class StreamedCheck:
             self._parts = [self._together()]
 
     def refuse(self, *, action: str) -> None:
-        """Refuse the data if all parts together are registered test content.
-
-        Parameters
-        ----------
-        action : str
-            The action to be refused, such as ``"evaluate"``.
-
-        Raises
-        ------
-        GuardRefusal
-            If the content is registered; its twin `GuardRefusalError` where it would hang a pool.
-        """
+        """Refuse the data if all parts together are registered test content."""
         if not self._parts:
             return
         whole = self._together()
@@ -239,22 +173,7 @@ class StreamedCheck:
 
 
 def kept_traces(data: Fingerprint, registered: Sequence[RegisteredContent], *, score: Any | None) -> KeptTraces:
-    """Take the traces of one part.
-
-    Parameters
-    ----------
-    data : Fingerprint
-        A part of the data, without features.
-    registered : sequence of RegisteredContent
-        The collections that may be met.
-    score : array of shape (n_rows,), optional
-        The ranking to be scored.
-
-    Raises
-    ------
-    InvalidInput
-        If the scores are not one number a row.
-    """
+    """Take the traces of one part."""
     kept, fields = _reduced(data, registered)
     opened = score is not None and any(one.opened for one in registered)
     ranked = {kind: hashes[kept] for kind, hashes in data.outputs(score, kept).items()} if opened else {}
@@ -262,20 +181,7 @@ def kept_traces(data: Fingerprint, registered: Sequence[RegisteredContent], *, s
 
 
 def joined_traces(parts: Sequence[KeptTraces], registered: Sequence[RegisteredContent]) -> KeptTraces:
-    """Return the traces of all parts, as they would be taken from all rows at once.
-
-    Parameters
-    ----------
-    parts : sequence of KeptTraces
-        At least one; each query stands in one of them.
-    registered : sequence of RegisteredContent
-        The collections that may be met.
-
-    Raises
-    ------
-    InvalidInput
-        If a query stands in two parts, or some parts have documents and others none.
-    """
+    """Return the traces of all parts, as they would be taken from all rows at once."""
     if len({(part.rows, part.queries) for part in parts}) > 1:
         raise InvalidInput("docid: some parts have documents and others none; give them for all parts or for none")
     names = np.concatenate([part.names for part in parts])

@@ -31,14 +31,14 @@ def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
 
 def unpack(data: bytes) -> dict[str, NDArray[Any]]:
     """Return the arrays that `pack` packed."""
-    header, _, values = data.partition(b"\n")
-    arrays, start = {}, 0
-    for name, dtype, length in json.loads(header):
+    end = data.index(b"\n")
+    arrays, start = {}, end + 1
+    for name, dtype, length in json.loads(data[:end]):
         kind = np.dtype(dtype)
         if kind.kind not in "biuf":
             raise ValueError(f"the array {name!r} has the dtype {dtype}, which is no number")
         # A copy, since an array on top of bytes is read-only.
-        arrays[name] = np.frombuffer(values, dtype=kind, count=length, offset=start).copy()
+        arrays[name] = np.frombuffer(data, dtype=kind, count=length, offset=start).copy()
         start += length * kind.itemsize
     return arrays
 

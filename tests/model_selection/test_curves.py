@@ -89,7 +89,7 @@ def test_bad_use_is_an_error_of_one_line(ltr):
 
 def test_registered_content_is_refused_before_anything_is_fitted(ltr, monkeypatch):
     class Refusing:
-        def refuse(self, X, y, qid, *, action):
+        def refuse(self, X, y, qid, *, docid, action):
             raise GuardRefusal(action)
 
     Counting.seen = []
