@@ -196,7 +196,7 @@ class Exposure:
 
     def _links_between_clones(self) -> Iterable[tuple[str, NDArray[Any], str, NDArray[Any]]]:
         for one, other in combinations(self.registrations.values(), 2):
-            if one.body["digest"] != other.body["digest"] and self.snapshot.concurrent(one.hash, other.hash):
+            if one.body["digest"] != other.body["digest"] and self.snapshot.apart(one.hash, other.hash):
                 own, theirs = _linked(self.ledger, one.body["signatures"], other.body["signatures"])
                 yield one.hash, own, other.hash, theirs
 

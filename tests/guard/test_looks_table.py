@@ -25,21 +25,24 @@ def test_decisions_of_gates_are_counted_beside_the_looks(team, theirs, test, dat
 
 
 @pytest.mark.filterwarnings("ignore::rankeval.errors.RankevalWarning")
-def test_looks_of_two_clones_stand_by_time(ledger, tmp_path, data, monkeypatch):
-    """Whatever the hashes of their entries, which order nothing for a reader."""
+def test_looks_of_two_clones_stand_in_the_order_of_the_ledger(ledger, tmp_path, data):
+    """By which the first one keeps its standing; within a clone, that is the order of time."""
     team = Team(Guard("ours", ledger=ledger, who="ann"))
     team.guard.register("test", data)
     team.guard.export(tmp_path / "clone")
     other = Team(Guard("ours", ledger=tmp_path / "clone", who="bob"))
-    clock = iter(range(10_000))
-    monkeypatch.setattr("rankeval.ledger.ledger._now", lambda: f"2026-01-01T00:00:00.{next(clock):06}+00:00")
     tests = {one: one.guard.register("test", data) for one in (team, other)}
     for weight in range(1, 9):
         one = (team, other)[weight % 2]
         one.opened(tests[one], weight)
     team.guard.merge(tmp_path / "clone")
     forget()
-    assert team.guard.looks("test")["system"].tolist() == [f"s{weight}" for weight in range(1, 9)]
+    looks = team.guard.looks("test")
+    opened = [one.body["looks"][0] for one in team.guard._ledger.read().entries if one.kind == "open"]
+    assert looks["system"].tolist() == opened
+    assert looks["status"].tolist() == ["confirmatory"] + ["exploratory"] * 7
+    for _, own in looks.groupby("who"):
+        assert own["time"].is_monotonic_increasing
 
 
 def test_superseding_a_collection_with_two_names_warns_of_neither(team, data):
