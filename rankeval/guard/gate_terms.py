@@ -9,7 +9,8 @@ An entry of a decision holds the hash of a ranking output and one bit: no score,
 system is the baseline of the next decision, and how many are left, follows from the entries.
 
 The trap: two clones of a ledger may have decided without knowing of each other. All of their decisions count, so more
-may stand there than the budget allows; and if both accepted a system, nothing says which is the baseline.
+may stand there than the budget allows: the last ones in the order of the ledger lie over it. If both accepted a system,
+nothing says which is the baseline.
 """
 
 from __future__ import annotations
@@ -388,10 +389,19 @@ class GateRecord:
         own = {entry.hash for entry in self.declared}
         return tuple(one for one in self.records.snapshot.entries if one.kind == "decide" and one.body["gate"] in own)
 
+    @cached_property
+    def asked(self) -> list[tuple[str, str]]:
+        """The questions that used the budget, in the order of the ledger; one that two clones asked counts once."""
+        return list(dict.fromkeys(map(_question, self.decided)))
+
     @property
     def n_decided(self) -> int:
-        """Decisions that used the budget: the same question, asked in two clones, counts once."""
-        return len({(entry.body["output"], entry.body["baseline"]) for entry in self.decided})
+        """Decisions that used the budget."""
+        return len(self.asked)
+
+    def is_over(self, decision: Entry) -> bool:
+        """Return whether a decision lies over the budget, as it can if clones decided without knowing of each other."""
+        return _question(decision) in self.asked[self.terms.budget :]
 
     @property
     def remaining(self) -> int:
@@ -444,6 +454,10 @@ class GateRecord:
         """
         found = [one for one in self.decided if one.body["output"] == output]
         return next((one for one in reversed(found) if baseline in {None, one.body["baseline"]}), None)
+
+
+def _question(decision: Entry) -> tuple[str, str]:
+    return decision.body["output"], decision.body["baseline"]
 
 
 def lineage_of(records: Records, registration: str) -> str:
