@@ -26,7 +26,8 @@ Were queries of a plan seen before, by an entry that exposes them?::
     yes                             no                          seen
 
 All entries come before the opening of a plan that was not opened yet. If two clones opened the same plan, the last of
-both openings counts. A plan that was frozen in one clone and opened after a merge was seen by what the merge brought.
+both openings counts. If a plan was frozen in one clone and opened after a merge, all that the merge brought comes
+before its opening.
 
 Few queries (`is_few`) count as none. Who saw them decides the standing::
 
