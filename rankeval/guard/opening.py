@@ -33,19 +33,7 @@ if TYPE_CHECKING:
 def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCollection]) -> Comparison:
     """Score a plan, record the opening unless it is on record, and compare.
 
-    Parameters
-    ----------
-    journal : Journal
-        The ledger.
-    plan_id : str
-        Id of the plan.
-    collections : iterable of RegisteredCollection
-        The collections at hand.
-
-    Returns
-    -------
-    Comparison
-        Its ``opening`` holds the number of looks that were recorded now: none, if another process had opened the plan.
+    Its ``opening`` holds the number of looks recorded now: none, if another process had opened the plan.
     """
     from rankeval.comparison.record import with_notes
 
@@ -116,17 +104,7 @@ LEAST_SHARED = 10
 
 
 def notes_of(batch: Batch, standing: Standing, history: History) -> list[str]:
-    """Return the sentences that say how far a comparison can be believed.
-
-    Parameters
-    ----------
-    batch : Batch
-        The systems that were corrected together.
-    standing : Standing
-        The standing of the plan.
-    history : History
-        The openings of its queries.
-    """
+    """Return the sentences that say how far a comparison can be believed."""
     plan = batch.scored.plan
     notes = [_standing(batch, standing, history)]
     if standing.n_released:
@@ -145,13 +123,6 @@ def facts_of(batch: Batch, standing: Standing, history: History, *, ledger: str,
     """Return the facts on an opening: the looks, the names of project, collection and plan, the ledger and its head.
 
     Looks after the opening of the plan do not bear on its result, and stand apart.
-
-    Parameters
-    ----------
-    batch, standing, history
-        As in `notes_of`.
-    ledger, head : str
-        The ledger and its head.
     """
     plan = batch.scored.plan
     return {
@@ -168,13 +139,7 @@ def facts_of(batch: Batch, standing: Standing, history: History, *, ledger: str,
 
 
 def summary_of(facts: Mapping[str, Any]) -> str:
-    """Return the sentence that counts the looks, and names the plan and the ledger.
-
-    Parameters
-    ----------
-    facts : mapping
-        The result of `facts_of`, as ``Comparison.opening`` holds it.
-    """
+    """Return the sentence that counts the looks, and names the plan and the ledger, from the result of `facts_of`."""
     more = f" ({facts['elsewhere']} more by other projects)" if facts["elsewhere"] else ""
     later = f" up to this plan, {facts['later']:,} later" if facts["later"] else ""
     return (

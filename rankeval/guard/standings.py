@@ -85,38 +85,18 @@ RELEASES = ("exempt", "retire")
 
 @dataclass(frozen=True)
 class Standing:
-    """The standing of a plan as of one head of the ledger.
+    """The standing of a plan as of one head of the ledger; `seen` are the entries by which its queries were seen."""
 
-    Attributes
-    ----------
-    status : str
-        A key of `STANDINGS`.
-    looks : tuple of str
-        The systems of the plan whose opening is a new look.
-    n_looks : int
-        Looks of the project at these queries, these included.
-    family : tuple of str
-        Ids of the plans that are corrected together, this one included.
-    n_queries, n_exposed, n_released : int
-        Queries of the plan; those that were seen before; those that had been exempted or retired by then.
-    others : tuple of OtherProject
-        Other projects that had looked at them by then.
-    seen : tuple of Entry
-        The entries by which they were seen.
-    apart : tuple of Entry
-        Those of them that were written in another clone: neither they nor the freeze knew of the other.
-    """
-
-    status: str
-    looks: tuple[str, ...]
-    n_looks: int
-    family: tuple[str, ...]
+    status: str  # a key of `STANDINGS`
+    looks: tuple[str, ...]  # the systems of the plan whose opening is a new look
+    n_looks: int  # of the project at these queries, these included
+    family: tuple[str, ...]  # the plans that are corrected together, this one included
     n_queries: int
-    n_exposed: int
-    n_released: int
-    others: tuple[OtherProject, ...]
+    n_exposed: int  # queries that were seen before
+    n_released: int  # those that had been exempted or retired by then
+    others: tuple[OtherProject, ...]  # that had looked at them by then
     seen: tuple[Entry, ...]
-    apart: tuple[Entry, ...]
+    apart: tuple[Entry, ...]  # those of `seen` in another clone: neither they nor the freeze knew of the other
 
     @property
     def is_adjusted(self) -> bool:
@@ -126,15 +106,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Standings:
-    """The plans of one project, and their standings.
-
-    Attributes
-    ----------
-    project : str
-        The project.
-    exposure : Exposure
-        The queries that were looked at.
-    """
+    """The plans of one project, and their standings."""
 
     project: str
     exposure: Exposure
@@ -160,24 +132,17 @@ class Standings:
         return [entry for entry in entries if self.exposure.shared(queries_of, entry.body)]
 
     def of(self, plan_id: str, new_looks: Callable[[], tuple[str, ...]] = tuple) -> Standing:
-        """Return the standing of a frozen plan.
-
-        Parameters
-        ----------
-        plan_id : str
-            Its id.
-        new_looks : callable
-            Returns the systems whose opening would be a new look; asked if the plan was not opened yet.
-        """
+        """Return the standing of a frozen plan; `new_looks` tells those of a plan that was not opened yet."""
         body, openings, seen = self._body(plan_id), self.opened.get(plan_id, ()), self._seen(plan_id)
         apart, freezes = self.exposure.snapshot.apart, self.frozen[plan_id]
         looks = tuple(dict.fromkeys(name for one in openings for name in one.body["looks"]))
         looks = looks if openings else new_looks()
+        queries = self.exposure.queries_of(body)
+        exposed = self.exposure.exposed(queries, seen)
         if self._is_used(plan_id):
             status = EXPLORATORY if looks else SECONDARY
         else:
-            status = FIRST if self._matters(body, seen) else CONFIRMATORY
-        queries = self.exposure.queries_of(body)
+            status = FIRST if _are_more_than_few(exposed) else CONFIRMATORY
         released = [entry for entry in seen if entry.kind in RELEASES]
         return Standing(
             status=status,
@@ -185,7 +150,7 @@ class Standings:
             n_looks=len(self._outputs(plan_id, looks)),
             family=self._family(plan_id) if status in ADJUSTED else (plan_id,),
             n_queries=len(queries),
-            n_exposed=int(self.exposure.exposed(queries, seen).sum()),
+            n_exposed=int(exposed.sum()),
             n_released=int(self.exposure.exposed(queries, released).sum()),
             others=other_projects(self.exposure, self.project, body, seen),
             seen=seen,
@@ -222,7 +187,7 @@ class Standings:
 
     def _is_used(self, plan_id: str) -> bool:
         queries = self.exposure.queries_of(self._body(plan_id))
-        return not is_few(int(self._used(queries, self._seen(plan_id)).sum()), len(queries))
+        return _are_more_than_few(self._used(queries, self._seen(plan_id)))
 
     def _used(self, queries: Classes, seen: Sequence[Entry]) -> NDArray[np.bool_]:
         used = self.exposure.exposed(queries, [entry for entry in seen if entry.project == self.project])
@@ -241,11 +206,6 @@ class Standings:
             if one.project == self.project and exposure.snapshot.precedes(one.hash, entry.hash)
         ]
         return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
-
-    def _matters(self, body: Mapping[str, Any], by: Iterable[Entry]) -> bool:
-        """Return whether entries expose more than few of the queries of a plan."""
-        queries = self.exposure.queries_of(body)
-        return not is_few(int(self.exposure.exposed(queries, by).sum()), len(queries))
 
     def _family(self, plan_id: str) -> tuple[str, ...]:
         """Return the plans that somebody could have picked a result from as well as from this one."""
@@ -273,21 +233,17 @@ class Standings:
         return seen
 
 
+def _are_more_than_few(marked: NDArray[np.bool_]) -> bool:
+    return not is_few(int(marked.sum()), len(marked))
+
+
 _KINDS = ("features", "documents", "labels")
 """Kinds of rows by which two outputs are compared; the same order of any of them scores the same."""
 
 
 @dataclass(frozen=True)
 class History:
-    """The openings by a project of the queries of one plan, parents first.
-
-    Attributes
-    ----------
-    standings : Standings
-        The plans of the project.
-    body : mapping
-        The body of the entry that froze the plan, or of any that names its queries.
-    """
+    """The openings by a project of the queries of one plan, or of any entry whose body names queries."""
 
     standings: Standings
     body: Mapping[str, Any]
@@ -317,12 +273,7 @@ class History:
         So rankings that were opened part by part are no new look on the whole, nor on another part. The first baseline
         that was declared for a query is free there, and equal outputs count once.
 
-        Parameters
-        ----------
-        systems : mapping of str to str
-            System -> the digest of its output.
-        outputs : mapping
-            System -> kind of row -> the hash of its output for each query, in the order of the content.
+        `outputs` has the hash of each query, in the order of the content, by system and kind of row.
         """
         # A baseline is what one starts from: its score is published, or was the reason for the work.
         seen = {self.first_baseline, *(output for entry in self.opened for output in entry.body["systems"].values())}
@@ -340,13 +291,7 @@ class History:
         return {entry.body["systems"][name] for entry in self.opened for name in entry.body["looks"]}
 
     def scores_of_looks(self, measure: str) -> dict[str, NDArray[np.float64]]:
-        """Return the scores of these queries by one measure, for each opened output; nan where it was not opened.
-
-        Parameters
-        ----------
-        measure : str
-            Name of a measure.
-        """
+        """Return the scores of these queries by one measure, for each opened output; nan where it was not opened."""
         found: dict[str, NDArray[np.float64]] = {}
         for entry, places, arrays in self._aligned:
             for output, scores in zip(entry.body["systems"].values(), _scores(entry, arrays, measure), strict=False):
@@ -355,18 +300,7 @@ class History:
         return found
 
     def sd_of_differences(self, measure: str) -> float | None:
-        """Return the standard deviation of differences per query, on average over pairs that were opened together.
-
-        Parameters
-        ----------
-        measure : str
-            Name of a measure.
-
-        Returns
-        -------
-        float or None
-            None if no two systems were opened by this measure.
-        """
+        """Return the mean standard deviation of differences per query, over pairs opened together; None without one."""
         found = []
         for entry, _, arrays in self._aligned:
             pairs = combinations(_scores(entry, arrays, measure), 2)
@@ -428,24 +362,6 @@ def expected_inflation(n_looks: int, n_queries: int, *, sd: float, correlation: 
     ``sd sqrt(1 - r) / sqrt(n) E_K`` with Blom's approximation ``E_K = Phi^-1((K - .375) / (K + .25))`` of the expected
     maximum of K standard normals (Blom 1958).
 
-    Parameters
-    ----------
-    n_looks : int
-        Number K of opened ranking outputs.
-    n_queries : int
-        Number n of queries.
-    sd : float
-        Standard deviation of the scores over queries.
-    correlation : float
-        Mean correlation r between the scores of two systems.
-
-    Returns
-    -------
-    float
-        On the scale of the measure.
-
-    Examples
-    --------
     >>> round(expected_inflation(10, 50, sd=0.28, correlation=0.9), 3)
     0.019
     """
@@ -458,15 +374,7 @@ def expected_inflation(n_looks: int, n_queries: int, *, sd: float, correlation: 
 
 
 def inflation_of(scores: Sequence[NDArray[np.float64]], n_looks: int) -> float:
-    """Return the expected inflation, with spread and correlation estimated from the opened scores.
-
-    Parameters
-    ----------
-    scores : sequence of ndarray of shape (n_queries,)
-        Per-query scores of the outputs opened so far.
-    n_looks : int
-        Number of looks.
-    """
+    """Return the expected inflation, with spread and correlation estimated from the scores of the opened outputs."""
     table = np.column_stack(scores)
     table = table[np.isfinite(table).all(axis=1)]
     deviations = table.std(axis=0, ddof=1) if len(table) > 1 else np.zeros(table.shape[1])
