@@ -411,11 +411,11 @@ class Guard:
     def looks(
         self, test: RegisteredCollection | str | None = None, *, projects: Literal["own", "all"] = "own"
     ) -> pd.DataFrame:
-        """Return the looks at a collection, or all of this project, one row per look, oldest first.
+        """Return the looks at a collection, or all of this project, one row per look, in the order of the ledger.
 
         Looks belong to queries: those at other collections that share queries with this one are listed too. Standings
         are as of the present head: if a colleague opened these queries in another clone, and the ledgers were merged,
-        one of both openings is exploratory. The table has the order of the ledger, in which the other one comes first.
+        the opening that comes first keeps its standing, and the other one is exploratory.
 
         Parameters
         ----------

@@ -29,7 +29,7 @@ from rankeval.tracking import LoggedData
 
 WARNED = {
     FIRST: "the first look of this project, but others had looked at the test part before this comparison was frozen",
-    EXPLORATORY: "the test part had been opened before this comparison was frozen, or in another clone",
+    EXPLORATORY: "the test part had been opened before this comparison was frozen",
     SECONDARY: "all these rankings had been opened before",
 }
 """Each standing but confirmatory -> why the result can be trusted less."""
