@@ -83,3 +83,13 @@ def test_a_plan_after_a_gate_names_the_gate_and_no_other_cause(team, test, data)
     team.guard.gate(test, baseline=data.X[:, 0]).decide("a", data.X[:, 1])
     (note,) = (one for one in team.opened(test, 3).notes if one.startswith("exploratory"))
     assert ", by a gate. No p-value" in note
+
+
+@pytest.mark.filterwarnings("ignore::rankeval.errors.RankevalWarning")
+def test_what_came_after_the_freeze_is_no_cause(team, test, data):
+    """It cannot have guided the plan."""
+    team.guard.gate(test, baseline=data.X[:, 0]).decide("a", data.X[:, 1])
+    plan = team.frozen(test, 3)
+    team.guard.exempt("test", [1, 2, 3, 4, 5, 6, 7], "overlap")
+    (note,) = (one for one in team.guard.open(plan).notes if one.startswith("exploratory"))
+    assert ", by a gate. No p-value" in note
