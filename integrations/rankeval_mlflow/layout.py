@@ -55,7 +55,7 @@ HEADLINE = "rankeval.headline"
 ``rankeval.NAME.headline``."""
 
 STANDING = "rankeval.standing"
-"""The tag with the standing of an experiment: confirmatory, exploratory or concurrent."""
+"""The tag with the standing of an experiment: confirmatory or exploratory."""
 
 GUARD_LEDGER, GUARD_HEAD = "rankeval.guard.ledger", "rankeval.guard.head"
 """The tags with the place of the ledger, and its head when the run was logged."""

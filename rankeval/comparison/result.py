@@ -90,8 +90,8 @@ class Comparison(ComparisonRecord):
         measures by aspect.
     standing : str
         How far the result can be believed, if the guard opened it: "confirmatory", "first look of this project",
-        "concurrent", "exploratory" or "secondary", as of the opening. "" without a guard. Notes, reports and tags have
-        three words: a first look and a secondary view are "exploratory" there, and the sentence behind it says why.
+        "exploratory" or "secondary", as of the opening. "" without a guard. Notes, reports and tags have two words: a
+        first look and a secondary view are "exploratory" there, and the sentence behind it says why.
     opening : dict or None
         The facts on the opening, if the guard opened it: looks (of the project up to this plan), later, elsewhere,
         looks_added (by the call that opened it), project, test, plan, ledger, head.

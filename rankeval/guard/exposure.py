@@ -58,15 +58,7 @@ def is_few(n_exposed: int, n_queries: int) -> bool:
 
 @dataclass(frozen=True)
 class Exposure:
-    """The classes of queries of a ledger, and what its entries expose.
-
-    Attributes
-    ----------
-    ledger : Ledger
-        The ledger, whose files hold links and parts of collections.
-    snapshot : Snapshot
-        Its entries.
-    """
+    """The classes of queries of a ledger, and what its entries expose."""
 
     ledger: Ledger
     snapshot: Snapshot
@@ -81,13 +73,7 @@ class Exposure:
         return {entry.hash: entry for entry in self.snapshot.entries if entry.kind == "register"}
 
     def exposing(self, project: str) -> tuple[Entry, ...]:
-        """Return the entries that expose queries to a project, parents first.
-
-        Parameters
-        ----------
-        project : str
-            The project.
-        """
+        """Return the entries that expose queries to a project, parents first."""
         if project not in self._exposing:
             self._exposing[project] = tuple(one for one in self.snapshot.entries if exposes(one, project))
         return self._exposing[project]
@@ -121,13 +107,7 @@ class Exposure:
         return 1 + max((int(one.max()) for one in self.classes.values() if len(one)), default=-1)
 
     def queries_of(self, body: Mapping[str, Any]) -> Classes:
-        """Return the classes of the queries that an entry is about, in the order of the content.
-
-        Parameters
-        ----------
-        body : mapping
-            The body of an entry that names a registration, and perhaps a part of its queries.
-        """
+        """Return the classes of the queries that the body of an entry names, in the order of the content."""
         key = _key(body)
         if key not in self._queries:
             classes = self.classes[key[0]]
@@ -135,15 +115,7 @@ class Exposure:
         return self._queries[key]
 
     def exposed(self, queries: Classes, by: Iterable[Entry]) -> NDArray[np.bool_]:
-        """Return which queries some entries expose.
-
-        Parameters
-        ----------
-        queries : ndarray of int
-            Classes of queries.
-        by : iterable of Entry
-            The entries.
-        """
+        """Return which queries, given by their classes, some entries expose."""
         marked = np.zeros(self._n_classes, dtype=bool)
         # Most openings are about whole collections: each collection is marked once.
         for body in {_key(entry.body): entry.body for entry in by}.values():
@@ -151,26 +123,14 @@ class Exposure:
         return marked[queries]
 
     def shared(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> int:
-        """Return how many queries of one entry the other is about too.
-
-        Parameters
-        ----------
-        one, other : mapping
-            Bodies of entries.
-        """
+        """Return how many queries of one entry the other is about too, by the bodies of both."""
         key = _key(one), _key(other)
         if key not in self._shared:
             self._shared[key] = int(np.isin(self.queries_of(one), self.queries_of(other)).sum())
         return self._shared[key]
 
     def places_in(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> NDArray[np.intp]:
-        """Return the place of each query of one entry among those of another; -1 for those that it lacks.
-
-        Parameters
-        ----------
-        one, other : mapping
-            Bodies of entries.
-        """
+        """Return the place of each query of one entry among those of another, by their bodies; -1 if it lacks one."""
         wanted, there = self.queries_of(one), self.queries_of(other)
         if _key(one) == _key(other):
             return np.arange(len(wanted))
@@ -196,7 +156,7 @@ class Exposure:
 
     def _links_between_clones(self) -> Iterable[tuple[str, NDArray[Any], str, NDArray[Any]]]:
         for one, other in combinations(self.registrations.values(), 2):
-            if one.body["digest"] != other.body["digest"] and self.snapshot.concurrent(one.hash, other.hash):
+            if one.body["digest"] != other.body["digest"] and self.snapshot.apart(one.hash, other.hash):
                 own, theirs = _linked(self.ledger, one.body["signatures"], other.body["signatures"])
                 yield one.hash, own, other.hash, theirs
 
@@ -215,14 +175,9 @@ _LINKED: dict[tuple[str, str], tuple[NDArray[Any], NDArray[Any]]] = {}
 
 
 def exposes(entry: Entry, project: str) -> bool:
-    """Return whether somebody learned something about the queries of an entry, or may have fitted on them.
+    """Return whether a project learned something about the queries of an entry, or somebody may have fitted on them.
 
-    Parameters
-    ----------
-    entry : Entry
-        Any entry.
-    project : str
-        The project that asks. Its own free first baseline exposes nothing to it; that of another project does.
+    Its own free first baseline exposes nothing to it; that of another project does.
     """
     by_others = entry.kind == "open" and entry.project != project
     return by_others or entry.kind in {"decide", "exempt", "retire"} or is_look(entry)
@@ -234,13 +189,7 @@ def is_look(entry: Entry) -> bool:
 
 
 def outputs_shown(openings: Sequence[Entry]) -> set[str]:
-    """Return the outputs that another project saw: its looks, or its first baseline if it opened nothing else.
-
-    Parameters
-    ----------
-    openings : sequence of Entry
-        Openings by one project.
-    """
+    """Return the outputs that another project saw: its looks, or its first baseline if it opened nothing else."""
     looks = {entry.body["systems"][name] for entry in openings for name in entry.body["looks"]}
     return looks or {output for entry in openings for output in entry.body["systems"].values()}
 
@@ -258,19 +207,7 @@ class OtherProject:
 def other_projects(
     exposure: Exposure, project: str, about: Mapping[str, Any], entries: Iterable[Entry]
 ) -> tuple[OtherProject, ...]:
-    """Return the other projects that looked at some queries, and how often.
-
-    Parameters
-    ----------
-    exposure : Exposure
-        The queries that were looked at.
-    project : str
-        The project that asks.
-    about : mapping
-        The body of an entry that names the queries.
-    entries : iterable of Entry
-        The entries among which openings are looked for.
-    """
+    """Return the other projects whose openings among some entries are about queries of a body, and how often."""
     queries = exposure.queries_of(about)
     found: dict[str, list[Entry]] = {}
     for entry in entries:
@@ -288,28 +225,12 @@ def other_projects(
 
 
 def places_of(ledger: Ledger, name: str) -> NDArray[np.int64]:
-    """Return the places of a part of a collection's queries, in the order of the content.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        The ledger.
-    name : str
-        The result of `keep_places`.
-    """
+    """Return the places of a part of a collection's queries that `keep_places` kept, in the order of the content."""
     return ledger.load(name)["places"].astype(np.int64)
 
 
 def keep_places(ledger: Ledger, places: NDArray[Any]) -> str:
-    """Keep a part of a collection's queries in a file of the ledger, and return its name.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        The ledger.
-    places : ndarray of int
-        The places of the queries in the order of the content.
-    """
+    """Keep a part of a collection's queries in a file of the ledger, and return its name."""
     return ledger.keep("signatures", {"places": np.sort(places).astype(np.int64)})
 
 

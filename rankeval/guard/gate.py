@@ -165,20 +165,24 @@ class Gate:
         return self._record(self._journal.read()).standard.name
 
     def decisions(self) -> pd.DataFrame:
-        """Return the decisions, a row each, oldest first.
+        """Return the decisions, a row each, in the order of the ledger.
 
         Returns
         -------
         DataFrame
-            Columns: time, who, system, against (its baseline), accepted, output (the hash of its ranking).
+            Columns: time, who, system, against (its baseline), accepted, output (the hash of its ranking), over_budget
+            (whether it lies over the budget: clones decided without knowing of each other, and their ledgers were
+            merged; the last decisions in the order of the ledger are over it).
         """
         import pandas as pd
 
+        gate = self._record(self._journal.read())
+        named = {"system": "system", "against": "baseline_name", "accepted": "accepted", "output": "output"}
+        columns = ["time", "who", *named, "over_budget"]
         rows = [
-            (one.time, one.who, one.body["system"], one.body["baseline_name"], one.body["accepted"], one.body["output"])
-            for one in self._record(self._journal.read()).decided
+            (one.time, one.who, *(one.body[key] for key in named.values()), gate.is_over(one)) for one in gate.decided
         ]
-        return pd.DataFrame(rows, columns=["time", "who", "system", "against", "accepted", "output"])
+        return pd.DataFrame(rows, columns=columns)
 
     def decide(self, name: str, system: Any, *, baseline: Any = None) -> Decision:
         """Accept or reject a system, and record no more than that.
@@ -295,9 +299,10 @@ class Gate:
             f"{what} of {self.detectable:.2g} {equal}is accepted four times in five if differences by query "
             f"have {sd}; {mention(gate.records.where, short(gate.records.head))})"
         )
-        if gate.n_decided > terms.budget:
+        if over := [one.body for one in gate.decided if gate.is_over(one)]:
+            verdicts = [f"{one['system']} {'accepted' if one['accepted'] else 'rejected'}" for one in over]
             n_over = count(gate.n_decided - terms.budget, "decision")
-            told += f"\n{n_over} over the budget: clones decided without knowing of each other"
+            told += f"\n{n_over} over the budget ({', '.join(verdicts)}): clones decided without knowing of each other"
         n_exposed = exposed(gate.records, self.test, gate)
         return told + (f"\n{exposed_words(n_exposed, self.test)}" if n_exposed else "")
 

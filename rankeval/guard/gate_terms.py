@@ -9,7 +9,8 @@ An entry of a decision holds the hash of a ranking output and one bit: no score,
 system is the baseline of the next decision, and how many are left, follows from the entries.
 
 The trap: two clones of a ledger may have decided without knowing of each other. All of their decisions count, so more
-may stand there than the budget allows; and if both accepted a system, nothing says which is the baseline.
+may stand there than the budget allows: the last ones in the order of the ledger lie over it. If both accepted a system,
+nothing says which is the baseline.
 """
 
 from __future__ import annotations
@@ -174,12 +175,7 @@ class Terms:
     def shows(self, gains: NDArray[np.float64], largest: float) -> bool:
         """Return whether the claim is shown, one-sided by the randomisation test, at the level of one decision.
 
-        Parameters
-        ----------
-        gains : ndarray of shape (n_queries,)
-            The gain of the candidate on each query.
-        largest : float
-            The greatest score of the baseline: what a query can lose by a measure without a declared range.
+        `largest` is the greatest score of the baseline: what a query can lose by a measure without a declared range.
         """
         from rankeval.significance.running import paired_test
 
@@ -198,15 +194,7 @@ class Terms:
         return bool(found.p_value <= level)
 
     def detectable(self, n_queries: int, sd: float) -> float:
-        """Return the gain that is accepted four times in five; for "not_worse" the margin, of a system that is equal.
-
-        Parameters
-        ----------
-        n_queries : int
-            Number of queries.
-        sd : float
-            Standard deviation of the differences by query.
-        """
+        """Return the gain that is accepted four times in five; for "not_worse", the margin of an equal system."""
         from rankeval.significance.power import detectable_difference
 
         found = detectable_difference(
@@ -308,17 +296,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Standard:
-    """The ranking that candidates are compared with.
-
-    Attributes
-    ----------
-    name, output : str
-        The system, and the hash of its ranking output.
-    digest : str
-        The content that it ranks.
-    rankings : str
-        The file of the ledger that holds the ranking.
-    """
+    """The ranking that candidates are compared with: the hashes of its output, of the content, and its file."""
 
     name: str
     output: str
@@ -328,32 +306,14 @@ class Standard:
 
 @dataclass(frozen=True)
 class GateRecord:
-    """A gate and its decisions, as the ledger has them.
-
-    Attributes
-    ----------
-    records : Records
-        The ledger at one head.
-    declared : tuple of Entry
-        The entries that declared it; two, if two clones did.
-    """
+    """A gate and its decisions, as the ledger has them; two entries declared it, if two clones did."""
 
     records: Records
     declared: tuple[Entry, ...]
 
     @classmethod
     def find(cls, records: Records, name: str, registration: str) -> GateRecord | None:
-        """Return the gate of this name of the project on a collection or an earlier version of it; None without one.
-
-        Parameters
-        ----------
-        records : Records
-            The ledger at one head.
-        name : str
-            Name of the gate.
-        registration : str
-            Id of the registered collection.
-        """
+        """Return the gate of this name of the project on a collection or an earlier version of it; None without one."""
         lineage = lineage_of(records, registration)
         found = tuple(
             entry
@@ -388,10 +348,19 @@ class GateRecord:
         own = {entry.hash for entry in self.declared}
         return tuple(one for one in self.records.snapshot.entries if one.kind == "decide" and one.body["gate"] in own)
 
+    @cached_property
+    def asked(self) -> list[tuple[str, str]]:
+        """The questions that used the budget, in the order of the ledger; one that two clones asked counts once."""
+        return list(dict.fromkeys(map(_question, self.decided)))
+
     @property
     def n_decided(self) -> int:
-        """Decisions that used the budget: the same question, asked in two clones, counts once."""
-        return len({(entry.body["output"], entry.body["baseline"]) for entry in self.decided})
+        """Decisions that used the budget."""
+        return len(self.asked)
+
+    def is_over(self, decision: Entry) -> bool:
+        """Return whether a decision lies over the budget, as it can if clones decided without knowing of each other."""
+        return _question(decision) in self.asked[self.terms.budget :]
 
     @property
     def remaining(self) -> int:
@@ -433,29 +402,17 @@ class GateRecord:
         return output in accepted | {entry.body["baseline"] for entry in self.declared}
 
     def decision(self, output: str, baseline: str | None = None) -> Entry | None:
-        """Return the last decision on an output; None if there is none.
-
-        Parameters
-        ----------
-        output : str
-            The hash of a ranking output.
-        baseline : str, optional
-            The hash of the output that it was compared with; any by default.
-        """
+        """Return the last decision on an output, against a baseline or any; None if there is none."""
         found = [one for one in self.decided if one.body["output"] == output]
         return next((one for one in reversed(found) if baseline in {None, one.body["baseline"]}), None)
 
 
-def lineage_of(records: Records, registration: str) -> str:
-    """Return the first version of a registered collection, by the ids of registrations.
+def _question(decision: Entry) -> tuple[str, str]:
+    return decision.body["output"], decision.body["baseline"]
 
-    Parameters
-    ----------
-    records : Records
-        The ledger at one head.
-    registration : str
-        Id of any version.
-    """
+
+def lineage_of(records: Records, registration: str) -> str:
+    """Return the first version of a registered collection, by the ids of registrations."""
     revises = {one.hash: one.body.get("revises") for one in records.snapshot.entries if one.kind == "register"}
     while revises.get(registration):
         registration = str(revises[registration])

@@ -8,7 +8,7 @@ a comparison went, and nobody reads it from a sentence.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from rankeval.guard.exposure import is_look, places_of
 from rankeval.guard.folds import NOTE
 from rankeval.guard.plan import Plan
 from rankeval.guard.records import Journal, Records
-from rankeval.guard.standings import CONCURRENT, CONFIRMATORY, EXPLORATORY, FIRST, History, Standing, inflation_of
+from rankeval.guard.standings import CONFIRMATORY, EXPLORATORY, FIRST, History, Standing, inflation_of
 from rankeval.ledger.entry import Entry
 from rankeval.ledger.graph import mention
 
@@ -33,19 +33,7 @@ if TYPE_CHECKING:
 def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCollection]) -> Comparison:
     """Score a plan, record the opening unless it is on record, and compare.
 
-    Parameters
-    ----------
-    journal : Journal
-        The ledger.
-    plan_id : str
-        Id of the plan.
-    collections : iterable of RegisteredCollection
-        The collections at hand.
-
-    Returns
-    -------
-    Comparison
-        Its ``opening`` holds the number of looks that were recorded now: none, if another process had opened the plan.
+    Its ``opening`` holds the number of looks recorded now: none, if another process had opened the plan.
     """
     from rankeval.comparison.record import with_notes
 
@@ -116,17 +104,7 @@ LEAST_SHARED = 10
 
 
 def notes_of(batch: Batch, standing: Standing, history: History) -> list[str]:
-    """Return the sentences that say how far a comparison can be believed.
-
-    Parameters
-    ----------
-    batch : Batch
-        The systems that were corrected together.
-    standing : Standing
-        The standing of the plan.
-    history : History
-        The openings of its queries.
-    """
+    """Return the sentences that say how far a comparison can be believed."""
     plan = batch.scored.plan
     notes = [_standing(batch, standing, history)]
     if standing.n_released:
@@ -134,8 +112,6 @@ def notes_of(batch: Batch, standing: Standing, history: History) -> list[str]:
             f"{standing.n_released} of {count(standing.n_queries, 'query')} had been exempted or retired, so systems "
             "may have been fitted on them: they count as looked at"
         )
-    notes += [_parallel(entry) for entry in standing.parallel]
-    notes += [_merged_in(entry) for entry in standing.merged_in if is_look(entry) and entry.project == plan.project]
     if plan.folds:
         notes.append(NOTE.format(folds=plan.folds))
     if plan.secondary:
@@ -147,13 +123,6 @@ def facts_of(batch: Batch, standing: Standing, history: History, *, ledger: str,
     """Return the facts on an opening: the looks, the names of project, collection and plan, the ledger and its head.
 
     Looks after the opening of the plan do not bear on its result, and stand apart.
-
-    Parameters
-    ----------
-    batch, standing, history
-        As in `notes_of`.
-    ledger, head : str
-        The ledger and its head.
     """
     plan = batch.scored.plan
     return {
@@ -170,13 +139,7 @@ def facts_of(batch: Batch, standing: Standing, history: History, *, ledger: str,
 
 
 def summary_of(facts: Mapping[str, Any]) -> str:
-    """Return the sentence that counts the looks, and names the plan and the ledger.
-
-    Parameters
-    ----------
-    facts : mapping
-        The result of `facts_of`, as ``Comparison.opening`` holds it.
-    """
+    """Return the sentence that counts the looks, and names the plan and the ledger, from the result of `facts_of`."""
     more = f" ({facts['elsewhere']} more by other projects)" if facts["elsewhere"] else ""
     later = f" up to this plan, {facts['later']:,} later" if facts["later"] else ""
     return (
@@ -201,15 +164,6 @@ def _standing(batch: Batch, standing: Standing, history: History) -> str:
             f"{looked or 'by a gate or a retirement of another project'}). {known} may have guided the choice of "
             f"systems; else p is as for a confirmatory plan{_correction(batch)}"
         )
-    if standing.status == CONCURRENT:
-        how = (
-            "other plans of the project were opened on these queries, and neither side knew of the other. They are one "
-            "family, and neither is"
-            if any(entry.project == plan.project for entry in standing.parallel)
-            else "it was frozen in one clone while other plans of the project were opened on these queries in another, "
-            "and opened after the merge. They are one family, and it is not"
-        )
-        return f"concurrent for {plan.measure}: {how} confirmatory alone{_correction(batch)}"
     if standing.status == EXPLORATORY:
         return _exploratory(batch, standing, history)
     return "exploratory: all these rankings were opened before, and this is another view of them"
@@ -217,20 +171,23 @@ def _standing(batch: Batch, standing: Standing, history: History) -> str:
 
 def _exploratory(batch: Batch, standing: Standing, history: History) -> str:
     plan, n_looks = batch.scored.plan, standing.n_looks
-    if standing.opened_before:
-        # If the plan was exploratory without them too, this is one reason more.
+    looks = [entry for entry in standing.seen if is_look(entry) and entry.project == plan.project]
+    if looks and all(entry in standing.apart for entry in looks):
         reason = (
-            f"{', '.join(standing.opened_before)} had been opened in another clone when this plan was frozen without "
-            "knowing of that: the choice may rest on the result"
+            f"{_named(looks)} opened on queries of this plan in another clone, before it in the order of the ledger. "
+            "Neither side knew of the other, so the choice of systems may rest on the result"
         )
     elif n_looks == len(standing.looks):
-        reason = f"{_exposed(standing, plan.project)}, by {_causes(history, plan.id)}"
+        reason = f"{_exposed(standing, plan.project)}, by {_causes(standing)}"
     else:
         reason = (
             f"this is the result of {n_looks} looks at {plan.collection!r}, the later ones chosen after the first was "
-            f"seen. {_inflation(batch, history, n_looks)}"
+            "seen"
         )
-    return f"exploratory: {reason}. No p-value can be adjusted for that: confirm on queries nobody saw (fresh=True)"
+    luck = f". {_inflation(batch, history, n_looks)}" if n_looks > len(standing.looks) else ""
+    return (
+        f"exploratory: {reason}{luck}. No p-value can be adjusted for that: confirm on queries nobody saw (fresh=True)"
+    )
 
 
 def _inflation(batch: Batch, history: History, n_looks: int) -> str:
@@ -268,34 +225,26 @@ def _correction(batch: Batch) -> str:
 def _exposed(standing: Standing, project: str) -> str:
     # The beginning of a sentence.
     by = "before this plan was frozen"
-    if any(not is_look(entry) or entry.project != project for entry in standing.merged_in):
-        by += ", or in another clone before it was opened"
+    if any(not is_look(entry) or entry.project != project for entry in standing.apart):
+        by += ", or in another clone while neither side knew of the other"
     return f"{standing.n_exposed} of {count(standing.n_queries, 'query')} were looked at {by}"
 
 
-def _causes(history: History, plan_id: str) -> str:
-    # What came after the opening of the plan did not bear on it.
-    exposure, opened = history.standings.exposure, history.standings.opened.get(plan_id, ())
-    found = {
-        entry.kind
-        for entry in exposure.exposing(history.standings.project)
-        if exposure.shared(history.body, entry.body)
-        and not any(exposure.snapshot.precedes(opening.hash, entry.hash) for opening in opened)
-    }
+def _causes(standing: Standing) -> str:
+    found = {entry.kind for entry in standing.seen}
     return " and ".join(words for kind, words in _CAUSES.items() if kind in found) or "others"
 
 
-def _merged_in(entry: Entry) -> str:
-    return (
-        f"frozen without knowing of plan {entry.body['plan']} of {entry.who} "
-        f"({count(len(entry.body['looks']), 'look')}), which had been opened on queries of this plan in another clone "
-        "before this one was opened"
-    )
+_NAMED = 3
+"""Openings of another clone that a note names; it counts the rest."""
 
 
-def _parallel(entry: Entry) -> str:
-    return (
-        f"concurrent with plan {entry.body['plan']} of {entry.who} (project {entry.project!r}, "
-        f"{count(len(entry.body['looks']), 'look')}): it was opened on queries of this plan, and neither opening knew "
-        "of the other"
-    )
+def _named(openings: Sequence[Entry]) -> str:
+    # The beginning of a sentence.
+    named = [
+        f"plan {entry.body['plan']} of {entry.who} ({count(len(entry.body['looks']), 'look')})"
+        for entry in openings[:_NAMED]
+    ]
+    if len(openings) > _NAMED:
+        named.append(f"{len(openings) - _NAMED:,} more")
+    return f"{' and '.join(named)} {'was' if len(openings) == 1 else 'were'}"

@@ -283,7 +283,7 @@ class Guard:
         -------
         Comparison
             The comparison with its evaluations, and the mean of each system in ``means``. Its notes say if it is
-            confirmatory, exploratory, or concurrent with another opening, and why; ``standing`` has finer words.
+            confirmatory or exploratory, and why; ``standing`` has finer words.
             ``best`` corrects the best of several systems for the choice. A plan of one system has its mean only, and an
             empty ``table``.
 
@@ -411,13 +411,11 @@ class Guard:
     def looks(
         self, test: RegisteredCollection | str | None = None, *, projects: Literal["own", "all"] = "own"
     ) -> pd.DataFrame:
-        """Return the looks at a collection, or all of this project, one row per look, oldest first.
+        """Return the looks at a collection, or all of this project, one row per look, in the order of the ledger.
 
         Looks belong to queries: those at other collections that share queries with this one are listed too. Standings
-        are as of the present head, so an opening that was confirmatory is concurrent once the ledger of a colleague was
-        merged who opened these queries too.
-
-        What two clones opened beside each other stands in the order of their clocks.
+        are as of the present head: if a colleague opened these queries in another clone, and the ledgers were merged,
+        the opening that comes first keeps its standing, and the other one is exploratory.
 
         Parameters
         ----------
@@ -430,7 +428,7 @@ class Guard:
         -------
         DataFrame
             Columns: look, time, who, project, system, measure, value (the aggregate that was seen), status
-            (confirmatory, exploratory or concurrent), plan, output, n_queries (those of the collection that the look
+            (confirmatory or exploratory), plan, output, n_queries (those of the collection that the look
             was at); without ``test`` a first column ``test``. Its ``attrs`` hold ledger, head, the number of looks of
             other projects at these queries (``elsewhere``), and that of the decisions of gates on them
             (``decisions``): these are no looks, and ``gate.decisions()`` lists them.
@@ -484,7 +482,8 @@ class Guard:
     def merge(self, other: str | os.PathLike[str]) -> int:
         """Add all entries and files of another ledger to this one; the other one stays as it is.
 
-        Plans that were opened in both without knowing of each other become concurrent.
+        If plans were opened in both without knowing of each other, the first one in the order of the ledger keeps its
+        standing, and later ones become exploratory. It makes no difference which ledger is merged into the other.
 
         Parameters
         ----------

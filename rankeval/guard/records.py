@@ -307,7 +307,7 @@ COLUMNS = (
 
 
 def looks_table(records: Records, test: RegisteredCollection | str | None, *, everybody: bool) -> pd.DataFrame:
-    """Return the looks, one row each: those that others build on first, and else by time.
+    """Return the looks, one row each, in the order of the ledger.
 
     Parameters
     ----------
@@ -349,7 +349,7 @@ def _looks(records: Records, queries: NDArray[np.int64]) -> Iterator[dict[str, A
     status = cache(lambda project, plan: standings(project).of(plan).status)
     found = [
         (entry, n_queries)
-        for entry in Snapshot.of(records.snapshot.entries, by_time=True).entries
+        for entry in records.snapshot.entries
         if entry.kind == "open" and (n_queries := int(np.isin(queries, exposure.queries_of(entry.body)).sum()))
     ]
     projects = dict.fromkeys(entry.project for entry, _ in found)

@@ -1,54 +1,46 @@
 """The standing of a plan: how far its result can be believed, decided by what its writer may have seen.
 
-Only the order of entries in the graph of the ledger counts, never a clock. Four openings of one collection::
+The entries of a ledger have one order, that of `Snapshot`: parents first, and by their hashes if neither writer knew of
+the other entry. It never changes, and no clock decides. Three openings of one collection::
 
-    freeze A --- freeze B --- open A --+-- freeze C --- open B --- open C
-                                       |
-                                       +-- freeze D --- open D          (in another clone)
+    freeze A --- freeze B --- open A --- freeze C --- open B --- open C
 
 A and B were frozen before anything was opened: both are confirmatory, and one family, since a result may be picked from
-either. C and D came after A was opened: they are exploratory.
+either. C came after A was opened: it is exploratory.
 
-A plan can be frozen in one clone of a ledger and opened after a merge. The merge brings entries in that its opening
-knows, and its freeze did not know::
+In two clones of a ledger, plans can be frozen and opened by people who do not know of each other's entries::
 
-    register --+-- freeze P ------------ merge, open P       the opening of Q was merged in:
-               |                           |                 somebody may have told its result
-               +-- freeze Q -- open Q -----+
+    register --+-- freeze P --- open P --+--
+               |                         |
+               +-- freeze Q --- open Q --+
 
-So an entry that exposes queries stands to a plan in one of these ways:
+Somebody may have told the result of the first opening to the other side. The ledger cannot know which one was first, so
+its order decides: one of both comes before the other, and keeps its standing; the other one is exploratory.
 
-* known: it is an ancestor of the freeze;
-* merged in: it is an ancestor of the opening, and neither of freeze and entry knew of the other;
-* parallel: neither of opening and entry knew of the other.
+Were queries of a plan seen before, by an entry that exposes them?::
 
-An entry that was written after a freeze, and knew it, cannot have guided it: the plan was fixed by then. Each entry
-makes queries of the plan *exposed*, *used* (exposed, and by the project or for its fits) or *crossed*::
+    the entry comes before the      its writer knew             the queries
+    opening, in this order          a freeze of the plan        were
+    no                              -                           not seen
+    yes                             yes                         not seen: the plan was fixed by then
+    yes                             no                          seen
 
-    the entry                                        known               merged in           parallel
-    a look of another project, a decision there      exposed             exposed             -
-    a look of the project                            used                crossed             crossed
-    a decision of a gate of the project              used                used                -
-    an exemption or a retirement by anybody (*)      used                used                -
+All entries come before the opening of a plan that was not opened yet. If two clones opened the same plan, the last of
+both openings counts. If a plan was frozen in one clone and opened after a merge, all that the merge brought comes
+before its opening.
+
+Few queries (`is_few`) count as none. Who saw them decides the standing::
+
+    seen by                                                          new outputs        standing
+    nobody                                                           -                  confirmatory
+    another project alone, by a look or a decision                   -                  first look of this project
+    this project by a look or a decision, or anybody                 yes                exploratory
+    who exempted or retired them (*)                                 no                 secondary
 
     (*) a retirement by another project counts as its looks do for what the project had registered itself by then,
         since that went on being refused
 
-Few queries (`is_few`) count as none. The standing is the first of these lines that holds::
-
-    exposed    used    crossed    a crossing entry,        all outputs were    standing
-                                  merged in, opened        opened before
-                                  an output of the plan
-    -          yes     -          -                        yes                 secondary
-    -          yes     -          -                        no                  exploratory
-    -          no      yes        yes                      yes                 secondary
-    -          no      yes        yes                      no                  exploratory: the choice may rest on it
-    -          no      yes        no                       -                   concurrent
-    yes        no      no         -                        -                   first look of this project
-    no         no      no         -                        -                   confirmatory
-
-If a plan was frozen or opened in two clones, the freezes that an opening knows count, and what is known to any of them
-is known. Later entries can lower a standing, and never raise it.
+Later entries can lower a standing, and never raise it.
 
 A `History` holds the outputs that the project opened on the queries of a plan: which are new, and how good the best of
 them looks.
@@ -66,7 +58,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.guard.exposure import Classes, Exposure, OtherProject, is_few, is_look, other_projects
+from rankeval.guard.exposure import Classes, Exposure, OtherProject, is_few, other_projects
 from rankeval.join.matching import Hashes
 from rankeval.ledger.arrays import part_of
 from rankeval.ledger.entry import Entry
@@ -75,17 +67,15 @@ CONFIRMATORY = "confirmatory"
 """Frozen before anybody had looked at its queries: its p-values hold, adjusted over its family."""
 FIRST = "first look of this project"
 """Frozen before this project had looked at them, but others had: its p-values hold if nobody told."""
-CONCURRENT = "concurrent"
-"""As the above, but plans of the project were opened without knowing of each other: neither confirms alone."""
 EXPLORATORY = "exploratory"
 """Frozen later, and with new outputs: nothing can adjust for the lessons of the earlier openings."""
 SECONDARY = "secondary"
 """Frozen later, and all its outputs were opened before: it is another view of known rankings."""
 
-ADJUSTED = (CONFIRMATORY, FIRST, CONCURRENT)
+ADJUSTED = (CONFIRMATORY, FIRST)
 """The standings with adjusted p-values."""
-STANDINGS = {each: each for each in ADJUSTED} | dict.fromkeys((FIRST, EXPLORATORY, SECONDARY), EXPLORATORY)
-"""Standing -> the word for it in sentences and tables, one of three: the sentence behind the word has the rest.
+STANDINGS = {CONFIRMATORY: CONFIRMATORY} | dict.fromkeys((FIRST, EXPLORATORY, SECONDARY), EXPLORATORY)
+"""Standing -> the word for it in sentences and tables, one of two: the sentence behind the word has the rest.
 
 A first look is called exploratory: nothing in a ledger tells whether the other project's results were known."""
 
@@ -94,66 +84,19 @@ RELEASES = ("exempt", "retire")
 
 
 @dataclass(frozen=True)
-class _Met:
-    """The entries that expose queries of a plan, in the order of the ledger, by what its writers knew of them.
-
-    Attributes
-    ----------
-    before : list of Entry
-        Those that make queries exposed or used.
-    merged_in, parallel : list of Entry
-        Those merged in, and the looks that are parallel.
-    crossing : list of Entry
-        The looks of the project among these two.
-    is_used : bool
-        Whether the project used more than few of the queries.
-    """
-
-    before: list[Entry]
-    merged_in: list[Entry]
-    parallel: list[Entry]
-    crossing: list[Entry]
-    is_used: bool
-
-
-@dataclass(frozen=True)
 class Standing:
-    """The standing of a plan as of one head of the ledger.
+    """The standing of a plan as of one head of the ledger; `seen` are the entries by which its queries were seen."""
 
-    Attributes
-    ----------
-    status : str
-        A key of `STANDINGS`.
-    looks : tuple of str
-        The systems of the plan whose opening is a new look.
-    n_looks : int
-        Looks of the project at these queries, these included.
-    family : tuple of str
-        Ids of the plans that are corrected together, this one included.
-    n_queries, n_exposed, n_released : int
-        Queries of the plan; those that anybody had looked at when it was frozen; those that had been exempted or
-        retired by then.
-    others : tuple of OtherProject
-        Other projects that had looked at them by then.
-    parallel : tuple of Entry
-        Looks at these queries by openings parallel to that of the plan.
-    merged_in : tuple of Entry
-        Entries that expose these queries and were merged in between the freeze and the opening.
-    opened_before : tuple of str
-        The systems of the plan whose outputs the project had opened in merged-in entries.
-    """
-
-    status: str
-    looks: tuple[str, ...]
-    n_looks: int
-    family: tuple[str, ...]
+    status: str  # a key of `STANDINGS`
+    looks: tuple[str, ...]  # the systems of the plan whose opening is a new look
+    n_looks: int  # of the project at these queries, these included
+    family: tuple[str, ...]  # the plans that are corrected together, this one included
     n_queries: int
-    n_exposed: int
-    n_released: int
-    others: tuple[OtherProject, ...]
-    parallel: tuple[Entry, ...]
-    merged_in: tuple[Entry, ...]
-    opened_before: tuple[str, ...]
+    n_exposed: int  # queries that were seen before
+    n_released: int  # those that had been exempted or retired by then
+    others: tuple[OtherProject, ...]  # that had looked at them by then
+    seen: tuple[Entry, ...]
+    apart: tuple[Entry, ...]  # those of `seen` in another clone: neither they nor the freeze knew of the other
 
     @property
     def is_adjusted(self) -> bool:
@@ -163,19 +106,11 @@ class Standing:
 
 @dataclass(frozen=True)
 class Standings:
-    """The plans of one project, and their standings.
-
-    Attributes
-    ----------
-    project : str
-        The project.
-    exposure : Exposure
-        The queries that were looked at.
-    """
+    """The plans of one project, and their standings."""
 
     project: str
     exposure: Exposure
-    _all_met: dict[str, _Met] = field(default_factory=dict, init=False, repr=False)
+    _all_seen: dict[str, tuple[Entry, ...]] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def frozen(self) -> dict[str, list[Entry]]:
@@ -197,40 +132,29 @@ class Standings:
         return [entry for entry in entries if self.exposure.shared(queries_of, entry.body)]
 
     def of(self, plan_id: str, new_looks: Callable[[], tuple[str, ...]] = tuple) -> Standing:
-        """Return the standing of a frozen plan.
-
-        Parameters
-        ----------
-        plan_id : str
-            Its id.
-        new_looks : callable
-            Returns the systems whose opening would be a new look; asked if the plan was not opened yet.
-        """
-        body, openings, met = self._body(plan_id), self.opened.get(plan_id, ()), self._met(plan_id)
+        """Return the standing of a frozen plan; `new_looks` tells those of a plan that was not opened yet."""
+        body, openings, seen = self._body(plan_id), self.opened.get(plan_id, ()), self._seen(plan_id)
+        apart, freezes = self.exposure.snapshot.apart, self.frozen[plan_id]
         looks = tuple(dict.fromkeys(name for one in openings for name in one.body["looks"]))
         looks = looks if openings else new_looks()
-        opened_before = self._opened_before(body, met)
-        crossed = self._matters(body, met.crossing)
-        if met.is_used or (crossed and opened_before):
-            status = EXPLORATORY if looks else SECONDARY
-        elif crossed:
-            status = CONCURRENT
-        else:
-            status = FIRST if self._matters(body, met.before) else CONFIRMATORY
         queries = self.exposure.queries_of(body)
-        released = [entry for entry in met.before if entry.kind in RELEASES]
+        exposed = self.exposure.exposed(queries, seen)
+        if self._is_used(plan_id):
+            status = EXPLORATORY if looks else SECONDARY
+        else:
+            status = FIRST if _are_more_than_few(exposed) else CONFIRMATORY
+        released = [entry for entry in seen if entry.kind in RELEASES]
         return Standing(
             status=status,
             looks=looks,
             n_looks=len(self._outputs(plan_id, looks)),
             family=self._family(plan_id) if status in ADJUSTED else (plan_id,),
             n_queries=len(queries),
-            n_exposed=int(self.exposure.exposed(queries, met.before).sum()),
+            n_exposed=int(exposed.sum()),
             n_released=int(self.exposure.exposed(queries, released).sum()),
-            others=other_projects(self.exposure, self.project, body, met.before),
-            parallel=tuple(met.parallel),
-            merged_in=tuple(met.merged_in),
-            opened_before=opened_before,
+            others=other_projects(self.exposure, self.project, body, seen),
+            seen=seen,
+            apart=tuple(one for one in seen if all(apart(one.hash, freeze.hash) for freeze in freezes)),
         )
 
     def _own(self, kind: str) -> dict[str, list[Entry]]:
@@ -243,54 +167,31 @@ class Standings:
     def _body(self, plan_id: str) -> Mapping[str, Any]:
         return self.frozen[plan_id][0].body
 
-    def _met(self, plan_id: str) -> _Met:
-        if plan_id not in self._all_met:
-            self._all_met[plan_id] = self._find_met(plan_id)
-        return self._all_met[plan_id]
-
-    def _find_met(self, plan_id: str) -> _Met:
-        snapshot, body = self.exposure.snapshot, self._body(plan_id)
-        freezes, openings = self.frozen[plan_id], self.opened.get(plan_id, ())
-        steps: list[tuple[Entry, Entry | None]] = [(freeze, None) for freeze in freezes]
-        if openings:
-            # Of a plan frozen in two clones, an opening may know only one of the freezes.
-            steps = [(one, two) for two in openings for one in freezes if snapshot.precedes(one.hash, two.hash)]
-        before, merged, parallel, crossing = [], [], [], []
-        for entry in self.exposure.exposing(self.project):
-            if not self.exposure.shared(body, entry.body):
-                continue
-            # With several freezes or openings, an entry may be known to one and merged in or parallel to another: it
-            # then counts as each of them.
-            name, other = entry.hash, all(entry.hash != one.hash for one in openings)
-            known = any(snapshot.precedes(name, freeze.hash) for freeze, _ in steps)
-            # A plan that was not opened yet will be opened with knowledge of all entries.
-            merged_in = other and any(
-                snapshot.concurrent(name, freeze.hash) and (opening is None or snapshot.precedes(name, opening.hash))
-                for freeze, opening in steps
+    def _seen(self, plan_id: str) -> tuple[Entry, ...]:
+        """Return the entries by which queries of a plan were seen before, by the truth table above."""
+        if plan_id not in self._all_seen:
+            precedes, body, freezes = self.exposure.snapshot.precedes, self._body(plan_id), self.frozen[plan_id]
+            self._all_seen[plan_id] = tuple(
+                entry
+                for entry in self.exposure.exposing(self.project)
+                if self._is_before(entry, plan_id)
+                and not any(precedes(freeze.hash, entry.hash) for freeze in freezes)
+                and self.exposure.shared(body, entry.body)
             )
-            look, own = is_look(entry), entry.project == self.project
-            is_parallel = other and look and any(snapshot.concurrent(name, one.hash) for one in openings)
-            if known or (merged_in and not (look and own)):
-                before.append(entry)
-            if merged_in:
-                merged.append(entry)
-            if is_parallel:
-                parallel.append(entry)
-            if look and own and (merged_in or is_parallel):
-                crossing.append(entry)
-        queries = self.exposure.queries_of(body)
-        is_used = not is_few(int(self._used(queries, before).sum()), len(queries))
-        return _Met(before, merged, parallel, crossing, is_used)
+        return self._all_seen[plan_id]
 
-    def _opened_before(self, body: Mapping[str, Any], met: _Met) -> tuple[str, ...]:
-        """Return the systems of a plan whose outputs the project had opened in merged-in entries."""
-        looks = [entry for entry in met.merged_in if is_look(entry) and entry.project == self.project]
-        opened = {entry.body["systems"][name] for entry in looks for name in entry.body["looks"]}
-        return tuple(name for name, output in body["content"]["systems"] if output in opened)
+    def _is_before(self, entry: Entry, plan_id: str) -> bool:
+        """Return whether an entry comes before the opening of a plan; all do if it was not opened."""
+        places, opened = self.exposure.snapshot.places, self.opened.get(plan_id)
+        return opened is None or places[entry.hash] < places[opened[-1].hash]
 
-    def _used(self, queries: Classes, before: Sequence[Entry]) -> NDArray[np.bool_]:
-        used = self.exposure.exposed(queries, [entry for entry in before if entry.project == self.project])
-        for entry in (one for one in before if one.kind in RELEASES and one.project != self.project):
+    def _is_used(self, plan_id: str) -> bool:
+        queries = self.exposure.queries_of(self._body(plan_id))
+        return _are_more_than_few(self._used(queries, self._seen(plan_id)))
+
+    def _used(self, queries: Classes, seen: Sequence[Entry]) -> NDArray[np.bool_]:
+        used = self.exposure.exposed(queries, [entry for entry in seen if entry.project == self.project])
+        for entry in (one for one in seen if one.kind in RELEASES and one.project != self.project):
             free = self.exposure.exposed(queries, [entry])
             if entry.kind == "retire":  # what the project had registered by then went on being refused
                 free &= ~np.isin(queries, self._registered_before(entry))
@@ -306,22 +207,14 @@ class Standings:
         ]
         return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
 
-    def _matters(self, body: Mapping[str, Any], by: Iterable[Entry]) -> bool:
-        """Return whether entries expose more than few of the queries of a plan."""
-        queries = self.exposure.queries_of(body)
-        return not is_few(int(self.exposure.exposed(queries, by).sum()), len(queries))
-
     def _family(self, plan_id: str) -> tuple[str, ...]:
         """Return the plans that somebody could have picked a result from as well as from this one."""
-        precedes, openings = self.exposure.snapshot.precedes, self.opened.get(plan_id, ())
-        # Plans that were opened unknown to this one count even if they are exploratory: it may be picked by them.
-        opened = {entry.body["plan"] for entry in self._met(plan_id).crossing}
         family = [
             other
             for other, freezes in self.frozen.items()
-            if self._is_linked(self._body(plan_id), freezes[0].body)
-            and (other in opened or not self._met(other).is_used)
-            and not any(precedes(opening.hash, freeze.hash) for opening in openings for freeze in freezes)
+            if self._is_before(freezes[0], plan_id)
+            and self._is_linked(self._body(plan_id), freezes[0].body)
+            and not self._is_used(other)
         ]
         return tuple(dict.fromkeys([*family, plan_id]))
 
@@ -331,14 +224,17 @@ class Standings:
 
     def _outputs(self, plan_id: str, looks: Iterable[str]) -> set[str]:
         # Looks that came after the plan's opening do not bear on its result.
-        precedes, openings = self.exposure.snapshot.precedes, self.opened.get(plan_id, ())
         body = self._body(plan_id)
         systems = dict(body["content"]["systems"])
         seen = {systems[name] for name in looks}
         for entry in self.openings_of(body):
-            if not any(precedes(opening.hash, entry.hash) for opening in openings):
+            if self._is_before(entry, plan_id):
                 seen.update(entry.body["systems"][name] for name in entry.body["looks"])
         return seen
+
+
+def _are_more_than_few(marked: NDArray[np.bool_]) -> bool:
+    return not is_few(int(marked.sum()), len(marked))
 
 
 _KINDS = ("features", "documents", "labels")
@@ -347,15 +243,7 @@ _KINDS = ("features", "documents", "labels")
 
 @dataclass(frozen=True)
 class History:
-    """The openings by a project of the queries of one plan, parents first.
-
-    Attributes
-    ----------
-    standings : Standings
-        The plans of the project.
-    body : mapping
-        The body of the entry that froze the plan, or of any that names its queries.
-    """
+    """The openings by a project of the queries of one plan, or of any entry whose body names queries."""
 
     standings: Standings
     body: Mapping[str, Any]
@@ -385,12 +273,7 @@ class History:
         So rankings that were opened part by part are no new look on the whole, nor on another part. The first baseline
         that was declared for a query is free there, and equal outputs count once.
 
-        Parameters
-        ----------
-        systems : mapping of str to str
-            System -> the digest of its output.
-        outputs : mapping
-            System -> kind of row -> the hash of its output for each query, in the order of the content.
+        `outputs` has the hash of each query, in the order of the content, by system and kind of row.
         """
         # A baseline is what one starts from: its score is published, or was the reason for the work.
         seen = {self.first_baseline, *(output for entry in self.opened for output in entry.body["systems"].values())}
@@ -408,13 +291,7 @@ class History:
         return {entry.body["systems"][name] for entry in self.opened for name in entry.body["looks"]}
 
     def scores_of_looks(self, measure: str) -> dict[str, NDArray[np.float64]]:
-        """Return the scores of these queries by one measure, for each opened output; nan where it was not opened.
-
-        Parameters
-        ----------
-        measure : str
-            Name of a measure.
-        """
+        """Return the scores of these queries by one measure, for each opened output; nan where it was not opened."""
         found: dict[str, NDArray[np.float64]] = {}
         for entry, places, arrays in self._aligned:
             for output, scores in zip(entry.body["systems"].values(), _scores(entry, arrays, measure), strict=False):
@@ -423,18 +300,7 @@ class History:
         return found
 
     def sd_of_differences(self, measure: str) -> float | None:
-        """Return the standard deviation of differences per query, on average over pairs that were opened together.
-
-        Parameters
-        ----------
-        measure : str
-            Name of a measure.
-
-        Returns
-        -------
-        float or None
-            None if no two systems were opened by this measure.
-        """
+        """Return the mean standard deviation of differences per query, over pairs opened together; None without one."""
         found = []
         for entry, _, arrays in self._aligned:
             pairs = combinations(_scores(entry, arrays, measure), 2)
@@ -496,24 +362,6 @@ def expected_inflation(n_looks: int, n_queries: int, *, sd: float, correlation: 
     ``sd sqrt(1 - r) / sqrt(n) E_K`` with Blom's approximation ``E_K = Phi^-1((K - .375) / (K + .25))`` of the expected
     maximum of K standard normals (Blom 1958).
 
-    Parameters
-    ----------
-    n_looks : int
-        Number K of opened ranking outputs.
-    n_queries : int
-        Number n of queries.
-    sd : float
-        Standard deviation of the scores over queries.
-    correlation : float
-        Mean correlation r between the scores of two systems.
-
-    Returns
-    -------
-    float
-        On the scale of the measure.
-
-    Examples
-    --------
     >>> round(expected_inflation(10, 50, sd=0.28, correlation=0.9), 3)
     0.019
     """
@@ -526,15 +374,7 @@ def expected_inflation(n_looks: int, n_queries: int, *, sd: float, correlation: 
 
 
 def inflation_of(scores: Sequence[NDArray[np.float64]], n_looks: int) -> float:
-    """Return the expected inflation, with spread and correlation estimated from the opened scores.
-
-    Parameters
-    ----------
-    scores : sequence of ndarray of shape (n_queries,)
-        Per-query scores of the outputs opened so far.
-    n_looks : int
-        Number of looks.
-    """
+    """Return the expected inflation, with spread and correlation estimated from the scores of the opened outputs."""
     table = np.column_stack(scores)
     table = table[np.isfinite(table).all(axis=1)]
     deviations = table.std(axis=0, ddof=1) if len(table) > 1 else np.zeros(table.shape[1])

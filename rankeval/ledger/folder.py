@@ -15,7 +15,7 @@ name and renamed, its directory is synchronised, and an entry comes after the fi
 killed leaves a whole ledger. Readers need no lock, nor any right but that of reading.
 
 The trap: a lock holds on one machine. Writers on two machines that share the folder may both append to one head; their
-entries are then concurrent, as if they had been written in two clones.
+entries are then those of two clones, which do not know of each other.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ class FolderStore:
                     _WITHOUT_LOCKS.add(self.path)
                     warn(
                         f"the file system of the ledger {self.where} has no locks ({error.strerror or error}): two "
-                        "writers at once may append to the same head, and their looks then count as concurrent"
+                        "writers at once may append to the same head, as in two clones: merge before you freeze"
                     )
             yield
 

@@ -6,8 +6,12 @@ Each entry carries the hashes of the newest entries that its writer saw::
                                    ^                            |         in two clones, and met in a merge
                                    +------    entry e   <-------+
 
-The entries without a child are the heads. Of two entries, one is an ancestor of the other, or they are concurrent: who
-wrote one had not seen the other. Nothing is decided by clocks.
+The entries without a child are the heads. Of two entries, one is an ancestor of the other, or they are apart: neither
+writer had seen the other entry. Nothing is decided by clocks.
+
+A snapshot has one order of all entries: parents first, and the smallest hash among the entries whose parents all have
+their place. New entries have no children among the old ones, so they move none of them: two entries keep their order
+for good, whichever ledger is merged into the other.
 
 An altered entry no longer has the hash by which it is kept, and a missing one is missed by its children. The trap: if
 the newest entries are deleted, the graph that is left is whole. Only a head that was noted elsewhere shows the loss.
@@ -52,33 +56,25 @@ class HeadMovedError(LedgerError):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The entries of a ledger, parents before children. Entries that nothing orders stand in the order of hashes."""
+    """The entries of a ledger, parents before children. Entries that are apart stand in the order of hashes."""
 
     entries: tuple[Entry, ...] = ()
 
     @classmethod
-    def of(cls, entries: Iterable[Entry], *, by_time: bool = False) -> Snapshot:
-        """Order entries, parents before children; an entry that lacks a parent is left out, as all that follow it.
-
-        Parameters
-        ----------
-        entries : iterable of Entry
-            The entries.
-        by_time : bool
-            Whether entries that nothing else orders stand in the order of their clocks, as readers expect.
-        """
+    def of(cls, entries: Iterable[Entry]) -> Snapshot:
+        """Order entries, parents before children; an entry that lacks a parent is left out, as all that follow it."""
         known = {entry.hash: entry for entry in entries}
         sorter = TopologicalSorter({name: entry.parents for name, entry in known.items()})
         sorter.prepare()
-        ready: list[tuple[str, str]] = []
+        ready: list[str] = []
         ordered = []
         while sorter.is_active():
             for name in sorter.get_ready():
                 if name in known:  # else it is a missing parent, which is never done
-                    heappush(ready, (known[name].time if by_time else "", name))
+                    heappush(ready, name)
             if not ready:
                 break
-            _, name = heappop(ready)
+            name = heappop(ready)
             ordered.append(known[name])
             sorter.done(name)
         return cls(tuple(ordered))
@@ -102,18 +98,19 @@ class Snapshot:
         head : str
             A head, or at least the first 12 digits of one, as reports have it.
         """
-        return all(_held(one, self._places) for one in head.split(_AND))
+        return all(_held(one, self.places) for one in head.split(_AND))
 
     def precedes(self, earlier: str, later: str) -> bool:
         """Return whether the writer of the later entry had seen the earlier one."""
-        return bool(self._seen[self._places[later]] >> self._places[earlier] & 1)
+        return bool(self._seen[self.places[later]] >> self.places[earlier] & 1)
 
-    def concurrent(self, one: str, other: str) -> bool:
+    def apart(self, one: str, other: str) -> bool:
         """Return whether the writer of neither entry had seen the other."""
         return one != other and not self.precedes(one, other) and not self.precedes(other, one)
 
     @cached_property
-    def _places(self) -> dict[str, int]:
+    def places(self) -> dict[str, int]:
+        """The hash of each entry -> its place in the order."""
         return {entry.hash: place for place, entry in enumerate(self.entries)}
 
     @cached_property
@@ -124,7 +121,7 @@ class Snapshot:
         for entry in self.entries:
             bits = 0
             for parent in entry.parents:
-                place = self._places[parent]
+                place = self.places[parent]
                 bits |= seen[place] | 1 << place
             seen.append(bits)
         return seen

@@ -232,7 +232,7 @@ class Ledger:
         """Add all entries and files of another ledger; the other one stays as it is.
 
         Nothing is lost, and merging again adds nothing. What the two ledgers wrote apart from each other stays
-        concurrent: the next entry follows the heads of both.
+        so: the next entry follows the heads of both.
 
         Parameters
         ----------

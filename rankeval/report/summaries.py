@@ -23,19 +23,18 @@ from rankeval.evaluation import Evaluation
 from rankeval.evaluation.lacking import undefined_notes
 from rankeval.evaluation.result import info_of
 from rankeval.guard.opening import summary_of
-from rankeval.guard.standings import CONCURRENT, EXPLORATORY, FIRST, SECONDARY, STANDINGS
+from rankeval.guard.standings import EXPLORATORY, FIRST, SECONDARY, STANDINGS
 from rankeval.render.tables import DASH, Table, p_value, signed
 from rankeval.tracking import LoggedData
 
 WARNED = {
     FIRST: "the first look of this project, but others had looked at the test part before this comparison was frozen",
-    CONCURRENT: "other plans of this project were opened on the test part, and neither side knew of the other",
     EXPLORATORY: "the test part had been opened before this comparison was frozen",
     SECONDARY: "all these rankings had been opened before",
 }
 """Each standing but confirmatory -> why the result can be trusted less."""
 
-WARNINGS = (CONCURRENT, EXPLORATORY, "not confirmatory")
+WARNINGS = (EXPLORATORY, "not confirmatory")
 """The first words of notes that limit how far the numbers can be trusted."""
 
 
@@ -95,7 +94,7 @@ class GuardFacts:
 
     @property
     def word(self) -> str:
-        """The standing in one of three words, or "unguarded"."""
+        """The standing in one of two words, or "unguarded"."""
         return STANDINGS.get(self.standing, self.standing)
 
     @property

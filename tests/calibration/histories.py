@@ -6,7 +6,8 @@ called confirmatory in two or three steps. Each step changes the collection, its
 API, on a ledger in a folder. Some histories look at the queries in twenty small parts first, or confirm on such parts
 later; in some, all the changed collections are registered before the first look.
 
-`simulate` returns the openings that followed the first look; none of them may be confirmatory.
+`simulate` returns the openings that followed the first look; none of them may be confirmatory. `simulate_clones` opens
+the same queries in two ledgers that know nothing of each other, and merges them.
 """
 
 from __future__ import annotations
@@ -210,6 +211,36 @@ def simulate_honest(seed: int, ledger: str) -> list[Opening]:
     best = _look_at_all([Attempt("project", "old", old)], 10, ledger)
     attempts = [Attempt("project", "new", new), Attempt("project", "later", later)]
     return [_confirm(attempt, best, generator, ledger, ()) for attempt in attempts]
+
+
+def simulate_clones(seed: int, ledger: str) -> tuple[list[str], list[str]]:
+    """Return the standings of two openings in two clones before they are merged, and after, in the order of both.
+
+    The second clone registers the collection as somebody may have changed it.
+    """
+    generator = np.random.default_rng([seed, 3])
+    queries = tuple(new_query(generator, number, 4, 2) for number in range(20))
+    changed = attempt = Attempt("project", "test", queries)
+    for name in generator.choice(list(EVASIONS), size=int(generator.integers(0, 3)), replace=False):
+        changed = EVASIONS[name](changed, generator)
+    places = [ledger, f"{ledger}-clone"]
+    plans, before = {}, []
+    for number, (one, place) in enumerate(zip((attempt, changed), places, strict=True)):
+        guard = Guard(one.project, ledger=place, who=place)
+        systems = {"baseline": one.scores[:, 0], f"s{number}": one.scores[:, 1 + number]}
+        plan = _frozen(guard, guard.register(one.name, **one.content), systems)
+        guard.open(plan)
+        plans[plan.id] = one
+        before.append(_recorded(place, plan.id))
+    into, other = places[:: int(generator.choice([1, -1]))]
+    Guard("project", ledger=into).merge(other)
+    opened = [one.body["plan"] for one in Ledger(ledger_url(into)).read().entries if one.kind == "open"]
+    after = []
+    for plan_id in opened:
+        guard = Guard(plans[plan_id].project, ledger=into)
+        guard.register(plans[plan_id].name, **plans[plan_id].content)
+        after.append(guard.open(plan_id).standing)
+    return before, after
 
 
 def _steps(attempt, generator, in_parts, before) -> list[tuple[Attempt, tuple[str, ...]]]:

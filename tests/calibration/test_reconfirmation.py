@@ -6,10 +6,10 @@ Of the 2,000 histories that were promised, the default circle takes five, the wo
 from __future__ import annotations
 
 import pytest
-from calibration.histories import disagreements, simulate, simulate_honest
+from calibration.histories import disagreements, simulate, simulate_clones, simulate_honest
 
 from rankeval.guard.exposure import Exposure
-from rankeval.guard.standings import CONFIRMATORY
+from rankeval.guard.standings import CONFIRMATORY, EXPLORATORY, FIRST
 
 # Findings of checks: few queries, queries of other collections.
 pytestmark = pytest.mark.filterwarnings("ignore:RG")
@@ -45,3 +45,16 @@ def test_new_queries_are_confirmatory(seed, tmp_path):
         assert opening.standing == CONFIRMATORY, opening
         assert not disagreements(opening), opening
         assert opening.looks
+
+
+@pytest.mark.parametrize(("first", "at_once"), [(0, 6), pytest.param(6, 200, marks=pytest.mark.world)])
+def test_of_two_openings_in_two_clones_the_first_one_alone_is_kept(first, at_once, tmp_path):
+    """Also if the other clone registered the collection as changed, under another name, or in another project."""
+    lowered = []
+    for seed in range(first, first + at_once):
+        before, after = simulate_clones(seed, str(tmp_path / f"ledger-{seed}"))
+        assert before == [CONFIRMATORY] * 2, seed
+        assert after[0] == CONFIRMATORY, seed
+        lowered.append(after[1])
+    assert set(lowered) <= {EXPLORATORY, FIRST}
+    assert EXPLORATORY in lowered

@@ -29,11 +29,11 @@ class Team:
 
 
 def standing(comparison):
-    """Return the standing of an opening; its notes must name it first, by one of the three words."""
+    """Return the standing of an opening; its notes must name it first, by one of the two words."""
     from rankeval.guard.standings import STANDINGS
 
-    three = ("confirmatory", "concurrent", "exploratory")
-    said = next(word for note in comparison.notes for word in three if note.startswith(word))
+    words = ("confirmatory", "exploratory")
+    said = next(word for note in comparison.notes for word in words if note.startswith(word))
     assert STANDINGS[comparison.standing] == said
     return comparison.standing
 

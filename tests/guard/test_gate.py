@@ -361,6 +361,29 @@ def test_two_clones_may_overspend_and_the_merged_ledger_says_so(guard, test, tmp
         merged.decide("new", NOISE[2])
 
 
+def test_after_a_merge_the_decisions_over_the_budget_are_marked(guard, test, tmp_path):
+    """They are the last ones in the order of the ledger; a question that both clones asked counts once."""
+    guard.gate(test, baseline=BASE, budget=2)
+    guard.export(tmp_path / "clone")
+    clone = rk.Guard("gates", ledger=tmp_path / "clone", who="bob")
+    for one, name, score in ((guard, "good", GOOD), (clone, "ideal", IDEAL)):
+        gate = one.gate(one.register("test", DATA), budget=2)
+        gate.decide("noise", NOISE[1])
+        assert not gate.decisions()["over_budget"].any()
+        gate.decide(name, score)
+        assert "over the budget" not in repr(gate)
+    guard.merge(clone.ledger)
+    merged = guard.gate(test, budget=2)
+    found = merged.decisions()
+    assert len(found) == 4
+    (over,) = found["system"][found["over_budget"]]
+    assert over == found["system"].drop_duplicates().iloc[-1]
+    verdict = "accepted" if over != "noise" else "rejected"
+    assert repr(merged).endswith(
+        f"\n1 decision over the budget ({over} {verdict}): clones decided without knowing of each other"
+    )
+
+
 def test_the_ranking_of_the_baseline_is_no_candidate_and_was_not_decided_on_before(guard, gate):
     same = gate.decide("same", 2 * BASE)
     assert entries(guard, "decide") == []

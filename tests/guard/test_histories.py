@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
 from circles import choose
 
 from rankeval.guard.exposure import Exposure
-from rankeval.guard.standings import (
-    ADJUSTED,
-    CONCURRENT,
-    CONFIRMATORY,
-    EXPLORATORY,
-    FIRST,
-    SECONDARY,
-    Standings,
-)
+from rankeval.guard.standings import ADJUSTED, CONFIRMATORY, EXPLORATORY, FIRST, SECONDARY, Standings
 from rankeval.ledger.entry import Entry
 from rankeval.ledger.graph import Snapshot
 
-RANK = {SECONDARY: 0, EXPLORATORY: 0, CONCURRENT: 1, FIRST: 2, CONFIRMATORY: 3}
+RANK = {SECONDARY: 0, EXPLORATORY: 0, FIRST: 1, CONFIRMATORY: 2}
 PLANS = {"P": ("b", "s1"), "Q": ("b", "s2"), "R": ("c", "s1")}
 """The outputs of each plan, its baseline first; R has an output of P."""
 CLONES = "AB"
@@ -97,27 +89,49 @@ def check_never_raised(before, after):
     assert all(RANK[now[plan]] <= RANK[status] for plan, status in then.items()), (then, now)
 
 
+def check_order(before, after):
+    """Require that new entries move none of the old ones: so it makes no difference which ledger takes the other."""
+    then, now = (standings(view)[0].exposure.snapshot.entries for view in (before, after))
+    old = {one.hash for one in before}
+    assert [one.hash for one in now if one.hash in old] == [one.hash for one in then]
+
+
 def check_laws(view):
     found, statuses = standings(view)
     snapshot = found.exposure.snapshot
+    place = {one.hash: at for at, one in enumerate(snapshot.entries)}
     looks = [one for one in snapshot.entries if one.kind == "open" and one.body["looks"]]
     for plan, status in statuses.items():
-        knew = [
-            one
-            for one in looks
-            for freeze, opening in product(found.frozen[plan], found.opened[plan])
-            if snapshot.precedes(one.hash, freeze.hash) and snapshot.precedes(freeze.hash, opening.hash)
-        ]
-        assert not knew or status not in ADJUSTED, f"{plan} was frozen after a look: {status}"
+        freezes, openings = found.frozen[plan], found.opened[plan]
+        is_fixed = {one.hash: any(snapshot.precedes(f.hash, one.hash) for f in freezes) for one in looks}
+        for one, freeze, opening in product(looks, freezes, openings):
+            if one.body["plan"] == plan or is_fixed[one.hash]:
+                continue
+            if snapshot.precedes(one.hash, freeze.hash) and snapshot.precedes(freeze.hash, opening.hash):
+                assert status not in ADJUSTED, f"{plan} was frozen after a look: {status}"
+            if snapshot.precedes(one.hash, opening.hash):
+                assert status not in ADJUSTED, f"{plan} was opened after a look that its freeze did not know: {status}"
+            if place[one.hash] < place[opening.hash]:
+                assert status not in ADJUSTED, f"{plan} is the later one of two openings: {status}"
         assert status != CONFIRMATORY or found.of(plan).n_exposed == 0
-        for one, freeze, opening in product(looks, found.frozen[plan], found.opened[plan]):
-            missed = snapshot.concurrent(one.hash, freeze.hash) and snapshot.precedes(one.hash, opening.hash)
-            if one.body["plan"] != plan and missed and snapshot.precedes(freeze.hash, opening.hash):
-                taken = {one.body["systems"][name] for name in one.body["looks"]} & set(PLANS[plan])
-                assert RANK[status] <= RANK[EXPLORATORY if taken else CONCURRENT]
-    for one, other in product(looks, looks):
-        if one.body["plan"] != other.body["plan"] and snapshot.concurrent(one.hash, other.hash):
-            assert RANK[statuses[one.body["plan"]]] <= RANK[CONCURRENT]
+    check_two_openings(found, looks)
+
+
+def check_two_openings(found, looks):
+    """Of two openings that knew neither each other nor each other's freeze, the earlier one alone can be kept."""
+    snapshot, places = found.exposure.snapshot, found.exposure.snapshot.places
+    others = [one for one in found.exposure.exposing("ours") if one not in looks]
+    for one, other in combinations(looks, 2):
+        plans = one.body["plan"], other.body["plan"]
+        if plans[0] == plans[1] or not snapshot.apart(one.hash, other.hash):
+            continue
+        assert places[one.hash] < places[other.hash]
+        first, second = (found.of(plan).status for plan in plans)
+        if not any(snapshot.precedes(freeze.hash, one.hash) for freeze in found.frozen[plans[1]]):
+            assert second not in ADJUSTED
+        # Nothing but these two, each opened once: the earlier one keeps its standing.
+        if len(looks) == 2 and not others and len(found.opened[plans[0]]) == 1:
+            assert first == CONFIRMATORY
 
 
 def check_linear(view):
@@ -129,13 +143,15 @@ def check_linear(view):
         exposed = any(snapshot.precedes(one.hash, freeze.hash) for one in found.exposure.exposing("ours"))
         new = exposed and any(one.body["looks"] for one in found.opened[plan])
         assert status == (CONFIRMATORY if not exposed else EXPLORATORY if new else SECONDARY)
-        assert not found.of(plan).merged_in
+        assert not found.of(plan).apart
 
 
 def check_step(before, after):
     for clone in CLONES:
         check_never_raised(before.views[clone], after.views[clone])
         check_never_raised(after.views[clone], after.merged)
+        check_order(before.views[clone], after.views[clone])
+        check_order(after.views[clone], after.merged)
         check_laws(after.views[clone])
     check_never_raised(before.merged, after.merged)
     check_laws(after.merged)

@@ -25,21 +25,24 @@ def test_decisions_of_gates_are_counted_beside_the_looks(team, theirs, test, dat
 
 
 @pytest.mark.filterwarnings("ignore::rankeval.errors.RankevalWarning")
-def test_looks_of_two_clones_stand_by_time(ledger, tmp_path, data, monkeypatch):
-    """Whatever the hashes of their entries, which order nothing for a reader."""
+def test_looks_of_two_clones_stand_in_the_order_of_the_ledger(ledger, tmp_path, data):
+    """By which the first one keeps its standing; within a clone, that is the order of time."""
     team = Team(Guard("ours", ledger=ledger, who="ann"))
     team.guard.register("test", data)
     team.guard.export(tmp_path / "clone")
     other = Team(Guard("ours", ledger=tmp_path / "clone", who="bob"))
-    clock = iter(range(10_000))
-    monkeypatch.setattr("rankeval.ledger.ledger._now", lambda: f"2026-01-01T00:00:00.{next(clock):06}+00:00")
     tests = {one: one.guard.register("test", data) for one in (team, other)}
     for weight in range(1, 9):
         one = (team, other)[weight % 2]
         one.opened(tests[one], weight)
     team.guard.merge(tmp_path / "clone")
     forget()
-    assert team.guard.looks("test")["system"].tolist() == [f"s{weight}" for weight in range(1, 9)]
+    looks = team.guard.looks("test")
+    opened = [one.body["looks"][0] for one in team.guard._ledger.read().entries if one.kind == "open"]
+    assert looks["system"].tolist() == opened
+    assert looks["status"].tolist() == ["confirmatory"] + ["exploratory"] * 7
+    for _, own in looks.groupby("who"):
+        assert own["time"].is_monotonic_increasing
 
 
 def test_superseding_a_collection_with_two_names_warns_of_neither(team, data):
@@ -79,4 +82,14 @@ def test_too_few_resamples_are_warned_about_before_a_look_is_spent(team, test):
 def test_a_plan_after_a_gate_names_the_gate_and_no_other_cause(team, test, data):
     team.guard.gate(test, baseline=data.X[:, 0]).decide("a", data.X[:, 1])
     (note,) = (one for one in team.opened(test, 3).notes if one.startswith("exploratory"))
+    assert ", by a gate. No p-value" in note
+
+
+@pytest.mark.filterwarnings("ignore::rankeval.errors.RankevalWarning")
+def test_what_came_after_the_freeze_is_no_cause(team, test, data):
+    """It cannot have guided the plan."""
+    team.guard.gate(test, baseline=data.X[:, 0]).decide("a", data.X[:, 1])
+    plan = team.frozen(test, 3)
+    team.guard.exempt("test", [1, 2, 3, 4, 5, 6, 7], "overlap")
+    (note,) = (one for one in team.guard.open(plan).notes if one.startswith("exploratory"))
     assert ", by a gate. No p-value" in note

@@ -120,7 +120,7 @@ def planned(guard, registered, data, *weights, **options):
 
 def standing(result) -> str:
     """Return the standing of a comparison, whose word must come first in its notes."""
-    words = ("confirmatory", "concurrent", "exploratory")
+    words = ("confirmatory", "exploratory")
     assert STANDINGS[result.standing] == next(word for note in result.notes for word in words if note.startswith(word))
     return result.standing
 

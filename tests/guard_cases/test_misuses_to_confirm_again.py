@@ -125,7 +125,7 @@ def test_small_changes_at_each_opening(looked):
 @ROUND_AGAIN
 @misuse(NEVER, rows=[4, 5])
 def test_two_clones_that_both_open(guarded):
-    """Neither knew of the other: once merged, both are one family, and neither is confirmatory alone."""
+    """Neither knew of the other: once merged, one of both is exploratory."""
     here, there = guarded.guard(), guarded.guard(ledger=copied(guarded.ledger, "clone"))
     plans = [
         planned(guard, guard.register("test", guarded.test), guarded.test, 0, weight)
@@ -139,9 +139,11 @@ def test_two_clones_that_both_open(guarded):
     merged = guarded.guard()
     merged.register("test", guarded.test)
     assert len(merged.looks("test")) == 2
-    again = merged.open(plans[0].id)
-    assert standing(again) == "concurrent"
-    assert any("concurrent" in note for note in again.notes)
+    again = [merged.open(plan.id) for plan in plans]
+    assert sorted(map(standing, again)) == ["confirmatory", "exploratory"]
+    (lowered,) = (one for one in again if standing(one) == "exploratory")
+    assert "Neither side knew of the other" in lowered.notes[0]
+    assert has_no_adjusted_p(lowered)
 
 
 @misuse(REFUSED, rows=[1, 6])

@@ -1,4 +1,4 @@
-"""Two ledgers become one, in whatever stores and through git: nothing is lost, and what was apart stays concurrent."""
+"""Two ledgers become one, in whatever stores and through git: nothing is lost, and what was apart stays so."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_two_ledgers_become_one_in_any_stores(places, one, other):
     assert sorted(entry.body["n"] for entry in snapshot.entries) == [0, 1, 2, 3, 11, 12, 13]
     assert snapshot.heads == tuple(sorted(heads))
     assert snapshot.head == "+".join(sorted(heads))
-    assert snapshot.concurrent(*heads)
+    assert snapshot.apart(*heads)
     assert mine.problems(*heads, snapshot.head, other=theirs) == []
     assert len(theirs.problems(other=mine)) == 3
     assert theirs.merge(mine) == 3

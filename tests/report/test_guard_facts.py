@@ -30,13 +30,21 @@ OPENING = {
 @pytest.mark.parametrize("standing", STANDINGS)
 def test_the_standing_is_the_field_whatever_the_notes_begin_with(standing):
     """Notes may begin with the words of another standing, and one on a dagger may come before all."""
-    beside = ("concurrent with plan 12 of somebody", "secondary, without adjusted p: AP", summary_of(OPENING))
+    beside = ("exploratory as plan 12 of somebody", "secondary, without adjusted p: AP", summary_of(OPENING))
     opened = replace(with_notes(rk.compare(_systems()), *beside), standing=standing, opening=OPENING)
     facts = GuardFacts.of(rk.Comparison.from_json(opened.to_json()))
     assert (facts.standing, facts.word) == (standing, STANDINGS[standing])
-    assert facts.tags()["rankeval.standing"] in {"confirmatory", "exploratory", "concurrent"}
+    assert facts.tags()["rankeval.standing"] in {"confirmatory", "exploratory"}
     assert facts.warning == "" if standing == "confirmatory" else facts.warning.startswith(f"{facts.word.upper()}: ")
     assert {name: getattr(facts, name) for name in OPENING} == OPENING
+
+
+def test_a_comparison_saved_with_the_word_of_an_earlier_version_is_exploratory():
+    """After a merge of clones, both openings were called "concurrent"."""
+    opened = replace(rk.compare(_systems()), standing="concurrent", opening=OPENING)
+    facts = GuardFacts.of(rk.Comparison.from_json(opened.to_json()))
+    assert (facts.standing, facts.word) == ("exploratory", "exploratory")
+    assert facts.warning.startswith("EXPLORATORY: ")
 
 
 def test_a_comparison_that_no_guard_opened_has_no_facts():

@@ -45,7 +45,7 @@ def test_two_clones_with_ten_looks_each_merge_in_git(clones, data, monkeypatch):
         assert team.statuses(test) == ["confirmatory"] + ["exploratory"] * 9
         git(folder, "add", "-A")
         git(folder, "commit", "-q", "-m", "ten looks")
-    first = ann.guard.looks("test")["plan"][0]
+    firsts = [one.guard.looks("test")["plan"][0] for one in (ann, bob)]
     git(ann_folder, "push", "-q", "origin", "HEAD:ann")
     git(bob_folder, "pull", "-q", "--no-rebase", "--no-edit", "origin", "ann")
     assert not subprocess.run(
@@ -54,18 +54,20 @@ def test_two_clones_with_ten_looks_each_merge_in_git(clones, data, monkeypatch):
     looks = bob.guard.looks("test")
     assert len(looks) == 20
     assert sorted(looks["who"]) == ["ann"] * 10 + ["bob"] * 10
-    assert sorted(looks["status"]) == ["concurrent"] * 2 + ["exploratory"] * 18
+    assert looks["status"].tolist() == ["confirmatory"] + ["exploratory"] * 19, "the first one in the order of all"
     assert "+" in bob.guard.head
     assert bob.guard.verify(other=ann_folder / "rankeval-ledger")
     test = bob.guard.register("test", data)
-    again = bob.guard.open(first)
-    assert standing(again) == "concurrent"
-    assert any("neither is confirmatory alone" in note and "10 systems of other plans" in note for note in again.notes)
-    beside = [note for note in again.notes if note.startswith("concurrent with plan")]
-    assert len(beside) == 10
-    assert "of bob (project 'ours', 1 look)" in beside[0]
-    assert f"as of head {bob.guard.head}" in again.notes[-1]
-    assert "11 looks of project 'ours'" in again.notes[-1], "those of the other clone, and its own"
+    again = [bob.guard.open(plan) for plan in firsts]
+    kept, lowered = again if looks["who"][0] == "ann" else again[::-1]
+    assert (standing(kept), standing(lowered)) == ("confirmatory", "exploratory")
+    assert "1 look of project 'ours' at 'test' up to this plan, 19 later" in kept.notes[-1]
+    first, second = dict.fromkeys(looks["who"])
+    assert lowered.notes[0].startswith("exploratory: plan ")
+    assert f" of {first} (1 look) " in lowered.notes[0]
+    assert f" of {second} " not in lowered.notes[0]
+    assert "in another clone, before it in the order of the ledger. Neither side knew of the other" in lowered.notes[0]
+    assert f"as of head {bob.guard.head}" in lowered.notes[-1]
     later = bob.opened(test, 20)
     assert standing(later) == "exploratory"
     assert "21 looks of project 'ours'" in later.notes[-1]
@@ -81,15 +83,57 @@ def pair(ledger, team, tmp_path, data):
     return team, Team(Guard("ours", ledger=copy, who="bob"))
 
 
-def test_one_family_is_corrected_together_once_merged(pair, test, data):
-    ours, bobs = pair
-    ours.opened(test, 0.1)
-    bobs.opened(bobs.guard.register("test", data), 0.2)
+@pytest.mark.parametrize("direction", ["theirs into ours", "ours into theirs"])
+def test_of_two_openings_the_earlier_one_in_the_order_keeps_its_standing(pair, test, data, direction):
+    """Its numbers too; the later one has no adjusted p-value, and names the other one."""
+    results = [ours_or_bobs.opened(there, weight) for ours_or_bobs, there, weight in _each(pair, test, data)]
     plans = [team.guard.looks("test")["plan"][0] for team in pair]
-    assert ours.guard.merge(bobs.guard.ledger) > 0
-    assert ours.guard.merge(bobs.guard.ledger) == 0
-    merged = [ours.guard.open(plan) for plan in plans]
-    assert [standing(one) for one in merged] == ["concurrent"] * 2
+    team, other = pair if direction == "theirs into ours" else pair[::-1]
+    assert team.guard.merge(other.guard.ledger) > 0
+    assert team.guard.merge(other.guard.ledger) == 0
+    team.guard.register("test", data)
+    order = [entry.body["plan"] for entry in team.guard._ledger.read().entries if entry.kind == "open"]
+    first, second = sorted(range(2), key=lambda at: order.index(plans[at]))
+    again = [team.guard.open(plan) for plan in plans]
+    assert (standing(again[first]), standing(again[second])) == ("confirmatory", "exploratory")
+    assert team.statuses("test") == ["confirmatory", "exploratory"]
+    assert again[first].table.equals(results[first].table)
+    assert again[first].notes[:-1] == results[first].notes[:-1]
+    assert again[second].table["p_adjusted"].isna().all()
+    who = ("ann", "bob")[first]
+    reason = (
+        f"exploratory: plan {plans[first]} of {who} (1 look) was opened on queries of this plan in another clone, "
+        "before it in the order of the ledger. Neither side knew of the other, so the choice of systems may rest on "
+        "the result. The best of 2 equally good systems would look better than it is by about "
+    )
+    assert again[second].notes[0].startswith(reason)
+
+
+def _each(pair, test, data):
+    return [(pair[0], test, 0.1), (pair[1], pair[1].guard.register("test", data), 0.2)]
+
+
+def test_the_order_of_merging_makes_no_difference(pair, test, data):
+    for team, there, weight in _each(pair, test, data):
+        team.opened(there, weight)
+        team.opened(there, 10 * weight)
+    ours, bobs = pair
+    ours.guard.merge(bobs.guard.ledger)
+    bobs.guard.merge(ours.guard.ledger)
+    assert ours.guard.looks("test").equals(bobs.guard.looks("test"))
+    assert ours.statuses("test") == ["confirmatory"] + ["exploratory"] * 3
+
+
+def test_plans_that_both_clones_had_before_they_parted_are_one_family(ledger, team, test, data, tmp_path):
+    """Each was fixed before the other was opened: both stay confirmatory, and are corrected together."""
+    plans = [team.frozen(test, 0.1), team.frozen(test, 0.2)]
+    shutil.copytree(ledger, tmp_path / "copy")
+    bobs = Team(Guard("ours", ledger=tmp_path / "copy", who="bob"))
+    team.guard.open(plans[0])
+    bobs.guard.open(plans[1], bobs.guard.register("test", data))
+    team.guard.merge(bobs.guard.ledger)
+    merged = [team.guard.open(plan) for plan in plans]
+    assert [standing(one) for one in merged] == ["confirmatory"] * 2
     X = data.X
     evaluations = {
         f"s{weight}": rk.evaluate(data.y, X[:, 0] + weight * X[:, 1], qid=data.qid, measures="nDCG@10")
@@ -100,57 +144,60 @@ def test_one_family_is_corrected_together_once_merged(pair, test, data):
     assert [one.table["p_adjusted"][0] for one in merged] == pytest.approx(wanted.tolist())
 
 
-def test_rankings_that_stayed_in_the_other_clone_make_a_batch_of_its_own(pair, test, data):
+def test_rankings_that_stayed_in_the_other_clone_make_a_batch_of_its_own(ledger, team, test, data, tmp_path):
     """They may be left out of git; Bonferroni then takes the place of max-T over both."""
-    ours, bobs = pair
-    plan = ours.frozen(test, 0.1)
-    ours.guard.open(plan)
-    bobs.opened(bobs.guard.register("test", data), 0.2)
-    for file in (ours.guard._ledger._store.path.parent / "copy" / "rankings").glob("*.bin"):
+    shutil.copytree(ledger, tmp_path / "copy")
+    bobs = Team(Guard("ours", ledger=tmp_path / "copy", who="bob"))
+    bobs.frozen(bobs.guard.register("test", data), 0.2)
+    for file in (tmp_path / "copy" / "rankings").glob("*.bin"):
         file.unlink()
-    ours.guard.merge(bobs.guard.ledger)
-    again = ours.guard.open(plan)
-    assert any("times 2 for the plans that form batches of their own" in note for note in again.notes)
-    assert again.table["p_adjusted"][0] == pytest.approx(min(1, 2 * again.table["p_value"][0]))
+    plan = team.frozen(test, 0.1)
+    team.guard.merge(bobs.guard.ledger)
+    result = team.guard.open(plan)
+    assert any("times 2 for the plans that form batches of their own" in note for note in result.notes)
+    assert result.table["p_adjusted"][0] == pytest.approx(min(1, 2 * result.table["p_value"][0]))
 
 
-def test_what_was_frozen_in_one_clone_and_opened_after_the_merge_is_concurrent(pair, test, data):
-    """It had not seen the openings of the other clone, but somebody may have told their results: one family of all."""
+def test_what_was_frozen_in_one_clone_and_opened_after_a_merge_that_brought_openings_is_exploratory(pair, test, data):
+    """It had not seen the openings of the other clone, but somebody may have told their results."""
     ours, bobs = pair
     plan = ours.frozen(test, 0.1)
     there = bobs.guard.register("test", data)
     first = bobs.opened(there, 0.2)
-    bobs.opened(there, 0.3)
+    for weight in (0.3, 0.4, 0.5):
+        bobs.opened(there, weight)
+    assert standing(first) == "confirmatory"
     ours.guard.merge(bobs.guard.ledger)
     result = ours.guard.open(plan)
-    assert standing(result) == "concurrent"
-    assert "frozen in one clone while other plans of the project were opened" in result.notes[0]
-    assert "2 systems of other plans frozen by then" in result.notes[0]
-    assert sum("without knowing of plan" in note and "of bob (1 look)" in note for note in result.notes) == 2
-    weights = (0, 0.1, 0.2, 0.3)
-    scores = {f"s{weight}": data.X[:, 0] + weight * data.X[:, 1] for weight in weights}
-    scored = {name: rk.evaluate(data.y, one, qid=data.qid, measures="nDCG@10") for name, one in scores.items()}
-    options = {"test": "randomization", "correction": "max_t", "n_resamples": 99, "rng": 0}
-    wanted = rk.compare(scored, baseline="s0", **options).table
-    assert result.table["p_adjusted"][0] == pytest.approx(wanted["p_adjusted"][0])
-    assert standing(first) == "confirmatory"
-    assert ours.statuses("test") == ["confirmatory", "exploratory", "concurrent"]
+    assert standing(result) == "exploratory"
+    assert result.notes[0].count("of bob (1 look)") == 3
+    assert " and 1 more were opened on queries of this plan in another clone" in result.notes[0]
+    assert result.table["p_adjusted"].isna().all()
+    assert ours.statuses("test") == ["confirmatory"] + ["exploratory"] * 4
 
 
-def test_the_best_of_another_clone_is_not_confirmed_by_a_freeze_that_did_not_know_of_it(pair, test, data):
+def test_a_plan_that_was_opened_in_the_other_clone_is_another_view_of_it(pair, test, data):
     ours, bobs = pair
     there = bobs.guard.register("test", data)
     for weight in (0.1, 0.2, 0.3):
         bobs.opened(there, weight)
-    same = ours.frozen(test, 0.3)
-    other = ours.frozen(test, 0.3, 0.4)
+    same, view = ours.frozen(test, 0.3), ours.frozen(test, 0.3, measure="AP")
     ours.guard.merge(bobs.guard.ledger)
     assert standing(ours.guard.open(same)) == "exploratory", "one plan, that had been opened as such"
-    result = ours.guard.open(other)
-    assert standing(result) == "exploratory"
-    assert result.notes[0].startswith("exploratory: s0.3 had been opened in another clone when this plan was frozen")
-    assert "p_adjusted" not in result.table or result.table["p_adjusted"].isna().all()
-    assert ours.statuses("test") == ["confirmatory", "exploratory", "exploratory", "exploratory"]
+    assert standing(ours.guard.open(view)) == "secondary"
+    assert ours.statuses("test") == ["confirmatory", "exploratory", "exploratory"]
+
+
+def test_the_same_output_opened_in_both_clones_is_one_look_and_tells_no_luck(pair, test, data):
+    ours, bobs = pair
+    ours.opened(test, 0.1)
+    bobs.opened(bobs.guard.register("test", data), 0.1, measure="AP")
+    plans = [team.guard.looks("test")["plan"][0] for team in pair]
+    ours.guard.merge(bobs.guard.ledger)
+    notes = [ours.guard.open(plan).notes[0] for plan in plans]
+    (lowered,) = (note for note in notes if note.startswith("exploratory"))
+    assert "so the choice of systems may rest on the result. No p-value" in lowered
+    assert sum(note.startswith("confirmatory") for note in notes) == 1
 
 
 def test_a_freeze_in_another_clone_raises_no_standing(pair, test, data):
@@ -173,7 +220,8 @@ def test_an_exemption_that_the_freeze_did_not_know_counts_at_the_opening(pair, t
     ours.guard.merge(bobs.guard.ledger)
     result = ours.guard.open(plan)
     assert standing(result) == "exploratory"
-    assert "12 of 100 queries were looked at before this plan was frozen, or in another clone" in result.notes[0]
+    looked = "12 of 100 queries were looked at before this plan was frozen, or in another clone while neither side knew"
+    assert looked in result.notes[0]
     assert any(note.startswith("12 of 100 queries had been exempted or retired") for note in result.notes)
 
 
@@ -194,7 +242,7 @@ def test_looks_of_another_project_that_the_freeze_did_not_know_make_a_first_look
     ours.guard.merge(theirs.guard.ledger)
     result = ours.guard.open(plan)
     assert standing(result) == "first look of this project"
-    assert "or in another clone before it was opened (project 'theirs' looked at 100 of them" in result.notes[0]
+    assert "while neither side knew of the other (project 'theirs' looked at 100 of them, 1 look" in result.notes[0]
 
 
 def test_a_clone_made_after_the_freeze_cannot_have_guided_it(ledger, team, test, data, tmp_path):
@@ -210,17 +258,23 @@ def test_a_clone_made_after_the_freeze_cannot_have_guided_it(ledger, team, test,
 
 
 @pytest.mark.filterwarnings("ignore:RG003")
-def test_looks_of_another_project_beside_ours_are_said_and_leave_us_confirmatory(pair, test, data):
-    """By rule: neither plan was frozen after the other's opening."""
+def test_of_openings_of_two_projects_the_later_one_is_a_first_look(pair, test, data):
     ours, bobs = pair
     plan = ours.frozen(test, 0.1)
     ours.guard.open(plan)
     theirs = Team(Guard("theirs", ledger=bobs.guard.ledger, who="bob"))
-    theirs.opened(theirs.guard.register("mine", data), 0.2)
+    there = theirs.guard.register("mine", data)
+    other = theirs.frozen(there, 0.2)
+    theirs.guard.open(other)
     ours.guard.merge(theirs.guard.ledger)
-    again = ours.guard.open(plan)
-    assert standing(again) == "confirmatory"
-    assert any(note.startswith("concurrent with plan") and "of bob (project 'theirs'" in note for note in again.notes)
+    merged = Team(Guard("theirs", ledger=ours.guard.ledger, who="bob"))
+    merged.guard.register("mine", data)
+    results = [ours.guard.open(plan), merged.guard.open(other)]
+    order = [entry.project for entry in ours.guard._ledger.read().entries if entry.kind == "open"]
+    kept, lowered = results if order == ["ours", "theirs"] else results[::-1]
+    assert (standing(kept), standing(lowered)) == ("confirmatory", "first look of this project")
+    assert f"(project {order[0]!r} looked at 100 of them, 1 look" in lowered.notes[0]
+    assert lowered.table["p_adjusted"].notna().all()
 
 
 def test_one_plan_opened_in_both_clones_is_one_look(pair, test, data):
@@ -250,7 +304,7 @@ def test_collections_registered_in_two_clones_are_linked_by_their_signatures(pai
     ours.guard.merge(bobs.guard.ledger)
     looks = ours.guard.looks("left")
     assert sorted(looks["n_queries"]) == sorted([left.n_queries, left.n_queries + right.n_queries - 40])
-    assert looks["status"].tolist() == ["concurrent"] * 2
+    assert looks["status"].tolist() == ["confirmatory", "exploratory"]
 
 
 @pytest.mark.filterwarnings("ignore:RG003")
