@@ -30,6 +30,7 @@ from rankeval._checks import check_alpha, check_count, count, require
 from rankeval._visible import escaping
 from rankeval.collection.convention import Convention
 from rankeval.errors import LedgerError
+from rankeval.guard.exposure import is_few
 from rankeval.guard.records import Records
 from rankeval.ledger.entry import Entry
 from rankeval.measures import greatest_loss
@@ -313,15 +314,19 @@ class GateRecord:
 
     @classmethod
     def find(cls, records: Records, name: str, registration: str) -> GateRecord | None:
-        """Return the gate of this name of the project on a collection or an earlier version of it; None without one."""
-        lineage = lineage_of(records, registration)
+        """Return the gate of this name of the project on the queries of a collection; None without one.
+
+        A part of a collection, a larger one and other labels are the same queries, under whatever name.
+        """
+        test: dict[str, Any] = {"registration": registration, "queries": None}
+        n_queries = len(records.exposure.queries_of(test))
         found = tuple(
             entry
             for entry in records.snapshot.entries
             if entry.kind == "gate"
             and entry.project == records.project
             and entry.body["gate"] == name
-            and lineage_of(records, entry.body["registration"]) == lineage
+            and not is_few(records.exposure.shared(test, entry.body), n_queries)
         )
         return cls(records, found) if found else None
 
@@ -409,14 +414,6 @@ class GateRecord:
 
 def _question(decision: Entry) -> tuple[str, str]:
     return decision.body["output"], decision.body["baseline"]
-
-
-def lineage_of(records: Records, registration: str) -> str:
-    """Return the first version of a registered collection, by the ids of registrations."""
-    revises = {one.hash: one.body.get("revises") for one in records.snapshot.entries if one.kind == "register"}
-    while revises.get(registration):
-        registration = str(revises[registration])
-    return registration
 
 
 def _standard(entry: Entry) -> Standard:
