@@ -116,7 +116,7 @@ MARKERS = {
     # What the default circle pays for.
     "worth": Marker(f"takes more than {SLOW:.0f} CPU seconds, and is in the default circle for the reason given"),
 }
-PARTS = {"worlds": "world", "kills": "kill", "fuzz": "fuzz or random or rest or hypothesis"}
+PARTS = {"worlds": "world", "kills": "kill", "fuzz": "fuzz or random", "laws": "hypothesis", "rest": "rest"}
 """Part of `.ci/run --full` -> the markers of the cases that it tries; the other parts need other environments."""
 
 
@@ -128,8 +128,8 @@ def choose(*, default: T, complete: T | None = None, full: T | None = None) -> T
 
 
 def examples(number: int) -> int:
-    """Return how many examples of Hypothesis to try: a quarter of a number, all of them, or ten times as many."""
-    return choose(default=max(number // 4, 8), complete=number, full=10 * number)
+    """Return how many examples of Hypothesis to try: a quarter of a number, all of them, or three times as many."""
+    return choose(default=max(number // 4, 8), complete=number, full=3 * number)
 
 
 def is_beyond(circle: str) -> bool:
