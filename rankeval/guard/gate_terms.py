@@ -1,4 +1,4 @@
-"""The terms of a gate with the test by which it decides, and the record of its decisions.
+"""The terms of a gate with the test by which it decides, the count of its decisions, and their record.
 
 A ``gate`` entry declares the terms, and each ``decide`` entry is one decision::
 
@@ -8,6 +8,9 @@ A ``gate`` entry declares the terms, and each ``decide`` entry is one decision::
 An entry of a decision holds the hash of a ranking output and one bit: no score, no difference and no p-value. Which
 system is the baseline of the next decision, and how many are left, follows from the entries.
 
+An `Account` counts decisions against a `Budget`: those of a gate from its entries, and promotions without a gate from
+the runs that MLflow has of them.
+
 The trap: two clones of a ledger may have decided without knowing of each other. All of their decisions count, so more
 may stand there than the budget allows; and if both accepted a system, nothing says which is the baseline.
 """
@@ -15,8 +18,8 @@ may stand there than the budget allows; and if both accepted a system, nothing s
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -62,8 +65,8 @@ class Budget:
     Examples
     --------
     >>> budget = Budget(0.05, 20)
-    >>> budget.level, budget.left(3)
-    (0.0025, 17)
+    >>> budget.level, budget.n_resamples
+    (0.0025, 9999)
     """
 
     alpha: float
@@ -84,29 +87,6 @@ class Budget:
     def n_resamples(self) -> int:
         """The number of resamples that a test takes: a p-value is a multiple of 1 / (n_resamples + 1)."""
         return max(9999, math.ceil(_RESAMPLES / self.level) - 1)
-
-    def left(self, n_made: int) -> int:
-        """Return how many decisions are left after so many."""
-        return max(0, self.decisions - n_made)
-
-    def refuse_spent(self, n_made: int, who: str, queries: str) -> None:
-        """Raise LedgerError, with the ways on, if no decision is left.
-
-        Parameters
-        ----------
-        n_made : int
-            Decisions that were made.
-        who, queries : str
-            Who decides, and on which queries.
-        """
-        if not self.left(n_made):
-            raise LedgerError(
-                f"{who} has made its {count(self.decisions, 'decision')} on {queries}, and decides no more",
-                argument="budget",
-                found=str(n_made),
-                remedy="collect and label fresh queries; or take a new part, whose ids no decision was made on; or "
-                "declare a gate of the guard with terms of its own, whose level adds to this one",
-            )
 
 
 @escaping
@@ -155,12 +135,11 @@ class Terms:
         """The budget with the level that its decisions share."""
         return Budget(self.alpha, self.budget)
 
-    @property
-    def words(self) -> str:
-        """What must be shown of a candidate."""
+    def words(self, baseline: str = "the baseline") -> str:
+        """Return what must be shown of a candidate."""
         if self.claim == "not_worse":
-            return f"not worse than the baseline by {self.margin:g}"
-        return f"better than the baseline{f' by more than {self.margin:g}' if self.margin else ''}"
+            return f"not worse than {baseline} by {self.margin:g} {self.measure}"
+        return f"better than {baseline} by {f'more than {self.margin:g} ' if self.margin else ''}{self.measure}"
 
     @property
     def least_queries(self) -> int:
@@ -267,6 +246,10 @@ class Decision:
         Queries that were looked at outside of the gate; 0 if few.
     first_name : str
         The name under which the same output was decided on; "" if the decision is new.
+    n_over : int
+        Decisions over the budget, made by clones that did not know of each other: the level does not hold then.
+    against : Standard or None
+        The ranking of the baseline: its hash, and since when and by whom it is on record. None without a gate.
     """
 
     accepted: bool
@@ -279,6 +262,8 @@ class Decision:
     is_baseline: bool = False
     n_exposed: int = 0
     first_name: str = ""
+    n_over: int = 0
+    against: Standard | None = field(default=None, compare=False, repr=False)
 
     def __bool__(self) -> bool:
         return self.accepted
@@ -287,7 +272,8 @@ class Decision:
     def counted(self) -> str:
         """Which decision of the budget it is; one that is free is none, and says how many are left."""
         if not self.is_new:
-            return f"{self.remaining} of {count(self.budget, 'decision')} left"
+            over = f", and {self.n_over} over the budget: its level does not hold" if self.n_over else ""
+            return f"{self.remaining} of {count(self.budget, 'decision')} left{over}"
         release = ", a single release" if self.budget == 1 else ""
         return f"decision {self.budget - self.remaining} of {self.budget}{release}"
 
@@ -307,6 +293,58 @@ class Decision:
 
 
 @dataclass(frozen=True)
+class Made:
+    """A decision on record: the question by its hashes, the answer, and the two systems."""
+
+    question: tuple[str, ...]
+    accepted: bool
+    name: str
+    baseline: str
+
+
+@dataclass(frozen=True)
+class Account:
+    """Decisions against a budget, by whom and on which queries; one question, asked in two clones say, is one."""
+
+    budget: Budget
+    who: str
+    queries: str
+    made: tuple[Made, ...]
+
+    @property
+    def n_made(self) -> int:
+        """The decisions that used the budget."""
+        return len({one.question for one in self.made})
+
+    @property
+    def remaining(self) -> int:
+        """Decisions that are left."""
+        return max(0, self.budget.decisions - self.n_made)
+
+    @property
+    def n_over(self) -> int:
+        """Decisions over the budget: clones or machines decided without knowing of each other."""
+        return max(0, self.n_made - self.budget.decisions)
+
+    def answer(self, known: Made | None, accepts: Callable[[], bool], told: Mapping[str, Any]) -> Decision:
+        """Return the known answer, which is free, else that of a test; raise LedgerError if no decision is left."""
+        left, of = self.remaining, self.budget.decisions
+        if known is not None:
+            before: dict[str, Any] = {"baseline": known.baseline, "first_name": known.name}
+            before |= {"n_over": self.n_over, "accepted": known.accepted, "is_new": False}
+            return Decision(**{**told, **before}, remaining=left, budget=of)
+        if not left:
+            raise LedgerError(
+                f"{self.who} has made its {count(of, 'decision')} on {self.queries}, and decides no more",
+                argument="budget",
+                found=str(self.n_made),
+                remedy="collect and label fresh queries, under ids of their own; or declare a gate of the guard with "
+                "terms of its own, whose level adds to this one",
+            )
+        return Decision(**told, accepted=accepts(), remaining=left - 1, budget=of, is_new=True)
+
+
+@dataclass(frozen=True)
 class Standard:
     """The ranking that candidates are compared with.
 
@@ -318,12 +356,22 @@ class Standard:
         The content that it ranks.
     rankings : str
         The file of the ledger that holds the ranking.
+    time, who : str
+        Since when and by whom it is on record; "" if it was given for one decision.
     """
 
     name: str
     output: str
-    digest: str
-    rankings: str
+    digest: str = ""
+    rankings: str = ""
+    time: str = ""
+    who: str = ""
+
+    @property
+    def on_record(self) -> str:
+        """The start of the hash, and since when and by whom the ranking is on record."""
+        since = f", on record since {self.time[:10]} by {self.who}" if self.time else ""
+        return f"ranking {self.output[:12]}{since}"
 
 
 @dataclass(frozen=True)
@@ -343,17 +391,7 @@ class GateRecord:
 
     @classmethod
     def find(cls, records: Records, name: str, registration: str) -> GateRecord | None:
-        """Return the gate of this name of the project on a collection or an earlier version of it; None without one.
-
-        Parameters
-        ----------
-        records : Records
-            The ledger at one head.
-        name : str
-            Name of the gate.
-        registration : str
-            Id of the registered collection.
-        """
+        """Return the project's gate of a name on a collection or an earlier version of it; None without one."""
         lineage = lineage_of(records, registration)
         found = tuple(
             entry
@@ -388,15 +426,11 @@ class GateRecord:
         own = {entry.hash for entry in self.declared}
         return tuple(one for one in self.records.snapshot.entries if one.kind == "decide" and one.body["gate"] in own)
 
-    @property
-    def n_decided(self) -> int:
-        """Decisions that used the budget: the same question, asked in two clones, counts once."""
-        return len({(entry.body["output"], entry.body["baseline"]) for entry in self.decided})
-
-    @property
-    def remaining(self) -> int:
-        """Decisions that are left."""
-        return self.terms.shared.left(self.n_decided)
+    @cached_property
+    def account(self) -> Account:
+        """The decisions by their questions: the outputs of candidate and baseline."""
+        made = tuple(_made(entry.body) for entry in self.decided)
+        return Account(self.terms.shared, f"gate {self.name!r}", repr(self.declared[0].body["collection"]), made)
 
     @cached_property
     def standards(self) -> tuple[Standard, ...]:
@@ -427,43 +461,32 @@ class GateRecord:
             )
         return self.standards[0]
 
-    def knows(self, output: str) -> bool:
-        """Return whether an output is a declared baseline or was accepted."""
-        accepted = {entry.body["output"] for entry in self.decided if entry.body["accepted"]}
-        return output in accepted | {entry.body["baseline"] for entry in self.declared}
+    def known(self, output: str, name: str = "") -> Standard:
+        """Return the declared baseline or the accepted system with an output; without a time if there is none."""
+        accepted = [entry for entry in self.decided if entry.body["accepted"]]
+        every = map(_standard, [*self.declared, *accepted])
+        return next((one for one in every if one.output == output), Standard(name, output))
 
-    def decision(self, output: str, baseline: str | None = None) -> Entry | None:
-        """Return the last decision on an output; None if there is none.
-
-        Parameters
-        ----------
-        output : str
-            The hash of a ranking output.
-        baseline : str, optional
-            The hash of the output that it was compared with; any by default.
-        """
-        found = [one for one in self.decided if one.body["output"] == output]
-        return next((one for one in reversed(found) if baseline in {None, one.body["baseline"]}), None)
+    def decision(self, output: str, baseline: str | None = None) -> Made | None:
+        """Return the last decision on an output, against any baseline or against that output; None without one."""
+        found = [one for one in self.account.made if one.question[0] == output]
+        return next((one for one in reversed(found) if baseline in {None, one.question[1]}), None)
 
 
 def lineage_of(records: Records, registration: str) -> str:
-    """Return the first version of a registered collection, by the ids of registrations.
-
-    Parameters
-    ----------
-    records : Records
-        The ledger at one head.
-    registration : str
-        Id of any version.
-    """
+    """Return the first version of a registered collection, by the ids of registrations."""
     revises = {one.hash: one.body.get("revises") for one in records.snapshot.entries if one.kind == "register"}
     while revises.get(registration):
         registration = str(revises[registration])
     return registration
 
 
+def _made(body: Mapping[str, Any]) -> Made:
+    question = (str(body["output"]), str(body["baseline"]))
+    return Made(question, bool(body["accepted"]), str(body["system"]), str(body["baseline_name"]))
+
+
 def _standard(entry: Entry) -> Standard:
-    body = entry.body
     own = ("baseline_name", "baseline") if entry.kind == "gate" else ("system", "output")
-    name, output = (str(body[key]) for key in own)
-    return Standard(name, output, str(body["digest"]), str(body["rankings"]))
+    texts = (str(entry.body[key]) for key in (*own, "digest", "rankings"))
+    return Standard(*texts, entry.time, entry.who)
