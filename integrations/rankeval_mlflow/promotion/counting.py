@@ -65,9 +65,12 @@ def made_on(alias: Alias, ids: Any, judgments: str) -> list[Past]:
 def _shares(alias: Alias, past: Past, hashes: Any) -> bool:
     """Return whether a decision was on some of these queries, or nobody knows."""
     run_id, role = past.evaluation
+    run = existing(alias.client.get_run, run_id, codes=NOT_READ)
     try:
-        before = evaluation_of(alias.client, existing(alias.client.get_run, run_id, codes=NOT_READ), role)
-    except (RankevalError, AttributeError):  # no run, or no evaluation in it any more
+        before = None if run is None else evaluation_of(alias.client, run, role)
+    except RankevalError:
+        before = None
+    if before is None:
         return True
     return not is_few(int(np.isin(hashes, text_hashes(before.queries)).sum()), len(hashes))
 
