@@ -488,5 +488,5 @@ def _made(body: Mapping[str, Any]) -> Made:
 
 def _standard(entry: Entry) -> Standard:
     own = ("baseline_name", "baseline") if entry.kind == "gate" else ("system", "output")
-    texts = (str(entry.body[key]) for key in (*own, "digest", "rankings"))
-    return Standard(*texts, entry.time, entry.who)
+    name, output, digest, rankings = (str(entry.body[key]) for key in (*own, "digest", "rankings"))
+    return Standard(name, output, digest, rankings, entry.time, entry.who)

@@ -152,7 +152,7 @@ class Alias:
         return frozenset(run_id for run_id in runs if self._outcome(run_id))
 
     def promoted_from(self, holder: str) -> list[str]:
-        """Return the versions to which a recorded promotion moved an alias from its holder, and no rollback back.
+        """Return versions promoted over `holder` and not rolled back since.
 
         Versions that had the alias before the holder do not count: tags lead from each to the one before it. So no
         clock is asked, and the run of an acceptance only if its version is none of these.
