@@ -38,14 +38,14 @@ from rankeval_mlflow.reading.resolving import pages
 
 @dataclass(frozen=True)
 class Past(Made):
-    """A decision by evaluations, with its run, candidate, reason, judgments, evaluation (run and role) and terms."""
+    """A decision by evaluations, with its record."""
 
     run_id: str
-    version: str
+    terms: Budget | None  # None of records from before there was a budget
     reason: str
     judgments: str
-    evaluation: tuple[str, str]
-    terms: Budget | None  # None of records from before there was a budget
+    candidate_run: str
+    role: str
 
 
 def made_on(alias: Alias, ids: Any, judgments: str) -> list[Past]:
@@ -64,10 +64,9 @@ def made_on(alias: Alias, ids: Any, judgments: str) -> list[Past]:
 
 def _shares(alias: Alias, past: Past, hashes: Any) -> bool:
     """Return whether a decision was on some of these queries, or nobody knows."""
-    run_id, role = past.evaluation
-    run = existing(alias.client.get_run, run_id, codes=NOT_READ)
+    run = existing(alias.client.get_run, past.candidate_run, codes=NOT_READ)
     try:
-        before = None if run is None else evaluation_of(alias.client, run, role)
+        before = None if run is None else evaluation_of(alias.client, run, past.role)
     except RankevalError:
         before = None
     if before is None:
@@ -109,19 +108,11 @@ def _decision(alias: Alias, run: Any) -> Past | None:
 
 
 def _past(alias: Alias, run_id: str, said: Mapping[str, Any]) -> Past:
-    rule, version = said["rule"], str(said["version"])
-    return Past(
-        question=(str(said.get("question", run_id)),),
-        accepted=said["decision"] == "accepted",
-        name=f"{alias.model} v{version}",
-        baseline=f"{alias.model} v{said['alias_before']}",
-        run_id=run_id,
-        version=version,
-        reason=str(said["reason"]),
-        judgments=str(said["judgments"]),
-        evaluation=(str(said["candidate_run"]), str(said["role"])),
-        terms=Budget(rule["alpha"], rule["budget"]) if "budget" in rule else None,
-    )
+    rule, question = said["rule"], (str(said.get("question", run_id)),)
+    terms = Budget(rule["alpha"], rule["budget"]) if "budget" in rule else None
+    name, baseline = (f"{alias.model} v{said[key]}" for key in ("version", "alias_before"))
+    texts = (str(said[key]) for key in ("reason", "judgments", "candidate_run", "role"))
+    return Past(question, said["decision"] == "accepted", name, baseline, run_id, terms, *texts)
 
 
 def refuse_other_terms(past: Sequence[Past], budget: Budget) -> None:
@@ -145,7 +136,7 @@ def chosen_here(alias: Alias, past: Sequence[Past], holder: str | None) -> str:
         f" Version {holder} of {alias.model} was itself accepted on these queries, so its mean here is too high by "
         "that choice: the test of another version holds and is only harder to pass, but do not quote this mean."
     )
-    return said if any(one.accepted and one.version == holder for one in past) else ""
+    return said if any(one.accepted and one.name == f"{alias.model} v{holder}" for one in past) else ""
 
 
 def made_elsewhere(alias: Alias, past: Sequence[Past]) -> str:

@@ -327,7 +327,7 @@ def by_evaluations(alias: Alias, version: str, holder: str | None, rule: Rule, r
         said = f"{verdict.reason} This is {decision.counted} on these queries, tested at {rule.shared.level:.2g}."
         said += f" {not_known(alias)}{chosen_here(alias, past, holder)}"
     else:
-        of = "" if known.version == version else f" on version {known.version}, which has the same scores by query"
+        of = "" if known.name == names[0] else f" on {known.name}, which has the same scores by query"
         said = f"Decided before{of}, so it is free ({decision.counted}), in run {known.run_id}: {known.reason}"
     said += said_of_runs if said_of_runs not in said else ""
     facts = _facts(rule, role, candidate, used) | {"question": question, "budget": _counts(decision)}

@@ -317,6 +317,7 @@ class Attempt:
     def _told(
         self, question: Question, decided: Decided, outcome: Outcome, said: str = "", run: TrackedRun | None = None
     ) -> Promotion:
+        run_id, where = (None, "") if run is None else (run.run_id, run.where)
         return Promotion(
             self.alias.model,
             self.alias.name,
@@ -327,8 +328,8 @@ class Attempt:
             decided.comparison,
             decided.floors,
             decided.decision,
-            None if run is None else run.run_id,
-            "" if run is None else run.where,
+            run_id,
+            where,
             decided.override,
         )
 

@@ -92,7 +92,7 @@ def test_an_answer_of_another_version_with_the_same_scores_names_it(ranker, scor
     for _ in range(2):
         done = rkm.promote("ranker", ranker.add(scores=scores_of(0.0)), **ASKED)
     assert (done.version, done.decision.is_new) == ("3", False)
-    assert done.reason.startswith("Decided before on version 2, which has the same scores by query, so it is free (")
+    assert done.reason.startswith("Decided before on ranker v2, which has the same scores by query, so it is free (")
 
 
 def test_first_versions_and_rollbacks_are_no_decisions(ranker):
