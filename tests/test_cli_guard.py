@@ -205,10 +205,11 @@ def test_a_gate_exits_with_0_if_it_accepts_and_with_1_if_it_rejects(rankeval):
     """And prints no score."""
     files = ("--qrels", "qrels.txt", "-m", "AP", "--budget", "5")
     rankeval("guard", "register", "web", "held-out", "--qrels", "qrels.txt")
-    code, out, _ = rankeval("guard", "gate", "web", "held-out", "--baseline", "bm25.run", *files)
+    now = ("--baseline", "bm25.run", "--baseline-name", "bm25")
+    code, out, _ = rankeval("guard", "gate", "web", "held-out", *now, *files)
     assert (code, "5" in out) == (0, True)
     code, out, _ = rankeval("guard", "gate", "web", "held-out", "v2=v2.run", *files)
-    assert (code, out) == (0, "v2: accepted against baseline by gate 'gate'; decision 1 of 5\n")
+    assert (code, out) == (0, "v2: accepted against bm25 by gate 'gate'; decision 1 of 5\n")
     code, out, _ = rankeval("guard", "gate", "web", "held-out", "old=bm25.run", *files)
     assert (code, out) == (1, "old: rejected against v2 by gate 'gate'; decision 2 of 5\n")
     assert rankeval("guard", "looks", "web", "--format", "json")[1] == "[]\n"

@@ -49,6 +49,8 @@ OPTIONS.update(
     run_id=(TEXTS, None, "The run that decides, if evaluations of a version disagree; one for each version."),
     first=(bool, False, "Give an alias that no version has, undecided.", "--first"),
     again=(bool, False, "Promote a version that was rolled back.", "--again"),
+    override=(TEXT, None, "Move the alias though the claim is not shown, for this reason; no measure, no test."),
+    override_by=(TEXT, None, "Who answers for the override."),
     dry_run=(bool, False, "Decide, and do not move the alias; it counts.", "--dry-run"),
     who=(TEXT, None, "The person or machine, for the record."),
     reason=(str, None, "Why, for the record."),
@@ -201,10 +203,10 @@ def verify_guard(*, models: list[str], ledger: str | None, uri: str | None) -> N
 
 @app.command()
 @options(
-    "MODEL version measure alias claim margin alpha budget test slices floors groups role run_id first again dry_run "
-    "experiment who uri",
+    "MODEL version measure alias claim margin alpha budget test slices floors groups role run_id first again override "
+    "override_by dry_run experiment who uri",
     version=...,
-    measure=...,
+    measure=None,
     claim="better",
     role="test",
 )

@@ -212,7 +212,8 @@ def status(*, project: str, ledger: str | None, output: Format, **given: Any) ->
 
 @guard_app.command()
 @options(
-    f"PROJECT TEST CANDIDATE baseline budget measure claim margin alpha convention name ledger {COLLECTION}",
+    "PROJECT TEST CANDIDATE baseline baseline_name budget measure claim margin alpha convention name ledger "
+    f"{COLLECTION}",
     claim="better",
 )
 def gate(*, project: str, test: str, candidate: str | None, ledger: str | None, **given: Any) -> None:

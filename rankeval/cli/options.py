@@ -118,6 +118,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "fresh": (bool, False, "Test on the queries that nobody has looked at; else on all.", "--fresh"),
     "budget": (int, 20, "Number of decisions."),
     "name": (str, "gate", "Name of the gate."),
+    "baseline_name": (str, "baseline", "What the baseline of a new gate is called in records."),
     "everybody": (bool, False, "List the looks of other projects too.", "--all-projects"),
     "head": (TEXTS, None, "A head noted earlier: finds entries that were cut off since."),
     "report": (list[Path] | None, None, "A report or another file, whose heads the ledger must still hold."),

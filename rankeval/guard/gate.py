@@ -157,7 +157,7 @@ class Gate:
     @property
     def remaining(self) -> int:
         """Decisions that are left, as the ledger has it now."""
-        return self._record(self._journal.read()).remaining
+        return self._record(self._journal.read()).account.remaining
 
     @property
     def baseline(self) -> str:
@@ -184,7 +184,7 @@ class Gate:
         ]
         return pd.DataFrame(rows, columns=columns)
 
-    def decide(self, name: str, system: Any, *, baseline: Any = None) -> Decision:
+    def decide(self, name: str, system: Any, *, baseline: Any = None, baseline_name: str = "baseline") -> Decision:
         """Accept or reject a system, and record no more than that.
 
         A system that was accepted is the baseline of later decisions. The same ranking output again has the same
@@ -199,6 +199,8 @@ class Gate:
             Its scores, model or run, as in `Guard.freeze`.
         baseline : array, fitted model or Run, optional
             Compare with this one: the system in use, if another one than the gate knows.
+        baseline_name : str, default "baseline"
+            The name of that one, for the record.
 
         Returns
         -------
@@ -213,32 +215,27 @@ class Gate:
             ledger cannot keep the decision.
         """
         check_text("name", name, "a name for the system")
+        check_text("baseline_name", baseline_name, "a name for the baseline")
         loaded = self.test.loaded()
         candidate = Candidate.of(loaded, name, system)
-        given = None if baseline is None else Candidate.of(loaded, "baseline", baseline)
+        given = None if baseline is None else Candidate.of(loaded, baseline_name, baseline)
         self._journal.check_lasting()
 
         def record(records: Records) -> Decision:
             records.in_use(self.test)
             gate = self._record(records)
+            told: dict[str, Any] = {"name": name, "gate": self.name, "n_exposed": exposed(records, self.test, gate)}
             known = gate.decision(candidate.output, None if given is None else given.output)
-            told: dict[str, Any] = {"name": name, "gate": self.name, "remaining": gate.remaining}
-            told["budget"] = self.terms.budget
-            told["n_exposed"] = exposed(records, self.test, gate)
             if known is not None:
-                body, first = known.body, str(known.body["system"])
-                told |= {"accepted": bool(body["accepted"]), "baseline": str(body["baseline_name"])}
-                return Decision(**told, is_new=False, first_name=first)
+                told["against"] = gate.known(known.question[1], known.baseline)
+                return gate.account.answer(known, bool, told)
             against = given or self._standard(gate, loaded)
-            told["baseline"] = against.name
-            if candidate.output == against.output:
-                # Nothing is learned of the labels, and nothing is recorded.
-                return Decision(**told, accepted=self.terms.claim == "not_worse", is_new=False, is_baseline=True)
-            gate.terms.shared.refuse_spent(gate.n_decided, f"gate {gate.name!r}", repr(self.test.name))
-            accepted = self._accepts(loaded, candidate, against)
-            # One bit is recorded, and before it is told: a process that is killed here has used a decision.
-            self._journal.append(records, ("decide", self._body(gate, loaded, candidate, against, accepted=accepted)))
-            return Decision(**told | {"remaining": gate.remaining - 1}, accepted=accepted, is_new=True)
+            told |= {"baseline": against.name, "against": gate.known(against.output, against.name)}
+            if candidate.output != against.output:
+                return gate.account.answer(None, lambda: self._tested(gate, loaded, candidate, against), told)
+            # Nothing is learned of the labels, and nothing is recorded.
+            told |= {"accepted": self.terms.claim == "not_worse", "is_new": False, "is_baseline": True}
+            return Decision(**told, remaining=gate.account.remaining, budget=self.terms.budget)
 
         decision = self._journal.decide(record)
         self._warn_of_looks(decision)
@@ -267,16 +264,12 @@ class Gate:
         ranking = loaded.restored(self._journal.ledger.load(kept.rankings), kept.name)
         return Candidate(kept.name, ranking, kept.output)
 
-    def _accepts(self, loaded: LoadedCollection, candidate: Candidate, against: Candidate) -> bool:
+    def _tested(self, gate: GateRecord, loaded: LoadedCollection, candidate: Candidate, against: Candidate) -> bool:
+        """Decide, and record one bit before it is told: a process that is killed here has used a decision."""
         before = scores_of(loaded, against, self.terms)
         gains = direction(self.terms.measure).sign * (scores_of(loaded, candidate, self.terms) - before)
-        return self.terms.shows(gains, float(np.abs(before).max()))
-
-    def _body(
-        self, gate: GateRecord, loaded: LoadedCollection, candidate: Candidate, against: Candidate, *, accepted: bool
-    ) -> dict[str, Any]:
-        ledger = self._journal.ledger
-        return {
+        accepted, ledger = self.terms.shows(gains, float(np.abs(before).max())), self._journal.ledger
+        body = {
             **about(self.test, gate.records),
             "gate": gate.declared[0].hash,
             "system": candidate.name,
@@ -286,6 +279,8 @@ class Gate:
             "accepted": accepted,
             "rankings": ledger.keep("rankings", loaded.stored(candidate.ranking)) if accepted else None,
         }
+        self._journal.append(gate.records, ("decide", body))
+        return accepted
 
     def _told(self) -> str:
         terms, gate = self.terms, self._record(self._journal.read())
@@ -293,15 +288,15 @@ class Gate:
         what = "a true gain" if terms.claim == "better" else "with a margin"
         equal = "" if terms.claim == "better" else "a system that is equal "
         told = (
-            f"Gate({self.name!r} on {self.test.name!r}: accepts a system shown {terms.words} by {terms.measure}, at "
+            f"Gate({self.name!r} on {self.test.name!r}: accepts a system shown {terms.words()}, at "
             f"{terms.shared.level:.2g} (alpha {terms.alpha:g} over {count(terms.budget, 'decision')}); "
-            f"{gate.n_decided} made, {gate.remaining} left; "
+            f"{gate.account.n_made} made, {gate.account.remaining} left; "
             f"{what} of {self.detectable:.2g} {equal}is accepted four times in five if differences by query "
             f"have {sd}; {mention(gate.records.where, short(gate.records.head))})"
         )
         if over := [one.body for one in gate.decided if gate.is_over(one)]:
             verdicts = [f"{one['system']} {'accepted' if one['accepted'] else 'rejected'}" for one in over]
-            n_over = count(gate.n_decided - terms.budget, "decision")
+            n_over = count(gate.account.n_over, "decision")
             told += f"\n{n_over} over the budget ({', '.join(verdicts)}): clones decided without knowing of each other"
         n_exposed = exposed(gate.records, self.test, gate)
         return told + (f"\n{exposed_words(n_exposed, self.test)}" if n_exposed else "")
@@ -324,33 +319,19 @@ def declare(
     terms: Terms,
     *,
     baseline: Any = None,
+    baseline_name: str = "baseline",
     sd: float | None = None,
 ) -> Gate:
-    """Record a gate, unless it is on record.
-
-    Parameters
-    ----------
-    journal : Journal
-        The ledger.
-    test : RegisteredCollection
-        The collection.
-    name : str
-        Name of the gate.
-    terms : Terms
-        Its terms.
-    baseline : array, fitted model or Run, optional
-        The system that candidates are compared with; needed for a new gate.
-    sd : float, optional
-        Standard deviation of differences by query.
-    """
+    """Record a gate, unless it is on record; a new one needs its baseline."""
     check_registered(test)
     check_text("name", name, "a name for the gate")
+    check_text("baseline_name", baseline_name, "a name for the baseline")
     spread = ASSUMED_SD if sd is None else sd
     check_positive("sd", spread)
     loaded = test.loaded()
     gate = Gate(name, test, terms, terms.detectable(test.n_queries, spread), spread, sd is None, journal)
     journal.ledger.check_writable()
-    given = None if baseline is None else Candidate.of(loaded, "baseline", baseline)
+    given = None if baseline is None else Candidate.of(loaded, baseline_name, baseline)
 
     def record(records: Records) -> None:
         records.in_use(test)
@@ -388,7 +369,7 @@ def _refuse_other_terms(found: GateRecord, terms: Terms, given: Candidate | None
     refuse(
         (told, others, "use those, or declare a gate of another name on fresh queries"),
         (
-            given is not None and not found.knows(given.output),
+            given is not None and not found.known(given.output).time,
             f"gate {found.name!r} is declared with another baseline: leave baseline= out here",
             "decide(..., baseline=) compares with the system in use",
         ),

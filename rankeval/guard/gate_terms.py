@@ -1,4 +1,4 @@
-"""The terms of a gate with the test by which it decides, and the record of its decisions.
+"""The terms of a gate with the test by which it decides, the count of its decisions, and their record.
 
 A ``gate`` entry declares the terms, and each ``decide`` entry is one decision::
 
@@ -8,6 +8,9 @@ A ``gate`` entry declares the terms, and each ``decide`` entry is one decision::
 An entry of a decision holds the hash of a ranking output and one bit: no score, no difference and no p-value. Which
 system is the baseline of the next decision, and how many are left, follows from the entries.
 
+An `Account` counts decisions against a `Budget`: those of a gate from its entries, and promotions without a gate from
+the runs that MLflow has of them.
+
 The trap: two clones of a ledger may have decided without knowing of each other. All of their decisions count, so more
 may stand there than the budget allows: the last ones in the order of the ledger lie over it. If both accepted a system,
 nothing says which is the baseline.
@@ -16,8 +19,8 @@ nothing says which is the baseline.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -64,8 +67,8 @@ class Budget:
     Examples
     --------
     >>> budget = Budget(0.05, 20)
-    >>> budget.level, budget.left(3)
-    (0.0025, 17)
+    >>> budget.level, budget.n_resamples
+    (0.0025, 9999)
     """
 
     alpha: float
@@ -86,29 +89,6 @@ class Budget:
     def n_resamples(self) -> int:
         """The number of resamples that a test takes: a p-value is a multiple of 1 / (n_resamples + 1)."""
         return max(9999, math.ceil(_RESAMPLES / self.level) - 1)
-
-    def left(self, n_made: int) -> int:
-        """Return how many decisions are left after so many."""
-        return max(0, self.decisions - n_made)
-
-    def refuse_spent(self, n_made: int, who: str, queries: str) -> None:
-        """Raise LedgerError, with the ways on, if no decision is left.
-
-        Parameters
-        ----------
-        n_made : int
-            Decisions that were made.
-        who, queries : str
-            Who decides, and on which queries.
-        """
-        if not self.left(n_made):
-            raise LedgerError(
-                f"{who} has made its {count(self.decisions, 'decision')} on {queries}, and decides no more",
-                argument="budget",
-                found=str(n_made),
-                remedy="collect and label fresh queries; or take a new part, whose ids no decision was made on; or "
-                "declare a gate of the guard with terms of its own, whose level adds to this one",
-            )
 
 
 @escaping
@@ -157,12 +137,11 @@ class Terms:
         """The budget with the level that its decisions share."""
         return Budget(self.alpha, self.budget)
 
-    @property
-    def words(self) -> str:
-        """What must be shown of a candidate."""
+    def words(self, baseline: str = "the baseline") -> str:
+        """Return what must be shown of a candidate."""
         if self.claim == "not_worse":
-            return f"not worse than the baseline by {self.margin:g}"
-        return f"better than the baseline{f' by more than {self.margin:g}' if self.margin else ''}"
+            return f"not worse than {baseline} by {self.margin:g} {self.measure}"
+        return f"better than {baseline} by {f'more than {self.margin:g} ' if self.margin else ''}{self.measure}"
 
     @property
     def least_queries(self) -> int:
@@ -256,6 +235,10 @@ class Decision:
         Queries that were looked at outside of the gate; 0 if few.
     first_name : str
         The name under which the same output was decided on; "" if the decision is new.
+    n_over : int
+        Decisions over the budget, made by clones that did not know of each other: the level does not hold then.
+    against : Standard or None
+        The ranking of the baseline: its hash, and since when and by whom it is on record. None without a gate.
     """
 
     accepted: bool
@@ -268,6 +251,8 @@ class Decision:
     is_baseline: bool = False
     n_exposed: int = 0
     first_name: str = ""
+    n_over: int = 0
+    against: Standard | None = field(default=None, compare=False, repr=False)
 
     def __bool__(self) -> bool:
         return self.accepted
@@ -276,7 +261,8 @@ class Decision:
     def counted(self) -> str:
         """Which decision of the budget it is; one that is free is none, and says how many are left."""
         if not self.is_new:
-            return f"{self.remaining} of {count(self.budget, 'decision')} left"
+            over = f", and {self.n_over} over the budget: its level does not hold" if self.n_over else ""
+            return f"{self.remaining} of {count(self.budget, 'decision')} left{over}"
         release = ", a single release" if self.budget == 1 else ""
         return f"decision {self.budget - self.remaining} of {self.budget}{release}"
 
@@ -296,13 +282,78 @@ class Decision:
 
 
 @dataclass(frozen=True)
+class Made:
+    """A decision on record: the question by its hashes, the answer, and the two systems."""
+
+    question: tuple[str, ...]
+    accepted: bool
+    name: str
+    baseline: str
+
+
+@dataclass(frozen=True)
+class Account:
+    """Decisions against a budget, by whom and on which queries; one question, asked in two clones say, is one."""
+
+    budget: Budget
+    who: str
+    queries: str
+    made: tuple[Made, ...]
+
+    @cached_property
+    def asked(self) -> list[tuple[str, ...]]:
+        """The questions that used the budget, in order; one that two clones asked counts once."""
+        return list(dict.fromkeys(one.question for one in self.made))
+
+    @property
+    def n_made(self) -> int:
+        """The decisions that used the budget."""
+        return len(self.asked)
+
+    @property
+    def remaining(self) -> int:
+        """Decisions that are left."""
+        return max(0, self.budget.decisions - self.n_made)
+
+    @property
+    def n_over(self) -> int:
+        """Decisions over the budget: clones or machines decided without knowing of each other."""
+        return max(0, self.n_made - self.budget.decisions)
+
+    def answer(self, known: Made | None, accepts: Callable[[], bool], told: Mapping[str, Any]) -> Decision:
+        """Return the known answer, which is free, else that of a test; raise LedgerError if no decision is left."""
+        left, of = self.remaining, self.budget.decisions
+        if known is not None:
+            before: dict[str, Any] = {"baseline": known.baseline, "first_name": known.name}
+            before |= {"n_over": self.n_over, "accepted": known.accepted, "is_new": False}
+            return Decision(**{**told, **before}, remaining=left, budget=of)
+        if not left:
+            raise LedgerError(
+                f"{self.who} has made its {count(of, 'decision')} on {self.queries}, and decides no more",
+                argument="budget",
+                found=str(self.n_made),
+                remedy="collect and label fresh queries, under ids of their own; or declare a gate of the guard with "
+                "terms of its own, whose level adds to this one",
+            )
+        return Decision(**told, accepted=accepts(), remaining=left - 1, budget=of, is_new=True)
+
+
+@dataclass(frozen=True)
 class Standard:
     """The ranking that candidates are compared with: the hashes of its output, of the content, and its file."""
 
     name: str
     output: str
-    digest: str
-    rankings: str
+    digest: str = ""
+    rankings: str = ""
+    time: str = ""
+    who: str = ""
+
+    @property
+    def on_record(self) -> str:
+        """The start of the hash, and since when and by whom the ranking is on record."""
+        since = f", on record since {self.time[:10]} by {self.who}" if self.time else ""
+        return f"ranking {self.output[:12]}{since}"
 
 
 @dataclass(frozen=True)
@@ -354,23 +405,14 @@ class GateRecord:
         return tuple(one for one in self.records.snapshot.entries if one.kind == "decide" and one.body["gate"] in own)
 
     @cached_property
-    def asked(self) -> list[tuple[str, str]]:
-        """The questions that used the budget, in the order of the ledger; one that two clones asked counts once."""
-        return list(dict.fromkeys(map(_question, self.decided)))
-
-    @property
-    def n_decided(self) -> int:
-        """Decisions that used the budget."""
-        return len(self.asked)
+    def account(self) -> Account:
+        """The decisions by their questions: the outputs of candidate and baseline."""
+        made = tuple(_made(entry.body) for entry in self.decided)
+        return Account(self.terms.shared, f"gate {self.name!r}", repr(self.declared[0].body["collection"]), made)
 
     def is_over(self, decision: Entry) -> bool:
         """Return whether a decision lies over the budget, as it can if clones decided without knowing of each other."""
-        return _question(decision) in self.asked[self.terms.budget :]
-
-    @property
-    def remaining(self) -> int:
-        """Decisions that are left."""
-        return self.terms.shared.left(self.n_decided)
+        return _made(decision.body).question in self.account.asked[self.terms.budget :]
 
     @cached_property
     def standards(self) -> tuple[Standard, ...]:
@@ -401,23 +443,24 @@ class GateRecord:
             )
         return self.standards[0]
 
-    def knows(self, output: str) -> bool:
-        """Return whether an output is a declared baseline or was accepted."""
-        accepted = {entry.body["output"] for entry in self.decided if entry.body["accepted"]}
-        return output in accepted | {entry.body["baseline"] for entry in self.declared}
+    def known(self, output: str, name: str = "") -> Standard:
+        """Return the declared baseline or the accepted system with an output; without a time if there is none."""
+        accepted = [entry for entry in self.decided if entry.body["accepted"]]
+        every = map(_standard, [*self.declared, *accepted])
+        return next((one for one in every if one.output == output), Standard(name, output))
 
-    def decision(self, output: str, baseline: str | None = None) -> Entry | None:
-        """Return the last decision on an output, against a baseline or any; None if there is none."""
-        found = [one for one in self.decided if one.body["output"] == output]
-        return next((one for one in reversed(found) if baseline in {None, one.body["baseline"]}), None)
+    def decision(self, output: str, baseline: str | None = None) -> Made | None:
+        """Return the last decision on an output, against any baseline or against that output; None without one."""
+        found = [one for one in self.account.made if one.question[0] == output]
+        return next((one for one in reversed(found) if baseline in {None, one.question[1]}), None)
 
 
-def _question(decision: Entry) -> tuple[str, str]:
-    return decision.body["output"], decision.body["baseline"]
+def _made(body: Mapping[str, Any]) -> Made:
+    question = (str(body["output"]), str(body["baseline"]))
+    return Made(question, bool(body["accepted"]), str(body["system"]), str(body["baseline_name"]))
 
 
 def _standard(entry: Entry) -> Standard:
-    body = entry.body
     own = ("baseline_name", "baseline") if entry.kind == "gate" else ("system", "output")
-    name, output = (str(body[key]) for key in own)
-    return Standard(name, output, str(body["digest"]), str(body["rankings"]))
+    name, output, digest, rankings = (str(entry.body[key]) for key in (*own, "digest", "rankings"))
+    return Standard(name, output, digest, rankings, entry.time, entry.who)

@@ -310,6 +310,7 @@ class Guard:
         test: RegisteredCollection,
         *,
         baseline: Any = None,
+        baseline_name: str = "baseline",
         budget: int = 20,
         measure: str | Measure = "nDCG@10",
         claim: ClaimName = "better",
@@ -333,6 +334,8 @@ class Guard:
             The collection that `register` returned.
         baseline : array, fitted model or Run
             The system in use, as in `freeze`. Candidates are compared with it until one is accepted.
+        baseline_name : str, default "baseline"
+            What a new gate's baseline is called in its entries, in decisions and in the records of promotions.
         budget : int, default 20
             Number of decisions.
         measure : str or Measure
@@ -387,7 +390,7 @@ class Guard:
             rng=int(rng),
             unseen=1 if claim == "not_worse" else 0,
         )
-        return declare(self._journal, test, name, terms, baseline=baseline, sd=sd)
+        return declare(self._journal, test, name, terms, baseline=baseline, baseline_name=baseline_name, sd=sd)
 
     def plan(self, plan_id: str) -> Plan:
         """Return a frozen plan of this project.

@@ -28,7 +28,7 @@ from rankeval import __version__
 from rankeval.io.opening import write_atomically
 
 PATH = Path(__file__).with_name("promotion_rates.json")
-GUIDE = Path(__file__).parents[2] / "examples" / "guides" / "promoting_rules.md"
+GUIDE = Path(__file__).parents[2] / "examples" / "guides" / "promoting.md"
 MARKS = ("<!-- measured by tests/calibration/measure_promotion.py -->", "<!-- end of the measured figures -->")
 BUDGET_MARKS = ("<!-- the budget, measured by tests/calibration/measure_promotion.py -->", MARKS[1])
 N_PAIRS = 2000

@@ -15,7 +15,7 @@ from rankeval.collection.convention import get_convention
 from rankeval.datasets import make_ranking
 from rankeval.errors import GuardRefusal, InvalidInput, LedgerError, RankevalWarning
 from rankeval.guard import Decision
-from rankeval.guard.gate_terms import Terms
+from rankeval.guard.gate_terms import Account, Budget, Made, Terms
 from rankeval.significance.power import detectable_difference
 
 PROJECT = "gates"
@@ -111,6 +111,56 @@ def test_a_baseline_of_ones_own_overrides_for_one_decision(gate):
     gate.decide("good", GOOD)
     assert gate.decide("better than noise", GOOD + 0.3 * IDEAL, baseline=BASE).accepted
     assert gate.baseline == "better than noise"
+
+
+def test_the_baseline_has_a_name_and_decisions_say_since_when_it_is_on_record(guard, test):
+    gate = guard.gate(test, baseline=BASE, baseline_name="first stage", budget=5)
+    assert gate.baseline == "first stage"
+    one = gate.decide("noise", NOISE[1])
+    (declared,) = entries(guard, "gate")
+    assert (one.baseline, one.against.output) == ("first stage", declared.body["baseline"])
+    assert (one.against.time, one.against.who) == (declared.time, declared.who)
+    words = f"ranking {declared.body['baseline'][:12]}, on record since {declared.time[:10]} by {declared.who}"
+    assert one.against.on_record == words
+    assert gate.decide("noise", NOISE[1]).against == one.against, "also of a free answer"
+    gate.decide("good", GOOD)
+    (*_, accepted) = entries(guard, "decide")
+    assert gate.decide("more noise", NOISE[2]).against.time == accepted.time
+    other = gate.decide("good", GOOD, baseline=NOISE[3], baseline_name="last year's")
+    assert (other.baseline, other.against.time) == ("last year's", "")
+    assert other.against.on_record == f"ranking {other.against.output[:12]}"
+    assert gate.decisions()["against"].tolist() == ["first stage", "first stage", "good", "last year's"]
+
+
+def test_a_name_of_the_baseline_is_a_text_and_no_term(guard, test, gate):
+    assert guard.gate(test, budget=5, baseline_name="another").baseline == gate.baseline == "baseline"
+    for ask in (lambda: guard.gate(test, baseline=BASE, baseline_name=" ", name="new"),
+                lambda: gate.decide("noise", NOISE[1], baseline=BASE, baseline_name=7)):  # fmt: skip
+        with pytest.raises(InvalidInput) as caught:
+            ask()
+        assert caught.value.argument == "baseline_name"
+    assert gate.remaining == 5
+
+
+BUDGETS = [(5, [], 0, 5), (5, ["a", "b"], 2, 3), (5, ["a", "a", "b"], 2, 3), (1, ["a", "b"], 2, 0)]
+
+
+@pytest.mark.parametrize(("decisions", "questions", "n_made", "left"), BUDGETS)
+def test_an_account_counts_questions_and_not_entries(decisions, questions, n_made, left):
+    """The same code counts for gates and for promotions without one."""
+    made = tuple(Made((one,), accepted=True, name=one, baseline="old") for one in questions)
+    account = Account(Budget(0.05, decisions), "shop@champion", "these queries", made)
+    assert (account.n_made, account.remaining) == (n_made, left)
+    told = {"name": "new", "gate": "shop@champion", "baseline": "old"}
+    for known in made[:1]:
+        free = account.answer(known, pytest.fail, told)
+        assert (free.accepted, free.is_new, free.remaining, free.first_name) == (True, False, left, "a")
+    if left:
+        assert account.answer(None, lambda: False, told).remaining == left - 1
+    else:
+        with pytest.raises(LedgerError, match="shop@champion has made its 1 decision on these queries") as spent:
+            account.answer(None, pytest.fail, told)
+        assert (spent.value.argument, spent.value.found) == ("budget", "2")
 
 
 def test_an_equal_output_has_the_same_decision_for_free(gate):
@@ -349,12 +399,17 @@ def test_two_clones_may_overspend_and_the_merged_ledger_says_so(guard, test, tmp
     ours = guard.gate(test, budget=2)
     ours.decide("noise", NOISE[1])
     ours.decide("good", GOOD)
+    ours_alone = ours.decide("good", GOOD)
     theirs.decide("noise", NOISE[1])
     theirs.decide("ideal", IDEAL)
     guard._ledger.merge(clone._ledger)
     merged = guard.gate(test, budget=2)
     assert merged.remaining == 0
     assert "1 decision over the budget" in repr(merged)
+    told = merged.decide("ideal", IDEAL)
+    assert (told.accepted, told.n_over) == (True, 1)
+    assert str(told).endswith("0 of 2 decisions left, and 1 over the budget: its level does not hold")
+    assert "over the budget" not in str(ours_alone)
     with pytest.raises(LedgerError, match=r"accepted '(good|ideal)' and '(good|ideal)' in two clones"):
         _ = merged.baseline
     with pytest.raises(LedgerError, match="accepted"):

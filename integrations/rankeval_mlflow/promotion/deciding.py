@@ -15,7 +15,7 @@ To decide on two evaluations (`decide`), no store is asked. The numbers are thos
 The candidate is accepted if all of them are shown. Nothing is corrected for their number, since each must be shown: a
 candidate for which one of them is false is accepted with the probability of that level or less, as nearly as the test
 holds it (intersection-union test: Berger, 1982, doi:10.1080/00401706.1982.10487790). The decisions on the same queries
-share alpha (`rankeval.guard.gate_terms.Budget`), and `counting` counts them.
+share alpha, and `rankeval.guard.gate_terms.Account` counts them: a gate's by its ledger, others by `counting`.
 """
 
 from __future__ import annotations
@@ -42,12 +42,18 @@ from rankeval.evaluation import Evaluation
 from rankeval.evaluation.choosing import labels_of
 from rankeval.guard import Decision, Gate
 from rankeval.guard.collection import RegisteredCollection
-from rankeval.guard.gate_terms import CLAIMS, Budget
+from rankeval.guard.gate_terms import CLAIMS, Account, Budget, Standard
 from rankeval.tracking import LoggedData
 from rankeval_mlflow.delivery.connection import reason
 from rankeval_mlflow.layout import sha256
 from rankeval_mlflow.packing.results import judged_data
-from rankeval_mlflow.promotion.counting import Queries, chosen_here, counted, keep, made_elsewhere, made_on
+from rankeval_mlflow.promotion.counting import (
+    chosen_here,
+    made_elsewhere,
+    made_on,
+    not_known,
+    refuse_other_terms,
+)
 from rankeval_mlflow.promotion.registry import Alias, Decided
 from rankeval_mlflow.reading.listing import entries_of
 from rankeval_mlflow.reading.loading import logged_for
@@ -67,26 +73,7 @@ def tested_floors(
     floors: Mapping[str, float],
     options: Mapping[str, Any],
 ) -> pd.DataFrame:
-    """Test "not worse" on each slice that has a floor: one comparison for all floors of the same size.
-
-    Parameters
-    ----------
-    systems : mapping of str to Evaluation
-        The candidate and the version in use.
-    baseline : str
-        Which of them is in use.
-    slices : object
-        The attribute of the queries.
-    floors : mapping of str to float
-        `Rule.floors_by_slice`.
-    options : mapping
-        Options of `rankeval.compare`.
-
-    Returns
-    -------
-    DataFrame
-        As `Verdict.floors` describes it.
-    """
+    """Test "not worse" on each slice that has a floor: one comparison for all floors of the same size."""
     tables = []
     for floor in dict.fromkeys(floors.values()):
         compared = compare(systems, baseline=baseline, by=slices, claim="not_worse", margin=floor, **options)
@@ -313,21 +300,7 @@ class Logged:
 
 
 def by_evaluations(alias: Alias, version: str, holder: str | None, rule: Rule, role: str) -> Decided:
-    """Decide by the evaluations that were logged of two versions.
-
-    Parameters
-    ----------
-    alias : Alias
-        The alias.
-    version : str
-        The candidate.
-    holder : str or None
-        The version in use; None if there is none, and the candidate may be the first.
-    rule : Rule
-        What must be shown.
-    role : str
-        The role of the evaluations.
-    """
+    """Decide by the evaluations that were logged of two versions; without a version in use, nothing is compared."""
     candidate = _logged(alias, version, rule, role)
     used = None if holder is None else _logged(alias, holder, rule, role, candidate)
     data, said_of_runs = _data(candidate, role), _named(rule, candidate, used)
@@ -343,25 +316,33 @@ def by_evaluations(alias: Alias, version: str, holder: str | None, rule: Rule, r
         raise error.having(
             remedy=f"evaluate both versions on the same frozen content by the same rules, and log each with {each}"
         ) from error
-    queries = Queries.of(candidate.evaluation.queries, candidate.evaluation.judgments_digest)
-    past, question = made_on(alias, queries), _question(rule, verdict, candidate, used)
-    decision, known = counted(alias, past, rule.shared, question, names, accepted=verdict.accepted)
+    evaluation, question = candidate.evaluation, _question(rule, verdict, candidate, used)
+    past = made_on(alias, evaluation.queries, evaluation.judgments_digest)
+    refuse_other_terms(past, rule.shared)
+    known = next((one for one in past if one.question == (question,)), None)
+    told = {"name": names[0], "gate": str(alias), "baseline": names[1]}
+    account = Account(rule.shared, str(alias), "these queries", tuple(past))
+    decision = account.answer(known, lambda: verdict.accepted, told)
     if known is None:
         said = f"{verdict.reason} This is {decision.counted} on these queries, tested at {rule.shared.level:.2g}."
-        said += chosen_here(alias, past, holder)
+        said += f" {not_known(alias)}{chosen_here(alias, past, holder)}"
     else:
-        of = "" if known.version == version else f" on version {known.version}, which has the same scores by query"
-        said = f"Decided before{of}, so it is free ({decision.counted}), in {known.where}: {known.reason}"
+        of = "" if known.name == names[0] else f" on {known.name}, which has the same scores by query"
+        said = f"Decided before{of}, so it is free ({decision.counted}), in run {known.run_id}: {known.reason}"
     said += said_of_runs if said_of_runs not in said else ""
-    facts = _facts(rule, role, candidate, used) | _counts(decision, queries) | {"question": question}
-    if known is None:
-        keep(alias, version, facts, accepted=decision.accepted)
+    facts = _facts(rule, role, candidate, used) | {"question": question, "budget": _counts(decision)}
+    facts["budget"]["not_known"] = not_known(alias)
     facts["numbers"] = _plain(verdict.comparison.table)[0]
     if verdict.floors is not None:
         facts["floors"] = _plain(verdict.floors)
     if rule.groups is not None:
         facts["rule"]["groups"] = verdict.comparison.settings.sized(facts["numbers"]["n_queries"])
     return Decided(decision.accepted, said, data, facts, verdict.comparison, verdict.floors, decision)
+
+
+def untested(_alias: Alias, _version: str, _holder: str | None) -> Decided:
+    """Compare nothing, for an override."""
+    return Decided(False, "Nothing was compared.", None, {})
 
 
 def _question(rule: Rule, verdict: Verdict, candidate: Logged, used: Logged) -> str:
@@ -377,9 +358,8 @@ def _question(rule: Rule, verdict: Verdict, candidate: Logged, used: Logged) -> 
     return sha256(b"".join(sha256(part).encode() for part in parts))
 
 
-def _counts(decision: Decision, queries: Queries) -> dict[str, Any]:
-    names = ("counted", "remaining", "budget", "is_new")
-    return {"budget": {name: getattr(decision, name) for name in names}, "queries": queries.content()}
+def _counts(decision: Decision) -> dict[str, Any]:
+    return {name: getattr(decision, name) for name in ("counted", "remaining", "budget", "is_new")}
 
 
 def _facts(rule: Rule, role: str, candidate: Logged, used: Logged | None = None) -> dict[str, Any]:
@@ -461,65 +441,52 @@ def _plain(table: pd.DataFrame) -> list[dict[str, Any]]:
 def by_gate(
     alias: Alias, version: str, holder: str | None, gate: Gate, role: str, systems: tuple[Any | None, Any | None]
 ) -> Decided:
-    """Let a gate decide.
+    """Let a gate decide; without a version in use, the candidate is compared with the baseline that the gate knows.
 
-    Parameters
-    ----------
-    alias : Alias
-        The alias.
-    version : str
-        The candidate.
-    holder : str or None
-        The version in use; without one, the candidate is compared with the baseline that the gate knows.
-    gate : Gate
-        The gate.
-    role : str
-        The role of the collection.
-    systems : tuple
-        Scores or runs of candidate and holder; None: those that the models predict.
+    The systems are scores or runs of candidate and holder; None: what the models predict.
     """
     given, used = systems
     candidate = scores_of(alias, version, gate.test) if given is None else given
     if used is None and holder is not None:
         used = scores_of(alias, holder, gate.test)
     test, terms = gate.test, gate.terms
-    queries = Queries.of(test.loaded().prints.names_by_content, test.digest)
-    try:
-        past = made_on(alias, queries)
-        elsewhere = made_elsewhere(alias, past, gate.name) + chosen_here(alias, past, holder)
-    except TrackingError as error:  # the gate counts in its ledger
-        elsewhere = f" Whether other decisions were made on these queries is not known: {error}."
-    decision = gate.decide(f"{alias.model} v{version}", candidate, baseline=used)
-    by_caller, by_model = "given by the caller", "predicted by the model"
-    of_holder = by_model if holder else "kept by the gate"
-    sources = {
-        "candidate": by_model if given is None else by_caller,
-        "holder": of_holder if systems[1] is None else by_caller,
-    }
+    named = "the baseline that the caller gave" if holder is None else f"{alias.model} v{holder}"
+    decision = gate.decide(f"{alias.model} v{version}", candidate, baseline=used, baseline_name=named)
+    against = decision.against or Standard(decision.baseline, "")
+    baseline = f"the gate's baseline {decision.baseline!r}" if used is None else decision.baseline
+    asked = terms.words(f"{baseline} ({against.on_record})")
+    claim = f"{'' if decision.accepted else 'not '}shown to be {asked}, one-sided at {terms.shared.level:.2g}"
+    callers = [name for name, own in zip(("candidate", "holder"), systems, strict=True) if own is not None]
     facts = {
-        "scores": sources,
-        "gate": {"name": gate.name, "remaining": decision.remaining, "is_new": decision.is_new},
-        "rule": {name: value for name, value in terms.content().items() if name != "convention"},
+        "scores_given_by_caller": callers,
+        "gate": {"name": gate.name, "claim": claim},
+        "baseline": {"name": decision.baseline, "ranking": against.output, "since": against.time, "by": against.who},
+        "rule": {**terms.content(), "level": terms.shared.level, "baseline": decision.baseline},
         "role": role,
         "convention": terms.convention.card(),
         "judgments": test.digest,
         "n_queries": test.n_queries,
         "ledger": test.ledger,
-        **_counts(decision, queries),
+        "budget": _counts(decision),
     }
     data = LoggedData(test.name, test.digest, role, test.n_rows, test.n_queries)
     verdict = "accepts" if decision.accepted else "does not accept"
-    said = f"Gate {gate.name!r} on {test.name!r} {verdict} it; {decision.counted}."
+    said = f"Gate {gate.name!r} on {test.name!r} {verdict} it; {decision.counted}. It is {claim}."
     if not decision.is_new:
         said += " The same rankings were decided on before, or are equal, which is free."
-    if callers := [name for name, source in sources.items() if source == by_caller]:
+    if callers:
         said += f" The caller gave the scores of the {' and the '.join(callers)}; no model was asked for them."
     if decision.n_exposed:
         said += (
             f" {count(decision.n_exposed, 'query')} of the collection were looked at outside of this gate, so its "
             "level may not hold."
         )
-    return Decided(decision.accepted, said + elsewhere, data, facts, decision=decision)
+    try:
+        past = made_on(alias, test.loaded().prints.names_by_content, test.digest)
+        said += made_elsewhere(alias, past)
+    except TrackingError as error:  # the gate counts in its ledger
+        said += f" Whether other decisions were made on these queries is not known: {error}."
+    return Decided(decision.accepted, said, data, facts, decision=decision, claim=claim)
 
 
 def scores_of(alias: Alias, version: str, test: RegisteredCollection) -> Any:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
@@ -37,6 +37,7 @@ from rankeval._visible import escaping
 from rankeval.comparison import Comparison
 from rankeval.errors import InvalidInput, RankevalError, TrackingError
 from rankeval.guard import Decision, Gate
+from rankeval.guard.checks import check_text
 from rankeval.ledger.ledger import WHO
 from rankeval.measures import Measure
 from rankeval.measures import measure as parsed
@@ -45,8 +46,9 @@ from rankeval_mlflow.delivery.addresses import run_context, store
 from rankeval_mlflow.delivery.connection import answered, connected
 from rankeval_mlflow.delivery.spool import alone
 from rankeval_mlflow.layout import checked_role, sha256
-from rankeval_mlflow.promotion.deciding import Floors, OneSided, Rule, by_evaluations, by_gate
-from rankeval_mlflow.promotion.registry import Alias, Decided, Question, acceptance, checked_alias
+from rankeval_mlflow.promotion.counting import last_holder
+from rankeval_mlflow.promotion.deciding import Floors, OneSided, Rule, by_evaluations, by_gate, untested
+from rankeval_mlflow.promotion.registry import Alias, Decided, Question, acceptance, checked_alias, said_of
 
 Outcome = Literal["moved", "in place", "rejected", "overtaken", "would move"]
 
@@ -79,7 +81,8 @@ class Promotion:
         "moved": the alias was moved to the version; the reason says if it could not be read again. "in place": it was
         there before, and nothing was decided. "rejected": the
         claim or a floor was not shown. "overtaken": the version was accepted, but another promoter moved the alias
-        meanwhile. "would move": accepted in a dry run, which uses a decision as any other.
+        meanwhile. "would move": accepted in a dry run, which uses a decision as any other. An override moves, or would
+        move, the alias although the claim was not shown.
     reason : str
         Why, in a sentence or a few.
     alias_before : str or None
@@ -97,6 +100,8 @@ class Promotion:
         The run with the record; None if nothing was written.
     where : str
         How to look at the record; "" without one.
+    override : str
+        "override by WHO: REASON" if the alias was to move although the claim was not shown; "" otherwise.
     """
 
     model: str
@@ -110,11 +115,12 @@ class Promotion:
     decision: Decision | None = None
     run_id: str | None = None
     where: str = ""
+    override: str = ""
 
     @property
     def accepted(self) -> bool:
-        """Whether nothing spoke against the version."""
-        return self.outcome != "rejected"
+        """Whether nothing spoke against the version, and nobody overrode that."""
+        return self.outcome != "rejected" and not self.override
 
     @property
     def moved(self) -> bool:
@@ -154,11 +160,14 @@ class Attempt:
         The person or machine.
     experiment : str
         The name of the experiment that gets the record.
+    override : dict of str to str
+        Who moves the alias whatever is decided, and the reason; empty if nobody does.
     """
 
     alias: Alias
     who: str
     experiment: str
+    override: Mapping[str, str]
 
     def made(
         self,
@@ -169,42 +178,58 @@ class Attempt:
         again: bool,
         dry_run: bool,
     ) -> Promotion:
-        """Take the steps of `promote`.
-
-        Parameters
-        ----------
-        version, first, again, dry_run
-            The arguments of `promote`.
-        decide : callable
-            Decides on the candidate and the version in use; None for the latter if there is none.
-        """
+        """Take the steps of `promote`; `decide` takes the candidate and the version in use, or None without one."""
         started = time.time()
         before = self.alias.holder()
         candidate = self.alias.version(version)
         number = str(candidate.version)
         if number == before:
-            said = "Nothing was decided, and nothing written."
+            said = f"Nothing was decided, and nothing written.{_overridden(self.alias, candidate)}"
             return Promotion(self.alias.model, self.alias.name, number, "in place", said, before)
         self.alias.refuse_unready(candidate)
         taken = self.alias.rolled_back(candidate)
         if taken and not again:
             raise InvalidInput(taken, argument="again", remedy="if it may have the alias all the same: again=True")
-        if before is None and not first:
-            others = sorted(self.alias.aliases())
-            known = f"{self.alias.model} has the aliases {', '.join(others)}" if others else "it has no alias at all"
-            raise InvalidInput(
-                f"no version of {self.alias.model} has the alias {self.alias.name!r} ({known}), so there is none to "
-                "compare with",
-                argument="first",
-                remedy="to give it to this version without a comparison: first=True",
-            )
+        if before is None:
+            self._refuse_first(first=first)
+        overridden = "" if before is None else _overridden(self.alias, self.alias.version(before))
         question = Question(number, before, self.who, started, self.alias.ended_over(before), dry_run)
         decided = decide(self.alias, number, before)
         if taken:
             decided = replace(decided, reason=f"{decided.reason} Asked with again=True: {taken}.")
+        decided = self._overriding(replace(decided, reason=decided.reason + overridden))
         if dry_run and (decided.decision is None or not decided.decision.is_new):
-            return self._told(question, decided, _DRY[decided.accepted])
+            return self._told(question, decided, _DRY[decided.moves])
         return self._recorded(question, decided)
+
+    def _refuse_first(self, *, first: bool) -> None:
+        """Refuse to give an alias that no version has, unless it is new and that is said, or somebody overrides."""
+        last, others = last_holder(self.alias), sorted(self.alias.aliases())
+        if first and (self.override or not last):
+            return
+        known = f"{self.alias.model} has the aliases {', '.join(others)}" if others else "it has no alias at all"
+        remedy = "to give it to this version without a comparison: first=True"
+        if last:
+            known = f"{last}, and it was deleted since"
+            remedy = "give it back to that version, to compare with it; or move it on record, with first=True, "
+            remedy += 'override="why" and override_by="who"'
+        raise InvalidInput(
+            f"no version of {self.alias.model} has the alias {self.alias.name!r} ({known}), so there is none to "
+            "compare with",
+            argument="first",
+            remedy=remedy,
+        )
+
+    def _overriding(self, decided: Decided) -> Decided:
+        """Return the decision with the override of this attempt, unless a test made it needless."""
+        if not self.override:
+            return decided
+        override = "override by {by}: {reason}".format(**self.override)
+        if decided.accepted and decided.decision is not None:
+            return replace(decided, reason=f"{decided.reason} This needed no {override}.")
+        told = f"This is an {override}. {decided.reason}"
+        facts = {**decided.facts, "override": self.override}
+        return replace(decided, accepted=False, override=override, reason=told, facts=facts)
 
     def taken_back(self, reason: str) -> Promotion:
         """Take the steps of `rollback`, whose decision is the reason of the caller."""
@@ -235,12 +260,12 @@ class Attempt:
     def _moved(self, question: Question, decided: Decided, run_id: str) -> tuple[Outcome, str]:
         """Tag the version and move the alias. The record says whether both were done, also after an error."""
         if question.dry_run:
-            self.alias.note_outcome(run_id, f"dry run: {_DRY[decided.accepted]}")
-            return _DRY[decided.accepted], ""
+            self.alias.note_outcome(run_id, f"dry run: {_DRY[decided.moves]}")
+            return _DRY[decided.moves], ""
         try:
             if not decided.takes_back:
                 self.alias.tag_version(question, decided, run_id)
-            outcome, said = self._move(question, decided, run_id) if decided.accepted else ("rejected", "")
+            outcome, said = self._move(question, decided, run_id) if decided.moves else ("rejected", "")
         except RankevalError as error:
             became = "unknown whether it moved" if isinstance(error, _NotKnown) else "not moved"
             self.alias.note_outcome(run_id, f"{became}: {error}")
@@ -292,14 +317,33 @@ class Attempt:
     def _told(
         self, question: Question, decided: Decided, outcome: Outcome, said: str = "", run: TrackedRun | None = None
     ) -> Promotion:
-        names = (self.alias.model, self.alias.name, question.version)
-        shown = (decided.comparison, decided.floors, decided.decision)
-        record = (None, "") if run is None else (run.run_id, run.where)
-        return Promotion(*names, outcome, f"{decided.reason} {said}".strip(), question.before, *shown, *record)
+        run_id, where = (None, "") if run is None else (run.run_id, run.where)
+        return Promotion(
+            self.alias.model,
+            self.alias.name,
+            question.version,
+            outcome,
+            f"{decided.reason} {said}".strip(),
+            question.before,
+            decided.comparison,
+            decided.floors,
+            decided.decision,
+            run_id,
+            where,
+            decided.override,
+        )
 
 
 def _named_version(version: str | None) -> str:
     return "no version" if version is None else f"version {version}"
+
+
+def _overridden(alias: Alias, version: Any) -> str:
+    """Say that a version got the alias by an override; "" if it did not."""
+    said = said_of(version, alias.name)
+    return (
+        f" Version {version.version} got the alias by {said.partition('; ')[2]}." if said.startswith("forced") else ""
+    )
 
 
 @explained
@@ -324,6 +368,8 @@ def promote(
     run_id: str | list[str] | None = None,
     first: bool = False,
     again: bool = False,
+    override: str | None = None,
+    override_by: str | None = None,
     dry_run: bool = False,
     experiment: str | None = None,
     who: str | None = None,
@@ -345,7 +391,7 @@ def promote(
     alias : str, default "champion"
         The alias.
     measure : str or Measure
-        The measure that decides; a gate has its own.
+        The measure that decides; a gate has its own. An override without a measure tests nothing.
     margin : float, default 0
         Of the claim, in units of the measure; "not_worse" needs one.
     claim : {"better", "not_worse"}, default "better"
@@ -354,8 +400,9 @@ def promote(
         One-sided level of all decisions for this alias on the same queries together.
     budget : int, default 20
         The number of these decisions. Each is tested at alpha / budget, and no more are made. 1 is a single release.
-        Decisions are counted by their records in MLflow, and in the project's ledger if there is one, whatever was
-        asked, and the terms stay as they were. The same question again has the recorded answer, for free.
+        A gate counts its decisions in its ledger. Without a gate, the recorded promotions to this alias in this store
+        are counted, whatever was asked, and the terms stay as they were. Other servers, erased runs and other tools are
+        not known. The same question again has the recorded answer, for free.
     test : str, default "t"
         The test, as in `rankeval.compare`.
     slices : Series, mapping, DataFrame or str, optional
@@ -376,9 +423,16 @@ def promote(
         The run of the evaluation that decides, if a version has several that differ by more than 1e-6 on a query; of
         both versions, if both have. The record says that it was named. Of equal evaluations the first decides.
     first : bool
-        Whether the alias may be given without a comparison if no version has it. A gate compares with its baseline.
+        Whether the alias may be given without a comparison if no version has it. A gate compares with its baseline. If
+        a version had it by the records, the alias was deleted since: that is an error that names the version, unless
+        there is an override.
     again : bool
         Whether a version that was rolled back from this alias may have it again. The record names the rollback.
+    override : str, optional
+        Move the alias although the claim is not shown, for this reason. A decision that was made counts; without a gate
+        and a measure nothing is tested. The record, the tag and the result say "override by WHO: REASON".
+    override_by : str, optional
+        Who answers for that; needed with ``override``.
     dry_run : bool
         Decide, and leave the alias and the version alone. The decision is recorded and counts; promoting the version
         then has the same answer, for free. Refused for a gate.
@@ -399,13 +453,13 @@ def promote(
     ------
     InvalidInput
         If the version, its model or its evaluation does not exist, evaluations of a version disagree and none is
-        named, the version is archived, nobody has the alias and ``first`` is not set, the version was rolled back from
-        it and ``again`` is not set, or an argument is out of range.
+        named, the version is archived, nobody has the alias and ``first`` is not set, or it is set and somebody had it,
+        the version was rolled back from it and ``again`` is not set, an override says not who or why, or an argument is
+        out of range.
     ConventionMismatch, QueryIdError
         If the two evaluations are not of the same content by the same rules.
     LedgerError
-        If the gate cannot decide, the budget is spent, earlier decisions on these queries have other terms, or the
-        project's ledger is not whole or cannot be written.
+        If the gate cannot decide, the budget is spent, or earlier decisions on these queries have other terms.
     TrackingError
         If the store cannot be reached, does not let this user write, or has a record of a promotion that cannot be read
         and so cannot be counted. The message says what was done before.
@@ -430,21 +484,26 @@ def promote(
     2
     """
     checked_role(role)
-    _refuse_conflicts(
-        gate,
-        {"measure": measure, "margin": margin, "claim": claim, "alpha": alpha, "budget": budget},
-        {"candidate": candidate, "holder": holder},
-        {"floors": floors, "slices": slices, "dry_run": dry_run, "run_id": run_id, "groups": groups},
-    )
-    decide: Callable[[Alias, str, str | None], Decided]
+    overriding = _checked_override(override, override_by)
+    rankings = {"candidate": candidate, "holder": holder}
+    own = {"floors": floors, "slices": slices, "dry_run": dry_run, "run_id": run_id, "groups": groups}
+    decide: Callable[[Alias, str, str | None], Decided] = untested
     if gate is not None:
+        _refuse(own, "a gate counts its decisions and shows one bit: leave it out")
+        terms = {"measure": measure, "margin": margin, "claim": claim, "alpha": alpha, "budget": budget}
+        _refuse_other_terms(gate, terms)
         decide = partial(by_gate, gate=gate, role=role, systems=(candidate, holder))
-    else:
+    elif measure is not None:
+        _refuse(rankings, "it is a ranking for a gate: give gate= too, or log evaluations")
         run_ids = () if run_id is None else tuple(run_id) if isinstance(run_id, list | tuple) else (run_id,)
         rule = Rule(measure, claim, margin, alpha, test, slices, floors, budget, run_ids, groups)
         decide = partial(by_evaluations, rule=rule, role=role)
+    elif overriding:
+        _refuse(own | rankings, "an override without a measure tests nothing: name one, or leave this out")
+    else:
+        raise InvalidInput('name the measure that decides, such as measure="nDCG@10"', argument="measure")
     checked_alias(alias)
-    with _attempt(name, alias, who, experiment, uri) as attempt:
+    with _attempt(name, alias, who, experiment, uri, overriding) as attempt:
         return attempt.made(version, decide, first=first, again=again, dry_run=dry_run)
 
 
@@ -506,12 +565,23 @@ def rollback(
     """
     checked_alias(alias)
     require(isinstance(reason, str) and reason.strip() != "", "reason", reason, "a sentence for the record")
-    with _attempt(name, alias, who, experiment, uri) as attempt:
+    with _attempt(name, alias, who, experiment, uri, {}) as attempt:
         return attempt.taken_back(reason)
 
 
+def _checked_override(reason: Any, who: Any) -> dict[str, str]:
+    """Return who overrides and why, each on one line; nothing if nobody does."""
+    if reason is None and who is None:
+        return {}
+    check_text("override", reason, "why the alias moves without the claim")
+    check_text("override_by", who, "who answers for the override")
+    return {"by": " ".join(who.split()), "reason": " ".join(reason.split()).rstrip(".")}
+
+
 @contextlib.contextmanager
-def _attempt(name: str, alias: str, who: str | None, experiment: str | None, uri: str | None) -> Iterator[Attempt]:
+def _attempt(
+    name: str, alias: str, who: str | None, experiment: str | None, uri: str | None, override: Mapping[str, str]
+) -> Iterator[Attempt]:
     where, asker = store(uri), who or os.environ.get(WHO) or run_context().get("mlflow.user", "unknown")
     with contextlib.ExitStack() as stack:
         if uri is not None:  # a gate loads models from there
@@ -526,35 +596,20 @@ def _attempt(name: str, alias: str, who: str | None, experiment: str | None, uri
                 f"another promoter of {name}@{alias} at {bare(where)} is still at work: {error}"
             ) from error
         client = stack.enter_context(connected(where))
-        yield Attempt(Alias(client, where, name, alias), asker, experiment or f"{name} promotions")
+        yield Attempt(Alias(client, where, name, alias), asker, experiment or f"{name} promotions", override)
 
 
-def _refuse_conflicts(gate: Any, own: dict[str, Any], rankings: dict[str, Any], others: dict[str, Any]) -> None:
-    """Refuse arguments that do not go together: rankings are for a gate only, and a gate has its own rule.
-
-    Parameters
-    ----------
-    gate : Gate or None
-        The gate.
-    own : mapping of str to object
-        The arguments that a gate has as its terms.
-    rankings, others : mapping of str to object
-        The arguments that need a gate, and those that exclude one.
-    """
-    why = "a gate counts its decisions and shows one bit: leave it out"
-    if gate is None:
-        others, why = rankings, "it is a ranking for a gate: give gate= too, or log evaluations"
-        if own["measure"] is None:
-            raise InvalidInput('name the measure that decides, such as measure="nDCG@10"', argument="measure")
-    for name, value in others.items():
+def _refuse(given: Mapping[str, Any], why: str) -> None:
+    for name, value in given.items():
         if value is not None and value is not False:
             raise InvalidInput(why, argument=name)
-    if gate is None:
-        return
+
+
+def _refuse_other_terms(gate: Any, given: Mapping[str, Any]) -> None:
     require(isinstance(gate, Gate), "gate", gate, "the result of guard.gate")
     defaults = {"measure": None, "margin": 0, "claim": "better", "alpha": 0.05, "budget": 20}
-    for name, given in own.items():
+    for name, value in given.items():
         term = getattr(gate.terms, name)
-        meant = str(parsed(given, gate.terms.convention)) if name == "measure" and given is not None else given
+        meant = str(parsed(value, gate.terms.convention)) if name == "measure" and value is not None else value
         expected = f"{term!r}, by which gate {gate.name!r} decides: leave it out"
-        require(meant in (defaults[name], term), name, given, expected)
+        require(meant in (defaults[name], term), name, value, expected)

@@ -11,9 +11,12 @@ The record is a run with the decision, written before the alias moves, and short
                                                    and which decision of the budget that is (`counting` reads it)
                the comparison, unless a gate with a budget decided
                tag rankeval.promotion              what became of the alias, set when that is known
-    version    tag rankeval.promotion.<alias>      "accepted over 3 in <run id>", set before the alias moves; after a
-                                                   rollback "rolled back to 3 in <run id>"
+    version    tag rankeval.promotion.<alias>      "accepted over 3 in <run id>", or "forced over 3 in <run id>;
+                                                   override by ...", set before the alias moves; after a rollback
+                                                   "rolled back to 3 in <run id>"
                tag rankeval.rejection.<alias>      "rejected against 3 in <run id>", until the version gets the alias
+
+A gate's claim stands behind these words, after a semicolon: what was shown, of which baseline, at which level.
 
 A rejection has a tag of its own, so that it never covers the acceptance by which a version came to its alias.
 
@@ -99,18 +102,7 @@ class Alias:
             return aliases_of(self.client, self.model)
 
     def version(self, given: Any) -> Any:
-        """Return a version that may be promoted.
-
-        Parameters
-        ----------
-        given : int, str or ModelVersion
-            One of the forms of `promote`.
-
-        Raises
-        ------
-        InvalidInput
-            If it is none of them, of another model, or there is no such version.
-        """
+        """Return a version in one of the forms of `promote`; raise InvalidInput if there is no such version."""
         is_number = isinstance(given, Integral) and not isinstance(given, bool)
         if is_number or (isinstance(given, str) and not {"/", "@"} & set(given)):
             given = f"{self.model}/{str(given).strip()}"
@@ -146,7 +138,7 @@ class Alias:
 
     def rolled_back(self, version: Any) -> str:
         """Say when and why a version lost an alias by a rollback; "" if it did not, or was promoted since."""
-        match version.tags.get(f"{PROMOTION}.{self.name}", "").split():
+        match said_of(version, self.name).split():
             case ["rolled", "back", "to", before, "in", run_id]:
                 why = self._outcome(run_id, HEADLINE).removeprefix("rolled back: Rolled back: ")
                 return (
@@ -160,7 +152,7 @@ class Alias:
         return frozenset(run_id for run_id in runs if self._outcome(run_id))
 
     def promoted_from(self, holder: str) -> list[str]:
-        """Return the versions to which a recorded promotion moved an alias from its holder, and no rollback back.
+        """Return versions promoted over `holder` and not rolled back since.
 
         Versions that had the alias before the holder do not count: tags lead from each to the one before it. So no
         clock is asked, and the run of an acceptance only if its version is none of these.
@@ -187,22 +179,7 @@ class Alias:
         )
 
     def write_record(self, question: Question, decided: Decided, experiment: str) -> TrackedRun:
-        """Write the record to a run of its own.
-
-        Parameters
-        ----------
-        question : Question
-            Who asked what.
-        decided : Decided
-            What was decided.
-        experiment : str
-            The name of the experiment of the run, which is made if there is none.
-
-        Raises
-        ------
-        TrackingError
-            If the store cannot be reached or refuses. The record is kept on disk; the alias was not touched.
-        """
+        """Write the record to a run of its own; raise TrackingError if that fails: it is kept on disk then."""
         target = Target(uri=self.uri, experiment_name=experiment)
         try:
             return deliver(Payload(target, _record_of(self, question, decided), now_ms(), run_context()))
@@ -219,12 +196,13 @@ class Alias:
         on.
         """
         before, promotion, rejection = question.before or "none", f"{PROMOTION}.{self.name}", f"{REJECTION}.{self.name}"
+        said = "; ".join(filter(None, [f"{before} in {run_id}", decided.override, decided.claim]))
         if decided.takes_back:
             self.tag(before, promotion, f"rolled back to {question.version} in {run_id}")
-        elif decided.accepted:
-            self.tag(question.version, promotion, f"accepted over {before} in {run_id}")
+        elif decided.moves:
+            self.tag(question.version, promotion, param_text(f"{decided.verdict} over {said}"))
         else:
-            self.tag(question.version, rejection, f"rejected against {before} in {run_id}")
+            self.tag(question.version, rejection, f"rejected against {said}")
             return
         with self.asking(f"delete a tag of version {question.version} of {self.model}"):
             if rejection in self.client.get_model_version(self.model, question.version).tags:
@@ -246,17 +224,19 @@ class Decided:
     Attributes
     ----------
     accepted : bool
-        Whether the alias may move.
+        Whether the claim was shown, or nothing had to be.
     reason : str
         Why, in a sentence or a few.
     data : LoggedData or None
-        The test content; None for a rollback.
+        The test content; None for a rollback, and if nothing was compared.
     facts : dict
         The rule, the numbers and the runs, as JSON can hold them.
-    comparison, floors, decision
+    comparison, floors, decision, override
         As in `Promotion`.
     takes_back : str or None
         The run of the promotion that a rollback takes back.
+    claim : str
+        What a gate was asked to show, of which baseline, and at which level; "" without a gate.
     """
 
     accepted: bool
@@ -267,11 +247,20 @@ class Decided:
     floors: pd.DataFrame | None = None
     decision: Decision | None = None
     takes_back: str | None = None
+    override: str = ""
+    claim: str = ""
+
+    @property
+    def moves(self) -> bool:
+        """Whether the alias may move."""
+        return self.accepted or self.override != ""
 
     @property
     def verdict(self) -> str:
         """The decision in a word or two."""
-        return "rolled back" if self.takes_back else "accepted" if self.accepted else "rejected"
+        if self.takes_back:
+            return "rolled back"
+        return "forced" if self.override else "accepted" if self.accepted else "rejected"
 
 
 @dataclass(frozen=True)
@@ -303,11 +292,20 @@ class Question:
 
 
 def acceptance(version: Any, alias: str) -> tuple[str, str] | None:
-    """Return the version in use and the run that the acceptance of a version names; None if it has none."""
-    match version.tags.get(f"{PROMOTION}.{alias}", "").split():
-        case ["accepted", "over", before, "in", run_id]:
+    """Return the version in use and the run that the acceptance or override of a version names; None without one."""
+    match said_of(version, alias).partition(";")[0].split():
+        case ["accepted" | "forced", "over", before, "in", run_id]:
             return before, run_id
     return None
+
+
+def said_of(version: Any, alias: str) -> str:
+    """Return the tag of a version with its last promotion to an alias, or its rollback; "" without one."""
+    return str(version.tags.get(f"{PROMOTION}.{alias}", ""))
+
+
+_TERMS = ("measure", "claim", "margin", "alpha", "level", "baseline")
+"""The terms of a rule that are parameters of the run."""
 
 
 def _record_of(alias: Alias, question: Question, decided: Decided) -> Node:
@@ -318,7 +316,8 @@ def _record_of(alias: Alias, question: Question, decided: Decided) -> Node:
         "version": question.version,
         "holder": question.before or "none",
     }
-    params |= {name: str(rule[name]) for name in ("measure", "claim", "margin", "alpha") if rule}
+    params |= {name: str(rule[name]) for name in _TERMS if name in rule}
+    params |= {"override": decided.override} if decided.override else {}
     # A decision is true if the version was accepted.
     params |= {} if decided.decision is None else {"counted": decided.decision.counted}
     name = f"{alias.model} v{question.version} for {alias.name}: {verdict}"

@@ -69,7 +69,11 @@ def test_one_call_decides_by_the_logged_models(client, guard, data, tmp_path, pr
     done = rkm.promote("ranker", 2, gate=gate)
     assert (done.moved, done.comparison, done.floors) == (True, None, None)
     assert done.decision.remaining == gate.remaining == 2
-    assert done.reason == "Gate 'gate' on 'shop-test' accepts it; decision 1 of 3."
+    assert re.fullmatch(
+        r"Gate 'gate' on 'shop-test' accepts it; decision 1 of 3. It is shown to be better than ranker v1 \(ranking "
+        r"[0-9a-f]{12}, on record since 20\d\d-\d\d-\d\d by ann\) by nDCG@10, one-sided at 0.017.",
+        done.reason,
+    )
     assert client.get_run(done.run_id).data.params["counted"] == "decision 1 of 3"
     rejected = rkm.promote("ranker", 3, gate=gate)
     assert (rejected.outcome, bool(rejected)) == ("rejected", False)
@@ -117,7 +121,7 @@ def test_scores_may_be_given_for_versions_without_a_model(ranker, client, guard,
     assert done.moved
     assert "The caller gave the scores of the candidate and the holder; no model was asked for them." in done.reason
     said = json.loads(Path(client.download_artifacts(done.run_id, DECISION, str(tmp_path))).read_text("utf-8"))
-    assert said["scores"] == {"candidate": "given by the caller", "holder": "given by the caller"}
+    assert said["scores_given_by_caller"] == ["candidate", "holder"]
 
 
 def test_a_collection_of_judgments_takes_runs(ranker, guard):
@@ -138,6 +142,47 @@ def test_a_first_version_is_compared_with_the_baseline_of_the_gate(guard, data):
     assert gate.remaining == 3
     assert not rkm.promote("ranker", 1, "canary", gate=gate, candidate=-data.y, first=True)
     assert rkm.promote("ranker", 1, "canary", gate=gate, candidate=data.y, first=True).moved
+
+
+def test_the_record_the_tag_and_the_description_name_what_the_gate_compared_with(ranker, client, guard, data, tmp_path):
+    """Also of a first version: `alias_before` is null, and yet something was compared."""
+    test = guard.register("shop-test", data)
+    gate = guard.gate(test, baseline=data.X[:, 3], baseline_name="first stage", budget=3, margin=0.01)
+    asked = {"gate": gate, "first": True}
+    no = rkm.promote("ranker", 1, "canary", candidate=-data.y, **asked)
+    done = rkm.promote("ranker", 1, "canary", candidate=data.y, **asked)
+    claim = (
+        r"better than the gate's baseline 'first stage' \(ranking ([0-9a-f]{12}), on record since 20[\d-]{8} by ann\) "
+        r"by more than 0.01 nDCG@10, one-sided at 0.017"
+    )
+    run, tags = client.get_run(done.run_id), ranker.tags("1")
+    tag = rf"accepted over none in {done.run_id}; shown to be {claim}"
+    assert re.fullmatch(tag, tags["rankeval.promotion.canary"])
+    for told in (done.reason, str(done), run.data.tags["mlflow.note.content"], run.data.tags["rankeval.headline"]):
+        assert re.search(f"It is shown to be {claim}", told), told
+    assert re.search(f"It is not shown to be {claim}", no.reason)
+    said = json.loads(Path(client.download_artifacts(done.run_id, DECISION, str(tmp_path))).read_text("utf-8"))
+    assert (said["alias_before"], said["baseline"]["name"], said["baseline"]["by"]) == (None, "first stage", "ann")
+    assert said["baseline"]["since"].startswith("20")
+    assert said["baseline"]["ranking"].startswith(re.search(claim, done.reason)[1])
+    assert re.fullmatch(f"shown to be {claim}", said["gate"]["claim"])
+    assert {name: said["rule"][name] for name in ("measure", "claim", "margin")} == {
+        "measure": "nDCG@10", "claim": "better", "margin": 0.01,
+    }  # fmt: skip
+    assert said["rule"]["level"] == pytest.approx(0.05 / 3)
+    assert (run.data.params["baseline"], run.data.params["level"][:6]) == ("first stage", "0.0166")
+    given = rkm.promote("ranker", 1, "other", candidate=data.y, holder=data.X[:, 2], **asked)
+    assert "better than the baseline that the caller gave (ranking " in given.reason
+    assert "on record since" not in given.reason
+
+
+@pytest.mark.usefixtures("ranker")
+def test_a_rejection_by_a_gate_says_against_what(client, guard, data):
+    gate = guard.gate(guard.register("shop-test", data), baseline=data.X[:, 3], baseline_name="now", budget=3)
+    done = rkm.promote("ranker", 1, "canary", candidate=-data.y, gate=gate, first=True)
+    tag = client.get_model_version("ranker", "1").tags["rankeval.rejection.canary"]
+    why = "not shown to be better than the gate's baseline 'now' ("
+    assert tag.startswith(f"rejected against none in {done.run_id}; {why}")
 
 
 @pytest.mark.parametrize(
