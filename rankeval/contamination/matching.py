@@ -273,6 +273,9 @@ def match(
     suspects[here.columns.pairs[:, 0]] = suspects[agreeing] = True
     if bits >= _WARNING_BITS and not enough:
         queries[agreeing] = True
+    n_before = int(matched.sum()) - n_here
+    one_by_one = np.isin(pairs[:, 1], here.content[:, 1]).all()
+    by_more = np.isin(pairs[:, 1], by_content).any()
     return Match(
         registered,
         matched=matched,
@@ -282,9 +285,9 @@ def match(
         chance=chance,
         alike=alike,
         same_labels=same_labels,
-        n_before=int(matched.sum()) - n_here,
-        by_ids=not len(here.alone) and not np.isin(pairs[:, 1], by_content).any(),
-        collective=bool(len(here.alone)) or not np.isin(pairs[:, 1], here.content[:, 1]).all(),
+        n_before=n_before,
+        by_ids=not len(here.alone) and not by_more,
+        collective=bool(len(here.alone)) or not one_by_one,
         suspects=suspects,
         shown=shown if here.any else None,
     )

@@ -115,22 +115,25 @@ def registered_contents(ledger: Ledger, snapshot: Snapshot) -> tuple[RegisteredC
             opened.setdefault(entry.body["digest"], []).extend(outputs)
     retired = {entry.body["registration"]: entry.body["reason"] for entry in snapshot.entries if entry.kind == "retire"}
     exempt, versions = _exempt(ledger, snapshot, registered), _versions(registered)
-    return tuple(
-        RegisteredContent(
-            signature=Signature.from_arrays(ledger.load(entry.body["signatures"])),
+    contents = []
+    for name, entry in registered.items():
+        body = entry.body
+        outputs = [output for digest in versions[name] for output in opened.get(digest, ())]
+        known = RegisteredContent(
+            signature=Signature.from_arrays(ledger.load(body["signatures"])),
             project=entry.project,
-            name=entry.body["name"],
-            digest=entry.body["digest"],
+            name=body["name"],
+            digest=body["digest"],
             id=name,
             who=entry.who,
             time=entry.time,
-            opened=tuple(output for digest in versions[name] for output in opened.get(digest, ())),
+            opened=tuple(outputs),
             retired=retired.get(name),
             exempt=exempt.get(name),
-            revises=entry.body["revises"],
+            revises=body["revises"],
         )
-        for name, entry in registered.items()
-    )
+        contents.append(known)
+    return tuple(contents)
 
 
 def _exempt(ledger: Ledger, snapshot: Snapshot, registered: Mapping[str, Entry]) -> dict[str, NDArray[np.bool_]]:

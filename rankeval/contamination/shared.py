@@ -300,13 +300,14 @@ class SharedLabels:
         other_documents = bool(len(is_there)) and float(is_there.mean()) < _SHARE
         alone = NO_PAIRS if other_documents else by_id[~np.isin(by_id[:, 1], shared.pairs[:, 1])]
         ratios, fits = _best(ours, chances, alone[:, 1], theirs.take(alone[:, 0]))
+        all_told = int(shared.by_documents.sum()) == len(known.ids_in_order[0]) > 0
+        none_differs = bool(np.isfinite(shared.ratios[:, 0]).all())
         return cls(
             np.concatenate([shared.pairs, alone]),
             np.concatenate([shared.ratios, ratios]),
             np.append(shared.fits, fits),
             np.append(shared.by_documents, np.zeros(len(alone), dtype=bool)),
-            int(shared.by_documents.sum()) == len(known.ids_in_order[0]) > 0
-            and bool(np.isfinite(shared.ratios[:, 0]).all()),
+            all_told and none_differs,
             other_documents,
         )
 

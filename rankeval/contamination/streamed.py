@@ -197,14 +197,17 @@ def joined_traces(parts: Sequence[KeptTraces], registered: Sequence[RegisteredCo
         for part, place in zip(parts, places, strict=False)
         if part.document_entries is not None
     ]
+    labels = LabelCounts.together([part.label_counts for part in parts]).take(order)
+    ranked = {kind: np.concatenate([part.ranked[kind] for part in parts])[order] for kind in parts[0].ranked}
+    unkept = [part.content[part.n_kept :] for part in parts]
     whole = replace(
         parts[0],
         names=grouping.queries,
         ids=np.concatenate([part.ids for part in parts])[order],
-        label_counts=LabelCounts.together([part.label_counts for part in parts]).take(order),
+        label_counts=labels,
         document_entries=Entries.together(documents) if documents else None,
-        content=np.concatenate([content, *(part.content[part.n_kept :] for part in parts)]),
-        ranked={kind: np.concatenate([part.ranked[kind] for part in parts])[order] for kind in parts[0].ranked},
+        content=np.concatenate([content, *unkept]),
+        ranked=ranked,
     )
     # The other parts may have shown that some traces are none.
     kept, fields = _reduced(whole, registered)

@@ -144,6 +144,9 @@ class Standings:
         else:
             status = FIRST if _are_more_than_few(exposed) else CONFIRMATORY
         released = [entry for entry in seen if entry.kind in RELEASES]
+        n_released = int(self.exposure.exposed(queries, released).sum())
+        unknown = tuple(one for one in seen if all(apart(one.hash, freeze.hash) for freeze in freezes))
+        others = other_projects(self.exposure, self.project, body, seen)
         return Standing(
             status=status,
             looks=looks,
@@ -151,10 +154,10 @@ class Standings:
             family=self._family(plan_id) if status in ADJUSTED else (plan_id,),
             n_queries=len(queries),
             n_exposed=int(exposed.sum()),
-            n_released=int(self.exposure.exposed(queries, released).sum()),
-            others=other_projects(self.exposure, self.project, body, seen),
+            n_released=n_released,
+            others=others,
             seen=seen,
-            apart=tuple(one for one in seen if all(apart(one.hash, freeze.hash) for freeze in freezes)),
+            apart=unknown,
         )
 
     def _own(self, kind: str) -> dict[str, list[Entry]]:
