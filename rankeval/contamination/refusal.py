@@ -127,6 +127,7 @@ class ContaminationCheck:
         qid: Any,
         *,
         docid: Any | None = None,
+        queries: Mapping[Any, str] | None = None,
         score: Any | None = None,
         action: str,
     ) -> None:
@@ -134,16 +135,18 @@ class ContaminationCheck:
         check = self.up_to_date()
         if not check.ledgers or qid is None or (X is None and y is None and docid is None):
             return
-        data = fingerprint(X, y, qid, docid=docid)
+        data = fingerprint(X, y, qid, docid=docid, queries=queries)
         outputs = None if score is None else lambda: data.outputs(score)
         refuse_matches(check, data, action, outputs)
 
-    def refuse_collection(self, qrels: Qrels, run: Run | None = None, *, action: str) -> None:
+    def refuse_collection(
+        self, qrels: Qrels, run: Run | None = None, *, queries: Mapping[Any, str] | None = None, action: str
+    ) -> None:
         """Refuse judgments that are registered test content; a run that was already opened is accepted."""
         check = self.up_to_date()
         if not check.ledgers:
             return
-        data = fingerprint_qrels(qrels)
+        data = fingerprint_qrels(qrels, queries=queries)
         refuse_matches(check, data, action, None if run is None else lambda: run_outputs(data, run))
 
     def contents(self) -> list[tuple[str, RegisteredContent]]:
