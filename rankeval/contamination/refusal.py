@@ -181,14 +181,16 @@ def forget() -> None:
 def refusal_message(url: str, found: Match, data: Fingerprint | KeptTraces, action: str) -> str:
     """Return the message of a refusal: what was found, why that matters, what to do."""
     name = found.registered.name
+    by_shared_labels = found.bits > 0 and not found.by_labels
+    such = ", such as a later month of a log whose clicks persist" if by_shared_labels else ""
     # One guard throughout: another one would not have the collection at hand when the plan is opened.
     return (
         f"{_found(url, found, data, action)} With {_guard(url, found)}: to go on without these queries, {_rest(data)}. "
         "To score final systems, once: test = "
         f"guard.register({name!r}, ...) with the same data, plan = guard.freeze(test, systems={{...}}), "
         "guard.open(plan); rankings opened that way may be evaluated again freely. To release some queries for a good "
-        f"reason, on record: guard.exempt({name!r}, queries, reason). To give the collection up as a test and fit on "
-        f"it, for good: guard.retire({name!r}, reason)."
+        f"reason{such}, on record: guard.exempt({name!r}, queries, reason). To give the collection up as a test and "
+        f"fit on it, for good: guard.retire({name!r}, reason)."
     )
 
 
