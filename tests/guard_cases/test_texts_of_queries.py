@@ -1,12 +1,14 @@
 """Texts tell registered queries under new ids: one positive a query is recognised by nothing else."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import Ridge
 
 import rankeval as rk
-from rankeval.errors import GuardRefusal, InvalidInput
+from rankeval.errors import GuardRefusal, InvalidInput, RankevalWarning
 from rankeval.report import report_for_queries
 from rankeval.text import BM25
 
@@ -17,9 +19,25 @@ RUN = {query: {**docs, "x": 0.5} for query, docs in RENAMED.items()}
 SAID = {f"new-{query}": f"  {text.upper()}" for query, text in TEXTS.items()}
 
 
+pytestmark = pytest.mark.filterwarnings("ignore:RG00[14]")
+
+
 @pytest.fixture(autouse=True)
 def _registered(guard):
     guard.register("test", qrels=QRELS, queries=TEXTS)
+
+
+def a_month(seed, persisting, *, with_zeros, name="s", n_queries=100, n_documents=10):
+    """Return judgments and texts of a month: clicks persist by document, two thirds of the texts come again."""
+    first, rng = np.random.default_rng(0), np.random.default_rng(seed)
+    click = first.integers(0, n_documents, n_queries)
+    moves = rng.random(n_queries) >= persisting
+    click[moves] = (click[moves] + rng.integers(1, n_documents, moves.sum())) % n_documents
+    qrels = {f"{name}{q}": {f"d{q}-{d}": int(d == click[q]) for d in range(n_documents)} for q in range(n_queries)}
+    if not with_zeros:
+        qrels = {query: {doc: 1 for doc, grade in docs.items() if grade} for query, docs in qrels.items()}
+    words = [f"words {q}" if q % 3 or name == "q" else f"other words {q}" for q in range(n_queries)]
+    return qrels, dict(zip(qrels, words, strict=True))
 
 
 def scored(**options):
@@ -34,6 +52,31 @@ def test_one_positive_a_query_is_refused_by_texts_under_new_ids():
             scored(queries=texts)
     assert scored(queries={query: f"other words for {query}" for query in RENAMED}) == 40
     assert scored(queries={**dict.fromkeys(RENAMED, " "), "elsewhere": "a query that is not judged"}) == 40
+
+
+@pytest.mark.parametrize("with_zeros", [True, False])
+@pytest.mark.parametrize("name", ["q", "s"])
+def test_texts_that_come_again_with_new_clicks_are_a_later_month(guard, with_zeros, name):
+    """Head queries have the same texts in every month, under the same ids or new ones: the labels decide."""
+    march, texts = a_month(0, 1.0, with_zeros=with_zeros, name="q")
+    guard.register("march", qrels=march, queries=texts)
+    for persisting, refused in ((0.1, 0), (0.5, 0), (0.7, 0), (1.0, 4)):
+        found = 0
+        for seed in range(1, 5):
+            april, texts = a_month(seed, persisting, with_zeros=with_zeros, name=name)
+            run = rk.Run.from_dict({query: list(docs) for query, docs in april.items()})
+            try:
+                rk.evaluate(april, replace(run, queries=texts), measures="RR")
+            except GuardRefusal:
+                found += 1
+        assert found == refused, persisting
+
+
+def test_the_same_texts_are_the_same_queries_for_looks(guard):
+    """Other judgments of them are no new test, under whatever ids."""
+    other = {query: {f"{doc}-other": 1 for doc in docs} for query, docs in RENAMED.items()}
+    with pytest.warns(RankevalWarning, match="RG003 .*40 of the 40 queries of 'test'"):
+        guard.register("second", qrels=other, queries=SAID)
 
 
 def test_texts_come_with_rows_too():
@@ -89,7 +132,7 @@ def test_a_registration_needs_the_text_of_each_query(guard):
 def test_texts_do_not_hinder_other_work():
     """A query of the same words is not refused if a few are alike, and a model that is fitted sees no texts."""
     few = dict(list(SAID.items())[:2]) | {query: f"{query}?" for query in list(RENAMED)[2:]}
-    with pytest.warns(rk.errors.RankevalWarning, match="2 of its 40 queries are in the data"):
+    with pytest.warns(RankevalWarning, match="2 of its 40 queries are in the data"):
         assert scored(queries=few) == 40
     data = rk.datasets.make_ranking(40, 6, 3, rng=0)
     rk.QueryRanker(Ridge()).fit(data.X, data.y, qid=data.qid)
