@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV
 import rankeval as rk
 
 data = rk.datasets.load_digits_retrieval()
-guard = rk.Guard("digits", ledger="trial-ledger")  # in a project of yours: rk.Guard("digits")
+guard = rk.Guard("digits", ledger="trial-ledger")  # a trial, as it warns; yours: rk.Guard("digits")
 split = rk.dev_test_split(data, test_size=0.3, guard=guard, test_name="digits-test")
 dev = split.dev
 print(f"dev: {dev.n_queries} queries; test: {split.test.n_queries} queries, registered and closed")

@@ -10,7 +10,7 @@ from optuna.distributions import FloatDistribution, IntDistribution
 import rankeval as rk
 
 data = rk.datasets.load_digits_retrieval(n_queries=150)
-guard = rk.Guard("digits", ledger="trial-ledger")  # in a project of yours: rk.Guard("digits")
+guard = rk.Guard("digits", ledger="trial-ledger")  # a trial, as it warns; yours: rk.Guard("digits")
 split = rk.dev_test_split(data, test_size=0.3, guard=guard, test_name="digits-test")
 
 space = {

@@ -63,7 +63,7 @@ def listens(port: int) -> bool:
 with nullcontext(sys.argv[1]) if sys.argv[1:] else a_server() as address:
     mlflow.set_tracking_uri(address)
     mlflow.set_experiment("digits")
-    guard = rk.Guard("digits", ledger="five-minutes-ledger")  # in a project of yours: rk.Guard("digits")
+    guard = rk.Guard("digits", ledger="five-minutes-ledger")  # a trial, as it warns; yours: rk.Guard("digits")
     split = rk.dev_test_split(rk.datasets.load_digits_retrieval(), test_size=0.4, guard=guard, test_name="digits-test")
     dev, cosine = split.dev, split.test.X[:, 0]  # what the search in use ranks by
     gate = guard.gate(split.registered, baseline=cosine, budget=20, measure="nDCG@10")

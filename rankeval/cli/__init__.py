@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +22,7 @@ from rankeval import tracking as hosts
 from rankeval._checks import count, refuse
 from rankeval._source import DISTRIBUTION, SETTING, address, install
 from rankeval.cli.guard import guard_app
-from rankeval.cli.inputs import by_file_name, evaluations
+from rankeval.cli.inputs import by_file_name, evaluations, query_texts
 from rankeval.cli.judging import judging_app
 from rankeval.cli.net import OwnAnswers, caught
 from rankeval.cli.online import online_app
@@ -230,7 +231,7 @@ def _declared_formats() -> Iterator[str]:
 @app.command(cls=ending_with(_declared_formats))
 @options(
     "QRELS RUNS measures convention per_query no_summary complete level depth judged_only collection_size zscores ties "
-    "missing no_relevant score_dtype qrels_format limit output",
+    "missing no_relevant score_dtype qrels_format texts limit output",
     measures=None,
     convention=None,
     output=EvaluationFormat.table,
@@ -246,7 +247,8 @@ def evaluate(
     from rankeval.measures.names import sized
     from rankeval.trec_eval.output import counted_with_c, read_zscores, trec_text
 
-    no_summary, zscores, qrels_format, limits = map(given.pop, ("no_summary", "zscores", "qrels_format", "limit"))
+    no_summary, zscores, qrels_format = map(given.pop, ("no_summary", "zscores", "qrels_format"))
+    limits, texts = map(given.pop, ("limit", "texts"))
     is_trec = output is EvaluationFormat.trec
     preset = get_convention(convention or ("trec_eval-9.0.8" if is_trec else "rankeval"))
     missing, rule = given["missing"], counted_with_c(preset)
@@ -260,18 +262,18 @@ def evaluate(
         how: dict[str, Any] = {"per_query": per_query, "summary": not no_summary, "zscores": reference}
         how |= {"measures": measures or ["official"], "convention": rules}
         for path in by_file_name(runs).values():
-            ranking = Run.read(path, limits=limits)
+            ranking = replace(Run.read(path, limits=limits), queries=query_texts(texts, limits=limits))
             sys.stdout.write(trec_text(judgments, ranking, tell=lambda note: say(f"note: {note}"), **how))
         return
     wanted = [sized(spec, collection_size) for spec in measures or MEASURES]
-    scored = evaluations(qrels, runs, wanted, rules, qrels_format, limits=limits)
+    scored = evaluations(qrels, runs, wanted, rules, qrels_format, texts=texts, limits=limits)
     print_scores(scored, Format(output.value), per_query=per_query)
 
 
 @app.command(cls=ending_with(_declared_tests))
 @options(
     "QRELS RUNS measures convention ties missing no_relevant baseline test correction claim margin family alpha "
-    "unjudged n_resamples rng limit output"
+    "unjudged n_resamples rng texts limit output"
 )
 def compare(*, qrels: Path, runs: list[Path], measures: list[str], limit: Limits, output: Format, **given: Any) -> None:
     """Compare rankings query by query: intervals, p-values, effect sizes.
@@ -282,7 +284,7 @@ def compare(*, qrels: Path, runs: list[Path], measures: list[str], limit: Limits
     from rankeval.comparison import compare as compare_systems
 
     refuse((len(runs) < 2, f"a comparison needs two runs or more, found {len(runs)}"))
-    scored = evaluations(qrels, runs, measures, _rules(given), limits=limit)
+    scored = evaluations(qrels, runs, measures, _rules(given), texts=given.pop("texts"), limits=limit)
     print_result(compare_systems(scored, **given), output)
 
 

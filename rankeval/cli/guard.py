@@ -19,6 +19,7 @@ import typer
 
 from rankeval import errors
 from rankeval._checks import count, few, refuse
+from rankeval.cli.inputs import query_texts
 from rankeval.cli.net import command_group, steps
 from rankeval.cli.options import COLLECTION, Format, ending_with, options
 from rankeval.cli.output import print_frame, print_result, print_rows, say, tell
@@ -80,9 +81,8 @@ class CollectionFiles(SimpleNamespace):
         if self.qrels is None:
             return {"X": self._rows(self.data or Path())}
         from rankeval.collection.qrels import Qrels
-        from rankeval.io.texts import read_texts
 
-        texts = None if self.texts is None else read_texts(self.texts, limits=self.limit)
+        texts = query_texts(self.texts, limits=self.limit)
         return {"qrels": Qrels.read(self.qrels, self.input_format, limits=self.limit), "queries": texts}
 
     def systems(self, given: Iterable[str]) -> dict[str, Any]:

@@ -36,7 +36,14 @@ def text_frame(path: Path, ids: Sequence[str] | None = None) -> pd.DataFrame:
 
 
 def evaluations(
-    qrels: Path, runs: Sequence[Path], measures: list[str], rules: str | Convention, form: str | None = None, **how: Any
+    qrels: Path,
+    runs: Sequence[Path],
+    measures: list[str],
+    rules: str | Convention,
+    form: str | None = None,
+    *,
+    texts: Path | None = None,
+    **how: Any,
 ) -> dict[str, Evaluation]:
     """Score the rankings of some files, each by the name of its file.
 
@@ -52,6 +59,8 @@ def evaluations(
         The rules.
     form : str, optional
         Format of the judgments.
+    texts : Path, optional
+        The texts of the queries, for the guard.
     **how
         The limits on files, as ``limits``.
     """
@@ -62,7 +71,13 @@ def evaluations(
 
     find_measures(measures, rules)  # answer a misspelt measure before reading a large file
     judgments = Qrels.read(qrels, form, **how)
-    return {
-        name: evaluate(judgments, Run.read(path, **how), measures=measures, convention=rules, name=name)
-        for name, path in by_file_name(runs).items()
-    }
+    beside: dict[str, Any] = {"measures": measures, "convention": rules, "queries": query_texts(texts, **how)}
+    found = by_file_name(runs).items()
+    return {name: evaluate(judgments, Run.read(path, **how), name=name, **beside) for name, path in found}
+
+
+def query_texts(path: Path | None, **how: Any) -> dict[str, str] | None:
+    """Read the texts of queries; None if there is no such file."""
+    from rankeval.io.texts import read_texts
+
+    return None if path is None else read_texts(path, **how)

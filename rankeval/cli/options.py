@@ -170,7 +170,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "out": (FILE, None, "Write it there, and not to stdout."),
     # A test collection in files.
     "qrels": (FILE, None, "Judgments, in any format that rankeval evaluate reads."),
-    "texts": (FILE, None, "With --qrels: the texts of the queries, QUERY<tab>TEXT a line, BEIR's queries.jsonl, ..."),
+    "texts": (FILE, None, "Texts of the judged queries, for the guard: QUERY<tab>TEXT a line, queries.jsonl, ..."),
     "data": (FILE, None, "Rows with labels: a table (--qid, --label), a LETOR file or a folder's test part."),
     **{name: (TEXT, None, f"Column of the {said}, in a table.") for name, said in _COLUMNS.items()},
     "features": (TEXTS, None, "A column to be a feature; all columns of numbers if none.", "--feature --features"),

@@ -38,6 +38,9 @@ class Run(Rows):
     against_rank : bool
         Whether the scores run against a column of ranks that the rows had: in every query, in the order of the ranks,
         scores rise. Evaluations note it.
+    queries : mapping of query id to str, optional
+        The texts that the rankings were found for, as the rankers of `rankeval.text` give them. By these the guard
+        recognises registered queries. They are not written to files.
 
     Raises
     ------
@@ -56,6 +59,7 @@ class Run(Rows):
     name: str | None = None
     source: RowSource | None = None
     against_rank: bool = False
+    queries: Mapping[Any, str] | None = None
 
     _value: ClassVar[str] = "score"
     _numbers = staticmethod(partial(np.asarray, dtype=np.float64))

@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import few, require
+from rankeval._checks import require
 from rankeval.contamination.entries import Entries, LabelCounts, column_entries, label_bytes, multisets, short
 from rankeval.contamination.hashing import (
     as_matrix,
@@ -360,9 +360,7 @@ def _by_query(
 
 def _query_texts(names: NDArray[Any], queries: Mapping[Any, str]) -> Hashes:
     # Case, width, ligatures and white space make no difference.
-    texts = {str(name): text for name, text in queries.items()}
-    missing = [name for name in names.tolist() if str(name) not in texts]
-    if missing:
-        raise InvalidInput(argument="queries", found=f"without {few(missing)}", expected="the text of each query")
-    normal = [" ".join(unicodedata.normalize("NFKC", texts[str(name)]).casefold().split()) for name in names.tolist()]
-    return text_hashes(np.asarray(normal, dtype=object))
+    texts = {str(name): text for name, text in queries.items() if isinstance(text, str)}
+    found = [unicodedata.normalize("NFKC", texts.get(str(name), "")) for name in names.tolist()]
+    normal = np.array([" ".join(text.casefold().split()) for text in found], dtype=object)
+    return np.where(normal == "", np.uint64(0), text_hashes(normal))

@@ -344,7 +344,8 @@ class _Evidence:
     def of(cls, known: Signature, data: Traces, *, most_rows: int | None = None, for_looks: bool = False) -> _Evidence:
         labels, rows = SharedLabels.of(known, data, for_looks=for_looks), SharedRows.of(known, data)
         columns = ColumnHits.of(known, data, most_rows=most_rows).without(labels.refuted)
-        return cls(np.concatenate([rows.together, same_texts(known, data)]), rows.alone, columns, labels)
+        texts = same_texts(known, data, for_looks=for_looks)
+        return cls(np.concatenate([rows.together, texts]), rows.alone, columns, labels)
 
     @property
     def any(self) -> bool:

@@ -127,6 +127,7 @@ class ContaminationCheck:
         qid: Any,
         *,
         docid: Any | None = None,
+        queries: Mapping[Any, str] | None = None,
         score: Any | None = None,
         action: str,
     ) -> None:
@@ -134,16 +135,18 @@ class ContaminationCheck:
         check = self.up_to_date()
         if not check.ledgers or qid is None or (X is None and y is None and docid is None):
             return
-        data = fingerprint(X, y, qid, docid=docid)
+        data = fingerprint(X, y, qid, docid=docid, queries=queries)
         outputs = None if score is None else lambda: data.outputs(score)
         refuse_matches(check, data, action, outputs)
 
-    def refuse_collection(self, qrels: Qrels, run: Run | None = None, *, action: str) -> None:
+    def refuse_collection(
+        self, qrels: Qrels, run: Run | None = None, *, queries: Mapping[Any, str] | None = None, action: str
+    ) -> None:
         """Refuse judgments that are registered test content; a run that was already opened is accepted."""
         check = self.up_to_date()
         if not check.ledgers:
             return
-        data = fingerprint_qrels(qrels)
+        data = fingerprint_qrels(qrels, queries=queries)
         refuse_matches(check, data, action, None if run is None else lambda: run_outputs(data, run))
 
     def contents(self) -> list[tuple[str, RegisteredContent]]:
@@ -178,14 +181,16 @@ def forget() -> None:
 def refusal_message(url: str, found: Match, data: Fingerprint | KeptTraces, action: str) -> str:
     """Return the message of a refusal: what was found, why that matters, what to do."""
     name = found.registered.name
+    by_shared_labels = found.bits > 0 and not found.by_labels
+    such = ", such as a later month of a log whose clicks persist" if by_shared_labels else ""
     # One guard throughout: another one would not have the collection at hand when the plan is opened.
     return (
         f"{_found(url, found, data, action)} With {_guard(url, found)}: to go on without these queries, {_rest(data)}. "
         "To score final systems, once: test = "
         f"guard.register({name!r}, ...) with the same data, plan = guard.freeze(test, systems={{...}}), "
         "guard.open(plan); rankings opened that way may be evaluated again freely. To release some queries for a good "
-        f"reason, on record: guard.exempt({name!r}, queries, reason). To give the collection up as a test and fit on "
-        f"it, for good: guard.retire({name!r}, reason)."
+        f"reason{such}, on record: guard.exempt({name!r}, queries, reason). To give the collection up as a test and "
+        f"fit on it, for good: guard.retire({name!r}, reason)."
     )
 
 

@@ -286,13 +286,15 @@ class SharedLabels:
         return self.pairs if bayes_factor_bits(self.ratios) < 0 else self.pairs[:0]
 
     @classmethod
-    def of(cls, known: Signature, data: Traces, *, for_looks: bool = False) -> SharedLabels:
-        """Pair queries by their ids and documents, and weigh their labels.
+    def of(
+        cls, known: Signature, data: Traces, by_name: Pairs | None = None, *, for_looks: bool = False
+    ) -> SharedLabels:
+        """Pair queries by their ids, or by another name, and by their documents, and weigh their labels.
 
         For looks the same queries with other grades are the same; to be refused they are other data.
         """
         ours, theirs, chances = known.label_counts, data.label_counts, known.chances
-        by_id = same_ids(known, data)
+        by_id = same_ids(known, data) if by_name is None else by_name
         if ours is None or theirs is None or chances is None:
             return cls.none()
         shared = _same_documents(known, data, by_id, for_looks=for_looks)
@@ -323,12 +325,32 @@ def same_ids(known: Signature, data: Traces) -> Pairs:
     return _same(*known.ids_in_order, data.ids)
 
 
-def same_texts(known: Signature, data: Traces) -> Pairs:
-    """Return the pairs of queries with the same text, which only these two have on their sides."""
+def same_texts(known: Signature, data: Traces, *, for_looks: bool = False) -> Pairs:
+    """Return the pairs of queries with the same text, unless they recur with new labels, as those of a next month.
+
+    No two registered queries have one text. For looks, the same text is the same query, whatever its labels.
+    """
     if known.texts is None or data.texts is None:
         return NO_PAIRS
     order = np.argsort(known.texts)
-    return _same(order, known.texts[order], data.texts)
+    pairs = _same(order, known.texts[order], data.texts)
+    return NO_PAIRS if len(pairs) and not for_looks and _recur(known, data, pairs) else pairs
+
+
+def _recur(known: Signature, data: Traces, pairs: Pairs) -> bool:
+    """Say whether the relevant documents of paired queries are evidence against; if none is the same, their labels.
+
+    Documents may have other ids, or none. Then the labels of queries with as many rows as before speak.
+    """
+    pairs = pairs[np.unique(pairs[:, 1], return_index=True)[1]]
+    found, ours, theirs = Positives.of(known, data, pairs), known.label_counts, data.label_counts
+    kept = known.document_entries
+    if kept is not None and (found.theirs >= 0).any():
+        return bayes_factor_bits(_weighed(known, kept, data, found)[1]) < 0
+    if ours is None or theirs is None:
+        return False
+    alike = ours.sizes[pairs[:, 1]] == theirs.sizes[pairs[:, 0]]
+    return bayes_factor_bits(SharedLabels.of(known, data, pairs[alike]).ratios) < 0
 
 
 def _same(order: NDArray[np.intp], hashes: Hashes, theirs: Hashes) -> Pairs:
@@ -424,7 +446,20 @@ def _same_documents(known: Signature, data: Traces, by_id: Pairs, *, for_looks: 
     found = Positives.of(known, data, pairs)
     if kept is None or not len(found.ours):
         return plain
-    query, is_there, value = kept.query[found.ours], found.theirs >= 0, kept.value[found.ours]
+    queries, ratios, kept_theirs = _weighed(known, kept, data, found, for_looks=for_looks)
+    if bayes_factor_bits(ratios) - 1 <= max(0.0, bayes_factor_bits(plain.ratios)):
+        return plain
+    here = np.isin(pairs[:, 1], queries)
+    pairs, told = pairs[here], np.append(plain.by_documents, np.zeros(len(pairs) - len(plain.pairs), dtype=bool))[here]
+    ratios = paid(ratios, 1)[np.searchsorted(queries, pairs[:, 1])]
+    return SharedLabels(pairs, ratios, np.isin(pairs[:, 1], kept_theirs), told, complete=False)
+
+
+def _weighed(
+    known: Signature, kept: Entries, data: Traces, found: Positives, *, for_looks: bool = False
+) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[Any]]:
+    """Return registered queries, what their relevant documents say, and the queries that kept one."""
+    query, value, is_there = kept.query[found.ours], kept.value[found.ours], found.theirs >= 0
     popularity, persistence = times_among(value, kept.value) / known.n_queries, PERSISTENCE
     if for_looks:  # a query that has more relevant documents now is the same
         persistence = _persistence(known, data)
@@ -433,12 +468,7 @@ def _same_documents(known: Signature, data: Traces, by_id: Pairs, *, for_looks: 
         query, is_there = np.append(query, found.query), np.append(is_there, none > 0)
         popularity = np.append(popularity, none)
     queries, ratios = ratios_of_positives(query, is_there, popularity, persistence)
-    if bayes_factor_bits(ratios) - 1 <= max(0.0, bayes_factor_bits(plain.ratios)):
-        return plain
-    here = np.isin(pairs[:, 1], queries)
-    pairs, told = pairs[here], np.append(plain.by_documents, np.zeros(len(pairs) - len(plain.pairs), dtype=bool))[here]
-    ratios = paid(ratios, 1)[np.searchsorted(queries, pairs[:, 1])]
-    return SharedLabels(pairs, ratios, np.isin(pairs[:, 1], query[is_there]), told, complete=False)
+    return queries, ratios, query[is_there]
 
 
 def _same_labels(known: Signature, data: Traces, by_id: Pairs) -> SharedLabels:

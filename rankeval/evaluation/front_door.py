@@ -74,6 +74,8 @@ class Given:
         The document of each row.
     name : str, optional
         The name of the run.
+    queries : mapping of query id to str, optional
+        The texts of the queries, for the guard.
     read : mapping of str to array of shape (n_rows,)
         Columns of the rows that measures read.
     by_position : bool
@@ -89,6 +91,7 @@ class Given:
     qid: Any = None
     docid: Any = None
     name: str | None = None
+    queries: Mapping[Any, str] | None = None
     read: Mapping[str, Any] = field(default_factory=dict)
     by_position: bool = False
     rank: Any = None
@@ -103,6 +106,7 @@ class Given:
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
         docid: ArrayLike | None = None,
+        queries: Mapping[Any, str] | None = None,
         read: Mapping[str, Any] = MappingProxyType({}),
         named: bool = False,
     ) -> Given:
@@ -110,7 +114,7 @@ class Given:
 
         Parameters
         ----------
-        truth, ranking, qid, group, docid
+        truth, ranking, qid, group, docid, queries
             As in `rankeval.evaluate`.
         read : mapping of str to array of shape (n_rows,)
             Columns of the rows that measures read.
@@ -127,7 +131,7 @@ class Given:
         if qid is not None or group is not None:
             names = _COLUMNS if named else cls.arguments
             ids = qid if group is None else ids_of_rows(qid, group, len(columns.scores(ranking, names[1])))
-            return cls(truth, ranking, ids, docid, read=read, by_position=not named, arguments=names)
+            return cls(truth, ranking, ids, docid, queries=queries, read=read, by_position=not named, arguments=names)
         idless = (
             "qid= is missing: arrays need the query of each row (qid=) or the group sizes (group=); "
             "a collection is given as Qrels and Run, dicts, frames or paths"
@@ -141,7 +145,8 @@ class Given:
 
         qrels, run = as_qrels(truth), as_run(ranking)
         is_json = qrels.source is not None and qrels.source.format == "json"
-        return cls(qrels, run, name=run.name, by_position=is_json or isinstance(truth, Mapping))
+        texts = run.queries if queries is None else queries
+        return cls(qrels, run, name=run.name, queries=texts, by_position=is_json or isinstance(truth, Mapping))
 
     def join(self, convention: Convention) -> Joined:
         """Join truth and ranking.
@@ -186,11 +191,12 @@ class Given:
         if discovery.active_urls():  # without a ledger nothing is registered
             from rankeval.contamination.refusal import ContaminationCheck
 
-            check = ContaminationCheck.current()
+            check, texts = ContaminationCheck.current(), self.queries
             if joined is None:
-                check.refuse_collection(self.truth, self.ranking, action=action)
+                check.refuse_collection(self.truth, self.ranking, queries=texts, action=action)
             else:
-                check.refuse(None, self.truth, self.qid, docid=self.docid, score=self.ranking, action=action)
+                rows = {"docid": self.docid, "queries": texts, "score": self.ranking}
+                check.refuse(None, self.truth, self.qid, **rows, action=action)
         return self.join(convention) if joined is None else joined
 
 
@@ -230,6 +236,7 @@ def evaluate(
     no_relevant: str | None = None,
     judgments: str | None = None,
     query_weight: Any | None = None,
+    queries: Mapping[Any, str] | None = None,
     name: str | None = None,
 ) -> Evaluation:
     """Score a ranking against judgments, query by query.
@@ -266,6 +273,9 @@ def evaluate(
     query_weight : mapping or Series by query id, or array of shape (n_rows,), or str, optional
         The weight of each query in the means; a row-wise array, or a column of a frame, must be constant within a
         query.
+    queries : mapping of query id to str, optional
+        The texts of the queries, or of some. Only the guard reads them: it recognises a registered text under any id.
+        By default those that a run of `rankeval.text` was found for.
     name : str, optional
         Name of the system; by default the name of the run.
 
@@ -297,6 +307,7 @@ def evaluate(
     >>> evaluate(log, qid="query", relevance="label", score="score", measures="RR").per_query["RR"].tolist()
     [1.0, 0.5]
     """
+    require(queries is None or hasattr(queries, "items"), "queries", queries, "texts by query id")
     rows = qid is not None or group is not None
     rules = rules_of_call(convention, rows, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments)
     asked = parse_measures(measures, rules)  # a misspelt name is an error before anything is read
@@ -319,6 +330,7 @@ def evaluate(
         qid=named["qid"],
         group=group,
         docid=named["docid"],
+        queries=queries,
         read={column: named[role_of(column)] for column in read},
         named=isinstance(relevance, str),
     )

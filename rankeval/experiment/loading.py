@@ -60,13 +60,13 @@ _LONGEST = 300  # characters of the names of features in a note
 class Loaded:
     """The rows of an experiment: parts ``train``, ``vali`` and ``test``, or one data set that is not split yet.
 
-    Of the queries it has the slices, a column each, and the latest times, both by id.
+    It has the slices of the queries by id, a column each, and the times of the rows.
     """
 
     rows: RankingData | Mapping[str, RankingData]
     notes: tuple[str, ...] = ()
     slices: pd.DataFrame = field(default_factory=pd.DataFrame)
-    times: pd.Series[Any] | None = None
+    times: NDArray[Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -206,16 +206,22 @@ def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> Parts:
     ConfigError
         If a part is missing.
     """
-    notes, validation = [*loaded.notes], None
+    notes, validation, times = [*loaded.notes], None, None
     if isinstance(loaded.rows, RankingData):
         from rankeval.model_selection.holdout import dev_test_split
+        from rankeval.model_selection.query_ids import encode
+        from rankeval.model_selection.splitters import query_times
 
         how: dict[str, Any] = {"test_size": config.split.test_size, "salt": config.split.salt}
         if loaded.times is not None:
             how = {"times": loaded.times, "test_from": config.split.test_from}
             notes.append(f"the test part has the queries from {config.split.test_from} on")
+            if config.cv.by_time:
+                codes, queries = encode(loaded.rows.qid)
+                times = pd.Series(query_times(loaded.times, None, None, codes, queries)[0], queries)
         with blaming("split"):
             two = dev_test_split(loaded.rows, **how)
+        notes += [two.earlier] if two.earlier else []
         dev, test = two.dev, two.test
     else:
         parts = dict(loaded.rows)
@@ -235,7 +241,7 @@ def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> Parts:
         notes.append("early stopping watches queries held out of the rows that a ranker is fitted to")
     few = f"found {config.cv.n_splits} folds for {count(dev.n_queries, 'query')} of the dev part"
     refuse((config.cv.n_splits > dev.n_queries, few), kind=ConfigError, argument="cv.n_splits")
-    source, times = config.data.path or config.data.loader, loaded.times if config.cv.by_time else None
+    source = config.data.path or config.data.loader
     made = Parts(dev, test, source, validation, tuple(notes), loaded.slices, times)
     with blaming("cv", "the dev part cannot be split"):
         [*made.folds(config.cv).split(dev.X, dev.y, qid=dev.qid)]
@@ -295,8 +301,7 @@ def _limits(data: DataConfig) -> Limits:
 
 def _load_table(config: ExperimentConfig) -> Loaded:
     from rankeval.datasets.files import as_data, read_table, split_table
-    from rankeval.model_selection.query_ids import encode
-    from rankeval.model_selection.splitters import query_times
+    from rankeval.model_selection.splitters import moments
 
     data, column, time = config.data, config.split.column, config.split.time
     path = Path(str(data.path))
@@ -312,7 +317,7 @@ def _load_table(config: ExperimentConfig) -> Loaded:
     slices, times = _by_query(table.beside, whole.qid, data.slices), None
     if time is not None:
         with blaming("split.time"):
-            times = pd.Series(query_times(table.beside[time], whole.X, whole.y, *(ids := encode(whole.qid))), ids[1])
+            times = moments(table.beside[time], "times")
     if column is None:
         return Loaded(whole, tuple(notes), slices, times)
     words = {"train": config.split.train, "vali": config.split.validation, "test": config.split.test}

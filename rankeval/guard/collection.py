@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import count, require, said
+from rankeval._checks import count, few, require, said
 from rankeval._visible import escaping
 from rankeval.collection.data import RankingData, take_rows
 from rankeval.collection.qrels import Qrels, as_qrels
@@ -72,8 +72,14 @@ class LoadedCollection:
     def prints(self) -> Fingerprint:
         """The fingerprint of the data as it was when first asked for."""
         if self.qrels is not None:
-            return fingerprint_qrels(self.qrels, queries=self.queries)
-        return fingerprint(self.X, self.y, self.qid, docid=self.docid, queries=self.queries)
+            prints = fingerprint_qrels(self.qrels, queries=self.queries)
+        else:
+            prints = fingerprint(self.X, self.y, self.qid, docid=self.docid, queries=self.queries)
+        known = None if self.queries is None else set(map(str, self.queries))
+        missing = [name for name in prints.names.tolist() if known is not None and str(name) not in known]
+        if missing:
+            raise InvalidInput(argument="queries", found=f"without {few(missing)}", expected="the text of each query")
+        return prints
 
     def rows_of(self, places: NDArray[Any]) -> NDArray[np.bool_]:
         """Return which rows belong to some queries.

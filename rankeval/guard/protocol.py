@@ -49,7 +49,8 @@ class Guard:
         The name of the project. Looks are counted for each project.
     ledger : str or path, optional
         A path or an SQLAlchemy URL. By default the folder ``rankeval-ledger`` in the project's root, unless
-        ``RANKEVAL_LEDGER`` or pyproject.toml names another ledger.
+        ``RANKEVAL_LEDGER`` or pyproject.toml names another ledger. Other processes look into that one only: whoever
+        registers something elsewhere gets a warning, except in the temporary folder of the system.
     who : str, optional
         The person or machine in new entries; by default ``RANKEVAL_WHO``, or the user and the host.
 
@@ -135,7 +136,8 @@ class Guard:
         qrels : Qrels, mapping, frame or path
             The judgments of a collection, instead of rows.
         queries : mapping of query id to str, optional
-            The texts of the queries.
+            The texts of the queries. They tell a query under any id, in data that brings its texts too, as
+            ``rk.evaluate(queries=texts)`` and the runs of `rankeval.text` do.
         supersedes : RegisteredCollection or str, optional
             The collection that this one takes the place of, if the set of queries, many labels or the name changed.
             Queries with the same id count as the same.

@@ -191,30 +191,43 @@ class Records:
 COMMITTED = "RANKEVAL_LEDGER_COMMITTED"
 """The variable by which a run in CI says that it commits the ledger."""
 
+# JENKINS_URL alone may be set on anybody's machine: the client of its command line reads it.
+SERVICES = (
+    "CI", "APPVEYOR", "BITBUCKET_BUILD_NUMBER", "BUILDER_OUTPUT", "BUILDKITE", "CIRCLECI", "CIRRUS_CI",
+    "CODEBUILD_BUILD_ID", "DRONE", "GITHUB_ACTIONS", "GITLAB_CI", "GO_PIPELINE_LABEL", "JENKINS_URL BUILD_ID",
+    "SEMAPHORE", "TEAMCITY_VERSION", "TF_BUILD", "TRAVIS", "bamboo_planKey",
+)  # fmt: skip
+"""The variables by which a CI service is known; all that stand in one text must be set."""
+
+POD = "KUBERNETES_SERVICE_HOST"
+"""Set in each pod of Kubernetes, whose checkout may lie on a volume that outlives it."""
+
 
 def why_lost(url: str, *, committed: bool = False) -> str | None:
     """Return why an opening that is recorded in a ledger would be lost with the machine; None if it would last.
 
     In continuous integration a checkout is thrown away after the run. A ledger inside it is lost with it, whichever
-    setting names it, unless the run commits it.
-
-    Parameters
-    ----------
-    url : str
-        The ledger, as `ledger_url` returns it.
-    committed : bool
-        Whether the run is known to commit the ledger; the variable ``RANKEVAL_LEDGER_COMMITTED`` says so too.
+    setting names it, unless the run commits it. In a pod of Kubernetes it may be lost: a warning says so once.
     """
     path = discovery.path_of(url)
-    if path is None or committed or not _is_set("CI") or _is_set(COMMITTED):
+    service = next((one for one in (*SERVICES, POD) if all(map(_is_set, one.split()))), None)
+    if path is None or committed or service is None or _is_set(COMMITTED):
         return None
     checkout = next((folder for folder in Path(path).parents if (folder / ".git").exists()), None)
     if checkout is None:
         return None
+    lies = f"the variable {service.split()[0]} is set, and the ledger {path} lies in the checkout {checkout}"
+    way = (
+        f"Name a ledger outside the checkout, or a server, with {discovery.VARIABLE}, or let the run commit the ledger "
+        f"and set {COMMITTED}=1"
+    )
+    if service == POD:
+        lost = "if the checkout is lost with the pod, the look is lost too, and the next pod has it again"
+        discovery.warn_once(POD, f"{lies}: {lost}. {way}. If it lies on a lasting volume, set that variable too")
+        return None
     return (
-        f"the variable CI is set, and the ledger {path} lies in the checkout {checkout}, which is thrown away after "
-        "the run: the look would be lost, and the next run would have it again. Name a ledger outside the checkout, or "
-        f"a server, with {discovery.VARIABLE}, or let the run commit the ledger and set {COMMITTED}=1"
+        f"{lies}, which is thrown away after the run: the look would be lost, and the next run would have it again. "
+        f"{way}"
     )
 
 

@@ -9,13 +9,15 @@ The first of these decides, once per process and value of the variable:
 
 A path names a folder, or a file of SQLite if it ends in ``.db``, ``.sqlite`` or ``.sqlite3``.
 
-A `Guard` with a ledger of its own adds that one to those that the process looks into.
+A `Guard` with a ledger of its own adds that one to those that the process looks into. Other processes do not look
+there, so whoever writes to it is warned (`announce`).
 """
 
 from __future__ import annotations
 
 import os
 import re
+import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -60,7 +62,7 @@ _WATCHED: list[str] = []
 _SEEN: set[str] = set()
 """Ledgers that were there once in this process."""
 _SAID: set[str] = set()
-"""Ledgers about which a warning was given."""
+"""What was warned about; a ledger by its URL."""
 
 
 def default_url() -> str | None:
@@ -101,20 +103,28 @@ def reset() -> None:
     _SAID.clear()
 
 
-def announce_homeless(url: str) -> None:
-    """Warn once if a ledger is about to be made in the working directory because there is no project around.
+def warn_once(key: str, message: str) -> None:
+    """Warn, unless this process was warned of the same."""
+    if key not in _SAID:
+        _SAID.add(key)
+        warn(message)
 
-    Parameters
-    ----------
-    url : str
-        As `ledger_url` returns it.
-    """
-    found = _ledgers()
-    if found.homeless and url == found.url and url not in _SAID and not may_exist(url):
-        _SAID.add(url)
-        warn(
+
+def announce(url: str, where: str) -> None:
+    """Warn once if other processes will not find a ledger that is about to be written, unless it is a trial."""
+    found, trials = _ledgers(), Path(tempfile.gettempdir()).resolve()
+    if url == found.url and found.homeless and not may_exist(url):
+        warn_once(
+            url,
             f"there is no project around (no pyproject.toml, no .git), so the ledger is made in the working directory: "
-            f"{path_of(url)}. Work that starts in another folder will not find it: name its place with {VARIABLE}"
+            f"{where}. Work that starts in another folder will not find it: name its place with {VARIABLE}",
+        )
+    elif found.url not in {None, url} and trials not in Path(path_of(url) or "").parents:
+        warn_once(
+            url,
+            f"no other process looks into the ledger {where}: what is registered there is refused in this process "
+            f"only. Leave ledger= out, or name the ledger for all processes: by the variable {VARIABLE}, or by "
+            "ledger under [tool.rankeval] in pyproject.toml",
         )
 
 
@@ -183,11 +193,11 @@ def may_exist(url: str) -> bool:
 def _missed(url: str) -> bool:
     """Return whether the project's ledger, which is not there now, was there before; warns if it never was."""
     found = _ledgers()
-    if url not in _SEEN and found.named_by is not None and url not in _SAID:
-        _SAID.add(url)
-        warn(
+    if url not in _SEEN and found.named_by is not None:
+        warn_once(
+            url,
             f"the ledger {path_of(url) or url}, which {found.named_by} names, is not there: it guards nothing until a "
-            "test collection is registered in it"
+            "test collection is registered in it",
         )
     return url in _SEEN
 

@@ -172,7 +172,7 @@ class Ledger:
         LedgerError
             If the ledger cannot be written.
         """
-        discovery.announce_homeless(self.url)
+        discovery.announce(self.url, self.where)
         with self.locked():
             snapshot = self.read()
             if expected not in {None, snapshot.head}:
@@ -192,7 +192,7 @@ class Ledger:
         arrays : mapping of str to ndarray
             One-dimensional arrays of numbers or booleans.
         """
-        discovery.announce_homeless(self.url)
+        discovery.announce(self.url, self.where)
         name, content = as_file(kind, arrays)
         with self._errors("written"):
             self._store.keep(name, content)
@@ -251,7 +251,6 @@ class Ledger:
         """
         other._check_exists()
         theirs, their_files = other.read(), other._files()
-        discovery.announce_homeless(self.url)
         with self.locked():
             mine, files = self.read(), self._files()
             new = [entry for entry in theirs.entries if not mine.holds(entry.hash)]

@@ -50,6 +50,8 @@ class DevTestSplit:
         The test part in the guard's ledger.
     test_from : object, optional
         The time from which on queries are in the test part; None if it was split by hash.
+    n_earlier : int
+        Number of rows of the test part that are earlier than ``test_from``, since their queries came again later.
     """
 
     dev: RankingData
@@ -58,9 +60,22 @@ class DevTestSplit:
     test_size: float | None = 0.2
     registered: Any = None
     test_from: Any = None
+    n_earlier: int = 0
+
+    @property
+    def earlier(self) -> str:
+        """What to know of the older rows of the test part; empty if there are none."""
+        if not self.n_earlier:
+            return ""
+        return (
+            f"{self.n_earlier:,} of the {len(self.test):,} test rows are earlier than {self.test_from}, since a query "
+            "is kept whole, at the time of its latest row: give each search an id of its own, such as text + day"
+        )
 
     def __repr__(self) -> str:
-        return f"DevTestSplit(dev={self.dev!r}, test={self.test!r}, registered={self.registered is not None})"
+        earlier = f", n_earlier={self.n_earlier:,}" if self.n_earlier else ""
+        is_registered = self.registered is not None
+        return f"DevTestSplit(dev={self.dev!r}, test={self.test!r}, registered={is_registered}{earlier})"
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -68,7 +83,8 @@ class DevTestSplit:
             for name, part in (("dev", self.dev), ("test", self.test))
         )
         registered = f"registered as {escape(repr(self.registered))}" if self.registered else "not registered"
-        return f"<table><tr><th></th><th>queries</th><th>rows</th></tr>{rows}</table><p>test part {registered}</p>"
+        said = "; ".join(filter(None, (registered, escape(self.earlier))))
+        return f"<table><tr><th></th><th>queries</th><th>rows</th></tr>{rows}</table><p>test part {said}</p>"
 
 
 @explained
@@ -94,7 +110,9 @@ def dev_test_split(
 
     By time, the test part has all queries with a row at ``test_from`` or later, with all of their rows. So no row of
     the dev part is of that time or later. If later rows are added, no query leaves the test part; a query of the dev
-    part that comes again goes to the test part, unless it has another id then.
+    part that comes again goes to the test part, unless it has another id then. If ids come back, as texts of a search
+    log do, much of the test part is old: a warning says how many rows. Then give each search an id of its own, such as
+    text + day.
 
     Parameters
     ----------
@@ -161,7 +179,7 @@ def dev_test_split(
     data = as_ranking_data(X, y, who="dev_test_split", qid=qid, group=group, docid=docid)
     codes, queries = encode(data.qid)
     if by_time:
-        known, start = query_times(times, data.X, y, codes, queries), moments([test_from], "test_from")
+        (known, of_rows), start = query_times(times, data.X, y, codes, queries), moments([test_from], "test_from")
         unlike = f"test_from is {shown(test_from)}, and times are such as {known[0]}: give both of one kind"
         refuse(((start.dtype.kind == "M") != (known.dtype.kind == "M"), unlike))
         is_test = known >= start[0]
@@ -170,13 +188,18 @@ def dev_test_split(
         check_share("test_size", test_size)
         is_test = hashed_share(queries, salt) < test_size
     in_test = is_test[codes]
+    n_earlier = int((of_rows[in_test] < start[0]).sum()) if by_time else 0
     if is_test.all() or not is_test.any():
         side, other = "dev" if is_test.all() else "test", "test_from" if by_time else "test_size or salt"
         raise InvalidInput(f"no query of {len(queries)} fell into the {side} part: choose another {other}")
     label = test_name or (f"{data.name}-test" if data.name else "test")
     dev, test = data.take(~in_test, name=f"{data.name}-dev" if data.name else "dev"), data.take(in_test, name=label)
-    registered = None if guard is None else guard.register(label, test.X, test.y, qid=test.qid, supersedes=supersedes)
-    return DevTestSplit(dev, test, salt=salt, test_size=test_size, registered=registered, test_from=test_from)
+    parts = DevTestSplit(dev, test, salt=salt, test_size=test_size, test_from=test_from, n_earlier=n_earlier)
+    if parts.earlier:
+        warn(parts.earlier)
+    if guard is None:
+        return parts
+    return replace(parts, registered=guard.register(label, test.X, test.y, qid=test.qid, supersedes=supersedes))
 
 
 def as_ranking_data(

@@ -243,7 +243,7 @@ class QueryTimeSplit(QuerySplit):
                 "QueryTimeSplit takes the order of rows for that of time, and rows of several queries are mixed, as "
                 "after shuffling: give times=, such as the name of a column of X or of an index level"
             )
-        return None if self.times is None else query_times(self.times, X, y, codes, units)
+        return None if self.times is None else query_times(self.times, X, y, codes, units)[0]
 
     def __repr__(self) -> str:
         times = "" if self.times is None else f", times={' '.join(repr(self.times).split())}"
@@ -266,8 +266,10 @@ class _ByTime(TimeSeriesSplit):  # type: ignore[misc]
 FORMS = "numbers, dates, times of NumPy, pandas or Python, or text such as '2024-05-31'; without a time zone, UTC"
 
 
-def query_times(times: Any, X: Any, y: Any, codes: NDArray[np.int64], queries: NDArray[Any]) -> NDArray[Any]:
-    """Return the time of each query: numbers, or UTC as datetime64.
+def query_times(
+    times: Any, X: Any, y: Any, codes: NDArray[np.int64], queries: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the time of each query, that of its latest row, and of each row: numbers, or UTC as datetime64.
 
     Parameters
     ----------
@@ -293,7 +295,8 @@ def query_times(times: Any, X: Any, y: Any, codes: NDArray[np.int64], queries: N
         column = X[times] if times in column_names(X) else next(levels, None)
         refuse((column is None, f"times is {times!r}, neither a column of X nor a level of the index of X or y"))
     if is_by_query(column, len(codes)):
-        return moments(of_key(column, queries, codes, "times"), "times")
+        known = moments(of_key(column, queries, codes, "times"), "times")
+        return known, known[codes]
     check_rows(X=X, y=y, times=column)
     found = moments(column, "times")
     unlike = f"times has {len(found)} values, but there are {len(codes)} rows: a search splits its training part again"
@@ -302,7 +305,7 @@ def query_times(times: Any, X: Any, y: Any, codes: NDArray[np.int64], queries: N
     order = np.argsort(found, kind="stable")
     latest = np.empty(len(queries), dtype=found.dtype)
     latest[codes[order]] = found[order]  # the last one written is the latest
-    return latest
+    return latest, found
 
 
 def moments(values: Any, name: str) -> NDArray[Any]:

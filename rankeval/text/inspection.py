@@ -192,9 +192,10 @@ def inspected(
         order = sorted(gains, key=gains.__getitem__) if gains else first.queries[worst_first(first, label)].tolist()
         chosen = _extremes(order, gains, min(wanted, most), rng)
     truth, names, rankings, others, means = as_qrels(qrels), {str(query) for query in chosen}, [], [], []
+    asked = _by_id(needs, "needs", "qid")
     for place, (name, one) in enumerate(systems.items()):
         run = as_run(runs[name] if are_named else runs)
-        joined = Given.of(truth, run).refuse_or_join(one.convention, action="report_for_queries")
+        joined = Given.of(truth, run, queries=asked or None).refuse_or_join(one.convention, action="report_for_queries")
         order = ["score", "docid"][: 1 + (one.convention.ties == "docid")]
         rankings.append((_shown(str(name)), _by_query(run.to_frame(), names, order)))
         means.append((rankings[-1][0], number(aggregates(one)[label]), count(one.n_queries, "query")))
@@ -202,7 +203,7 @@ def inspected(
             again = score_joined(joined, [(label, by_name(one)[label])]).per_query[label].reindex(list(chosen))
             others += [rankings[-1][0]] * (not np.allclose(again, scores.loc[list(chosen)].iloc[:, place]))
     judged = _by_query(truth.to_frame(), names, ["relevance"])
-    data = _Data(rankings, judged, _by_id(texts, "texts", "docid"), _by_id(needs, "needs", "qid"), depth, stem, stop)
+    data = _Data(rankings, judged, _by_id(texts, "texts", "docid"), asked, depth, stem, stop)
     cards = [data.card(query, why, scores.loc[query].tolist(), sign) for query, why in chosen.items()]
     without = sum(each.pieces is None for card in cards for _, of in card.rankings for each in of)
     longest = max(map(len, data.texts.values()), default=0)

@@ -186,7 +186,7 @@ class _Ranker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         Run
             The rows of each query stand together, the best document first. Equal scores are in the order of the
             documents' ids. A query that shares no term with any document has no rows; `rankeval.evaluate` counts it as
-            an empty ranking.
+            an empty ranking. The run keeps the texts, by which the guard recognises registered queries.
 
         Raises
         ------
@@ -204,7 +204,8 @@ class _Ranker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         scores = np.concatenate([np.empty(0), *(scores for _, scores in found)])
         query = np.repeat(np.arange(len(found)), [len(rows) for rows, _ in found])
         qid = id_column(list(texts), "qid").take(places_of(query))
-        return Run(qid, self.docid_.take(places_of(rows)), scores, name=self._name if name is None else name)
+        name = self._name if name is None else name
+        return Run(qid, self.docid_.take(places_of(rows)), scores, name=name, queries=texts)
 
     def _best(self, terms: NDArray[np.integer], weights: Values, k: int) -> tuple[NDArray[np.integer], Values]:
         shared = self.weights_[terms]

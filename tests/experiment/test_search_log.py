@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV
 from tables import each_row
 
 import rankeval as rk
-from rankeval.errors import ConfigError, InvalidInput
+from rankeval.errors import ConfigError, InvalidInput, RankevalWarning
 from rankeval.experiment import check_config, check_run, load_config, load_parts, loading, run_experiment
 
 FIXED = {"n_estimators": 20, "learning_rate": 0.2, "min_child_samples": 5, "n_jobs": 1, "verbose": -1}
@@ -128,6 +128,22 @@ def test_a_file_gives_the_numbers_of_the_same_steps_in_python(log):
     np.testing.assert_array_equal(*numbers)
     # The one trick of this log is the brand in its market, which only the trees can see.
     assert results[0].comparison.table["difference"].item() > 0
+
+
+def test_older_rows_of_the_test_part_stand_among_the_notes(log):
+    """A search that comes again is one query: its rows of March go to the test part of May, and the report says so."""
+    again = log["query"] == log["query"][log["day"] < "2026-04-01"].iloc[0]
+    moved = log.assign(day=log["day"].mask(again & (log["position"] == 2), pd.Timestamp("2026-05-02")))
+    moved.to_csv("log.csv", index=False)
+    test = moved["query"].isin(moved["query"][moved["day"] >= "2026-05-01"])
+    words = f"{again.sum() - 1} of the {test.sum()} test rows are earlier than 2026-05-01, since a query is kept whole"
+    raw = check_config({**changed(), "rankers": TREES})
+    with pytest.warns(RankevalWarning, match=words):
+        parts = load_parts(raw)
+    assert [note for note in parts.notes if note.startswith(words)]
+    assert parts.test.n_queries == moved["query"][test].nunique()
+    log.to_csv("log.csv", index=False)
+    assert not [note for note in load_parts(raw).notes if "earlier" in note]
 
 
 def test_a_slice_has_the_scores_of_its_queries(log):

@@ -27,6 +27,7 @@ from rankeval.contamination import forget
 from rankeval.contamination.register import RegisteredContent
 from rankeval.contamination.signature import Signature
 from rankeval.errors import RankevalWarning
+from rankeval.guard.records import SERVICES
 from rankeval.guard.standings import STANDINGS
 
 REFUSED, WARNED, COUNTED = "refused", "warned", "counted as looks"
@@ -91,7 +92,7 @@ class Desk:
 
 def start_desk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     """Give a test a desk of its own, whose ledger is the one of this process."""
-    for variable in ("CI", "RANKEVAL_LEDGER_COMMITTED", "RANKEVAL_WHO"):
+    for variable in (*" ".join(SERVICES).split(), "RANKEVAL_LEDGER_COMMITTED", "RANKEVAL_WHO"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("RANKEVAL_LEDGER", str(folder / "rankeval-ledger"))
     monkeypatch.chdir(folder)

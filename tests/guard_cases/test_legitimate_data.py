@@ -12,6 +12,7 @@ from guard_cases.situations import (
     legitimate,
     planned,
     stacked,
+    standing,
     weighted,
 )
 from lightgbm import LGBMRanker
@@ -21,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import QuantileTransformer, StandardScaler
 
 import rankeval as rk
-from rankeval.errors import RankevalWarning
+from rankeval.errors import GuardRefusal, RankevalWarning
 
 pytestmark = pytest.mark.filterwarnings("error::rankeval.errors.RankevalWarning")
 
@@ -80,6 +81,39 @@ def test_logs_of_months_that_share_documents_too(desk, n_recurring):
     desk.guard().register("january", month(1, n_recurring, docid=True))
     for seed in range(2, 6):
         use(month(seed, n_recurring, docid=True))
+
+
+def clicks_later(clicks, persisting, rng):
+    """Return the clicks of a later month: so many of them persist, and others come so that they are as many."""
+    rate = clicks.mean()
+    return np.where(rng.random(len(clicks)) < persisting, clicks, rng.random(len(clicks)) < rate).astype(int)
+
+
+@pytest.mark.parametrize("way", ["exempt", "register"])
+@pytest.mark.parametrize("docid", [False, True])
+@legitimate(rows=[2])
+def test_a_later_month_whose_clicks_persist(desk, docid, way):
+    """Up to .8 it is other data. Above .9 it is refused: the refusal names the later month, and both ways out work."""
+    rng, guard, april = np.random.default_rng(7), desk.guard(), month(1, 300, docid=docid)
+    guard.register("april", april)
+    for persisting in (0.5, 0.8):
+        use(changed(april, X=rng.normal(size=april.X.shape), y=clicks_later(april.y, persisting, rng)))
+    may = changed(april, X=rng.normal(size=april.X.shape), y=clicks_later(april.y, 0.97, rng))
+    with pytest.raises(GuardRefusal, match="such as a later month of a log whose clicks persist, on record"):
+        rk.evaluate(may.y, may.X[:, 0], qid=may.qid, docid=may.docid)
+    if way == "exempt":
+        assert guard.exempt("april", guard.status(may), "a later month") == 300
+        use(may)
+    else:
+        registered = guard.register("may", may, supersedes="april")
+        plan = guard.freeze(registered, systems={"a": may.X[:, 0], "b": may.X[:, 1]}, baseline="a")
+        assert standing(guard.open(plan)) == "confirmatory"
+
+
+def test_a_refusal_by_rows_speaks_of_no_later_month(guarded):
+    with pytest.raises(GuardRefusal) as refused:
+        rk.QueryRanker(Ridge()).fit(guarded.test.X, guarded.test.y, qid=guarded.test.qid + 5000)
+    assert "for a good reason, on record" in str(refused.value)
 
 
 @legitimate()

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 import warnings
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 import rankeval as rk
 from rankeval.contamination import ContaminationCheck, forget
 from rankeval.errors import ConfigError, GuardRefusal, LedgerError, RankevalWarning
-from rankeval.guard.records import COMMITTED, why_lost
+from rankeval.guard.records import COMMITTED, POD, SERVICES, why_lost
 from rankeval.ledger.discovery import (
     FOLDER,
     VARIABLE,
@@ -27,8 +28,8 @@ from rankeval.ledger.ledger import Ledger
 @pytest.fixture(autouse=True)
 def _nothing_known(monkeypatch, tmp_path):
     monkeypatch.delenv(VARIABLE)
-    monkeypatch.delenv("CI", raising=False)
-    monkeypatch.delenv(COMMITTED, raising=False)
+    for variable in (*" ".join(SERVICES).split(), POD, COMMITTED):
+        monkeypatch.delenv(variable, raising=False)
     (tmp_path / ".git").mkdir()
     forget()
     yield
@@ -235,6 +236,71 @@ def test_a_ledger_that_was_named_or_is_in_a_project_is_made_without_a_word(tmp_p
         rk.Guard("p").register("t", qrels=QRELS)
 
 
+# Where no other process looks -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def _tmp_path_is_no_trial(monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
+
+
+def registered(ledger, name="t"):
+    """Register something, and return what was warned about."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        rk.Guard("p", ledger=ledger).register(name, qrels=QRELS)
+    return [str(one.message) for one in said if "no other process" in str(one.message)]
+
+
+@pytest.mark.usefixtures("_tmp_path_is_no_trial")
+@pytest.mark.parametrize("place", ["trial-ledger", "trial.db", "deep/rankeval-ledger"])
+def test_a_ledger_that_no_other_process_would_find_is_said_once(tmp_path, place):
+    """The copy of the README's trial: it names both ways to have it found, and each process says it."""
+    (said,) = registered(place)
+    assert said.startswith(f"no other process looks into the ledger {tmp_path / place}: what is registered there is ")
+    assert VARIABLE in said
+    assert "[tool.rankeval] in pyproject.toml" in said
+    assert registered(place, "again") == []
+    forget()
+    assert len(registered(place, "in a new process")) == 1
+    forget()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rk.Guard("p", ledger=place).looks("t")  # who reads makes nothing that others miss
+
+
+@pytest.mark.usefixtures("_tmp_path_is_no_trial")
+@pytest.mark.parametrize("by", ["the variable", "the project", "default", "inner folder", "off"])
+def test_a_ledger_that_other_processes_find_is_written_without_a_word(tmp_path, monkeypatch, by):
+    place = tmp_path / ("records" if by in ("the variable", "the project", "off") else FOLDER)
+    if by == "the variable":
+        monkeypatch.setenv(VARIABLE, "records")
+    elif by == "the project":
+        (tmp_path / "pyproject.toml").write_text('[tool.rankeval]\nledger = "records"\n')
+    elif by == "off":  # on purpose: not even this process looks
+        monkeypatch.setenv(VARIABLE, "off")
+    elif by == "inner folder":
+        place = tmp_path / "a" / FOLDER
+        place.mkdir(parents=True)
+        monkeypatch.chdir(tmp_path / "a")
+    forget()
+    assert registered(place) == []
+
+
+def test_a_trial_in_the_temporary_folder_and_a_copy_are_no_ledgers_to_be_found(tmp_path, monkeypatch):
+    """Not even below a link to that folder; an export is a copy."""
+    assert registered(tmp_path / "trial") == []
+    (tmp_path / "link").symlink_to(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "link"))
+    assert registered(tmp_path / "second") == []
+    monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        guard = rk.Guard("p")
+        guard.register("t", qrels=QRELS)
+        guard.export("copy")
+
+
 # Continuous integration -----------------------------------------------------------------------------------------------
 
 
@@ -257,6 +323,30 @@ def test_in_ci_a_ledger_inside_the_checkout_is_lost_with_it(tmp_path, monkeypatc
     for value in ("", "0", "false"):
         monkeypatch.setenv("CI", value)
         assert why_lost(url) is None
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_ci_service_is_known_without_the_variable_ci(monkeypatch, service):
+    for variable in service.split():
+        assert why_lost(ledger_url("records")) is None
+        monkeypatch.setenv(variable, "17")
+    assert why_lost(ledger_url("records")).startswith(f"the variable {service.split()[0]} is set, and the ledger ")
+
+
+def test_in_a_pod_a_ledger_in_the_checkout_is_warned_about_once(tmp_path, monkeypatch):
+    """It may lie on a volume that outlives the pod; a service of CI in a pod loses it for sure."""
+    monkeypatch.setenv(POD, "10.0.0.1")
+    outside = [why_lost("postgresql+psycopg://host/base"), why_lost(ledger_url(tmp_path.parent / "kept"))]
+    assert outside == [None, None]
+    with pytest.warns(RankevalWarning, match=f"{POD} is set, .*the checkout {tmp_path}: if the checkout is lost"):
+        assert why_lost(ledger_url("records")) is None
+    assert why_lost(ledger_url("records")) is None
+    forget()
+    monkeypatch.setenv(COMMITTED, "1")
+    assert why_lost(ledger_url("records")) is None
+    monkeypatch.delenv(COMMITTED)
+    monkeypatch.setenv("GITLAB_CI", "true")
+    assert why_lost(ledger_url("records")).startswith("the variable GITLAB_CI")
 
 
 def test_in_ci_a_ledger_that_outlives_the_checkout_is_none_to_worry_about(tmp_path, monkeypatch):

@@ -202,8 +202,32 @@ def test_a_query_across_the_border_is_whole_in_the_test_part():
     """So no row of the dev part is of the day from which on is tested."""
     qid, day = np.array([1, 2, 3, 2]), np.array(["2024-05-01", "2024-05-02", "2024-05-09", "2024-05-08"], "M8[D]")
     for start in ("2024-05-05", dt.date(2024, 5, 5), pd.Timestamp("2024-05-05", tz="UTC"), np.datetime64("2024-05-05")):
-        split = rk.dev_test_split(np.zeros((4, 1)), [0, 1, 0, 1], qid=qid, times=day, test_from=start)
+        with pytest.warns(RankevalWarning, match="1 of the 3 test rows are earlier"):
+            split = rk.dev_test_split(np.zeros((4, 1)), [0, 1, 0, 1], qid=qid, times=day, test_from=start)
         assert (split.dev.qid.tolist(), split.test.qid.tolist()) == ([1], [2, 3, 2])
+
+
+@pytest.mark.parametrize("kind", ["column", "index level", "row by row"])
+def test_older_rows_of_the_test_part_are_said_with_both_numbers(kind):
+    """Texts as ids: four searches of January come along with those of March."""
+    frame = pd.DataFrame({"x": range(8), "qid": ["shoes", "shoes", "sofa", "sofa", "shoes", "shoes", "lamp", "lamp"]})
+    frame = frame.assign(day=[*["2026-01-05"] * 4, "2026-03-02", "2026-03-04", *["2026-01-05"] * 2])
+    times = {"column": "day", "index level": "day"}.get(kind, pd.to_datetime(frame["day"]))
+    frame = frame.set_index(["qid", "day"]) if kind == "index level" else frame.set_index("qid", append=True)
+    times = times if isinstance(times, str) else times.set_axis(frame.index)
+    with pytest.warns(RankevalWarning) as said:
+        split = rk.dev_test_split(frame, [0, 1] * 4, times=times, test_from="2026-03-02")
+    words = "2 of the 4 test rows are earlier than 2026-03-02, since a query is kept whole, at the time of its "
+    words += "latest row"
+    assert [str(one.message) for one in said] == [f"{words}: give each search an id of its own, such as text + day"]
+    assert (split.n_earlier, repr(split)[-14:], words in split._repr_html_()) == (2, ", n_earlier=2)", True)
+
+
+def test_a_split_without_older_rows_says_nothing():
+    """By row and by query, whose rows have one time then."""
+    for times in (DAY, dict(zip(QID.tolist(), DAY.tolist(), strict=True))):
+        split = rk.dev_test_split(X, Y, qid=QID, times=times, test_from="2024-05-15")
+        assert (split.n_earlier, "earlier" in repr(split), "earlier" in split._repr_html_()) == (0, False, False)
 
 
 def test_the_part_from_a_day_on_is_registered(shop):
@@ -220,6 +244,7 @@ def test_the_part_from_a_day_on_is_registered(shop):
 ROWS_BY_TIME = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=15)
 
 
+@pytest.mark.filterwarnings("ignore:.* test rows are earlier")
 @given(ROWS_BY_TIME, ROWS_BY_TIME)
 def test_later_rows_only_move_queries_into_the_test_part(first, added):
     """No query ever goes back to the dev part, and queries without new rows stay where they are."""

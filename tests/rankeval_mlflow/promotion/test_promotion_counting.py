@@ -14,6 +14,7 @@ import rankeval as rk
 import rankeval_mlflow as rkm
 from rankeval.contamination import refusal
 from rankeval.errors import InvalidInput, LedgerError, TrackingError
+from rankeval.guard.records import SERVICES
 from rankeval.ledger.discovery import ledger_url
 from rankeval.ledger.ledger import Ledger
 from rankeval_mlflow.layout import DECISION
@@ -274,7 +275,8 @@ def in_a_ledger(tmp_path, monkeypatch):
     place = tmp_path / "rankeval-ledger"
     refusal.forget()  # ledgers of other tests of this process
     monkeypatch.setenv("RANKEVAL_LEDGER", str(place))
-    monkeypatch.delenv("CI", raising=False)
+    for variable in " ".join(SERVICES).split():
+        monkeypatch.delenv(variable, raising=False)
     rk.Guard("shop").register("other", qrels={f"o{number}": {"a": 1, "b": 0} for number in range(20)})
     return Ledger(ledger_url(place))
 
