@@ -28,7 +28,7 @@ from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison
 from rankeval.contamination.hashing import text_hashes
 from rankeval.contamination.refusal import ContaminationCheck
-from rankeval.contamination.register import RegisteredContent
+from rankeval.contamination.registered import RegisteredContent
 from rankeval.errors import LedgerError, TrackingError
 from rankeval.evaluation import Evaluation
 from rankeval.judging import Agreement, Calibration, Disagreement, Reusability

@@ -38,7 +38,7 @@ from rankeval.contamination.evidence import (
     chance_of_being_contained,
     surprise_of_equality,
 )
-from rankeval.contamination.register import RegisteredContent
+from rankeval.contamination.registered import RegisteredContent
 from rankeval.contamination.shared import ColumnHits, SharedLabels, SharedRows, same_texts
 from rankeval.contamination.signature import NO_PAIRS, Pairs, Signature, Traces
 from rankeval.join.matching import Hashes
@@ -247,7 +247,7 @@ def match(
     if known.n_queries > _LARGE and not _may_touch(known, data):
         return _untouched(registered, data)
     here = _Evidence.of(known, data, most_rows=most_rows, for_looks=for_looks)
-    here = replace(here, content=np.concatenate([here.content, _equal(known, data)]))
+    here = replace(here, content=np.concatenate([here.content, _same_collection(known, data)]))
     earlier = before.without(registered.exempt) if before and here.any else Shown.empty(registered.n_queries)
     shown = here.added_to(earlier)
     found, by_content, told, bits, enough = here.weigh(shown)
@@ -401,7 +401,7 @@ def was_opened(found: Match, outputs: Mapping[str, Hashes]) -> bool:
     )
 
 
-def _equal(known: Signature, data: Traces) -> Pairs:
+def _same_collection(known: Signature, data: Traces) -> Pairs:
     """Return all pairs if the data has the content of the registration, and chance would not bring as much.
 
     Labels alone are no such content: all collections of one positive among nine zeros have it.

@@ -51,7 +51,7 @@ import numpy as np
 from rankeval._checks import count, few
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint, fingerprint_qrels, run_outputs
 from rankeval.contamination.matching import Match, Shown, match, was_opened
-from rankeval.contamination.register import REGISTERS, RegisteredContent, read_register
+from rankeval.contamination.registered import REGISTERS, RegisteredContent, read_register
 from rankeval.contamination.signature import KeptTraces, Traces
 from rankeval.errors import GuardRefusal, GuardRefusalError, warn
 from rankeval.join.matching import Hashes

@@ -34,7 +34,7 @@ from rankeval._checks import few
 from rankeval.contamination.entries import Entries, LabelCounts
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint
 from rankeval.contamination.refusal import ContaminationCheck, refuse_matches
-from rankeval.contamination.register import RegisteredContent
+from rankeval.contamination.registered import RegisteredContent
 from rankeval.contamination.shared import Positives, same_ids, shared_documents
 from rankeval.contamination.signature import KeptTraces
 from rankeval.errors import InvalidInput

@@ -33,7 +33,7 @@ from rankeval.comparison.headline import named_system
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint
 from rankeval.contamination.matching import match
 from rankeval.contamination.refusal import ContaminationCheck
-from rankeval.contamination.register import RegisteredContent
+from rankeval.contamination.registered import RegisteredContent
 from rankeval.contamination.signature import Signature
 from rankeval.errors import GuardRefusal, LedgerError
 from rankeval.evaluation import Evaluation, Given, evaluate, score

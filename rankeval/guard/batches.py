@@ -115,7 +115,7 @@ class ScoredPlan:
         """System -> kind of row -> the hash of its ranking of each query, in the order of the content."""
         return {name: self.loaded.outputs(ranking) for name, ranking in self.rankings.items()}
 
-    def body(self, standing: Standing, ledger: Ledger) -> dict[str, Any]:
+    def keep_opening(self, standing: Standing, ledger: Ledger) -> dict[str, Any]:
         """Return the body of the opening's entry, and keep its outputs and scores beside the ledger.
 
         Parameters

@@ -33,7 +33,7 @@ from rankeval.contamination.evidence import (
 )
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.contamination.matching import Match
-from rankeval.contamination.register import RegisteredContent
+from rankeval.contamination.registered import RegisteredContent
 from rankeval.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -99,7 +99,7 @@ def freeze(
         systems, fields = predicted.systems, {**fields, "folds": predicted.folds, "n_folds": predicted.n_folds}
     rankings = {str(name): loaded.ranking(str(name), system) for name, system in systems.items()}
     asked = _Asked(test, loaded, rankings, fields, bool(fresh), groups)
-    return journal.decide(lambda records: _record(journal, records, asked), records)
+    return journal.transact(lambda records: _record(journal, records, asked), records)
 
 
 def _record(journal: Journal, records: Records, asked: _Asked) -> Plan:

@@ -237,7 +237,7 @@ class Gate:
             told |= {"accepted": self.terms.claim == "not_worse", "is_new": False, "is_baseline": True}
             return Decision(**told, remaining=gate.account.remaining, budget=self.terms.budget)
 
-        decision = self._journal.decide(record)
+        decision = self._journal.transact(record)
         self._warn_of_looks(decision)
         return decision
 
@@ -359,7 +359,7 @@ def declare(
         if n_exposed:
             warn(f"gate {name!r}: {exposed_words(n_exposed, test)}")
 
-    journal.decide(record)
+    journal.transact(record)
     return gate
 
 

@@ -66,14 +66,14 @@ def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCo
         _, batch, comparison = made[-1]
         head, n_added = records.head, 0
         if before is None:
-            head = journal.append(records, ("open", scored.body(standing, journal.ledger)))
+            head = journal.append(records, ("open", scored.keep_opening(standing, journal.ledger)))
             n_added = len(standing.looks)
         else:
             scored.check_against(before.body, journal.ledger)
         facts = facts_of(batch, standing, history, ledger=records.where, head=head)
         return with_notes(replace(comparison, opening=facts | {"looks_added": n_added}), summary_of(facts))
 
-    return journal.decide(record, records)
+    return journal.transact(record, records)
 
 
 def _scored(records: Records, plan: Plan, loaded: LoadedCollection) -> ScoredPlan:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._checks import require
-from rankeval.contamination.register import RegisteredContent, registered_contents
+from rankeval.contamination.registered import RegisteredContent, registered_contents
 from rankeval.errors import LedgerError
 from rankeval.guard.collection import RegisteredCollection, check_registered
 from rankeval.guard.exposure import Exposure, outputs_shown
@@ -291,7 +291,7 @@ class Journal:
         _SEEN[self.ledger.url] = head
         return head
 
-    def decide(self, step: Callable[[Records], T], records: Records | None = None) -> T:
+    def transact(self, step: Callable[[Records], T], records: Records | None = None) -> T:
         """Let a step decide and append, again if somebody else appended in between.
 
         Parameters

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from rankeval.contamination.evidence import ENOUGH_BITS, bayes_factor_bits
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.contamination.matching import Match, match
-from rankeval.contamination.register import RegisteredContent
+from rankeval.contamination.registered import RegisteredContent
 from rankeval.contamination.signature import Signature
 from rankeval.errors import InvalidInput, LedgerError, warn
 from rankeval.guard.checks import NO_AIM, Aim, Finding, Registration, run_checks
@@ -91,7 +91,7 @@ def register(
             content=content,
         )
 
-    return journal.decide(record)
+    return journal.transact(record)
 
 
 def _on_record(records: Records, new: Registration) -> Entry | None:

@@ -180,7 +180,7 @@ def exempt(journal: Journal, test: RegisteredCollection | str, queries: Iterable
         journal.append(records, ("exempt", body))
         return len(new)
 
-    return journal.decide(record)
+    return journal.transact(record)
 
 
 def retire(journal: Journal, test: RegisteredCollection | str, reason: str) -> None:
@@ -203,7 +203,7 @@ def retire(journal: Journal, test: RegisteredCollection | str, reason: str) -> N
         notes = [("retire", _about(one) | {"queries": None, "reason": reason}) for one in revisions]
         journal.append(records, *notes)
 
-    journal.decide(record)
+    journal.transact(record)
 
 
 def _about(entry: Entry) -> dict[str, Any]:

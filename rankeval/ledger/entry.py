@@ -35,7 +35,8 @@ class Entry:
     Attributes
     ----------
     kind : str
-        What was done: ``register``, ``freeze``, ``open``, ...
+        What was done: ``register`` (guard.registering), ``freeze`` (guard.freezing), ``open`` (guard.opening), ``gate``
+        and ``decide`` (guard.gate), ``exempt`` and ``retire`` (guard.releasing).
     project : str
         The project that did it.
     time : str

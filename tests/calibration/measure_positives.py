@@ -29,7 +29,7 @@ from joblib import Parallel, delayed
 import rankeval as rk
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint, fingerprint_qrels
 from rankeval.contamination.matching import match
-from rankeval.contamination.register import RegisteredContent
+from rankeval.contamination.registered import RegisteredContent
 from rankeval.contamination.signature import Signature
 from rankeval.io.opening import write_atomically
 

@@ -24,7 +24,7 @@ import pytest
 
 import rankeval as rk
 from rankeval.contamination import forget
-from rankeval.contamination.register import RegisteredContent
+from rankeval.contamination.registered import RegisteredContent
 from rankeval.contamination.signature import Signature
 from rankeval.errors import RankevalWarning
 from rankeval.guard.records import SERVICES

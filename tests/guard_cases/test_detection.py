@@ -8,7 +8,7 @@ import pytest
 from rankeval.collection.data import RankingData
 from rankeval.contamination.fingerprint import fingerprint
 from rankeval.contamination.matching import link, match
-from rankeval.contamination.register import RegisteredContent
+from rankeval.contamination.registered import RegisteredContent
 from rankeval.contamination.signature import Signature
 from rankeval.datasets import make_ranking
 

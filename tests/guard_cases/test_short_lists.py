@@ -11,7 +11,7 @@ import rankeval as rk
 from rankeval.contamination import forget
 from rankeval.contamination.fingerprint import fingerprint
 from rankeval.contamination.matching import match
-from rankeval.contamination.register import RegisteredContent
+from rankeval.contamination.registered import RegisteredContent
 from rankeval.contamination.signature import Signature
 from rankeval.errors import GuardRefusal
 

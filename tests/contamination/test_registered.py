@@ -7,7 +7,7 @@ from rankeval.collection.qrels import Qrels
 from rankeval.contamination.evidence import chance_of_being_contained
 from rankeval.contamination.fingerprint import fingerprint, fingerprint_qrels
 from rankeval.contamination.matching import link, match, was_opened
-from rankeval.contamination.register import RegisteredContent, registered_contents
+from rankeval.contamination.registered import RegisteredContent, registered_contents
 from rankeval.contamination.signature import Signature
 from rankeval.ledger.discovery import ledger_url
 from rankeval.ledger.ledger import Ledger
