@@ -177,7 +177,7 @@ def unusual_values(kept: Entries, data: Fingerprint) -> Entries:
     if bits is None or not len(kept):
         return kept
     weak = (kept.per_query(n_queries, bits) < IDENTIFIABLE_BITS) | (len(kept) <= _COUNTED)
-    known = data.short_rows() if weak.any() else None
+    known = data.short_rows(by_signs=data.by_signs) if weak.any() else None
     if known is None:
         return kept
     unique = bits >= np.float32(np.log2(n_queries + 1))

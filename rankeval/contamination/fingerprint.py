@@ -45,6 +45,7 @@ from numpy.typing import NDArray
 from rankeval._checks import require
 from rankeval.contamination.entries import Entries, LabelCounts, column_entries, label_bytes, multisets, short
 from rankeval.contamination.hashing import (
+    are_embeddings,
     as_matrix,
     as_numbers,
     join,
@@ -52,6 +53,7 @@ from rankeval.contamination.hashing import (
     number_hashes,
     rounded_hashes,
     row_hashes,
+    sign_hashes,
     text_hashes,
 )
 from rankeval.errors import InvalidInput
@@ -147,15 +149,27 @@ class Fingerprint:
         """How often each label stands in each query; None without labels."""
         return None if self.y is None else LabelCounts.of(self.y, self.codes, self.n_queries)
 
-    def short_rows(self) -> NDArray[np.uint32] | None:
-        """Return the hash of each row, rounded and without its label; None without features."""
-        return None if self.X is None else short(rounded_hashes(self.X))
+    @cached_property
+    def by_signs(self) -> bool:
+        """Whether rows are registered by the signs of the differences of their columns."""
+        return self.X is not None and are_embeddings(self.X)
+
+    def short_rows(self, *, by_signs: bool) -> NDArray[np.uint32] | None:
+        """Return the hash of each row, rounded or by its signs, and without its label; None without features."""
+        if self.X is None:
+            return None
+        return short(sign_hashes(self.X) if by_signs else rounded_hashes(self.X))
+
+    def rows_told(self, *, by_signs: bool) -> Entries | None:
+        """Return the rows without their labels, by query; None without features."""
+        if by_signs not in self._known_rows:
+            rows = self.short_rows(by_signs=by_signs)
+            self._known_rows[by_signs] = None if rows is None else Entries.of(self.codes, rows)
+        return self._known_rows[by_signs]
 
     @cached_property
-    def row_entries(self) -> Entries | None:
-        """The rounded rows without their labels, by query; None without features."""
-        rows = self.short_rows()
-        return None if rows is None else Entries.of(self.codes, rows)
+    def _known_rows(self) -> dict[bool, Entries | None]:
+        return {}
 
     @property
     def texts(self) -> Hashes | None:

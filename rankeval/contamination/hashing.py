@@ -130,6 +130,31 @@ def rounded_hashes(X: Any) -> Hashes:
     return _row_sums(X, _rounded_bits)
 
 
+def sign_hashes(X: Any) -> Hashes:
+    """Return a hash per row over which columns are less than the next: neither rounding nor the row's length counts."""
+    signs = [(block[:, 1:] > block[:, :-1]).astype(np.uint64) for block in blocks(X)]
+    sums = [block @ keys(block.shape[1], salt=4) for block in signs]
+    return mixed(np.concatenate([np.empty(0, dtype=np.uint64), *sums]))
+
+
+def are_embeddings(X: Any) -> bool:
+    """Return whether rows are told by the signs of the differences of their columns, as those of embeddings are."""
+    if hasattr(X, "tocsr") or n_features(X) < _LEAST_SIGNS:
+        return False
+    some = next(blocks(X), None)
+    if some is None:
+        return False
+    steps = np.diff(some[:_ROWS_LOOKED_AT])
+    n_patterns, n_rows = (len(np.unique(each, axis=0)) for each in (steps > 0, steps))
+    return bool((steps != 0).mean() > 0.99 and n_patterns > 0.99 * n_rows)
+
+
+_LEAST_SIGNS = 32
+"""Columns from which signs may tell rows."""
+
+_ROWS_LOOKED_AT = 1000
+
+
 def _row_sums(X: Any, hashed: Callable[[NDArray[Any]], NDArray[Any]]) -> Hashes:
     if not hasattr(X, "tocsr"):
         sums = [hashed(block).astype(np.uint64) @ keys(block.shape[1]) for block in blocks(X)]

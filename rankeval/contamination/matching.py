@@ -308,7 +308,8 @@ def _may_touch(known: Signature, data: Traces) -> bool:
         return True
     if known.texts is not None and data.texts is not None and are_among(data.texts, known.texts):
         return True
-    entries = (known.row_entries, data.row_entries), (known.document_entries, data.document_entries)
+    rows = known.row_entries, data.rows_told(by_signs=known.by_signs)
+    entries = rows, (known.document_entries, data.document_entries)
     return any(ours and theirs and are_among(theirs.value, ours.value) for ours, theirs in entries)
 
 

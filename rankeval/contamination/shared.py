@@ -524,7 +524,7 @@ class SharedRows:
     @classmethod
     def of(cls, known: Signature, data: Traces) -> SharedRows:
         """Find the pairs."""
-        rows, theirs, learnt = known.row_entries, data.row_entries, known.recurrence
+        rows, theirs, learnt = known.row_entries, data.rows_told(by_signs=known.by_signs), known.recurrence
         if rows is None or theirs is None or learnt is None:
             return cls(NO_PAIRS, NO_PAIRS)
         found = Overlaps.of(rows, learnt, theirs)

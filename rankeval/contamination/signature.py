@@ -6,6 +6,7 @@
 ``labels``   how often each label stands in the query                 "
 documents    the k smallest hashes of documents, with their labels    "; added and removed documents; positives only
 rows         hashes of rows, rounded, without labels                  other labels, rows added or dropped, float32
+"            of embeddings: of which columns are less than the next   "; float16, rows divided by their length
 columns      the smallest hashes of columns (`contamination.entries`) columns scaled, mapped, added, dropped, reordered
 ``text``     the text of the query
 ===========  =======================================================  ==================================================
@@ -62,6 +63,8 @@ class Signature:
         One hash per text; 0 where several queries have it.
     left_out : ndarray of bool of shape (n_queries,), optional
         The queries that are no evidence any more.
+    by_signs : bool
+        Whether the rows are told by the signs of the differences of their columns, as those of embeddings are.
     """
 
     content: Hashes
@@ -72,6 +75,7 @@ class Signature:
     columns: Entries | None = None
     texts: Hashes | None = None
     left_out: NDArray[np.bool_] | None = None
+    by_signs: bool = False
 
     @classmethod
     def of(cls, data: Fingerprint) -> Signature:
@@ -91,12 +95,17 @@ class Signature:
             document_entries=documents,
             columns=columns,
             texts=None if text is None else text[order],
+            by_signs=data.by_signs,
         )
 
     @property
     def n_queries(self) -> int:
         """Number of queries."""
         return len(self.content)
+
+    def rows_told(self, *, by_signs: bool) -> Entries | None:
+        """Return the rows, if they are told in this way."""
+        return self.row_entries if by_signs == self.by_signs else None
 
     @cached_property
     def identifiable(self) -> NDArray[np.bool_]:
@@ -194,6 +203,8 @@ class Signature:
             arrays["text"] = self.texts
         if self.label_counts is not None:
             arrays |= self.label_counts.arrays()
+        if self.by_signs:
+            arrays["rows.by_signs"] = np.ones(1, dtype=bool)
         kept = {"rows": self.row_entries, "documents": self.document_entries, "columns": self.columns}
         n_first = _n_kept(self.n_queries, _MOST_ROWS)
         if self.row_entries is not None and self.row_entries.per_query(self.n_queries).max(initial=0) > n_first:
@@ -217,6 +228,7 @@ class Signature:
             document_entries=Entries.from_arrays("documents", arrays),
             columns=Entries.from_arrays("columns", arrays),
             texts=arrays.get("text"),
+            by_signs="rows.by_signs" in arrays,
         )
 
     def column_entries(self, wanted: NDArray[np.bool_]) -> Entries | None:
@@ -229,7 +241,7 @@ def _n_kept(n_queries: int, most: int) -> int:
 
 
 def _kept_rows(data: Fingerprint) -> Entries | None:
-    rows = data.row_entries
+    rows = data.rows_told(by_signs=data.by_signs)
     if rows is None:
         return None
     kept = rows if len(rows) <= _ROWS else rows.smallest(max(_LEAST, _ROWS // data.n_queries))
@@ -296,7 +308,6 @@ class KeptTraces:
     queries: tuple[str, ...]
 
     X: None = None
-    row_entries: None = None
     texts: None = None
 
     @property
@@ -318,6 +329,9 @@ class KeptTraces:
     def n_kept(self) -> int:
         """Number of queries that are kept."""
         return len(self.names)
+
+    def rows_told(self, *, by_signs: bool) -> None:
+        """Return None: the data has no features."""
 
     def column_entries(self, wanted: NDArray[np.bool_]) -> None:  # noqa: ARG002 - there are no features
         """Return None: the data has no features."""

@@ -1,7 +1,7 @@
 """evaluate: refuse, join, score, wrap; and `Given`, truth and ranking as a caller gives them.
 
-`Given` is the one way into a join. `Given.refuse_or_join` asks `contamination.refusal` first. Cross-validation asks it once
-for all folds before it joins, and the guard itself joins what it opens.
+`Given` is the one way into a join. `Given.refuse_or_join` asks `contamination.refusal` first. Cross-validation asks it
+once for all folds before it joins, and the guard itself joins what it opens.
 
 Scores given as judgments: refused where the values show it, because the result would be a number like any other.
 

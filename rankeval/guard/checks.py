@@ -345,9 +345,9 @@ def repeated_queries(registration: Registration) -> Iterator[str]:
 @guard_check("RG006", severity="warning")
 def rows_of_another_collection(registration: Registration) -> Iterator[str]:
     """Rows of another registered collection stand in other queries here."""
-    data = registration.data.row_entries
     for other in registration.others:
-        known = other.registered.protected.row_entries
+        signature = other.registered.protected
+        known, data = signature.row_entries, registration.data.rows_told(by_signs=signature.by_signs)
         if known is None or known.bits is None or data is None:
             continue
         _, _, ours, theirs = known.found_in(data)

@@ -252,8 +252,9 @@ def _same_content(
 ) -> NDArray[np.bool_]:
     """Return which pairs of queries have rows or their text in common."""
     same = np.zeros(len(own), dtype=bool)
-    if here.row_entries is not None and there.row_entries is not None:
-        sides = _keys(here.row_entries, own, here.n_queries), _keys(there.row_entries, other, there.n_queries)
+    rows = here.row_entries, there.rows_told(by_signs=here.by_signs)
+    if rows[0] is not None and rows[1] is not None:
+        sides = _keys(rows[0], own, here.n_queries), _keys(rows[1], other, there.n_queries)
         same[(np.intersect1d(*sides) >> np.uint64(32)).astype(np.int64)] = True
     if here.texts is not None and there.texts is not None:
         same |= (here.texts[own] == there.texts[other]) & (here.texts[own] != 0)
