@@ -200,10 +200,11 @@ def joined_traces(parts: Sequence[KeptTraces], registered: Sequence[RegisteredCo
     labels = LabelCounts.together([part.label_counts for part in parts]).take(order)
     ranked = {kind: np.concatenate([part.ranked[kind] for part in parts])[order] for kind in parts[0].ranked}
     unkept = [part.content[part.n_kept :] for part in parts]
+    ids = np.concatenate([part.ids for part in parts])[order]
     whole = replace(
         parts[0],
         names=grouping.queries,
-        ids=np.concatenate([part.ids for part in parts])[order],
+        ids=ids,
         label_counts=labels,
         document_entries=Entries.together(documents) if documents else None,
         content=np.concatenate([content, *unkept]),
@@ -224,12 +225,15 @@ def _reduced(
     documents = data.document_entries
     found = documents.take(chosen) if documents and len(chosen) else None
     place = (np.cumsum(kept) - 1).astype(np.int32)
+    renumbered = None if found is None else replace(found, query=place[found.query])
+    first = data.content[:n]
+    content = np.concatenate([first[kept], first[~kept], data.content[n:]])
     return kept, {
         "names": data.names[kept],
         "ids": data.ids[kept],
         "label_counts": data.label_counts.take(kept),
-        "document_entries": None if found is None else replace(found, query=place[found.query]),
-        "content": np.concatenate([data.content[:n][kept], data.content[:n][~kept], data.content[n:]]),
+        "document_entries": renumbered,
+        "content": content,
     }
 
 

@@ -287,12 +287,11 @@ def overlap_with_another_collection(registration: Registration) -> Iterator[str]
     data = registration.data
     for other in registration.retired:
         if other.n_matched:
-            theirs = other.registered
+            theirs, names = other.registered, few(data.names[other.queries].tolist())
             yield (
-                f"{int(other.queries.sum())} of the {count(data.n_queries, 'query')} "
-                f"({few(data.names[other.queries].tolist())}) were given up as a test when project {theirs.project!r} "
-                f"retired {theirs.name!r} ({theirs.retired}): models may have been fitted on them since, so they count "
-                "as looked at. Choose other queries"
+                f"{int(other.queries.sum())} of the {count(data.n_queries, 'query')} ({names}) were given up as a "
+                f"test when project {theirs.project!r} retired {theirs.name!r} ({theirs.retired}): models may have "
+                "been fitted on them since, so they count as looked at. Choose other queries"
             )
     for other in registration.others:
         if not len(other.pairs) or _is_public(registration, other):
@@ -305,11 +304,11 @@ def overlap_with_another_collection(registration: Registration) -> Iterator[str]
             )
         else:
             way_out = f"Agree with project {theirs.project!r} on who looks, or choose"
+        names = few(data.names[here].tolist())
         yield (
             f"{len(there)} of the {other.found_among} of {theirs.name!r} (project {theirs.project!r}) are in this "
-            f"collection too, as {len(here)} of its {count(data.n_queries, 'query')} "
-            f"({few(data.names[here].tolist())}): looks belong to queries, so a look at one collection is a "
-            f"look at these queries of the other. {way_out} other queries"
+            f"collection too, as {len(here)} of its {count(data.n_queries, 'query')} ({names}): looks belong to "
+            f"queries, so a look at one collection is a look at these queries of the other. {way_out} other queries"
         )
 
 

@@ -269,6 +269,7 @@ class Gate:
         before = scores_of(loaded, against, self.terms)
         gains = direction(self.terms.measure).sign * (scores_of(loaded, candidate, self.terms) - before)
         accepted, ledger = self.terms.shows(gains, float(np.abs(before).max())), self._journal.ledger
+        rankings = ledger.keep("rankings", loaded.stored(candidate.ranking)) if accepted else None
         body = {
             **about(self.test, gate.records),
             "gate": gate.declared[0].hash,
@@ -277,7 +278,7 @@ class Gate:
             "baseline": against.output,
             "baseline_name": against.name,
             "accepted": accepted,
-            "rankings": ledger.keep("rankings", loaded.stored(candidate.ranking)) if accepted else None,
+            "rankings": rankings,
         }
         self._journal.append(gate.records, ("decide", body))
         return accepted

@@ -180,15 +180,17 @@ def _body(
         link_to(one, data, is_successor=revised is not None and one.registered.id in before)
         for one in recognised_together(matches, data)
     ]
+    signatures = records.ledger.keep("signatures", new.content.signature.arrays())
+    # By code: a sentence may name query ids, which nobody must be able to read in a ledger.
+    findings = dict(Counter(one.code for one in found))
     return {
         "name": new.content.name,
         "digest": data.digest,
         "n_queries": data.n_queries,
         "n_rows": len(data.codes),
         "revises": revised,
-        "signatures": records.ledger.keep("signatures", new.content.signature.arrays()),
-        # Counts by code: a sentence may name query ids, which nobody must be able to read in a ledger.
-        "findings": dict(Counter(one.code for one in found)),
+        "signatures": signatures,
+        "findings": findings,
         **kept_links(records.ledger, links),
     }
 

@@ -173,15 +173,17 @@ class Standings:
     def _seen(self, plan_id: str) -> tuple[Entry, ...]:
         """Return the entries by which queries of a plan were seen before, by the truth table above."""
         if plan_id not in self._all_seen:
-            precedes, body, freezes = self.exposure.snapshot.precedes, self._body(plan_id), self.frozen[plan_id]
+            body = self._body(plan_id)
+            exposing = [one for one in self.exposure.exposing(self.project) if self.exposure.shared(body, one.body)]
             self._all_seen[plan_id] = tuple(
-                entry
-                for entry in self.exposure.exposing(self.project)
-                if self._is_before(entry, plan_id)
-                and not any(precedes(freeze.hash, entry.hash) for freeze in freezes)
-                and self.exposure.shared(body, entry.body)
+                one for one in exposing if self._is_before(one, plan_id) and not self._knew_freeze(one, plan_id)
             )
         return self._all_seen[plan_id]
+
+    def _knew_freeze(self, entry: Entry, plan_id: str) -> bool:
+        """Return whether the writer of an entry knew that the plan was frozen."""
+        precedes = self.exposure.snapshot.precedes
+        return any(precedes(freeze.hash, entry.hash) for freeze in self.frozen[plan_id])
 
     def _is_before(self, entry: Entry, plan_id: str) -> bool:
         """Return whether an entry comes before the opening of a plan; all do if it was not opened."""
