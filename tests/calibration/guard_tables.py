@@ -21,37 +21,39 @@ GUIDE = Path(__file__).parents[2] / "examples" / "guides" / "guard_rules.md"
 COMMENTS = "<!-- measured by tests/calibration/measure_guard.py -->", "<!-- end of the measured figures -->"
 
 BATCHES = """\
-**A batch against one baseline.** Batches of equally good systems in which `open` claims a difference, in percent, where
-5 were asked: max-T over the batch, two-sided.
+**A batch against one baseline.** All systems of a batch are equally good. The cells show in how many percent of the
+batches `open` claims a difference, where 5 were asked (max-T over the batch, two-sided).
 """
 
 GATES = """\
-**The gate.** Gates with a budget of {budget} that accept a candidate although none of the {budget} is better than the
-baseline, in percent, where at most 5 were asked. Each candidate is tested one-sided at alpha over {budget}. Where
-candidates mostly gain a little and seldom lose much, a gate errs more often than asked.
-Budgets of several gates on the same queries add up, and their decisions say so.
+**The gate.** None of {budget} candidates is better than the baseline. The cells show how many percent of the gates
+with this budget accept one of them, where at most 5 were asked. Each candidate is tested one-sided at alpha over
+{budget}. If candidates mostly gain a little and seldom lose much, a gate errs more often than asked. The budgets of
+several gates on the same queries add up, and their decisions say so.
 """
 
 CLIMB = """\
 **Why no p-value is adjusted for looks.** A developer looks at the test set after each tweak and keeps it if the mean
-rises. No tweak is worth anything (standard deviation {sd:.2f} on each of 50 queries). After so many looks, "better than
-the first system", one-sided at 5 %, is claimed falsely in so many percent. Bonferroni over the looks does not help: the
-last system was built from the answers.
+rises. All tweaks are worthless (standard deviation {sd:.2f} on each of 50 queries). The cells show in how many percent
+of the histories the last system is falsely claimed to be "better than the first system", one-sided at 5 %. Bonferroni
+over the looks does not help, because the last system was built from the answers.
 """
 
 INFLATION = """\
-**The expected inflation.** The best of so many equally good systems on 50 queries looks better than it is by so much
-(simulated), and the note of an exploratory opening says so much (mean of all notes).
+**The expected inflation.** By how much the best of several equally good systems looks better than it is, on 50 queries:
+the simulated value, and the mean of the notes that exploratory openings show.
 """
 
 BEST = """\
-**The best of a batch.** Error of the value of the best of equally good variants (correlation .9) on 50 queries.
+**The best of a batch.** The error of the value of the best of several equally good variants (correlation .9), on
+50 queries.
 """
 
 HABITS = """\
-**Habits.** 30 variants of a system (correlation .9), 50 development queries and 50 test queries. A false claim is any
-difference claimed two-sided at 5 % that is not there, counted where no variant is better. The other columns are of
-worlds in which 6 of the 30 are better by .03: a better variant is shown; the value told for the best, less its truth.
+**Habits.** A developer has 30 variants of a system (correlation .9), 50 development queries and 50 test queries. The
+first column counts false claims (two-sided at 5 %) if all variants are equally good. In the other columns, 6 of the 30
+are better by .03: how often a better variant is shown, and how far the reported value of the best is above its true
+value.
 """
 
 

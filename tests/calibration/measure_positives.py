@@ -270,13 +270,13 @@ def block() -> str:
 
 
 INTRODUCTION = """\
-**Positives only.** Collections in the shape of public ones are registered, and come back in part, among as many other
-queries, with features and 20 candidates a query that nobody judged, and under new ids. The cells have how many of {n}
-are refused: before relevant documents were evidence / now.
+**Positives only.** Collections in the shape of public ones are registered. They come back in part, among as many other
+queries, with features and 20 unjudged candidates a query, or under new ids. The cells show how many of {n} are refused:
+before relevant documents counted as evidence / now.
 """
 
 FOREIGN = """\
-**Other data.** None of it is the registered collection: it has its ids, its items or its users by chance or by nature.
+**Other data.** None of it is the registered collection: by chance or by nature it has the same ids, items or users.
 """
 
 
