@@ -263,7 +263,7 @@ def _without_texts(content: RegisteredContent) -> str:
     new = (
         "never under new ids, since other queries have the same ones"
         if by_chance
-        else ("under new ids if no other queries stand beside them")
+        else ("under new ids if the data has no other queries")
     )
     return (
         f"The rest are recognised by their relevant documents: {same}, and {new}. Give the documents that were judged "

@@ -40,9 +40,9 @@ def cases(kind: str) -> Iterator[tuple[str, object]]:
     ("kind", "expected"),
     [("misuse", {REFUSED, WARNED, COUNTED, NEVER, FAILS, FOUND}), ("legitimate", {UNDISTURBED, SAID})],
 )
-def test_there_are_thirty_cases_and_each_says_what_it_expects(kind, expected):
+def test_there_are_thirty_cases_or_more_and_each_says_what_it_expects(kind, expected):
     found = dict(cases(kind))
-    assert len(found) == 30, sorted(found)
+    assert len(found) >= 30, sorted(found)
     assert {function.case.expected for function in found.values()} <= expected
     assert all(name.startswith("test_") and function.__doc__ for name, function in found.items())
 
