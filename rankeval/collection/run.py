@@ -39,7 +39,7 @@ class Run(Rows):
         Whether the scores run against a column of ranks that the rows had: in every query, in the order of the ranks,
         scores rise. Evaluations note it.
     queries : mapping of query id to str, optional
-        The texts that the rankings were found for, as the rankers of `rankeval.text` give them. By these the guard
+        The texts that the rankings were found for, as the rankers of ``rk.text`` give them. By these the guard
         recognises registered queries. They are not written to files.
 
     Raises

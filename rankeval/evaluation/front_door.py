@@ -275,7 +275,7 @@ def evaluate(
         query.
     queries : mapping of query id to str, optional
         The texts of the queries, or of some. Only the guard reads them: it recognises a registered text under any id.
-        By default those that a run of `rankeval.text` was found for.
+        By default those that a run of ``rk.text`` was found for.
     name : str, optional
         Name of the system; by default the name of the run.
 

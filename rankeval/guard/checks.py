@@ -232,20 +232,14 @@ LEAST_ROWS = 3
 def few_identifiable_queries(registration: Registration) -> Iterator[str]:
     """Most queries cannot be told from others, so they are not protected."""
     content = registration.content
-    n_queries, n_told = content.n_queries, int(content.protected.told_without_text.sum())
-    if 2 * n_told < n_queries <= 2 * content.n_identifiable:
+    if 2 * content.n_identifiable < content.n_queries:
         yield (
-            f"only {n_told} of {count(n_queries, 'query')} can be recognised without their texts: data is recognised "
-            f"if it brings its texts too, as in rk.evaluate(..., queries=texts). {_without_texts(content)}"
-        )
-    elif 2 * content.n_identifiable < n_queries:
-        yield (
-            f"only {content.n_identifiable} of {count(n_queries, 'query')} can be recognised by their content. "
-            f"{_without_texts(content)}"
+            f"only {content.n_identifiable} of {count(content.n_queries, 'query')} can be recognised by their content. "
+            f"{_of_the_rest(content)}"
         )
 
 
-def _without_texts(content: RegisteredContent) -> str:
+def _of_the_rest(content: RegisteredContent) -> str:
     """Say how queries are recognised that their content does not tell, and what would help."""
     known = content.protected
     documents = known.document_entries
@@ -424,6 +418,18 @@ def registered_by_another_project(registration: Registration) -> Iterator[str]:
                 f"project {theirs.project!r} has registered the same collection as {theirs.name!r}: looks are counted "
                 "for each project, and a plan is confirmatory only if no project had looked before"
             )
+
+
+@guard_check("RG012")
+def queries_told_by_their_texts(registration: Registration) -> Iterator[str]:
+    """Most queries are told by their texts alone, which data must bring too."""
+    content = registration.content
+    n_queries, n_told = content.n_queries, int(content.protected.told_without_text.sum())
+    if 2 * n_told < n_queries <= 2 * content.n_identifiable:
+        yield (
+            f"only {n_told} of {count(n_queries, 'query')} can be recognised without their texts, which "
+            f"rk.evaluate(..., queries=texts) and runs of rk.text bring. {_of_the_rest(content)}"
+        )
 
 
 def _is_public(registration: Registration, other: Match) -> bool:

@@ -137,7 +137,7 @@ class Guard:
             The judgments of a collection, instead of rows.
         queries : mapping of query id to str, optional
             The texts of the queries. They tell a query under any id, in data that brings its texts too, as
-            ``rk.evaluate(queries=texts)`` and the runs of `rankeval.text` do.
+            ``rk.evaluate(queries=texts)`` and the runs of ``rk.text`` do.
         supersedes : RegisteredCollection or str, optional
             The collection that this one takes the place of, if the set of queries, many labels or the name changed.
             Queries with the same id count as the same.
