@@ -75,7 +75,7 @@ def unknown(
     """
     names = sorted(set(map(str, known)))
     lowered = {candidate.lower(): candidate for candidate in names}
-    asked = str(name).lower()
+    asked = name.lower() if isinstance(name, str) else ""  # the text of a deep list takes more than the stack
     near = [lowered[one] for one in difflib.get_close_matches(asked, lowered) if _may_be_meant(asked, one)]
     listed = f"known are: {', '.join(names)}" if names else "there is none"
     hint = f"did you mean {' or '.join(repr(write(one)) for one in near)}?" if near else summary or listed

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import require
+from rankeval._checks import require, said
 from rankeval.contamination.registered import RegisteredContent, registered_contents
 from rankeval.errors import LedgerError
 from rankeval.guard.collection import RegisteredCollection, check_registered
@@ -175,7 +175,7 @@ class Records:
         InvalidInput
             If it is no text.
         LedgerError
-            If no plan or more than one begins so.
+            If no plan or more than one begins so, or it cannot be read.
         """
         require(isinstance(plan_id, str), "plan", plan_id, "a frozen plan or its id")
         frozen = self.standings.frozen
@@ -185,7 +185,10 @@ class Records:
                 f"{len(found) if plan_id else 'no'} plans of project {self.project!r} begin with {plan_id!r} in the "
                 f"ledger {self.where}: give the id of one that was frozen"
             )
-        return Plan.from_body(frozen[found[0]][0].body, ledger=self.where, head=self.head)
+        try:
+            return Plan.from_body(frozen[found[0]][0].body, ledger=self.where, head=self.head)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise LedgerError(f"plan {found[0]} of the ledger {self.where} cannot be read: {said(error)}") from error
 
 
 COMMITTED = "RANKEVAL_LEDGER_COMMITTED"

@@ -221,10 +221,13 @@ class Kept:
         return [(name, array.tobytes()) for name, array in arrays.items()]
 
     def plain_file(self, data: bytes) -> Rows:
+        reader = zlib.decompressobj()
         try:
-            content = zlib.decompress(data)
+            content = reader.decompress(data)
         except zlib.error as error:
             raise plain.Wrong("not compressed") from error
+        if not reader.eof or reader.unused_data:
+            raise plain.Wrong("cut off, or more behind its end")
         if content != zlib.decompress(self.file):
             raise plain.Wrong("another content")
         arrays = Ledger(ledger_url(self.folder)).load(self.signatures)

@@ -34,6 +34,10 @@ class Wrong(Exception):
     """The file is not of this format."""
 
 
+class Open(Wrong):
+    """The input may be read or refused: it is wrong where no row is."""
+
+
 def lines_of(data: bytes) -> list[bytes]:
     """Return the lines of a text, without their ends."""
     if b"\0" in data or b"\n" + BOM in data or data.startswith(BOM + BOM):
@@ -183,7 +187,7 @@ def identity(cell: Any) -> Any:
 
 def table(data: bytes, delimiter: str, value: str) -> list[Row]:
     lines_of(data)  # or it is no text
-    whole = text(data.removeprefix(BOM))
+    whole = data.removeprefix(BOM).decode("utf-8", "surrogateescape")
     try:
         records = [
             fields for fields in csv.reader(io.StringIO(whole, newline=""), delimiter=delimiter, strict=True) if fields
@@ -200,7 +204,12 @@ def table(data: bytes, delimiter: str, value: str) -> list[Row]:
         for cell in (identity(qid), identity(docid)):
             if "\n" in cell and delimiter in cell:
                 raise Wrong("rows between quotes")
-        rows.append((qid, docid, number(said)))
+        rows.append((text(qid.encode("utf-8", "surrogateescape")), docid, number(said)))
+        text(docid.encode("utf-8", "surrogateescape"))
+    try:
+        text(data)
+    except Wrong:
+        raise Open("not UTF-8 beside the rows") from None
     return rows
 
 
