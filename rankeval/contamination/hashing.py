@@ -144,7 +144,8 @@ def are_embeddings(X: Any) -> bool:
     some = next(blocks(X), None)
     if some is None:
         return False
-    steps = np.diff(some[:_ROWS_LOOKED_AT])
+    with np.errstate(invalid="ignore", over="ignore"):  # of infinite and of very large values
+        steps = np.diff(some[:_ROWS_LOOKED_AT])
     n_patterns, n_rows = (len(np.unique(each, axis=0)) for each in (steps > 0, steps))
     return bool((steps != 0).mean() > 0.99 and n_patterns > 0.99 * n_rows)
 

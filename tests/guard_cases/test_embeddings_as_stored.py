@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -84,6 +86,15 @@ def test_features_with_ties_or_of_few_patterns_are_told_by_their_values(load):
     prints = fingerprint(np.abs(np.asarray(data.X)) + 100 * scales, data.y, data.qid)
     assert not prints.by_signs
     assert match(registered(prints), prints).refused
+
+
+def test_infinite_values_warn_of_nothing():
+    X = embedded(0)
+    X[::7, ::5], X[1::7, ::9] = np.inf, np.finfo(np.float32).max
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        prints = fingerprint(X, one_positive(0), QID)
+        assert match(registered(prints), prints).refused
 
 
 def test_a_registration_of_old_is_compared_by_values():

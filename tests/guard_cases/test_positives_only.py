@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -67,34 +68,39 @@ def first(qrels, n):
     return dict(list(qrels.items())[:n])
 
 
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
 # The ways in ---------------------------------------------------------------------------------------------------------
 
 
-def evaluate(qrels, folder):  # noqa: ARG001 - as the other ways have it
+def evaluate(qrels):
     rk.evaluate(qrels, ranked(qrels), measures="RR")
 
 
-def evaluate_rows(qrels, folder):  # noqa: ARG001
+def evaluate_rows(qrels):
     data = training_rows(qrels)
     rk.evaluate(data.y, data.X[:, 0], qid=data.qid, docid=data.docid, measures="RR")
 
 
-def cross_validate(qrels, folder):  # noqa: ARG001
+def cross_validate(qrels):
     rk.cross_validate(Ridge(), training_rows(qrels), measures="RR", cv=2)
 
 
-def fit(qrels, folder):  # noqa: ARG001
+def fit(qrels):
     data = training_rows(qrels)
     rk.QueryRanker(Ridge()).fit(data.X, data.y, qid=data.qid, docid=data.docid)
 
 
-def fit_by_index(qrels, folder):  # noqa: ARG001
+def fit_by_index(qrels):
     data = training_rows(qrels)
     index = pd.MultiIndex.from_arrays([data.qid, data.docid], names=["qid", "docid"])
     rk.QueryRanker(Ridge()).fit(pd.DataFrame(data.X, index=index), pd.Series(data.y, index=index))
 
 
-def stop_early_on_it(qrels, folder):  # noqa: ARG001
+def stop_early_on_it(qrels):
     from lightgbm import LGBMRanker
 
     test, other = training_rows(qrels), training_rows(judged(prefix="other", documents="another"), seed=1)
@@ -102,7 +108,7 @@ def stop_early_on_it(qrels, folder):  # noqa: ARG001
     ranker.fit(other.X, other.y, qid=other.qid, docid=other.docid, eval_set=test)
 
 
-def search(qrels, folder):  # noqa: ARG001
+def search(qrels):
     data = training_rows(qrels)
     scoring = rk.make_scorer("RR")
     grid = GridSearchCV(rk.QueryRanker(Ridge()), {"estimator__alpha": [1.0]}, scoring=scoring, cv=rk.QueryKFold(2))
@@ -110,20 +116,20 @@ def search(qrels, folder):  # noqa: ARG001
         grid.fit(data.X, data.y, qid=data.qid, docid=data.docid)
 
 
-def evaluate_a_data_set(qrels, folder):
+def evaluate_a_data_set(qrels):
     data = training_rows(qrels)
     rows = {"qid": data.qid, "docid": data.docid, "y": data.y, "score": data.X[:, 0]}
-    pd.DataFrame(rows).to_parquet(folder / "rows.parquet", row_group_size=100)
+    pd.DataFrame(rows).to_parquet("rows.parquet", row_group_size=100)
     columns = {"qid": "qid", "docid": "docid", "relevance": "y", "score": "score"}
-    rk.evaluate_dataset(folder / "rows.parquet", **columns, measures="RR", progress=False)
+    rk.evaluate_dataset("rows.parquet", **columns, measures="RR", progress=False)
 
 
-def command_line(qrels, folder):
+def command_line(qrels):
     for name, numbers in (("qrels", qrels), ("run", ranked(qrels))):
         rows = [(query, docid, number) for query, found in numbers.items() for docid, number in found.items()]
         forms = {"qrels": "{} 0 {} {}\n", "run": "{} Q0 {} 1 {} me\n"}
-        (folder / name).write_text("".join(forms[name].format(*row) for row in rows))
-    asked = ["evaluate", str(folder / "qrels"), str(folder / "run"), "-m", "RR"]
+        Path(name).write_text("".join(forms[name].format(*row) for row in rows))
+    asked = ["evaluate", "qrels", "run", "-m", "RR"]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(sys, "argv", ["rankeval", *asked])
         caught(rankeval.cli.app)
@@ -136,28 +142,28 @@ WAYS = (
 
 @pytest.mark.parametrize("n_relevant", [ONE, TEN])
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-def test_every_way_in_refuses(way, n_relevant, guard, tmp_path):
+def test_every_way_in_refuses(way, n_relevant, guard):
     qrels = judged(n_relevant)
     quietly_registered(guard, "test", qrels)
     with pytest.raises(GuardRefusal) as refused:
-        way(qrels, tmp_path)
+        way(qrels)
     assert refused.value.collection == "test"
     assert len(refused.value.queries) >= N_QUERIES / 2  # a search fits on half of them first
 
 
-def test_the_command_line_refuses(guard, tmp_path, capsys):
+def test_the_command_line_refuses(guard, capsys):
     quietly_registered(guard, "test", judged())
     with pytest.raises(SystemExit) as stopped:
-        command_line(judged(), tmp_path)
+        command_line(judged())
     assert stopped.value.code
     assert "registered test collection 'test'" in " ".join(capsys.readouterr().err.split())
 
 
-def test_other_judgments_of_the_same_queries_pass(guard, tmp_path):
+def test_other_judgments_of_the_same_queries_pass(guard):
     """Their ids are the same, their documents are those of another corpus."""
     quietly_registered(guard, "test", judged())
     for way in WAYS:
-        way(judged(documents="other-"), tmp_path)
+        way(judged(documents="other-"))
 
 
 @pytest.mark.parametrize("n_relevant", [ONE, TEN])
