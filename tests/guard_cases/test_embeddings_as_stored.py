@@ -90,7 +90,7 @@ def test_features_with_ties_or_of_few_patterns_are_told_by_their_values(load):
 
 def test_infinite_values_warn_of_nothing():
     X = embedded(0)
-    X[::7, ::5], X[1::7, ::9] = np.inf, np.finfo(np.float32).max
+    X[::7, 3:6] = np.inf
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         prints = fingerprint(X, one_positive(0), QID)
