@@ -32,6 +32,7 @@ import json
 import re
 import time
 from dataclasses import dataclass, replace
+from html import escape
 from numbers import Integral
 from typing import Any
 
@@ -332,7 +333,7 @@ def _record_of(alias: Alias, question: Question, decided: Decided) -> Node:
             seconds=time.time() - question.started,
         )
     )
-    said = f"**{name}**\n\n{decided.reason}\n\n{_runs(decided)}".strip()
+    said = f"**{name}**\n\n{escape(decided.reason, quote=False)}\n\n{_runs(decided)}".strip()
     kind = "rollback" if decided.takes_back else "promotion"
     tags = {**node.tags, KIND: kind, HEADLINE: param_text(f"{verdict}: {decided.reason}")}
     return replace(node, tags=tags, sections={"promotion": said, **node.sections})

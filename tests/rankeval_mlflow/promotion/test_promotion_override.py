@@ -164,3 +164,10 @@ def test_the_command_overrides(ranker, store):
         "moved from version 1 to version 2. This is an override by ann: broken index. Nothing was compared."
         in done.output
     )
+
+
+def test_markup_in_a_reason_is_text_on_the_page_of_the_run(ranker, client):
+    done = rkm.promote("ranker", ranker.add(role=None), override="<script>alert(1)</script>", override_by="ann")
+    said = client.get_run(done.run_id).data.tags["mlflow.note.content"]
+    assert "&lt;script&gt;" in said
+    assert "<script>" not in said
