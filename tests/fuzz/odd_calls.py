@@ -60,6 +60,7 @@ EXEMPT = {
     "rankeval.profile(queries": "the function that is timed says itself what it cannot take",
     "rankeval.errors.": "errors are made by the library",
     "Claim.": "what tests of significance are written with",
+    "Measure.values": "reads chunks that the library makes; evaluate takes what these are made of",
     "Settings.": "what tests of significance are written with",
     "PairedResult.": "what tests of significance are written with",
     "rankeval.report.GuardFacts": "made of a comparison by the library",
@@ -196,10 +197,11 @@ class OddCall(Call):
         try:
             method = self.names.method(thing, name)
             value = method(*args, **options)
+            value = list(value) if isinstance(value, Iterator) else value
         except (Exception, Refusal):  # noqa: BLE001 - a recipe may make a wrong call
             return None
         self._vary(name, method, args, options)
-        return list(value) if isinstance(value, Iterator) else value
+        return value
 
     def _vary(self, name: str, function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> None:
         self.trials.arguments.add(f"{name}()")
@@ -220,7 +222,9 @@ class OddCall(Call):
         return printed
 
     def _vary_words(self, main: Callable[[], None], line: list[str]) -> None:
-        path = next(path for path in _command_paths() if line[: len(path)] == path)
+        path = next((path for path in _command_paths() if line[: len(path)] == path), None)
+        if path is None:
+            return  # a group of commands, which takes nothing
         name = " ".join(["rankeval", *path])
         self.trials.arguments.add(f"{name}()")
         for argument, words in _lines(path, line):

@@ -180,12 +180,12 @@ def missing() -> list[str]:
         name
         for name in public_names()
         if name not in EXEMPT
-        and not _is_named(name, named)
+        and not is_named(name, named)
         and not any(_begins(line, name) for line in lines)
     ]
 
 
-def _is_named(name: str, named: set[str]) -> bool:
+def is_named(name: str, named: set[str]) -> bool:
     """Return whether a recipe names it; class methods are called by their whole path."""
     return name in named or any(each.endswith(f".{name}") for each in named)
 

@@ -277,10 +277,10 @@ class Draw:
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return path
 
-    def letor(self, n_queries: int, n_features: int = 4) -> str:
-        """Return rows of LETOR as text."""
+    def letor(self, n_queries: int, n_features: int = 4, *, first: int = 1) -> str:
+        """Return rows of LETOR as text, of queries that are numbered from the first."""
         lines = []
-        for query in range(1, n_queries + 1):
+        for query in range(first, first + n_queries):
             for row in range(self.integer(2, 6)):
                 features = " ".join(f"{at}:{self.number(-1, 1)}" for at in range(1, n_features + 1))
                 lines.append(

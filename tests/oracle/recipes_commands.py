@@ -259,7 +259,7 @@ def guard(draw: Draw, call: Call) -> None:
         "test",
         systems[2],
         "--baseline",
-        systems[0],
+        runs[0],
         "--qrels",
         qrels,
         *ledger,

@@ -93,11 +93,7 @@ def protocol(draw: Draw, call: Call) -> None:
     call.of(guard, "Guard.looks", test, **draw.options(0.4, projects=("all", "odd")))
     call.of(guard, "Guard.verify")
     if draw.happens(0.3) and plan is not None:
-        call.of(
-            guard,
-            "Guard.plan",
-            draw.choice((plan.plan_id, "none such")) if hasattr(plan, "plan_id") else "none such",
-        )
+        call.of(guard, "Guard.plan", draw.choice((plan.id, "none such")))
         call.of(guard, "Guard.open", plan, test)
 
 

@@ -298,7 +298,8 @@ def made(draw: Draw, call: Call) -> None:
     chosen = draw.options(
         0.5, rel=(1, 2, 0.5), cutoff=(1, 10), gain=("exp", "linear"), p=(0.5, 0.9), max_rel=(4,)
     )
-    measured = call.of(family, "Family.with_parameters", **chosen)
+    taken = {name: value for name, value in chosen.items() if name in family.defaults}
+    measured = call.of(family, "Family.with_parameters", **(chosen if draw.happens(0.2) else taken))
     if measured is not None:
         call("rankeval.measures.LabelledMeasure", draw.choice(("mine", "nDCG")), measured)
         call("rankeval.Measure", family, measured.parameters)

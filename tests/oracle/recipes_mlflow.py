@@ -155,23 +155,21 @@ def promotions(draw: Draw, call: Call) -> None:
     uri = store_of(call)
     client = mlflow.MlflowClient()
     client.create_registered_model("ranker")
-    for at, shift in enumerate((0.3, draw.choice((0.3, 1.5)))):
-        run = call.make(
+    for at, shift in enumerate((0.3, draw.choice((0.3, 3.0, 3.0)))):
+        run = mlflow.start_run()
+        mlflow.end_run()
+        client.create_model_version("ranker", source=run.info.artifact_uri, run_id=run.info.run_id)
+        call.make(
             "rankeval_mlflow.log_evaluation",
             evaluation(draw, call, f"v{at}", shift),
             role="test",
             report=False,
+            model_version=f"ranker/{at + 1}",
         )
-        client.create_model_version("ranker", source=f"runs:/{run.run_id}/model", run_id=run.run_id)
     call.tried("rankeval_mlflow.promote", "ranker", 1, measure="nDCG@10", first=True, who="ann")
-    options = draw.options(
-        0.4,
-        margin=(0.01,),
-        alpha=(0.2,),
-        dry_run=(True,),
-        claim=("not_worse",),
-        test=("randomization",),
-    )
+    options = draw.options(0.2, alpha=(0.2,), dry_run=(True,), test=("randomization",))
+    if draw.happens(0.3):
+        options |= {"claim": "not_worse", **draw.options(0.8, margin=(0.01,))}
     done = call.tried(
         "rankeval_mlflow.promote",
         "ranker",
@@ -182,7 +180,10 @@ def promotions(draw: Draw, call: Call) -> None:
     )
     call.keep("moved", getattr(done, "moved", None))
     call.tried(
-        "rankeval_mlflow.rollback", "ranker", reason=draw.choice(("worse online", "")), who="ann"
+        "rankeval_mlflow.rollback",
+        "ranker",
+        reason=draw.choice(("worse online", "worse online", "")),
+        who="ann",
     )
     left(call, uri)
 

@@ -111,7 +111,7 @@ def splitters(draw: Draw, call: Call) -> None:
     """Split rows by each splitter."""
     name = draw.choice(sorted(SPLITTERS))
     options = draw.options(0.5, **SPLITTERS[name])
-    rows = table(draw, draw.integer(3, 9), 3)
+    rows = table(draw, draw.integer(3, 15), 3)
     if name.endswith("TimeSplit") and draw.happens(0.7):
         options["times"] = {
             query: f"2024-05-{draw.integer(1, 28):02d}"
@@ -124,7 +124,7 @@ def splitters(draw: Draw, call: Call) -> None:
     ids = {"groups": rows["qid"]} if draw.happens(0.2) else {"qid": rows["qid"]}
     call.of(splitter, split, rows["X"], rows["y"], **ids)
     call.of(splitter, n_splits, rows["X"], rows["y"], **ids)
-    for method in ROUTING[name] if draw.happens(0.1) else ():
+    for method in ROUTING[name]:
         routed = call.of(splitter, method, **({"qid": True} if "set_" in method else {}))
         call.keep("routing", str(routed))
 
@@ -163,9 +163,11 @@ def known_folds(draw: Draw, call: Call) -> None:
     rows = table(draw, 6, 3)
     ids = list(dict.fromkeys(rows["qid"].tolist()))
     if draw.happens(0.3):
+        apart = draw.happens(0.8)
+        parts = [draw.letor(2, first=1 + 2 * at * apart) for at in range(3)]
         for fold in (1, 2):
-            for part in ("train", "vali", "test"):
-                draw.write(f"Fold{fold}/{part}.txt", draw.letor(2))
+            for at, part in enumerate(("train", "vali", "test")):
+                draw.write(f"Fold{fold}/{part}.txt", parts[(at + fold) % 3])
         splitter = call(
             "rankeval.PredefinedFolds.read", ".", **draw.options(0.3, train=(("train",),))
         )
