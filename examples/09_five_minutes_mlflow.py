@@ -71,7 +71,7 @@ with nullcontext(sys.argv[1]) if sys.argv[1:] else a_server() as address:
         cv = rk.cross_validate(model, dev, measures=["nDCG@10", "AP"], cv=3, name=name)
         ranker = rk.QueryRanker(model).fit(dev.X, dev.y, qid=dev.qid)
         with mlflow.start_run(run_name=name):
-            run = rkm.log_cross_validation(cv, data=dev)
+            run = rkm.log(cv, data=dev)
             saved = rkm.log_ranker(ranker, X=dev, registered_model_name="digits")
         print(f"\n{name}: {run.where}")
         print(rkm.promote("digits", saved.version, gate=gate, first=True))

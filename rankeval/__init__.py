@@ -31,6 +31,8 @@ _HOMES = {
     "measures": ("Measure", "list_measures", "measure", "measure_from_key"),
     "evaluation": ("Evaluation", "evaluate"),
     "streaming": ("evaluate_dataset",),
+    "shelf.record": ("Record",),
+    "shelf.kinds": ("load", "read_record", "save"),
     "analysis.contingency": ("ContingencyTable", "contingency_table"),
     "analysis.overlap": ("rank_biased_overlap",),
     "analysis.explanation": ("Explanation", "explain_difference"),

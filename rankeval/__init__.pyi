@@ -52,6 +52,10 @@ from rankeval.model_selection.trials import optuna_objective as optuna_objective
 from rankeval.model_selection.validation import LearningCurve as LearningCurve
 from rankeval.model_selection.validation import cross_validate as cross_validate
 from rankeval.model_selection.validation import learning_curve as learning_curve
+from rankeval.shelf.kinds import load as load
+from rankeval.shelf.kinds import read_record as read_record
+from rankeval.shelf.kinds import save as save
+from rankeval.shelf.record import Record as Record
 from rankeval.significance.catalogue import list_tests as list_tests
 from rankeval.significance.power import topics_needed as topics_needed
 from rankeval.streaming import evaluate_dataset as evaluate_dataset

@@ -32,11 +32,8 @@ _HOMES = {
     "genai": ("genai_scorer",),
     "promotion.promoting": ("promote", "rollback"),
     "reading.leaderboards": ("leaderboard",),
-    "reading.loading": ("compare_runs", "load_comparison", "load_evaluation"),
-    "recording": (
-        *("log_agreement", "log_comparison", "log_cross_validation", "log_evaluation", "log_online", "log_profile"),
-        "log_ranker",
-    ),
+    "reading.loading": ("compare_runs", "load", "load_comparison", "load_evaluation"),
+    "recording": ("log", "log_ranker"),
 }
 __all__, __getattr__ = late(__name__, _HOMES)
 

@@ -7,12 +7,8 @@ from rankeval_mlflow.promotion.promoting import promote as promote
 from rankeval_mlflow.promotion.promoting import rollback as rollback
 from rankeval_mlflow.reading.leaderboards import leaderboard as leaderboard
 from rankeval_mlflow.reading.loading import compare_runs as compare_runs
+from rankeval_mlflow.reading.loading import load as load
 from rankeval_mlflow.reading.loading import load_comparison as load_comparison
 from rankeval_mlflow.reading.loading import load_evaluation as load_evaluation
-from rankeval_mlflow.recording import log_agreement as log_agreement
-from rankeval_mlflow.recording import log_comparison as log_comparison
-from rankeval_mlflow.recording import log_cross_validation as log_cross_validation
-from rankeval_mlflow.recording import log_evaluation as log_evaluation
-from rankeval_mlflow.recording import log_online as log_online
-from rankeval_mlflow.recording import log_profile as log_profile
+from rankeval_mlflow.recording import log as log
 from rankeval_mlflow.recording import log_ranker as log_ranker

@@ -44,7 +44,7 @@ from rankeval.tracking import TrackedRun
 from rankeval_mlflow.delivery.addresses import now_ms
 from rankeval_mlflow.delivery.payload import Node, SavedModel
 from rankeval_mlflow.packing.searches import Scored, Settings, failed_node, search_node, validation_node
-from rankeval_mlflow.recording import log_cross_validation, send
+from rankeval_mlflow.recording import log, send
 from rankeval_mlflow.saving import saved
 
 # MLflow's tag of the runs that its automatic logging made, and will end.
@@ -174,7 +174,7 @@ def of_cross_validation(given: Mapping[str, Any]) -> Iterator[Callable[[Any], No
     data = X if isinstance(X, RankingData) else None
     folds = STATE.settings.log_folds
     with _watched("rankeval.cross_validate", "cross-validation", X) as call:
-        yield lambda result: call.guarded(lambda: log_cross_validation(result, data=data, folds=folds))
+        yield lambda result: call.guarded(lambda: log(result, data=data, folds=folds))
 
 
 def noting_failures(warn_of: Callable[..., None]) -> Callable[..., None]:
@@ -321,7 +321,7 @@ def autolog(
       each measure over the folds (``nDCG_at_10``), its standard deviation (``nDCG_at_10_sd``), and the best model once,
       as `log_ranker` logs it; and a nested run of every setting;
     * ``sklearn.model_selection.cross_validate`` with such scorers, called by its module;
-    * `rankeval.cross_validate`, as `log_cross_validation` logs it.
+    * `rankeval.cross_validate`, as `log` logs it.
 
     A search inside a cross-validation or inside another search is a part of it, and has no run of its own. Everything
     else is left alone. A call that fails or is refused by the guard leaves a FAILED run with the reason, and so does a

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rankeval._checks import require
+from rankeval.shelf.record import INTERVAL_ENDS, checked_word
 
 MAX_NAME = 250
 MAX_PARAM = 6000
@@ -29,7 +30,6 @@ SHOWN_DIGEST = 16
 # Fewer characters than MLflow accepts on Linux: Windows refuses the colon, and letters beyond ASCII sort oddly.
 _REFUSED = re.compile(r"[^A-Za-z0-9_.\- /]")
 _MODEL = re.compile("[^/:.%\"']+")  # MLflow checks this when the run has begun
-_ROLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_\-]{0,63}")
 _EVALUATION = re.compile(r"(?P<role>[\w\-]+) [^;]*? in (?P<run_id>[\w\-]+)(?:; |$)")
 
 
@@ -87,13 +87,6 @@ VIEW = "mlflow.sharedViewState.rankeval"
 VIEW_ADDRESS = "viewStateShareKey=rankeval"
 """The part of an address that opens the view."""
 
-INTERVAL_ENDS = ("_ci_low", "_ci_high")
-"""The ends of the names of metrics that are ends of intervals."""
-
-FOLD_END, FOLD_START = "_fold", "fold_"
-"""The end of the names of metrics with a measure's value in each fold, and the start of those of other facts of folds;
-the fold is the step."""
-
 _STEP = "/step-"
 
 
@@ -146,27 +139,6 @@ def short_name(name: str, most: int = MAX_SHOWN) -> str:
     return name if len(name) <= most else f"{name[: most - 12]}...~{sha256(name.encode())[:8]}"
 
 
-def checked_role(role: str, argument: str = "role") -> str:
-    """Check a role or another plain word, which becomes part of tag names and paths, and return it.
-
-    Parameters
-    ----------
-    role : str
-        The role of data, such as ``"dev"`` or ``"test"``.
-    argument : str
-        The argument that has it.
-
-    Raises
-    ------
-    InvalidInput
-        If it is not a plain word.
-    """
-    example = " such as 'dev' or 'test'" if argument == "role" else ""
-    expected = f"a plain word{example}: at most 64 letters, digits, _ and -, the first one a letter or digit"
-    require(isinstance(role, str) and _ROLE.fullmatch(role) is not None, argument, role, expected)
-    return role
-
-
 def checked_model_name(name: str) -> str:
     """Return the name of a logged model; raise InvalidInput if MLflow does not take it."""
     is_name = isinstance(name, str) and _MODEL.fullmatch(name) is not None
@@ -217,7 +189,7 @@ def label_of(role: str, step: int | None = None) -> str:
     step : int, optional
         The epoch or other step.
     """
-    return checked_role(role) if step is None else f"{checked_role(role)}{_STEP}{step}"
+    return checked_word(role) if step is None else f"{checked_word(role)}{_STEP}{step}"
 
 
 def role_of(label: str) -> str:

@@ -1,145 +1,15 @@
-"""The parameters of an estimator as a run shows them: by names that say where each stands, with values as text.
-
-A QueryRanker stands in no name. So a ranker has the same columns if it is validated bare, in a QueryRanker or in a
-search, and if it is logged as a model::
-
-    QueryRanker(LGBMRanker())                             estimator=LGBMRanker  num_leaves=31 ...
-    Pipeline([..., ("ranker", QueryRanker(Ridge()))])     estimator=Pipeline  ranker=Ridge  ranker__alpha=1.0 ...
-    QueryRanker(..., early_stopping_rounds=5)             QueryRanker__early_stopping_rounds=5, if it is no default
-
-The trap: MLflow refuses or cuts long values, and everybody may read them. So a long value is cut and stands whole among
-the artifacts, and passwords and tokens become ``***``.
-"""
+"""The parameters of a run: what MLflow would cut stands whole among the artifacts."""
 
 from __future__ import annotations
 
-import inspect
 import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from rankeval import QueryRanker
-from rankeval._secrets import hidden
+from rankeval.model_selection.parameters import settings_of
 from rankeval_mlflow.delivery.payload import Node
 from rankeval_mlflow.layout import folder, param_text, safe_names
-
-_SECRET = re.compile(r"(?:^|_)(?:password|passwd|secret|token|credentials?|(?:api|access|secret)_?key)$", re.IGNORECASE)
-_PLACE = re.compile(r" at 0x[0-9A-Fa-f]+")  # of an object in memory: another one in every process
-
-
-def kind_of(estimator: Any) -> str:
-    """Return the class of an estimator; of a QueryRanker, that of its estimator.
-
-    Parameters
-    ----------
-    estimator : object
-        Any estimator.
-    """
-    return kind_of(estimator.estimator) if isinstance(estimator, QueryRanker) else type(estimator).__name__
-
-
-def shown_names(estimator: Any) -> dict[str, str]:
-    """Return the name that a run shows of each parameter, by the name that `get_params` gives.
-
-    Parameters
-    ----------
-    estimator : object
-        Any estimator. If it has no parameters, as an estimator of somebody's own may, there are no names.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import Ridge
-    >>> from sklearn.pipeline import make_pipeline
-    >>> shown_names(QueryRanker(Ridge()))["estimator__alpha"]
-    'alpha'
-    >>> shown_names(make_pipeline(QueryRanker(Ridge())))["queryranker__estimator__alpha"]
-    'queryranker__alpha'
-    """
-    given = _given(estimator)
-    return {name: "__".join(_steps(name, {"": estimator, **given})) or "estimator" for name in given}
-
-
-def _given(estimator: Any) -> dict[str, Any]:
-    return dict(estimator.get_params()) if hasattr(estimator, "get_params") else {}
-
-
-def _steps(name: str, owners: Mapping[str, Any]) -> Iterator[str]:
-    before = ""
-    for step in name.split("__"):
-        if not isinstance(owners.get(before), QueryRanker):
-            yield step
-        elif step != "estimator":
-            yield from ("QueryRanker", step)
-        before = f"{before}__{step}" if before else step
-
-
-def settings_of(estimator: Any) -> dict[str, tuple[str, bool]]:
-    """Return the parameters of an estimator: by shown name the text of the value, and whether it is no default.
-
-    Parameters
-    ----------
-    estimator : object
-        Any estimator.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import Ridge
-    >>> found = settings_of(QueryRanker(Ridge(alpha=2.0)))
-    >>> found["estimator"], found["alpha"], found["max_iter"]
-    (('Ridge', False), ('2.0', True), ('None', False))
-    """
-    found, given = {"estimator": (kind_of(estimator), False)}, _given(estimator)
-    for name, shown in shown_names(estimator).items():
-        value, (owner, _, own) = given[name], name.rpartition("__")
-        holder = given.get(owner, estimator)
-        text = shown_text(own, value)
-        changed = text != shown_text(own, _default(type(holder), own))
-        # A QueryRanker stands in no name, and shows of itself only what is no default.
-        bare = isinstance(holder, QueryRanker) and (not owner if own == "estimator" else not changed)
-        if not bare and not isinstance(value, QueryRanker):
-            taken = shown == "estimator"  # by the class
-            found["estimator__estimator" if taken else shown] = (
-                text,
-                changed and not (hasattr(value, "get_params") or isinstance(value, list)),
-            )
-    return found
-
-
-def _default(kind: type, name: str) -> Any:
-    # XGBoost's rankers hand on what their base class names.
-    known = (vars(one).get("__init__") for one in kind.__mro__[:-1])
-    named = (inspect.signature(one).parameters for one in known if callable(one))
-    return next((params[name].default for params in named if name in params), None)
-
-
-def shown_text(name: str, value: Any) -> str:
-    """Return the value of a parameter as text: of an estimator its class, of a function its name, of a secret ``***``.
-
-    Parameters
-    ----------
-    name : str
-        The parameter.
-    value : object
-        Its value.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> shown_text("func", np.log1p), shown_text("api_key", "abc"), shown_text("alpha", 0.5)
-    ('log1p', '***', '0.5')
-    """
-    if _SECRET.search(name) and value:
-        return "***"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(shown_text(name, one) for one in value)}]"
-    if isinstance(value, dict):
-        return f"{{{', '.join(f'{key}: {shown_text(str(key), one)}' for key, one in value.items())}}}"
-    if hasattr(value, "get_params") and not isinstance(value, type):
-        return kind_of(value)
-    named = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)  # of functions and classes
-    return hidden(_PLACE.sub("", named if isinstance(named, str) else str(value)))
 
 
 def with_params(node: Node, values: Mapping[str, Any]) -> Node:
@@ -160,20 +30,27 @@ def with_params(node: Node, values: Mapping[str, Any]) -> Node:
     return replace(node, params={**params, **node.params}, files={**whole, **node.files})
 
 
-def with_estimator(node: Node, estimator: Any) -> Node:
+def with_settings(node: Node, settings: Mapping[str, Any], changed: Collection[str]) -> Node:
     """Return a node with the parameters of an estimator; those that are no defaults become columns of the table.
 
     Parameters
     ----------
     node : Node
         The node. A parameter of the estimator by the name of one of the node has ``estimator__`` before it.
-    estimator : object
-        Any estimator; None changes nothing.
+    settings : mapping of str to object
+        The parameters by name.
+    changed : collection of str
+        Those that differ from their defaults.
     """
-    if estimator is None:
+    if not settings:
         return node
-    found = settings_of(estimator)
-    names = {name: f"estimator__{name}" if name in node.params and name != "estimator" else name for name in found}
-    told = with_params(node, {names[name]: text for name, (text, _) in found.items()})
-    changed = [names[name] for name, (_, is_changed) in found.items() if is_changed]
-    return replace(told, columns=("estimator", *changed))
+    names = {name: f"estimator__{name}" if name in node.params and name != "estimator" else name for name in settings}
+    told = with_params(node, {names[name]: value for name, value in settings.items()})
+    return replace(told, columns=("estimator", *(names[name] for name in settings if name in changed)))
+
+
+def with_estimator(node: Node, estimator: Any) -> Node:
+    """Return a node with the parameters of an estimator; None changes nothing."""
+    found = {} if estimator is None else settings_of(estimator)
+    changed = [name for name, (_, is_changed) in found.items() if is_changed]
+    return with_settings(node, {name: text for name, (text, _) in found.items()}, changed)

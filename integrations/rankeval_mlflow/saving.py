@@ -74,12 +74,12 @@ from rankeval.errors import InvalidInput
 from rankeval.evaluation.responses import responses
 from rankeval.model_selection import boosters, category_columns
 from rankeval.model_selection.nesting import keeps_unknown
+from rankeval.model_selection.parameters import shown_text
 from rankeval.model_selection.query_ids import n_rows
 from rankeval_mlflow import served_ranker
 from rankeval_mlflow.delivery.connection import hushed
 from rankeval_mlflow.delivery.payload import MLMODEL, SavedModel, without_ids
 from rankeval_mlflow.layout import param_text, safe_names
-from rankeval_mlflow.parameters import shown_text
 from rankeval_mlflow.served_ranker import as_floats, with_columns
 from rankeval_mlflow.signing import any_typed, categories, check_gaps, numbers, refusal, rows_to_check, signature
 

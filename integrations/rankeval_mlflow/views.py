@@ -15,7 +15,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,11 +22,8 @@ import pandas as pd
 
 from rankeval._checks import count
 from rankeval.comparison import Comparison
-from rankeval.comparison.tables import printed, unjudged_tables
 from rankeval.evaluation import Evaluation, from_bytes
-from rankeval.evaluation.lacking import undefined_notes
-from rankeval.evaluation.result import info_of, left_out_of_worst, worst_first
-from rankeval.render.tables import Table, interval
+from rankeval.evaluation.result import worst_first
 from rankeval.report import report_for_evaluation, report_for_judging
 from rankeval.report.queries import TextTable
 from rankeval_mlflow.layout import MAX_TAG, short_name
@@ -47,71 +43,6 @@ REPORT = "report.html"
 QUERIES = "queries.json"
 RANKERS = "rankers.json"
 Drawing = Callable[[bytes, Mapping[str, Any]], dict[str, bytes]]
-
-
-def intervals(evaluation: Evaluation) -> dict[str, tuple[float, float]]:
-    """Return the 95 % interval of the mean of each measure by its label; none of weighted means, which have none.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        The evaluation.
-    """
-    if evaluation.weights is not None or not evaluation.n_queries:
-        return {}
-    limits = evaluation.ci()
-    ends = zip(limits.index, limits["ci_low"], limits["ci_high"], strict=True)
-    return {str(label): (float(low), float(high)) for label, low, high in ends}
-
-
-def evaluation_section(
-    evaluation: Evaluation,
-    role: str,
-    limits: Mapping[str, tuple[float, float]],
-    *,
-    step: int | None = None,
-    table: str | None = None,
-) -> str:
-    """Describe an evaluation in Markdown: aggregates, intervals of the means, and where the queries are.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        The evaluation.
-    role : str
-        The role of its data.
-    limits : mapping of str to pair of float
-        The `intervals`.
-    step : int, optional
-        The step of training.
-    table : str, optional
-        The path of the table of queries among the artifacts.
-    """
-    frame = pd.DataFrame({"measure": evaluation.measure_names, "value": evaluation.aggregate().to_numpy(dtype=float)})
-    if limits:
-        shown = {label: interval(low, high) for label, (low, high) in limits.items()}
-        frame["95 % interval"] = [shown.get(label, "") for label in evaluation.measure_names]
-    system = f"{short_name(evaluation.name)}, " if evaluation.name else ""
-    at = "" if step is None else f" at step {step}"
-    queries = count(evaluation.n_queries, "query")
-    caption = f"{system}{role}{at}: {queries}, convention {evaluation.convention.name}"
-    notes = [*undefined_notes(evaluation), *info_of(evaluation).values()]
-    notes += [query_table_note(evaluation, table)] if table else []
-    return Table(frame, caption=caption, notes=tuple(notes)).to_markdown()
-
-
-def comparison_section(comparison: Comparison) -> str:
-    """Describe a comparison in Markdown: its findings, and a table of as few columns as a decision needs.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        The comparison, with its systems named as the page names them.
-    """
-    shown = printed(comparison)
-    caption = f"{' '.join(comparison.findings)} {shown.caption}"
-    shown = replace(shown, caption=caption)
-    return "\n\n".join(table.to_markdown() for table in [shown, *unjudged_tables(comparison)])
 
 
 def merged(note: str, sections: Mapping[str, str]) -> str:
@@ -189,20 +120,20 @@ def query_table(evaluation: Evaluation) -> bytes:
     return log_table(pd.DataFrame({"query": [short_name(one) for one in ids], **numbers}))
 
 
-def query_table_note(evaluation: Evaluation, path: str) -> str:
+def query_table_note(n_telling: int, n_queries: int, path: str) -> str:
     """Return the sentences that say what a table of queries holds.
 
     Parameters
     ----------
-    evaluation : Evaluation
-        The evaluation.
+    n_telling, n_queries : int
+        The queries whose score a ranking can change, and all.
     path : str
         The table among the artifacts.
     """
-    label = evaluation.measure_names[0]
-    n_queries, left_out = len(worst_first(evaluation, label)), left_out_of_worst(evaluation, label)
-    some = "The queries, the worst first" if n_queries <= MOST_QUERIES else f"The {MOST_QUERIES:,} worst queries"
-    return f"{some}: {path} among the artifacts; evaluation.parquet beside it has all. {left_out}".strip()
+    some = "The queries, the worst first" if n_telling <= MOST_QUERIES else f"The {MOST_QUERIES:,} worst queries"
+    said = f"{some}: {path} among the artifacts; evaluation.parquet beside it has all."
+    left_out = n_queries - n_telling
+    return f"{said} Left out: {count(left_out, 'query')} whose score no ranking changes." if left_out else said
 
 
 def log_table(frame: pd.DataFrame) -> bytes:

@@ -325,7 +325,7 @@ def evaluate(
     --------
     >>> result = rankeval_spark.evaluate(df, qid="query", relevance="grade", score="bm25")  # doctest: +SKIP
     >>> result.scores.orderBy("nDCG@10").show(3)  # doctest: +SKIP
-    >>> rankeval_mlflow.log_evaluation(result.evaluation, role="dev")  # doctest: +SKIP
+    >>> rankeval_mlflow.log(result.evaluation, role="dev")  # doctest: +SKIP
     """
     refuse_session(df)
     single = {"ties": ties, "missing": missing, "no_relevant": no_relevant, "judgments": judgments}

@@ -36,8 +36,8 @@ from rankeval.comparison.inputs import (
     check_number_of_systems,
     shared_scores,
 )
+from rankeval.comparison.recorded import Recorded
 from rankeval.comparison.result import Comparison
-from rankeval.comparison.tables import WithTable
 from rankeval.errors import InvalidInput, NotedWarning, warn
 from rankeval.evaluation.choosing import labels_of
 from rankeval.measures import Measure, direction
@@ -54,7 +54,7 @@ Key = tuple[str, ...]
 @explained
 @escaping
 @dataclass(frozen=True, eq=False)
-class OrderAgreement(WithTable):
+class OrderAgreement(Recorded):
     """The agreement of each two orders of systems.
 
     Attributes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING
@@ -12,15 +12,19 @@ import pandas as pd
 
 from rankeval._arguments import explained
 from rankeval._visible import escaping
+from rankeval.collection.data import RankingData
 from rankeval.comparison.derived import best_system, effects_of, has_scores, posteriors_of, rank_table
 from rankeval.comparison.figures import drawn
 from rankeval.comparison.headline import headline
 from rankeval.comparison.record import Choice, ComparisonRecord, kept, main_measure
 from rankeval.comparison.saved import PLACE, REMEDY, from_json, to_json
+from rankeval.comparison.shelved import NUMBERS, record_of, systems_of
 from rankeval.comparison.tables import laid_out, printed, unjudged_tables
 from rankeval.errors import InvalidInput
 from rankeval.render.tables import Table
+from rankeval.shelf.record import Record
 from rankeval.significance.declarations import Rng
+from rankeval.tracking import LoggedData
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -511,6 +515,36 @@ class Comparison(ComparisonRecord):
         except (LookupError, TypeError, ValueError) as error:
             raise InvalidInput(f"{PLACE}: its rows do not belong together", remedy=REMEDY) from error
         return compared
+
+    def record(self, *, role: str | None = None, data: LoggedData | RankingData | str | None = None) -> Record:
+        """Return the comparison in plain values, from which folders, runs and pages are made.
+
+        Parameters
+        ----------
+        role : str, optional
+            The role of the data. By default "test" if a guard opened the comparison, else "dev".
+        data : LoggedData, RankingData or str, optional
+            The data set, or its name. The digests of the judgments identify it in any case.
+
+        Returns
+        -------
+        Record
+            ``metrics`` are the differences of one pair, with their adjusted intervals and p-values. Systems that were
+            compared as frames have no evaluations in it.
+
+        Raises
+        ------
+        InvalidInput
+            If the role is no plain word, or the data set has another one.
+        """
+        shown = replace(printed(self), caption=f"{' '.join(self.findings)} {printed(self).caption}")
+        text = "\n\n".join(table.to_markdown() for table in [shown, *unjudged_tables(self)])
+        return record_of(self, self.to_json(), self.headline, text, role, data)
+
+    @classmethod
+    def from_record(cls, record: Record) -> Comparison:
+        """Return the comparison of a record, the same numbers bit for bit, with its evaluations."""
+        return replace(cls.from_json(record.files[NUMBERS].decode()), evaluations=systems_of(record))
 
     def __str__(self) -> str:
         return "\n\n".join(table.to_text() for table in self._tables)

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._arguments import explained
-from rankeval._checks import check_count, check_share, count, few, refuse, require, shown
+from rankeval._checks import check_count, check_share, count, few, refuse, require, shown, whole_number
 from rankeval._visible import escaping, visible
 from rankeval.collection.convention import COUNTED_AS, Convention
+from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.choosing import labels_of, places_of, slices_of
 from rankeval.evaluation.facts import QueryFacts, digest
@@ -30,6 +31,9 @@ from rankeval.join.id_forms import FEW, advice
 from rankeval.measures import Measure
 from rankeval.measures.family import AGGREGATES
 from rankeval.measures.tie_enumeration import DRAWS
+from rankeval.render.tables import Table, interval, number
+from rankeval.shelf.record import INTERVAL_ENDS, Record, checked_word, digest_of
+from rankeval.tracking import LoggedData
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,6 +43,7 @@ _AGAINST_RANK = (
     "the scores run against the rank column: documents that it ranks first have the lowest scores, and count as ranked "
     "last; if the scores are distances, give -score"
 )
+EVALUATION = "evaluation.parquet"
 _WORDS = {"mean": "mean", "sum": "sum", "gmean": "geometric mean"}
 
 
@@ -400,6 +405,82 @@ class Evaluation:
         """
         return from_bytes(read_bytes(path), str(path))
 
+    def record(
+        self,
+        *,
+        role: str = "dev",
+        data: LoggedData | RankingData | str | None = None,
+        step: int | None = None,
+        note: str = "",
+        slices: Any = None,
+    ) -> Record:
+        """Return the evaluation in plain values, from which folders, runs and pages are made.
+
+        Parameters
+        ----------
+        role : str, default "dev"
+            The role of its data: "train", "dev", "test" or another plain word.
+        data : LoggedData, RankingData or str, optional
+            The data set, or its name. The digest of the judgments identifies it in any case.
+        step : int, optional
+            The epoch or other step of training.
+        note : str
+            A sentence that a reader should see first.
+        slices : Series, mapping, DataFrame, array or str, optional
+            An attribute of the queries, as in `slices`: the means of each of its values are a table of the record.
+
+        Returns
+        -------
+        Record
+            ``metrics`` are the aggregates by the keys of their measures, with the ends of their 95 % intervals.
+
+        Raises
+        ------
+        InvalidInput
+            If the role is no plain word, the data set has another one, or the step is no whole number from 0.
+        """
+        at = whole_number(step)
+        is_step = step is None or (at is not None and 0 <= at < 2**31)
+        require(is_step, "step", step, "a whole number such as the epoch, 0 or greater")
+        used, measures = data_of(self, checked_word(role, "role"), data), by_name(self)
+        values, limits = metrics_of(self), intervals(self)
+        ends = {
+            f"{measures[name].key}{end}": value
+            for name, pair in limits.items()
+            for end, value in zip(INTERVAL_ENDS, pair, strict=True)
+        }
+        params = {"system": self.name, "measure": self.measure_names[0], "convention": self.convention.name}
+        card = self.convention.card()
+        return Record(
+            kind="evaluation",
+            name=self.name or f"{role} evaluation",
+            headline=", ".join(f"{name} {number(value)}" for name, value in aggregates(self).items()),
+            params={name: value for name, value in params.items() if value} | {"data": used.name, "role": role},
+            metrics={**values, **ends, **values},  # a measure of a user may have the name of an end: it stays
+            tables={} if slices is None else {"slices": table_of_slices(self, slices)},
+            files={EVALUATION: to_bytes(self)},
+            notes=(note,) if note else (),
+            text=_described(self, role, at, limits),
+            facts={
+                "role": role,
+                "step": at,
+                "n_queries": self.n_queries,
+                "n_telling": len(worst_first(self, self.measure_names[0])),
+                "system": self.name,
+                "measures": {one.key: str(one) for one in self.measures},
+                "convention": card,
+                "judgments": self.judgments_digest,
+                "ranking": self.ranking_digest,
+            },
+            tags={"card": f"{self.convention.name} {digest_of(card)}"},
+            data=(used,),
+        )
+
+    @classmethod
+    def from_record(cls, record: Record) -> Evaluation:
+        """Return the evaluation of a record, the same bit for bit."""
+        return from_bytes(record.files[EVALUATION])
+
     def __repr__(self) -> str:
         values = ", ".join(f"{label}={value:.4f}" for label, value in aggregates(self).items())
         name = f"{self.name!r}, " if self.name else ""
@@ -429,6 +510,58 @@ def _row(part: Evaluation, level: float | None) -> dict[str, float]:
 def from_bytes(content: bytes, where: str = "") -> Evaluation:
     """Return the evaluation from the bytes that `to_bytes` gave, the same bit for bit; ``where`` names the file."""
     return Evaluation(**unpack(content, where))
+
+
+def data_of(evaluation: Evaluation, role: str, data: LoggedData | RankingData | str | None = None) -> LoggedData:
+    """Describe the data set of an evaluation; the digest of the judgments identifies it."""
+    if isinstance(data, LoggedData):
+        problem = f"the data set {data.name!r} has the role {data.role!r}, the evaluation {role!r}"
+        refuse((data.role != role, problem))
+        return data
+    given = data.name if isinstance(data, RankingData) else data
+    require(given is None or isinstance(given, str), "data", type(data), "its name, RankingData or LoggedData")
+    judged = evaluation.judgments_digest
+    name = given or f"judgments-{judged.removeprefix('sha256:')[:8]}"
+    if isinstance(data, RankingData):
+        return LoggedData(given or "data", judged, role, len(data), data.n_queries)
+    n_rows = int(evaluation.facts.query_counts["retrieved"].sum())
+    return LoggedData(name, judged, role, n_rows, evaluation.n_queries)
+
+
+def metrics_of(evaluation: Evaluation) -> dict[str, float]:
+    """Return the aggregates by the keys of their measures."""
+    values = zip(evaluation.measures, aggregates(evaluation).values(), strict=True)
+    return {one.key: value for one, value in values}
+
+
+def intervals(evaluation: Evaluation) -> dict[str, tuple[float, float]]:
+    """Return the 95 % interval of the mean of each measure by its label; none of weighted means, which have none."""
+    if evaluation.weights is not None or not evaluation.n_queries:
+        return {}
+    limits = evaluation.ci()
+    ends = zip(limits.index, limits["ci_low"], limits["ci_high"], strict=True)
+    return {str(label): (float(low), float(high)) for label, low, high in ends}
+
+
+def table_of_slices(evaluation: Evaluation, by: Any) -> pd.DataFrame:
+    """Return `Evaluation.slices` with 95 % intervals, which weighted means have not."""
+    return evaluation.slices(by, level=0.95 if evaluation.weights is None else None).reset_index()
+
+
+def _described(evaluation: Evaluation, role: str, step: int | None, limits: Mapping[str, tuple[float, float]]) -> str:
+    """Describe an evaluation in Markdown: aggregates and intervals of the means, with the notes."""
+    import pandas as pd
+
+    frame = pd.DataFrame({"measure": evaluation.measure_names, "value": list(aggregates(evaluation).values())})
+    if limits:
+        shown = {label: interval(*pair) for label, pair in limits.items()}
+        frame["95 % interval"] = [shown.get(label, "") for label in evaluation.measure_names]
+    system = f"{evaluation.name}, " if evaluation.name else ""
+    at = "" if step is None else f" at step {step}"
+    queries = count(evaluation.n_queries, "query")
+    caption = f"{system}{role}{at}: {queries}, convention {evaluation.convention.name}"
+    notes = [*undefined_notes(evaluation), *info_of(evaluation).values()]
+    return Table(frame, caption=caption, notes=tuple(notes)).to_markdown()
 
 
 def by_name(evaluation: Evaluation) -> dict[str, Measure]:

@@ -44,7 +44,8 @@ from rankeval.evaluation import Evaluation
 from rankeval.experiment.loading import Parts
 from rankeval.experiment.sections import ExperimentConfig, SearchConfig
 from rankeval.io.opening import writing
-from rankeval.model_selection.results import CrossValidation, Split
+from rankeval.model_selection.results import CrossValidation
+from rankeval.model_selection.shelved import Split
 from rankeval.tracking import host
 
 if TYPE_CHECKING:

@@ -12,10 +12,11 @@ compared with 0 up to rounding, since sums of thirds that are left out by subtra
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -26,7 +27,7 @@ from rankeval._arguments import explained
 from rankeval._checks import check_share, count, refuse
 from rankeval._registry import chosen
 from rankeval._visible import escaping
-from rankeval.comparison.tables import WithTable
+from rankeval.comparison.recorded import LIMITS, Recorded
 from rankeval.judging.labels import Floats, Ints, Labels
 from rankeval.render.tables import Table, number
 
@@ -61,7 +62,7 @@ WORDS = {
 @explained
 @escaping
 @dataclass(frozen=True, eq=False)
-class Agreement(WithTable):
+class Agreement(Recorded):
     """The agreement of judges: the coefficients, each with an interval by topics, and where the judges differ.
 
     Attributes
@@ -84,6 +85,9 @@ class Agreement(WithTable):
     notes : tuple of str
         Sentences that a reader of the numbers must see.
     """
+
+    _row_key = "coefficient"
+    _row_ends: ClassVar[Mapping[str, str]] = {"value": "", **LIMITS}
 
     table: pd.DataFrame
     per_query: pd.DataFrame
@@ -130,6 +134,11 @@ class Agreement(WithTable):
         refuse((bool(why), f"{coefficient} has no value to draw: {why}"))
         by_topic = self.per_query[coefficient].rename(WORDS[coefficient])
         return agreement_figure(self.confusion, by_topic, value, self.caption)
+
+    def _params(self, kind: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        yield from super()._params(kind, values)
+        judges = self.disputed.columns.drop(["qid", "docid", "n_labels", "spread"])
+        yield "judges", ", ".join(map(str, judges))
 
     def _laid_out(self) -> Table:
         shown = self.table.assign(coefficient=self.table["coefficient"].map(WORDS)).drop(columns="n_items")

@@ -25,7 +25,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -37,6 +37,7 @@ from rankeval._registry import chosen
 from rankeval._visible import escaping
 from rankeval.comparison.design import Design
 from rankeval.comparison.inputs import Measures, Scores, shared_scores
+from rankeval.comparison.recorded import ADJUSTED_LIMITS, Recorded
 from rankeval.comparison.tables import WithTable
 from rankeval.errors import QueryIdError
 from rankeval.evaluation import Evaluation
@@ -88,7 +89,7 @@ ROW = ["measure", "baseline", "system"]
 @explained
 @escaping
 @dataclass(frozen=True, eq=False)
-class Calibration(WithTable):
+class Calibration(Recorded):
     """The estimates from people's judgments of some queries and a machine's of all.
 
     Attributes
@@ -121,6 +122,14 @@ class Calibration(WithTable):
         mean of the machine's score less people's; ci_low, ci_high and p_value by Student's t, not corrected. The bias
         of a pair is that of the system less that of the baseline: above 0 the machine favours the system.
     """
+
+    _row_key = "measure"
+    _row_ends: ClassVar[Mapping[str, str]] = {
+        "estimate": "",
+        "gain": "_gain",
+        "p_adjusted": "_p_adjusted",
+        **ADJUSTED_LIMITS,
+    }
 
     table: pd.DataFrame
     means: pd.DataFrame

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -29,7 +29,7 @@ from rankeval.collection.qrels import Qrels, as_qrels
 from rankeval.collection.run import as_run
 from rankeval.comparison import compare
 from rankeval.comparison.ordering import OrderAgreement, order_agreement
-from rankeval.comparison.tables import WithTable
+from rankeval.comparison.recorded import Recorded
 from rankeval.evaluation import evaluate
 from rankeval.judging.labels import NOT_JUDGED, Labels
 from rankeval.judging.pools import pool
@@ -49,7 +49,7 @@ RELEVANT = 1
 @explained
 @escaping
 @dataclass(frozen=True, eq=False)
-class JudgmentEffect(WithTable):
+class JudgmentEffect(Recorded):
     """The fields that `Disagreement` and `Reusability` share; `rankeval.judging.Disagreement` documents them."""
 
     table: pd.DataFrame
@@ -100,6 +100,9 @@ class Disagreement(JudgmentEffect):
     draws : DataFrame
         A row for each draw of a random judge a query: tau_b, tau_ap, swaps, mean.
     """
+
+    _row_key = "judgments"
+    _row_ends: ClassVar[Mapping[str, str]] = {name: f"_{name}" for name in ("tau_b", "tau_ap", "overlap")}
 
     draws: pd.DataFrame
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,9 +13,14 @@ from rankeval._arguments import explained
 from rankeval._checks import count, require
 from rankeval._registry import chosen, unknown
 from rankeval._visible import escaping
+from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.lacking import undefined_notes
+from rankeval.model_selection.parameters import settings_of
+from rankeval.model_selection.shelved import Split, fields_of, record_of, record_of_several
+from rankeval.shelf.record import Record
+from rankeval.tracking import LoggedData
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,30 +33,6 @@ QUESTIONS = {
     "models": "which of the fitted models ranks better?",
 }
 """The questions that two cross-validations can answer, each by a test of its own."""
-
-
-@dataclass(frozen=True)
-class Split:
-    """The queries that one fold trains on and holds out.
-
-    Attributes
-    ----------
-    n_train, n_test : int
-        Numbers of queries.
-    digest : str
-        Digest of their ids; equal if two folds are the same.
-    """
-
-    n_train: int
-    n_test: int
-    digest: str
-
-    @classmethod
-    def of(cls, train: NDArray[Any], test: NDArray[Any]) -> Split:
-        """Return the split of these query ids, given by row."""
-        parts = [sorted({str(query) for query in np.unique(side).tolist()}) for side in (train, test)]
-        spelled = "\0\0".join("\0".join(part) for part in parts)
-        return cls(len(parts[0]), len(parts[1]), hashlib.sha256(spelled.encode()).hexdigest()[:32])
 
 
 @explained
@@ -80,6 +60,9 @@ class CrossValidation:
         The parameters that a search chose in each fold, if the estimator is a search (nested cross-validation).
     ranker : QueryRanker, optional
         The estimator that was cross-validated, not fitted.
+    settings : mapping of str to (str, bool), optional
+        The parameters of the estimator as text, without secrets, and whether each differs from its default: what a
+        loaded result knows of its ranker.
 
     Examples
     --------
@@ -97,6 +80,7 @@ class CrossValidation:
     splits: tuple[Split, ...] = ()
     best_params: pd.DataFrame | None = None
     ranker: QueryRanker | None = None
+    settings: Mapping[str, tuple[str, bool]] | None = None
 
     @property
     def fit_seconds(self) -> float:
@@ -149,6 +133,51 @@ class CrossValidation:
             names = [f"{names[0]} (this)", f"{names[1]} (other)"]
         both = CrossValidations(dict(zip(names, (self, other), strict=True)))
         return both.compare(question=question, baseline=names[0], **options)
+
+    def record(
+        self,
+        *,
+        role: str = "dev",
+        data: LoggedData | RankingData | str | None = None,
+        name: str | None = None,
+        folds: bool = False,
+        predictions: bool = True,
+    ) -> Record:
+        """Return the result in plain values, from which folders, runs and pages are made.
+
+        Parameters
+        ----------
+        role : str, default "dev"
+            The role of the data.
+        data : LoggedData, RankingData or str, optional
+            The data set, or its name. The digest of the judgments identifies it in any case.
+        name : str, optional
+            The name; by default that of the ranker.
+        folds : bool, default False
+            Whether each fold is a record of its own too.
+        predictions : bool, default True
+            Whether the scores by row are kept.
+
+        Returns
+        -------
+        Record
+            The evaluation is its part of this role. The values of folds are its ``series``.
+
+        Raises
+        ------
+        InvalidInput
+            If the role is no plain word, or the data set has another one.
+        """
+        settings = self.settings
+        if settings is None:
+            settings = {} if self.ranker is None else settings_of(self.ranker)
+        return record_of(self, settings, role=role, data=data, name=name, folds=folds, predictions=predictions)
+
+    @classmethod
+    def from_record(cls, record: Record) -> CrossValidation:
+        """Return the result of a record; it has no estimators, which are not stored."""
+        ((_, evaluation),) = record.parts.items()
+        return cls(Evaluation.from_record(evaluation), **fields_of(record))
 
     def __repr__(self) -> str:
         values = ", ".join(f"{label}={value:.4f}" for label, value in self.evaluation.aggregate().items())
@@ -253,6 +282,31 @@ class CrossValidations(Mapping[str, CrossValidation]):
         folds = {name: result.folds for name, result in self.results.items()}
         sizes = [(split.n_train, split.n_test) for split in first.splits]
         return compare_algorithms(folds, self.evaluations, sizes=sizes, baseline=baseline, **options)
+
+    def record(
+        self,
+        *,
+        role: str = "dev",
+        data: LoggedData | RankingData | str | None = None,
+        name: str | None = None,
+        folds: bool = False,
+        predictions: bool = True,
+    ) -> Record:
+        """Return the results in plain values: each estimator is a child, with the options of `CrossValidation.record`.
+
+        Returns
+        -------
+        Record
+            The folds of all are a table.
+        """
+        asked: dict[str, Any] = {"role": role, "data": data, "folds": folds, "predictions": predictions}
+        children = {str(system): result.record(name=str(system), **asked) for system, result in self.results.items()}
+        return record_of_several(children, self.folds, name or "cross-validation")
+
+    @classmethod
+    def from_record(cls, record: Record) -> CrossValidations:
+        """Return the results of a record, each of a child."""
+        return cls({system: CrossValidation.from_record(child) for system, child in record.children.items()})
 
     def __repr__(self) -> str:
         return f"CrossValidations({', '.join(f'{name}: {result!r}' for name, result in self.results.items())})"

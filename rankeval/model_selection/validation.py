@@ -20,7 +20,8 @@ from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.fitting import FittedFold, FoldScoring, Task, fold_table, run_folds
 from rankeval.model_selection.query_ids import by_id
 from rankeval.model_selection.ranker import as_ranker
-from rankeval.model_selection.results import CrossValidation, CrossValidations, Split
+from rankeval.model_selection.results import CrossValidation, CrossValidations
+from rankeval.model_selection.shelved import Split
 from rankeval.model_selection.splitters import Folds
 from rankeval.render.progress import Progress
 from rankeval.significance.columns import FOLD

@@ -15,10 +15,10 @@ are refused or counted before it is called.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain, product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -32,7 +32,7 @@ from rankeval._registry import chosen
 from rankeval._source import install
 from rankeval._visible import escaping
 from rankeval.comparison.headline import p_words
-from rankeval.comparison.tables import WithTable
+from rankeval.comparison.recorded import LIMITS, Recorded
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import id_column, value_column
 from rankeval.io.frames import as_table, frame_columns, names_in
@@ -125,7 +125,7 @@ def assign(user: Any, salt: str, shares: Mapping[str, float]) -> str | None:
 @explained
 @escaping
 @dataclass(frozen=True, eq=False)
-class ABTest(WithTable):
+class ABTest(Recorded):
     """The difference of the arms of an A/B test, metric by metric.
 
     Attributes
@@ -163,6 +163,14 @@ class ABTest(WithTable):
     >>> print(ab_test(frame, metrics={"orders": "orders"}).headline)
     orders is higher in B than in A: +1.5000 [95% interval +0.2428 to +2.7572], +300.0 %, on 8 users, p = 0.0273.
     """
+
+    _row_key = "metric"
+    _row_ends: ClassVar[Mapping[str, str]] = {
+        "estimate": "",
+        "relative": "_relative",
+        "p_adjusted": "_p_adjusted",
+        **LIMITS,
+    }
 
     table: pd.DataFrame
     arms: pd.DataFrame
@@ -228,6 +236,17 @@ class ABTest(WithTable):
         drawn = self.table.rename(columns={"metric": "group", "arm": "label", "estimate": "difference"})
         drawn = drawn.assign(clear=drawn.index.isin(self.claims.index))
         return intervals(drawn, xlabel=f"difference from {self.control}", caption=self.headline)
+
+    def _row_names(self) -> list[str]:
+        names = super()._row_names()
+        if len(self.arms) == 2:
+            return names
+        return [f"{arm}/{name}" for arm, name in zip(self.table["arm"], names, strict=True)]
+
+    def _metrics(self) -> Iterator[tuple[str, Any]]:
+        yield "sample_ratio", self.sample_ratio
+        yield from ((f"{arm}/users", users) for arm, users in self.arms["users"].items())
+        yield from super()._metrics()
 
     def _laid_out(self) -> Table:
         ends = {"mean_control": "control", "mean_treatment": "treatment", "ci_low": "low", "ci_high": "high"}

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,7 @@ from rankeval._arguments import explained
 from rankeval._checks import check_number, count, few, require
 from rankeval._registry import chosen
 from rankeval._visible import escaping
+from rankeval.comparison.recorded import LIMITS, Recorded
 from rankeval.comparison.tables import WithTable
 from rankeval.io.formats import naming
 from rankeval.io.frames import as_table, names_in
@@ -466,7 +467,7 @@ class ClickLog(WithTable):
 @explained
 @escaping
 @dataclass(frozen=True, eq=False)
-class ClickRates(WithTable):
+class ClickRates(Recorded):
     """Click rates, or rates of abandonment, with Wilson intervals.
 
     Attributes
@@ -482,6 +483,8 @@ class ClickRates(WithTable):
     notes : tuple of str
         Sentences that a reader of the numbers must see.
     """
+
+    _row_ends: ClassVar[Mapping[str, str]] = {"click_rate": "", "abandonment": "", **LIMITS}
 
     table: pd.DataFrame
     by: tuple[str, ...] = ()
@@ -508,6 +511,9 @@ class ClickRates(WithTable):
         write_caption(figure, "; ".join(self._laid_out().notes))
         return figure
 
+    def _row_columns(self) -> list[str]:
+        return [*self.by]
+
     def _shown(self) -> pd.DataFrame:
         """Return the groups to show: of very many those with most impressions."""
         return self.table.nlargest(MOST_SHOWN, self.table.columns[len(self.by)]).sort_index()
@@ -523,7 +529,7 @@ class ClickRates(WithTable):
 @explained
 @escaping
 @dataclass(frozen=True, eq=False)
-class LogChecks(WithTable):
+class LogChecks(Recorded):
     """The checks of a click log.
 
     Attributes
@@ -540,10 +546,16 @@ class LogChecks(WithTable):
         Sentences that a reader of the log must see.
     """
 
+    _row_key = "check"
+    _row_ends: ClassVar[Mapping[str, str]] = {"found": ""}
+
     table: pd.DataFrame
     users: pd.DataFrame
     several_arms: pd.DataFrame
     notes: tuple[str, ...] = ()
+
+    def _row_names(self) -> list[str]:
+        return [name.replace(",", "") for name in super()._row_names()]
 
     def _laid_out(self) -> Table:
         return Table(self.table, caption="Checks of the click log", notes=self.notes)

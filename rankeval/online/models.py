@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from math import isqrt
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,7 @@ from rankeval._arguments import explained
 from rankeval._checks import check_count, count, few, refuse, require
 from rankeval._registry import chosen
 from rankeval._visible import escaping
-from rankeval.comparison.tables import WithTable
+from rankeval.comparison.recorded import Recorded
 from rankeval.io.columns import labels
 from rankeval.io.frames import as_table
 from rankeval.online.fitting import PAIR, TINY, Codes, Mask, Prior, cells, fit_chain, fit_factors, pairs_of, slot_starts
@@ -54,7 +54,7 @@ UNTOLD = "{0}: the log says nothing of {2:,} of {1:,} values, which are those of
 @explained
 @escaping
 @dataclass(frozen=True, eq=False)
-class Perplexity(WithTable):
+class Perplexity(Recorded):
     """How well a click model foresees the clicks of a log, beside click rates.
 
     Attributes
@@ -69,6 +69,9 @@ class Perplexity(WithTable):
     notes : tuple of str
         Sentences that a reader of the numbers must see.
     """
+
+    _row_key = "position"
+    _row_ends: ClassVar[Mapping[str, str]] = {"perplexity": ""}
 
     table: pd.DataFrame
     model: str

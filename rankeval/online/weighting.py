@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -39,7 +39,7 @@ from rankeval._arguments import explained
 from rankeval._checks import check_count, check_share, count, few, refuse, require
 from rankeval._registry import chosen
 from rankeval._visible import escaping
-from rankeval.comparison.tables import WithTable
+from rankeval.comparison.recorded import LIMITS, Recorded
 from rankeval.errors import warn
 from rankeval.evaluation.front_door import evaluate
 from rankeval.evaluation.result import Evaluation
@@ -79,7 +79,7 @@ NO_CLICKS = "nothing was clicked: the value is 0, and the interval of no width s
 @explained
 @escaping
 @dataclass(frozen=True, eq=False)
-class Propensities(WithTable):
+class Propensities(Recorded):
     """How much each position is looked at, relative to position 1.
 
     Attributes
@@ -107,6 +107,9 @@ class Propensities(WithTable):
     >>> rk.online.Propensities(table, "randomized").weights(rk.online.ClickLog.from_frame(shown)).tolist()
     [1.0, 4.0, 1.0]
     """
+
+    _row_key = "position"
+    _row_ends: ClassVar[Mapping[str, str]] = {"propensity": "", **LIMITS}
 
     table: pd.DataFrame
     how: str
@@ -368,7 +371,7 @@ WAYS = {"randomized": all_pairs, "swap": _swap, "all_pairs": all_pairs, "em": _e
 @explained
 @escaping
 @dataclass(frozen=True, eq=False)
-class PolicyValue(WithTable):
+class PolicyValue(Recorded):
     """The clicks that another policy would have got.
 
     Attributes
@@ -381,6 +384,9 @@ class PolicyValue(WithTable):
     notes : tuple of str
         Sentences that a reader of the numbers must see.
     """
+
+    _row_key = "how"
+    _row_ends: ClassVar[Mapping[str, str]] = {"value": "", "effective_share": "_effective_share", **LIMITS}
 
     table: pd.DataFrame
     notes: tuple[str, ...] = ()

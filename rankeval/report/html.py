@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import base64
 import io
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -22,9 +21,10 @@ from rankeval._arguments import explained
 from rankeval._checks import count, require
 from rankeval._visible import visible
 from rankeval.comparison.headline import named_system
+from rankeval.comparison.recorded import kind_of
 from rankeval.comparison.tables import printed
 from rankeval.evaluation import Evaluation
-from rankeval.evaluation.result import left_out_of_worst, reading_of, worst_first
+from rankeval.evaluation.result import left_out_of_worst, reading_of, table_of_slices, worst_first
 from rankeval.measures import Measure, direction
 from rankeval.render import plots
 from rankeval.render.tables import DASH, Table, interval, number, with_minus
@@ -32,6 +32,9 @@ from rankeval.report import summaries
 from rankeval.report.queries import Column, QueryTable, TextTable, query_table, script, script_hash
 from rankeval.significance.declarations import Rng
 from rankeval.text.inspection import inspected
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def _finalized(value: Any) -> Any:
@@ -103,7 +106,7 @@ def report_for_evaluation(
         A sentence that a reader should see first, such as what the guard says.
     slices : Series, mapping, DataFrame, array, str or TextTable, optional
         An attribute of the queries, as in `Evaluation.slices`: the page has the means of each of its values. Or their
-        table, as `slice_table` made it.
+        table, as `table_of_texts` made it.
     online : iterable of results
         Results of ``rankeval.online``, such as an ABTest or a Comparison of interleaved rankings: the page shows the
         table, the notes and the picture of each in this order.
@@ -125,7 +128,7 @@ def report_for_evaluation(
         said=said,
         evaluation=evaluation,
         means=_means(evaluation),
-        slices=slices if slices is None or isinstance(slices, TextTable) else slice_table(evaluation, slices),
+        slices=slices if slices is None or isinstance(slices, TextTable) else _slices_of(evaluation, slices),
         curves=_image(_sorted_scores(evaluation)),
         table_of_queries=_scores_of_queries(evaluation),
         card=TextTable(["Rule", "Value", "Affected"], summaries.card_rows(evaluation), n_text=2),
@@ -159,22 +162,15 @@ def report_for_judging(results: Iterable[Any], *, title: str = "Judging") -> str
     return _render("judging.html.jinja", title=title, parts=_parts(results, "results"))
 
 
-def named(result: Any) -> tuple[str, str]:
-    """Return the kind of a result in snake case, that of rates such as abandonment, and its heading.
-
-    Parameters
-    ----------
-    result : result
-        A result with a table.
+def title_of(kind: str) -> str:
+    """Return the heading of a kind of result.
 
     Examples
     --------
-    >>> from rankeval.online import ABTest, PolicyValue
-    >>> named(object.__new__(ABTest)), named(object.__new__(PolicyValue))
-    (('ab_test', 'A/B test'), ('policy_value', 'Policy value'))
+    >>> title_of("ab_test"), title_of("policy_value")
+    ('A/B test', 'Policy value')
     """
-    kind = getattr(result, "rate", None) or re.sub("(?<=.)(?=[A-Z][a-z])", "_", type(result).__name__).lower()
-    return kind, _TITLES.get(kind, kind.replace("_", " ").capitalize())
+    return _TITLES.get(kind, kind.replace("_", " ").capitalize())
 
 
 @explained
@@ -264,17 +260,13 @@ def report_for_queries(
     return _render("cards.html.jinja", page=inspected(*asked))
 
 
-def slice_table(evaluation: Evaluation, by: Any) -> TextTable:
-    """Return the table of `Evaluation.slices` for a page, with 95 % intervals unless the queries have weights.
+def _slices_of(evaluation: Evaluation, by: Any) -> TextTable:
+    return table_of_texts(table_of_slices(evaluation, by))
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        The evaluation.
-    by : Series, mapping, DataFrame, array or str
-        An attribute of the queries.
-    """
-    return _texts(Table(evaluation.slices(by, level=0.95 if evaluation.weights is None else None).reset_index()))
+
+def table_of_texts(frame: pd.DataFrame) -> TextTable:
+    """Return a table for a page, such as that of `Evaluation.slices`."""
+    return _texts(Table(frame))
 
 
 def _render(template: str, **values: Any) -> str:
@@ -299,7 +291,8 @@ def _parts(results: Iterable[Any], argument: str) -> list[tuple[str, str, str]]:
     """Return name, table and picture of each result; their tables escape what they hold."""
     given: list[Any] = [results] if hasattr(results, "notes") else [*results]
     require(all({"notes", "_repr_html_"} <= {*dir(one)} for one in given), argument, given, "results with a table")
-    return [(named(one)[1], one._repr_html_(), _image(one.plot()) if hasattr(one, "plot") else "") for one in given]
+    pictures = [_image(one.plot()) if hasattr(one, "plot") else "" for one in given]
+    return [(title_of(kind_of(one)), one._repr_html_(), shown) for one, shown in zip(given, pictures, strict=True)]
 
 
 def _short(value: Any) -> str:

@@ -19,7 +19,7 @@ from collections.abc import AsyncIterable, Awaitable, Iterator, Mapping, Sequenc
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 import pandas as pd
@@ -27,7 +27,7 @@ import pandas as pd
 from rankeval._arguments import explained
 from rankeval._checks import check_count, check_number, check_share, count, few, require
 from rankeval._visible import escaping
-from rankeval.comparison.tables import WithTable
+from rankeval.comparison.recorded import LIMITS, Recorded
 from rankeval.io.columns import labels
 from rankeval.render.tables import Table
 from rankeval.significance.declarations import Floats, Rng, generator_of
@@ -45,7 +45,7 @@ ALONE = "timed alone; to compare systems, time them in turn: profile({name: sear
 @explained
 @escaping
 @dataclass(frozen=True, eq=False)
-class Profile(WithTable):
+class Profile(Recorded):
     """The cost of a search, with the latency of each query.
 
     Attributes
@@ -73,6 +73,9 @@ class Profile(WithTable):
     >>> found.per_query.index.tolist(), found.table["quantity"].tolist()[:2]
     (['q1', 'q2'], ['latency_p50_ms', 'latency_p90_ms'])
     """
+
+    _row_key = "quantity"
+    _row_ends: ClassVar[Mapping[str, str]] = {"value": "", **LIMITS}
 
     table: pd.DataFrame
     per_query: pd.DataFrame

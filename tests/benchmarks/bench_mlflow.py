@@ -70,11 +70,11 @@ def measured(where: str, evaluations: list[rk.Evaluation], repeats: int, *, repo
         return original(session, method, url, **options)
 
     mlflow.set_experiment("bench")
-    runs = [rkm.log_evaluation(one, report=report).run_id for one in evaluations]
+    runs = [rkm.log(one, report=report).run_id for one in evaluations]
     requests.Session.request = counted
-    rkm.log_evaluation(evaluations[0], report=report)
+    rkm.log(evaluations[0], report=report)
     requests.Session.request = original
-    logging = best(lambda: rkm.log_evaluation(evaluations[0], report=report), repeats)
+    logging = best(lambda: rkm.log(evaluations[0], report=report), repeats)
     loading = best(lambda: rkm.load_evaluation(runs[0]), repeats)
     comparing = best(lambda: rkm.compare_runs(runs), repeats)
     ranking = best(lambda: rkm.leaderboard("bench", limit=2), repeats)

@@ -79,7 +79,7 @@ def measured(runs: int, queries: int, repeats: int) -> None:
     """Log the runs, and print the seconds of reading them."""
     mlflow.set_experiment("many")
     for seed in range(runs):
-        rkm.log_evaluation(evaluated(queries, seed), report=False)
+        rkm.log(evaluated(queries, seed), report=False)
     calls = {
         "mlflow.search_runs": partial(mlflow.search_runs, experiment_names=["many"]),
         "logged_runs": partial(logged_runs, "many"),
@@ -89,7 +89,7 @@ def measured(runs: int, queries: int, repeats: int) -> None:
     seconds = {name: wall(call, repeats) for name, call in calls.items()}
     for name, value in seconds.items():
         print(f"{name:22} {value:7.2f} s  {value / seconds['mlflow.search_runs']:5.2f} x")
-    pair = [rkm.log_evaluation(evaluated(10_000, seed), report=False) for seed in range(2)]
+    pair = [rkm.log(evaluated(10_000, seed), report=False) for seed in range(2)]
     print(f"compare_runs, 10,000 x 6 {wall(partial(rkm.compare_runs, pair), repeats):5.2f} s")
 
 

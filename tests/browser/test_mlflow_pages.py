@@ -63,14 +63,14 @@ class Logged:
             "ltr": scored("ltr", 0.8, 1),
             EVIL_SYSTEM: scored(EVIL_SYSTEM, 0.5, 2),
         }
-        self.runs = {name: rkm.log_evaluation(one, "dev", data="letor") for name, one in self.systems.items()}
+        self.runs = {name: rkm.log(one, role="dev", data="letor") for name, one in self.systems.items()}
         with mlflow.start_run(run_name="epochs") as run:
             for step in range(4):
-                rkm.log_evaluation(scored("net", 0.2 * step, 3), "dev", data="letor", step=step, report=False)
-            rkm.log_evaluation(self.systems["ltr"], "test", data="letor")
+                rkm.log(scored("net", 0.2 * step, 3), role="dev", data="letor", step=step, report=False)
+            rkm.log(self.systems["ltr"], role="test", data="letor")
             self.epochs = run.info.run_id
         compared = rk.compare({**self.systems, LONG: scored(LONG, 0.6, 4)}, baseline="bm25")
-        self.comparison = rkm.log_comparison(compared, data="letor")
+        self.comparison = rkm.log(compared, data="letor")
         self.experiment_id = mlflow.get_run(self.epochs).info.experiment_id
         self.trained = self._trained()
         self.modelled = self._modelled()

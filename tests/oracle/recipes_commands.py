@@ -396,7 +396,7 @@ def mlflow(draw: Draw, call: Call) -> None:
     uri = store_of(call)
     runs = [
         call.make(
-            "rankeval_mlflow.log_evaluation",
+            "rankeval_mlflow.log",
             evaluation(draw, call, name),
             role="test",
             report=False,

@@ -53,7 +53,7 @@ def evaluations(draw: Draw, call: Call) -> None:
         0.4, role=("dev", "test"), data=("mslr",), report=(False,), slices=("relevant",)
     )
     runs = [
-        call.make("rankeval_mlflow.log_evaluation", each, **options) for each in (first, second)
+        call.make("rankeval_mlflow.log", each, **options) for each in (first, second)
     ]
     role = options.get("role", "dev")
     call.tried("rankeval_mlflow.load_evaluation", runs[0].run_id, draw.choice((role, None, "odd")))
@@ -79,7 +79,7 @@ def comparisons(draw: Draw, call: Call) -> None:
     options = draw.options(
         0.4, name=("main", "a/b"), report=(False,), role=("test",), data=("mslr",)
     )
-    run = call.make("rankeval_mlflow.log_comparison", found, **options)
+    run = call.make("rankeval_mlflow.log", found, **options)
     call.tried(
         "rankeval_mlflow.load_comparison",
         run.run_id,
@@ -97,7 +97,7 @@ def cross_validations(draw: Draw, call: Call) -> None:
         "rankeval.cross_validate", ridge(), rows["X"], rows["y"], qid=rows["qid"], cv=2
     )
     call.make(
-        "rankeval_mlflow.log_cross_validation",
+        "rankeval_mlflow.log",
         found,
         **draw.options(0.5, folds=(True,), name=("cv",), data=("mslr",)),
     )
@@ -112,17 +112,17 @@ def others(draw: Draw, call: Call) -> None:
     if form == 0:
         found = call.make("rankeval.judging.agreement", labels_of(draw, 3))
         call.make(
-            "rankeval_mlflow.log_agreement",
+            "rankeval_mlflow.log",
             found,
             **draw.options(0.5, name=("judges",), report=(False,)),
         )
     elif form == 1:
         found = known_profile(draw, call)
-        call.make("rankeval_mlflow.log_profile", found, **draw.options(0.5, name=("speed",)))
+        call.make("rankeval_mlflow.log", found, **draw.options(0.5, name=("speed",)))
     else:
         found = call.make("rankeval.online.ab_test", users_of(draw), metrics={"orders": "orders"})
         call.make(
-            "rankeval_mlflow.log_online", found, **draw.options(0.5, name=("ab",), report=(False,))
+            "rankeval_mlflow.log", found, **draw.options(0.5, name=("ab",), report=(False,))
         )
     left(call, uri)
 
@@ -160,7 +160,7 @@ def promotions(draw: Draw, call: Call) -> None:
         mlflow.end_run()
         client.create_model_version("ranker", source=run.info.artifact_uri, run_id=run.info.run_id)
         call.make(
-            "rankeval_mlflow.log_evaluation",
+            "rankeval_mlflow.log",
             evaluation(draw, call, f"v{at}", shift),
             role="test",
             report=False,

@@ -51,7 +51,7 @@ def spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(autouse=True)
 def images(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lay out the figures of reports, but do not paint them, which is half of the time of `log_evaluation`.
+    """Lay out the figures of reports, but do not paint them, which is half of the time of `log`.
 
     They are painted in the tests of `views`, in those of other processes, and in tests/report and tests/browser.
     """

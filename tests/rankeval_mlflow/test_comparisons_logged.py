@@ -1,4 +1,4 @@
-"""log_comparison and compare_runs: a comparison goes in whole, and runs are compared as their evaluations are."""
+"""log and compare_runs: a comparison goes in whole, and runs are compared as their evaluations are."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def artifact(client, run_id, path, tmp_path):
 def test_one_system_has_its_mean_and_interval_as_metrics(systems, assert_same, client, tmp_path):
     """What a plan of one system opens: no difference, and everything else as for a comparison."""
     one = comparison_of_one("ltr@2", systems["ltr@2"])
-    run = client.get_run(rkm.log_comparison(one).run_id)
+    run = client.get_run(rkm.log(one).run_id)
     row = one.means.iloc[0]
     for column, end in {"mean": "", "ci_low": "_ci_low", "ci_high": "_ci_high"}.items():
         assert run.data.metrics[f"mean/nDCG_at_10{end}"] == row[column]
@@ -58,14 +58,14 @@ def test_a_comparison_by_users_speaks_of_users(client, tmp_path):
     """Headline, description and page; the unit is a parameter, and that of a comparison by queries is none."""
     credit = pd.DataFrame({"AP": [0.1, 0.4, 0.3, 0.2]}, index=pd.Index(list("abcd"), name="user"))
     systems = {"A": credit, "B": credit.assign(AP=[0.4, 0.6, 0.6, 0.6])}
-    run = client.get_run(rkm.log_comparison(rk.compare(systems, baseline="A", unit="user")).run_id)
+    run = client.get_run(rkm.log(rk.compare(systems, baseline="A", unit="user")).run_id)
     page = artifact(client, run.info.run_id, "rankeval/comparison/report.html", tmp_path).decode()
     content = artifact(client, run.info.run_id, "rankeval/comparison/comparison.json", tmp_path).decode()
     assert run.data.params["unit"] == rk.Comparison.from_json(content).settings.unit == "user"
     for text in (run.data.tags["rankeval.headline"], run.data.tags["mlflow.note.content"], page.partition("<body")[2]):
         assert "4 users" in text
         assert "quer" not in text.lower()
-    assert "unit" not in client.get_run(rkm.log_comparison(rk.compare(systems)).run_id).data.params
+    assert "unit" not in client.get_run(rkm.log(rk.compare(systems)).run_id).data.params
 
 
 def test_releases_are_one_column_of_the_table_of_runs(systems):
@@ -73,7 +73,7 @@ def test_releases_are_one_column_of_the_table_of_runs(systems):
     names = list(systems)
     pairs = [(old, new) for old in names for new in names if old != new]
     compared = {pair: rk.compare({name: systems[name] for name in pair}, baseline=pair[0]) for pair in pairs}
-    runs = {pair: rkm.log_comparison(one).run_id for pair, one in compared.items()}
+    runs = {pair: rkm.log(one).run_id for pair, one in compared.items()}
     found = mlflow.search_runs().set_index("run_id")
     metrics = {name for name in found if name.startswith("metrics.")}
     assert len(metrics) == 4 * 3, "four of each measure, and none of each pair"
@@ -87,12 +87,12 @@ def test_releases_are_one_column_of_the_table_of_runs(systems):
 
 def test_p_values_that_are_not_given_are_not_logged(comparison, client):
     exploratory = replace(comparison, table=without_adjusted(comparison.table))
-    metrics = client.get_run(rkm.log_comparison(exploratory).run_id).data.metrics
+    metrics = client.get_run(rkm.log(exploratory).run_id).data.metrics
     assert not [key for key in metrics if key.endswith("p_adjusted")]
 
 
 def test_notes_stand_in_description_and_report_and_all_is_escaped(comparison, client, tmp_path):
-    run_id = rkm.log_comparison(comparison).run_id
+    run_id = rkm.log(comparison).run_id
     page = artifact(client, run_id, "rankeval/comparison/report.html", tmp_path).decode()
     note = client.get_run(run_id).data.tags["mlflow.note.content"]
     assert "exploratory: 3 looks" in page
@@ -104,23 +104,23 @@ def test_notes_stand_in_description_and_report_and_all_is_escaped(comparison, cl
 
 def test_the_headline_is_a_tag_and_stands_in_description_and_report(systems, client, tmp_path):
     comparison = rk.compare(systems, baseline="bm25", measures="AP")
-    run_id = rkm.log_comparison(comparison).run_id
+    run_id = rkm.log(comparison).run_id
     tags = client.get_run(run_id).data.tags
     assert tags["rankeval.headline"] == comparison.headline
     assert comparison.headline.split(" [")[0] in tags["mlflow.note.content"].replace("\\", "")
     page = artifact(client, run_id, "rankeval/comparison/report.html", tmp_path).decode()
     assert all(escape(finding) in page for finding in comparison.findings)
-    rkm.log_comparison(comparison, run_id, name="again")
+    rkm.log(comparison, run_id, name="again")
     assert client.get_run(run_id).data.tags["rankeval.again.headline"] == comparison.headline
 
 
 def test_the_same_comparison_twice_is_one_and_another_needs_another_name(comparison, systems, client):
-    run_id = rkm.log_comparison(comparison).run_id
-    rkm.log_comparison(comparison, run_id)
+    run_id = rkm.log(comparison).run_id
+    rkm.log(comparison, run_id)
     other = rk.compare(systems, baseline="bm25", test="randomization")
     with pytest.raises(InvalidInput, match="already holds a piece called 'comparison'"):
-        rkm.log_comparison(other, run_id)
-    rkm.log_comparison(other, run_id, name="randomization")
+        rkm.log(other, run_id)
+    rkm.log(other, run_id, name="randomization")
     assert {file.path for file in client.list_artifacts(run_id, "rankeval")} == {
         "rankeval/comparison",
         "rankeval/randomization",
@@ -128,7 +128,7 @@ def test_the_same_comparison_twice_is_one_and_another_needs_another_name(compari
 
 
 def test_runs_are_compared_as_their_evaluations_are(systems):
-    runs = {name: rkm.log_evaluation(evaluation).run_id for name, evaluation in systems.items()}
+    runs = {name: rkm.log(evaluation).run_id for name, evaluation in systems.items()}
     expected = rk.compare(systems, baseline="bm25", test="randomization").table
     found = rkm.compare_runs(runs.values(), baseline=runs["bm25"], test="randomization")
     assert_frame_equal(found.table, expected)
@@ -136,14 +136,14 @@ def test_runs_are_compared_as_their_evaluations_are(systems):
 
 
 def test_runs_without_names_of_their_own_go_by_their_ids(small):
-    runs = [rkm.log_evaluation(small("same", seed=seed)).run_id for seed in range(2)]
+    runs = [rkm.log(small("same", seed=seed)).run_id for seed in range(2)]
     assert list(rkm.compare_runs(runs).evaluations) == runs
 
 
 def test_runs_under_different_conventions_are_not_compared(small):
     runs = [
-        rkm.log_evaluation(small("one")).run_id,
-        rkm.log_evaluation(small("two", convention="trec_eval-9.0.8", docid=list(range(8)) * 20)).run_id,
+        rkm.log(small("one")).run_id,
+        rkm.log(small("two", convention="trec_eval-9.0.8", docid=list(range(8)) * 20)).run_id,
     ]
     with pytest.raises(ConventionMismatch, match="must not be compared"):
         rkm.compare_runs(runs)
@@ -161,7 +161,7 @@ def opened(tmp_path):
 
 def test_what_the_guard_says_of_an_opening_is_in_tags_and_in_the_page(opened, client, tmp_path):
     guard, comparison = opened
-    run_id = rkm.log_comparison(comparison).run_id
+    run_id = rkm.log(comparison).run_id
     tags = client.get_run(run_id).data.tags
     guarded = {key.removeprefix("rankeval."): value for key, value in tags.items() if "guard" in key or "stand" in key}
     assert guarded == {
@@ -176,13 +176,13 @@ def test_what_the_guard_says_of_an_opening_is_in_tags_and_in_the_page(opened, cl
     (used,) = client.get_run(run_id).inputs.dataset_inputs
     assert {tag.value for tag in used.tags if tag.key == "mlflow.data.context"} == {"test"}
     assert guard.head in artifact(client, run_id, "rankeval/comparison/report.html", tmp_path).decode()
-    rkm.log_comparison(comparison, run_id, name="again")
+    rkm.log(comparison, run_id, name="again")
     assert client.get_run(run_id).data.tags["rankeval.again.guard.head"] == guard.head
 
 
 def test_the_head_in_a_run_shows_that_the_ledger_lost_its_end(opened, systems, tmp_path):
     guard, comparison = opened
-    run_id = rkm.log_comparison(comparison).run_id
+    run_id = rkm.log(comparison).run_id
 
     def verify(*arguments):
         return CliRunner().invoke(host("mlflow").commands(), ["verify-guard", *arguments])
@@ -194,7 +194,7 @@ def test_the_head_in_a_run_shows_that_the_ledger_lost_its_end(opened, systems, t
         verify(run_id)
     with pytest.raises(rk.errors.GuardRefusal, match="nowhere is gone"):
         verify(run_id, "--ledger", str(tmp_path / "nowhere"))
-    unguarded = rkm.log_comparison(rk.compare(systems, measures="AP")).run_id
+    unguarded = rkm.log(rk.compare(systems, measures="AP")).run_id
     assert "names no head" in str(verify(unguarded).exception)
 
 
@@ -209,11 +209,11 @@ def test_runs_and_their_page_say_what_unjudged_documents_could_change(client, tm
     }
     expected = rk.compare(evs, baseline="a", unjudged="skip")
     assert expected.bounds["shares_differ"].all()
-    runs = [rkm.log_evaluation(ev, role="dev").run_id for ev in evs.values()]
+    runs = [rkm.log(ev, role="dev").run_id for ev in evs.values()]
     found = rkm.compare_runs(runs, baseline=runs[0], unjudged="skip")
     assert_frame_equal(found.bounds, expected.bounds)
     assert_frame_equal(found.condensed, expected.condensed)
-    run = client.get_run(rkm.log_comparison(found).run_id)
+    run = client.get_run(rkm.log(found).run_id)
     page = artifact(client, run.info.run_id, "rankeval/comparison/report.html", tmp_path).decode()
     assert "What unjudged documents could change" in page
     assert "Without unjudged documents: Paired t test" in page

@@ -1,4 +1,4 @@
-"""log_evaluation and load_evaluation: what comes back is what went in, and nothing that is not whole."""
+"""log and load_evaluation: what comes back is what went in, and nothing that is not whole."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from rankeval_mlflow.layout import COMPLETE, manifest_path
 )
 def test_an_evaluation_comes_back_bit_for_bit(small, assert_same, options):
     evaluation = small(**options)
-    tracked = rkm.log_evaluation(evaluation)
+    tracked = rkm.log(evaluation)
     assert_same(evaluation, rkm.load_evaluation(tracked.run_id))
 
 
@@ -58,15 +58,15 @@ def manifest(client, run):
 
 
 def test_tags_of_ours_are_few_and_short(small, client):
-    tags = client.get_run(rkm.log_evaluation(small(), "dev").run_id).data.tags
+    tags = client.get_run(rkm.log(small(), role="dev").run_id).data.tags
     ours = {key: value for key, value in tags.items() if key.startswith("rankeval.")}
     assert set(ours) == {"rankeval.card", "rankeval.complete", "rankeval.kind", "rankeval.record", "rankeval.role"}
     assert all(len(value) <= 40 and "{" not in value for value in ours.values())
 
 
 def test_the_completeness_tag_names_and_hashes_what_was_written(small, client):
-    first, second = (rkm.log_evaluation(small(), "dev").run_id for _ in range(2))
-    other = rkm.log_evaluation(small(seed=1), "dev").run_id
+    first, second = (rkm.log(small(), role="dev").run_id for _ in range(2))
+    other = rkm.log(small(seed=1), role="dev").run_id
     one, two, three = (client.get_run(run).data.tags[COMPLETE] for run in (first, second, other))
     assert one == two != three
     assert re.fullmatch("dev:[0-9a-f]{16}", one)
@@ -83,7 +83,7 @@ def test_the_completeness_tag_names_and_hashes_what_was_written(small, client):
 )
 def test_the_data_set_is_an_input_with_the_role_as_its_context(small, client, data, name, rows):
     evaluation = small()
-    run = client.get_run(rkm.log_evaluation(evaluation, "test", data=data).run_id)
+    run = client.get_run(rkm.log(evaluation, role="test", data=data).run_id)
     (used,) = run.inputs.dataset_inputs
     assert used.dataset.name.startswith(name)
     assert used.dataset.digest == evaluation.judgments_digest[:16]
@@ -97,19 +97,19 @@ def test_the_data_set_is_an_input_with_the_role_as_its_context(small, client, da
 
 def test_a_data_set_of_another_role_is_refused(small):
     with pytest.raises(InvalidInput, match="has the role 'dev', the evaluation 'test'"):
-        rkm.log_evaluation(small(), "test", data=LoggedData("letor", "ab" * 32, "dev", 1, 1))
+        rkm.log(small(), role="test", data=LoggedData("letor", "ab" * 32, "dev", 1, 1))
 
 
 def test_the_active_run_is_written_to_and_stays_open(small, client):
     with mlflow.start_run() as active:
-        tracked = rkm.log_evaluation(small())
+        tracked = rkm.log(small())
         assert tracked.run_id == active.info.run_id
         assert client.get_run(tracked.run_id).info.status == "RUNNING"
 
 
 def test_without_an_active_run_a_new_one_is_made_in_the_experiment_that_is_set_and_ended(small, client):
     experiment = mlflow.set_experiment("letor")
-    run = client.get_run(rkm.log_evaluation(small()).run_id)
+    run = client.get_run(rkm.log(small()).run_id)
     assert run.info.experiment_id == experiment.experiment_id
     assert run.info.status == "FINISHED"
     assert run.info.run_name == "ridge"
@@ -118,8 +118,8 @@ def test_without_an_active_run_a_new_one_is_made_in_the_experiment_that_is_set_a
 
 def test_a_second_role_in_a_run_does_not_touch_the_metrics_of_the_first(small, assert_same, client):
     dev, test = small(), small(seed=3)
-    run_id = rkm.log_evaluation(dev, "dev").run_id
-    rkm.log_evaluation(test, "test", run_id)
+    run_id = rkm.log(dev, role="dev").run_id
+    rkm.log(test, role="test", run_id=run_id)
     metrics = client.get_run(run_id).data.metrics
     assert metrics["AP"] == dev.aggregate()["AP"]
     assert metrics["test/AP"] == test.aggregate()["AP"]
@@ -132,25 +132,25 @@ def test_a_second_role_in_a_run_does_not_touch_the_metrics_of_the_first(small, a
 
 
 def test_the_same_evaluation_may_be_logged_again_and_another_one_not(small, client):
-    run_id = rkm.log_evaluation(small(), "dev").run_id
+    run_id = rkm.log(small(), role="dev").run_id
     before = client.get_run(run_id).data.to_dictionary()
-    rkm.log_evaluation(small(), "dev", run_id)
+    rkm.log(small(), role="dev", run_id=run_id)
     assert client.get_run(run_id).data.to_dictionary() == before
     with pytest.raises(InvalidInput, match="already holds an evaluation of role 'dev'"):
-        rkm.log_evaluation(small(seed=1), "dev", run_id)
+        rkm.log(small(seed=1), role="dev", run_id=run_id)
     assert waiting() == []
     assert client.get_run(run_id).data.to_dictionary() == before
 
 
 def test_a_run_without_the_completeness_tag_is_refused(small, client):
-    run_id = rkm.log_evaluation(small()).run_id
+    run_id = rkm.log(small()).run_id
     client.delete_tag(run_id, COMPLETE)
     with pytest.raises(InvalidInput, match=r"no tag rankeval\.complete: it holds no whole evaluation"):
         rkm.load_evaluation(run_id)
 
 
 def test_an_artifact_that_was_altered_is_refused(small, client, tmp_path):
-    run_id = rkm.log_evaluation(small()).run_id
+    run_id = rkm.log(small()).run_id
     other = tmp_path / "evaluation.parquet"
     other.write_bytes(to_bytes(small(seed=1)))
     client.log_artifact(run_id, str(other), "rankeval/dev")
@@ -167,7 +167,7 @@ def test_what_is_not_there_is_named_before_anything_is_written(small, client, ar
     if not arguments:
         monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", "4711")
     with pytest.raises(InvalidInput, match="there is no "):
-        rkm.log_evaluation(small(), **arguments)
+        rkm.log(small(), **arguments)
     assert client.search_runs(["0"]) == []
     assert waiting() == []
     with pytest.raises(InvalidInput, match="there is no run"):
@@ -177,7 +177,7 @@ def test_what_is_not_there_is_named_before_anything_is_written(small, client, ar
 def test_a_logged_model_gets_the_metrics_with_their_data_set(small, client):
     model = mlflow.initialize_logged_model("ranker")
     evaluation = small()
-    tracked = rkm.log_evaluation(evaluation, "test", model_id=model.model_id, data="letor")
+    tracked = rkm.log(evaluation, role="test", model_id=model.model_id, data="letor")
     metrics = client.get_logged_model(model.model_id).metrics
     assert {metric.key: metric.value for metric in metrics} == with_ends(evaluation)
     assert {(metric.run_id, metric.dataset_name, metric.dataset_digest) for metric in metrics} == {
@@ -191,7 +191,7 @@ def test_a_registered_version_gets_a_tag_and_leads_back_to_the_evaluation(small,
     version = client.create_model_version("ranker", "s3://models/ranker")
     client.set_registered_model_alias("ranker", "champion", version.version)
     evaluation = small()
-    tracked = rkm.log_evaluation(evaluation, "test", model_version=version)
+    tracked = rkm.log(evaluation, role="test", model_version=version)
     tags = client.get_model_version("ranker", version.version).tags
     low, high = evaluation.ci().loc["nDCG@10", ["ci_low", "ci_high"]]
     said = f"test nDCG_at_10 {evaluation.aggregate()['nDCG@10']:.4g} [{low:.4g}, {high:.4g}] in {tracked.run_id}"
@@ -203,15 +203,15 @@ def test_a_registered_version_gets_a_tag_and_leads_back_to_the_evaluation(small,
 def test_a_version_that_is_none_is_refused_before_anything_is_written(small, client):
     client.create_registered_model("ranker")
     with pytest.raises(InvalidInput, match="unknown alias of ranker 'champion'; there is none"):
-        rkm.log_evaluation(small(), model_version="ranker@champion")
+        rkm.log(small(), model_version="ranker@champion")
     with pytest.raises(InvalidInput, match="expected a version of a registered model: 'ranker/7'"):
-        rkm.log_evaluation(small(), model_version="ranker")
+        rkm.log(small(), model_version="ranker")
     assert client.search_runs(["0"]) == []
     assert waiting() == []
 
 
 def test_what_comes_from_outside_is_escaped_in_report_and_description(small, client, tmp_path):
-    run_id = rkm.log_evaluation(small("<script>alert(1)</script> | x")).run_id
+    run_id = rkm.log(small("<script>alert(1)</script> | x")).run_id
     page = Path(client.download_artifacts(run_id, "rankeval/dev/report.html", str(tmp_path))).read_text("utf-8")
     note = client.get_run(run_id).data.tags["mlflow.note.content"]
     assert "<script>alert" not in page + note, "the page has a script of its own, and no other"
@@ -221,7 +221,7 @@ def test_what_comes_from_outside_is_escaped_in_report_and_description(small, cli
 
 def test_a_frame_is_no_evaluation(small):
     with pytest.raises(InvalidInput, match="DataFrame'>; expected the Evaluation"):
-        rkm.log_evaluation(small().per_query)
+        rkm.log(small().per_query)
 
 
 @pytest.mark.parametrize("value", [None, 3, b"x", [], object()], ids=lambda value: type(value).__name__)
@@ -239,7 +239,7 @@ def test_a_subset_comes_back_and_is_told_from_the_whole(small, assert_same, clie
     """Loaded evaluations divide as the logged ones do, and the run of a subset says that it is one."""
     evaluation = small()
     part = evaluation.subset(evaluation.queries[:7])
-    whole_run, part_run = rkm.log_evaluation(evaluation).run_id, rkm.log_evaluation(part).run_id
+    whole_run, part_run = rkm.log(evaluation).run_id, rkm.log(part).run_id
     assert_same(rkm.load_evaluation(part_run), part)
     assert_same(rkm.load_evaluation(whole_run).subset(evaluation.queries[:7]), part)
     runs = [client.get_run(run) for run in (whole_run, part_run)]
@@ -253,8 +253,8 @@ def test_a_subset_comes_back_and_is_told_from_the_whole(small, assert_same, clie
 
 def test_system_measure_convention_data_and_role_are_parameters(small, client):
     with mlflow.start_run() as run:
-        rkm.log_evaluation(small(), "dev", data="letor")
-        rkm.log_evaluation(small("trees", seed=1), "test", data="letor")
+        rkm.log(small(), role="dev", data="letor")
+        rkm.log(small("trees", seed=1), role="test", data="letor")
     assert client.get_run(run.info.run_id).data.params == {
         "system": "ridge",
         "measure": "nDCG@10",
@@ -271,7 +271,7 @@ def test_steps_are_curves_and_every_one_loads_back(small, client, assert_same):
     epochs = [small("net", seed=seed) for seed in range(3)]
     with mlflow.start_run() as run:
         for step, evaluation in enumerate(epochs):
-            rkm.log_evaluation(evaluation, "dev", step=step, report=False)
+            rkm.log(evaluation, role="dev", step=step, report=False)
     run_id = run.info.run_id
     history = client.get_metric_history(run_id, "nDCG_at_10")
     assert [(point.step, point.value) for point in history] == [
@@ -281,26 +281,26 @@ def test_steps_are_curves_and_every_one_loads_back(small, client, assert_same):
         assert_same(rkm.load_evaluation(run_id, f"dev/step-{step}"), evaluation)
     assert_same(rkm.load_evaluation(run_id), epochs[-1])
     final = small("net", seed=9)
-    rkm.log_evaluation(final, "dev", run_id, step=7, report=False)
+    rkm.log(final, role="dev", run_id=run_id, step=7, report=False)
     assert_same(rkm.load_evaluation(run_id), final)
     assert_same(rkm.load_evaluation(run_id, "dev/step-1"), epochs[1])
     with pytest.raises(InvalidInput, match="dev/step-9"):
         rkm.load_evaluation(run_id, "dev/step-9")
     with pytest.raises(InvalidInput, match="other content"):
-        rkm.log_evaluation(final, "dev", run_id, step=1)
+        rkm.log(final, role="dev", run_id=run_id, step=1)
 
 
 @pytest.mark.parametrize("step", [-1, 1.5, True, "3", 2**31])
 def test_a_step_is_a_whole_number(small, step):
     with pytest.raises(InvalidInput, match="step is"):
-        rkm.log_evaluation(small(), step=step)
+        rkm.log(small(), step=step)
 
 
 def test_dev_and_test_of_the_same_content_are_two_inputs(small, client):
     with mlflow.start_run() as run:
-        rkm.log_evaluation(small(), "dev", data="letor")
-        rkm.log_evaluation(small(), "test", data="letor")
-        rkm.log_evaluation(small(), "test", data="letor")  # the same again adds none
+        rkm.log(small(), role="dev", data="letor")
+        rkm.log(small(), role="test", data="letor")
+        rkm.log(small(), role="test", data="letor")  # the same again adds none
     found = client.get_run(run.info.run_id).inputs.dataset_inputs
     tags = [{tag.key: tag.value for tag in each.tags} for each in found]
     short = small().judgments_digest[:16]
@@ -318,21 +318,21 @@ def test_the_table_of_runs_has_a_view_with_columns_for_the_measures(small, clien
     def columns():
         return json.loads(json.loads(client.get_experiment("0").tags[key])["state"])["selectedColumns"]
 
-    rkm.log_evaluation(small(measures=["AP"]))
+    rkm.log(small(measures=["AP"]))
     assert columns()[:2] == ["metrics.`AP`", "params.`system`"]
-    rkm.log_evaluation(small(measures=["nDCG@10", "AP"]))
+    rkm.log(small(measures=["nDCG@10", "AP"]))
     before = client.get_experiment("0").tags[key]
     assert columns()[:3] == ["metrics.`AP`", "metrics.`nDCG_at_10`", "params.`system`"]
-    rkm.log_evaluation(small(measures=["AP"], seed=2))
+    rkm.log(small(measures=["AP"], seed=2))
     assert client.get_experiment("0").tags[key] == before
     client.set_experiment_tag("0", key, "mine")
-    rkm.log_evaluation(small(measures=["RR"]))
+    rkm.log(small(measures=["RR"]))
     assert client.get_experiment("0").tags[key] == "mine"
 
 
 def test_a_run_is_of_the_kind_that_it_was_first(small, client):
-    run_id = rkm.log_evaluation(small("a", seed=1)).run_id
-    rkm.log_comparison(rk.compare({"a": small("a", seed=1), "b": small("b", seed=2)}), run_id)
+    run_id = rkm.log(small("a", seed=1)).run_id
+    rkm.log(rk.compare({"a": small("a", seed=1), "b": small("b", seed=2)}), run_id)
     assert client.get_run(run_id).data.tags["rankeval.kind"] == "evaluation"
 
 
@@ -350,7 +350,7 @@ def test_a_measure_of_a_column_comes_back_with_its_column(client, assert_same):
     def logged(score, price):
         columns = {"price (€)": price}
         evaluation = rk.evaluate(y, score, qid=qid, columns=columns, measures=["nDCG@10", name])
-        return evaluation, rkm.log_evaluation(evaluation).run_id
+        return evaluation, rkm.log(evaluation).run_id
 
     evaluation, run = logged(score, price)
     assert_same(evaluation, rkm.load_evaluation(run))

@@ -32,7 +32,7 @@ def remote(server):
 
 def test_an_evaluation_comes_back_from_a_server_bit_for_bit(small, assert_same, remote, server, capfd):
     evaluation = small()
-    tracked = rkm.log_evaluation(evaluation, "test", data="letor")
+    tracked = rkm.log(evaluation, role="test", data="letor")
     assert_same(evaluation, rkm.load_evaluation(tracked.run_id))
     run = remote.get_run(tracked.run_id)
     means = dict(zip(("nDCG_at_10", "AP", "P__rel.2_at_5"), evaluation.aggregate(), strict=True))
@@ -55,13 +55,13 @@ def test_a_page_of_queries_stands_beside_the_report_of_an_evaluation_and_of_a_co
     page = report_for_queries(evaluations, runs, truth, texts=texts, needs={"q1": "text"})
     compared = rk.compare(evaluations, baseline="down", n_resamples=99)
     for tracked, folder in (
-        (rkm.log_evaluation(evaluations["down"], "test", page=page), "test"),
-        (rkm.log_comparison(compared, page=page), "comparison"),
-        (rkm.log_evaluation(evaluations["down"], "dev", step=3, page=page), "dev/step-3"),
+        (rkm.log(evaluations["down"], role="test", page=page), "test"),
+        (rkm.log(compared, page=page), "comparison"),
+        (rkm.log(evaluations["down"], role="dev", step=3, page=page), "dev/step-3"),
     ):
         path = remote.download_artifacts(tracked.run_id, f"rankeval/{folder}/queries.html", str(tmp_path))
         assert Path(path).read_bytes() == page.encode()
-    bare = rkm.log_comparison(compared)
+    bare = rkm.log(compared)
     listed = {one.path for one in remote.list_artifacts(bare.run_id, "rankeval/comparison")}
     assert "rankeval/comparison/report.html" in listed
     assert "rankeval/comparison/queries.html" not in listed
@@ -69,7 +69,7 @@ def test_a_page_of_queries_stands_beside_the_report_of_an_evaluation_and_of_a_co
 
 def test_a_page_that_is_no_text_is_refused_before_anything_is_kept(small):
     with pytest.raises(InvalidInput, match=r"^page is PosixPath.*report_for_queries"):
-        rkm.log_evaluation(small(), page=Path("queries.html"))
+        rkm.log(small(), page=Path("queries.html"))
     assert not waiting()
 
 
@@ -113,9 +113,9 @@ def test_an_evaluation_takes_few_requests(small, server, monkeypatch):
     evaluation = small(measures=("nDCG@10", "AP", "P(rel=2)@5", "RR", "R@5", "P@3"))
     mlflow.set_experiment("requests")
     sent.clear()
-    run = rkm.log_evaluation(evaluation, report=False)
+    run = rkm.log(evaluation, report=False)
     assert len(sent) <= 6 + len(evaluation.measures), sent
     assert len(evaluation.measures) == 6
     sent.clear()
-    rkm.log_evaluation(evaluation, "test", run.run_id, report=False)
+    rkm.log(evaluation, role="test", run_id=run.run_id, report=False)
     assert len(sent) <= 6 + len(evaluation.measures), sent

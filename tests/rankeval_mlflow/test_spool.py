@@ -132,7 +132,7 @@ def test_wherever_it_breaks_off_resending_gives_the_same_runs_once(
 def test_the_message_says_what_happened_where_it_is_kept_and_how_to_send_it(small, monkeypatch, spool):
     Cut(monkeypatch, at=3, answer_lost=False)
     with pytest.raises(TrackingError) as caught:
-        rkm.log_evaluation(small())
+        rkm.log(small())
     (record,) = waiting()
     run_id = record.sent()["runs"]["0"]
     message = str(caught.value)
@@ -150,7 +150,7 @@ def test_the_record_is_on_disk_before_the_store_is_asked(small, monkeypatch):
 
     monkeypatch.setattr(mlflow.MlflowClient, "search_experiments", asked)
     with pytest.raises(TrackingError):
-        rkm.log_evaluation(small())
+        rkm.log(small())
     (record,) = seen
     assert (record.folder / "files" / "0" / "rankeval" / "dev" / "evaluation.parquet").read_bytes() == to_bytes(small())
 
@@ -194,7 +194,7 @@ def killed(*arguments, **options):
     os.kill(os.getpid(), signal.SIGKILL)
 
 mlflow.MlflowClient.log_batch = killed
-rankeval_mlflow.log_evaluation(rankeval.Evaluation.load(sys.argv[1]), "dev")
+rankeval_mlflow.log(rankeval.Evaluation.load(sys.argv[1]), "dev")
 """
 
 
@@ -230,7 +230,7 @@ def test_a_dead_server_is_reported_in_seconds_and_without_its_password(small, ca
     mlflow.set_tracking_uri("http://me:secret@127.0.0.1:9")
     started = time.monotonic()
     with pytest.raises(TrackingError) as caught:
-        rkm.log_evaluation(small())
+        rkm.log(small())
     assert time.monotonic() - started < 60  # left alone, MLflow tries for about four minutes
     assert "store http://127.0.0.1:9 refused: Connection refused\n" in str(caught.value)
     assert "secret" not in str(caught.value)
@@ -250,7 +250,7 @@ def test_settings_of_the_user_stand(small, monkeypatch):
         return original(*arguments, **options)
 
     monkeypatch.setattr(mlflow.MlflowClient, "create_run", traced)
-    rkm.log_evaluation(small())
+    rkm.log(small())
     assert seen["MLFLOW_HTTP_REQUEST_MAX_RETRIES"] == "0"
     assert seen["MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR"] == "1"
     assert "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR" not in environ

@@ -71,8 +71,8 @@ def test_two_runs_at_once_are_both_done(tmp_path: Path):
 def test_two_that_bring_the_same_new_data_set_are_both_done(client, small):
     """MLflow asks whether it has a data set and then adds it: whoever adds it in between takes the other's row."""
     faster = []
-    event.listen(SqlDataset, "init", lambda *_: faster.append(rkm.log_evaluation(small(seed=1))), once=True)
-    slower = rkm.log_evaluation(small())
+    event.listen(SqlDataset, "init", lambda *_: faster.append(rkm.log(small(seed=1))), once=True)
+    slower = rkm.log(small())
     runs = {run.info.run_id: run for run in client.search_runs(["0"])}
     assert set(runs) == {slower.run_id, faster[0].run_id}
     assert {run.info.status for run in runs.values()} == {"FINISHED"}
@@ -108,7 +108,7 @@ def test_threads_that_log_their_roles_to_one_run_are_all_done(rounds, client, sm
     for _ in range(rounds):
         with mlflow.start_run() as run, ThreadPoolExecutor(4) as pool:
             logged = [
-                pool.submit(rkm.log_evaluation, ev, role, run.info.run_id, report=False)
+                pool.submit(rkm.log, ev, role, run.info.run_id, report=False)
                 for role, ev in evaluations.items()
             ]
             assert {one.result().run_id for one in logged} == {run.info.run_id}
@@ -131,7 +131,7 @@ mlflow.set_tracking_uri(uri)
 labels = np.random.default_rng(7).integers(0, 3, 160)
 scores = labels + np.random.default_rng(int(number)).normal(size=160).round(1)
 ev = rk.evaluate(labels, scores, qid=np.repeat(np.arange(20), 8), measures=["nDCG@10", "AP"], name=f"f{number}")
-rkm.log_evaluation(ev, f"role{number}", run_id, report=False)
+rkm.log(ev, f"role{number}", run_id, report=False)
 """
 
 
@@ -157,11 +157,11 @@ def test_another_machine_that_is_faster_with_the_first_role_is_no_refusal(client
         monkeypatch.setattr(mlflow.MlflowClient, "log_batch", send_batch)
         with monkeypatch.context() as elsewhere:
             elsewhere.setenv("RANKEVAL_SPOOL", str(tmp_path / "elsewhere"))
-            rkm.log_evaluation(evaluations["test"], "test", run_id)
+            rkm.log(evaluations["test"], role="test", run_id=run_id)
         return send_batch(self, *args, **options)
 
     monkeypatch.setattr(mlflow.MlflowClient, "log_batch", overtaken)
-    rkm.log_evaluation(evaluations["dev"], "dev", run_id)
+    rkm.log(evaluations["dev"], role="dev", run_id=run_id)
     assert client.get_run(run_id).data.tags[ROLE] == "test"
     assert_all_roles(client, run_id, evaluations)
 
@@ -182,7 +182,7 @@ def test_an_upload_goes_on_if_another_one_does_not_end(client, small, monkeypatc
     monkeypatch.setattr(mlflow.MlflowClient, "log_batch", together)
     with ThreadPoolExecutor(2) as pool:
         for role, ev in evaluations.items():
-            pool.submit(rkm.log_evaluation, ev, role, run_id, report=False)
+            pool.submit(rkm.log, ev, role, run_id, report=False)
     assert set(roles_of(client.get_run(run_id).data.tags)) == set(evaluations)
     assert waiting() == []
 
@@ -198,7 +198,7 @@ def test_who_is_always_overtaken_may_send_again(client, small, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(mlflow.MlflowClient, "log_batch", refused)
         with pytest.raises(TrackingError) as caught:
-            rkm.log_evaluation(small())
+            rkm.log(small())
     assert "refuse it again" not in str(caught.value)
     (upload,) = waiting()
     assert upload.refusal() is None
@@ -211,7 +211,7 @@ def test_threads_that_log_evaluations_of_one_version_are_all_said_of_it(client, 
     client.create_model_version("ranker", "s3://models/ranker")
     with ThreadPoolExecutor(4) as pool:
         for role in ROLES:
-            pool.submit(rkm.log_evaluation, small(), role, model_version="ranker/1", report=False)
+            pool.submit(rkm.log, small(), role, model_version="ranker/1", report=False)
     assert set(evaluated_runs(client.get_model_version("ranker", "1").tags)) == set(ROLES)
 
 

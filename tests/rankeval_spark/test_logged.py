@@ -50,7 +50,7 @@ def evaluated(spark, table, name):
 
 def test_results_are_logged_and_compared_and_registered_rows_are_refused(spark):
     ours = {name: evaluated(spark, rows(seed), name) for seed, name in enumerate(("a", "b"))}
-    runs = {name: rkm.log_evaluation(one, role="dev").run_id for name, one in ours.items()}
+    runs = {name: rkm.log(one, role="dev").run_id for name, one in ours.items()}
     for name, run_id in runs.items():
         assert to_bytes(rkm.load_evaluation(run_id)) == to_bytes(ours[name])
     tables = {name: rows(seed) for seed, name in enumerate(("a", "b"))}

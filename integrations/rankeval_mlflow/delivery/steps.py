@@ -36,6 +36,7 @@ from mlflow.exceptions import MlflowException
 from rankeval._checks import said
 from rankeval._secrets import bare
 from rankeval.errors import InvalidInput, warn
+from rankeval.shelf.record import INTERVAL_ENDS
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow import layout
 from rankeval_mlflow.delivery.addresses import now_ms, where_to_look
@@ -199,7 +200,7 @@ class Steps:
             for scores in node.scores
             for key in scores.metrics
         ]
-        measures = [key for key in dict.fromkeys(keys) if not key.endswith(layout.INTERVAL_ENDS)]
+        measures = [key for key in dict.fromkeys(keys) if not key.endswith(INTERVAL_ENDS)]
         params = [name for _, node in walk(self.payload.root) for name in node.columns]
         if value := with_measures(tags.get(layout.VIEW), measures, self.payload.created_ms, params):
             with contextlib.suppress(MlflowException):  # who may log runs may lack the right to change the experiment

@@ -34,11 +34,12 @@ from rankeval.guard import Guard
 from rankeval.io import columns
 from rankeval.ledger import discovery
 from rankeval.measures import measures as parse_measures
+from rankeval.shelf.record import checked_word
 from rankeval_mlflow.delivery.addresses import now_ms, store
 from rankeval_mlflow.delivery.payload import Node, Payload, Target, manifest
 from rankeval_mlflow.delivery.sending import deliver
-from rankeval_mlflow.layout import ROLE, checked_role, evaluation_path, manifest_path
-from rankeval_mlflow.packing.results import described, evaluation_node
+from rankeval_mlflow.layout import ROLE, evaluation_path, manifest_path
+from rankeval_mlflow.packing.nodes import node_of
 from rankeval_mlflow.recording import hint_at_guard
 
 # The names that the arguments have in errors.
@@ -85,7 +86,7 @@ class Settings(BaseModel):
     """As ties."""
     guard: Any = None
     """A Guard or the place of a ledger whose collections are refused too, beside the ledger of the project."""
-    role: Annotated[str, AfterValidator(checked_role)] = "dev"
+    role: Annotated[str, AfterValidator(checked_word)] = "dev"
     """Role of the data: dev, test or another plain word."""
     data: str | None = None
     """Name of the data set; by default the name of MLflow's Dataset."""
@@ -423,8 +424,7 @@ def evaluate_ranker(
         name = str(mlflow.get_logged_model(model_id).name)
     evaluation = _evaluated(rows, scores, settings, settings.name or name)
     named = None if dataset.name in {_UNNAMED, dataset.hash} else str(dataset.name)
-    data = described(evaluation, settings.role, settings.data or named)
-    node = evaluation_node(evaluation, settings.role, data, report=settings.report)
+    node = node_of(evaluation.record(role=settings.role, data=settings.data or named), report=settings.report)
     target = Target(uri=store(None), registry_uri=mlflow.get_registry_uri(), run_id=run_id)
     # MLflow logs what comes back from here for a logged model, and to the run.
     deliver(Payload(target, node, now_ms(), {}, model_id), aggregates=model_id is None)

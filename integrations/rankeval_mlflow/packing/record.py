@@ -1,19 +1,8 @@
-"""Pack a RunRecord with its children, a tree of runs, and the folds of a cross-validation.
+"""Pack a RunRecord with its children: a tree of runs.
 
 A record with a comparison and children is an experiment: its run has the metrics of the best child under the names that
 the child uses, and a table of all (``rankeval/record/rankers.csv``, drawn as ``rankers.json``). A report of the record
 itself (``report.html``) is at ``rankeval/record/report.html``, as every other one is in the folder of its piece.
-
-Of a cross-validation every fold is a step of a metric, and a nested run if asked for. The layout, beside that of the
-pooled evaluation of the role::
-
-    metrics    nDCG_at_10          the mean over queries, each scored by the model that did not see it
-               nDCG_at_10_fold     the value of each fold, the fold as step: a line in MLflow's charts
-               nDCG_at_10_sd       their standard deviation (n - 1); 0 says that folds agree, not that models do
-               fold_queries, fold_fit_seconds, fold_score_seconds      by step as well
-    params     n_folds, and the parameters of the ranker (`rankeval_mlflow.parameters`)
-    artifacts  rankeval/dev/folds.csv, with the parameters that a search chose
-    children   one run a fold: nDCG_at_10, n_queries, its seconds, the parameters that a search chose in it
 """
 
 from __future__ import annotations
@@ -28,133 +17,20 @@ import pandas as pd
 
 from rankeval._checks import shown
 from rankeval.comparison.record import best_first, main_measure
+from rankeval.comparison.shelved import differences
 from rankeval.errors import warn
-from rankeval.model_selection.results import CrossValidation
 from rankeval.render.tables import Table, markdown
+from rankeval.shelf.record import checked_word
 from rankeval.tracking import RunRecord
 from rankeval_mlflow import layout
-from rankeval_mlflow.delivery.payload import DatasetUse, Node, Rendering
-from rankeval_mlflow.packing.results import (
-    by_fold,
-    comparison_node,
-    dataset_use,
-    differences,
-    evaluation_node,
-    fold_node,
-    keys_of,
-)
-from rankeval_mlflow.parameters import with_estimator, with_params
+from rankeval_mlflow.delivery.payload import Node, Rendering
+from rankeval_mlflow.packing.nodes import dataset_use, node_of, with_folds
+from rankeval_mlflow.parameters import with_params
 from rankeval_mlflow.views import RANKERS, REPORT
-
-# Columns of the table of folds that are no measures, and the names of their metrics.
-_FACTS = {
-    "n_queries": f"{layout.FOLD_START}queries",
-    "fit_seconds": f"{layout.FOLD_START}fit_seconds",
-    "score_seconds": f"{layout.FOLD_START}score_seconds",
-}
 
 LABEL = "record"
 _CSV = f"{layout.folder(LABEL)}/rankers.csv"
 _GUARD = "rankeval.guard."
-
-
-def _with_folds(node: Node, cv: CrossValidation) -> Node:
-    """Add each fold as a step of metrics, the spread of the folds, and their table."""
-    keys, table = keys_of(cv.evaluation), _table_of_folds(cv)
-    names = {label: f"{key}{layout.FOLD_END}" for label, key in keys.items()} | _FACTS
-    spread = {f"{key}_sd": table[label].std(ddof=1) for label, key in keys.items()}  # none for one fold
-    return replace(
-        node,
-        metrics={**node.metrics, **layout.metrics_of(spread)},
-        steps=(*node.steps, *by_fold({name: table[label].to_numpy(dtype=float) for label, name in names.items()})),
-        files={**node.files, f"{layout.folder(node.label)}/folds.csv": table.to_csv().encode()},
-    )
-
-
-def cross_validation_node(
-    cv: CrossValidation, role: str, data: DatasetUse, *, ended_ms: int, name: str | None = None, children: bool
-) -> Node:
-    """Pack a cross-validation: its pooled evaluation, and its folds.
-
-    Parameters
-    ----------
-    cv : CrossValidation
-        The result.
-    role : str
-        The role of its data.
-    data : DatasetUse
-        The data set.
-    ended_ms : int
-        When it ended, in milliseconds since 1970. It began as many seconds before as its folds took one by one.
-    name : str, optional
-        Name of the run.
-    children : bool
-        Whether each fold is a nested run too.
-    """
-    node = _with_folds(evaluation_node(cv.evaluation, role, data), cv)
-    caption = "Folds; metrics are over all queries. Their training parts overlap, so they are no sample to test on."
-    section = Table(_table_of_folds(cv).reset_index(), caption=caption).to_markdown()
-    told = replace(
-        node,
-        name=name or cv.evaluation.name or "cross-validation",
-        params={**node.params, "n_folds": str(len(cv.folds))},
-        tags={**node.tags, layout.KIND: "cross-validation"},
-        sections={**node.sections, f"{role} folds": section},
-        started_ms=ended_ms - _milliseconds(cv.folds),
-        ended_ms=ended_ms,
-        children=tuple(_child(cv, place, ended_ms) for place in range(len(cv.folds))) if children else (),
-    )
-    return with_estimator(told, cv.ranker)
-
-
-def several_node(nodes: dict[str, Node], tables: pd.DataFrame, *, ended_ms: int, name: str) -> Node:
-    """Pack the cross-validations of several rankers as children of one run.
-
-    Parameters
-    ----------
-    nodes : dict of str to Node
-        The run of each ranker, by name.
-    tables : DataFrame
-        The folds of all, by system and fold.
-    ended_ms : int
-        When they ended.
-    name : str
-        Name of the run.
-    """
-    means = tables.groupby("system", sort=False).mean(numeric_only=True)
-    caption = "Means of folds. The runs below have the means over all queries."
-    return Node(
-        name=name,
-        label="cross-validation",
-        params={"n_systems": str(len(nodes)), "n_folds": next(iter(nodes.values())).params["n_folds"]},
-        tags={layout.KIND: "cross-validation"},
-        files={"rankeval/cross-validation/folds.csv": tables.to_csv().encode()},
-        sections={"cross-validation": Table(means.reset_index(), caption=caption).to_markdown()},
-        started_ms=ended_ms - _milliseconds(tables),
-        ended_ms=ended_ms,
-        datasets=next(iter(nodes.values())).datasets,  # all rankers have the same rows
-        children=tuple(nodes.values()),
-    )
-
-
-def _child(cv: CrossValidation, place: int, ended_ms: int) -> Node:
-    row = cv.folds.iloc[[place]]
-    values = {key: float(row[label].iloc[0]) for label, key in keys_of(cv.evaluation).items()}
-    values |= {name: float(row[name].iloc[0]) for name in _FACTS}
-    params: dict[str, Any] = {}
-    if place < len(cv.splits):
-        params |= {"train_queries": cv.splits[place].n_train, "test_queries": cv.splits[place].n_test}
-    if cv.best_params is not None:
-        params |= {str(key): value for key, value in cv.best_params.iloc[place].items()}
-    return fold_node(place, values, ended_ms - _milliseconds(row), params)
-
-
-def _milliseconds(folds: pd.DataFrame) -> int:
-    return round(1000 * float(folds[["fit_seconds", "score_seconds"]].to_numpy(dtype=float).sum()))
-
-
-def _table_of_folds(cv: CrossValidation) -> pd.DataFrame:
-    return cv.folds if cv.best_params is None else cv.folds.join(cv.best_params)
 
 
 def record_node(record: RunRecord) -> Node:
@@ -165,9 +41,9 @@ def record_node(record: RunRecord) -> Node:
     record : RunRecord
         The record.
     """
-    by_role = {data.role: dataset_use(data) for data in reversed(record.data)}
+    by_role = {data.role: data for data in reversed(record.data)}
     pieces = [
-        evaluation_node(ev, role, by_role.get(role), record.said.get(role, ""))
+        node_of(ev.record(role=role, data=by_role.get(role), note=record.said.get(role, "")))
         for role, ev in record.evaluations.items()
     ]
     ended = None if record.started is None or record.seconds is None else record.started + record.seconds
@@ -192,12 +68,12 @@ def record_node(record: RunRecord) -> Node:
     )
     own = with_params(own, record.params)
     if record.folds is not None:
-        own = _with_folds(own, record.folds)
+        own = with_folds(own, record.folds.record(predictions=False))
     ranked = _ranked(record)
     best = [_best(record.children[ranked[0]], children[ranked[0]])] if ranked else []
     table = [_table([record.children[place] for place in ranked], record)] if ranked else []
     if record.comparison is not None:
-        compared = comparison_node(record.comparison)
+        compared = node_of(record.comparison.record())
         named = {key: value for key, value in compared.params.items() if key == "system"}
         pieces.append(replace(compared, params=named, datasets=()))
     return _with_model(_joined(own, [*best, *pieces, *table]), record)
@@ -208,7 +84,8 @@ def _candidate(record: RunRecord, child: RunRecord) -> Node:
     node, compared = record_node(child), record.comparison
     if compared is None or compared.settings.baseline is None:
         return node
-    return replace(node, metrics={**node.metrics, **differences(compared, (compared.settings.baseline, child.name))})
+    own = layout.metrics_of(differences(compared, (compared.settings.baseline, child.name)))
+    return replace(node, metrics={**node.metrics, **own})
 
 
 def _with_model(node: Node, record: RunRecord) -> Node:
@@ -313,6 +190,6 @@ def _facts(record: RunRecord) -> dict[str, Any]:
     return {
         "not_finite": {name: repr(float(value)) for name, value in record.metrics.items() if not math.isfinite(value)},
         "names": changed,
-        "data": {layout.checked_role(data.role): {"name": data.name, "digest": data.digest} for data in record.data},
+        "data": {checked_word(data.role): {"name": data.name, "digest": data.digest} for data in record.data},
         "guard": {key.removeprefix("rankeval."): value for key, value in record.tags.items() if key.startswith(_GUARD)},
     }

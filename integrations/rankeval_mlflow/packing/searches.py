@@ -18,16 +18,20 @@ from numpy.typing import NDArray
 from rankeval import QueryRanker
 from rankeval.collection.rows import check_rows
 from rankeval.errors import RankevalError, Refusal
+from rankeval.evaluation.result import data_of
 from rankeval.measures import Measure
 from rankeval.model_selection.checks import signs
 from rankeval.model_selection.holdout import SCORE
 from rankeval.model_selection.nesting import last_of
+from rankeval.model_selection.parameters import kind_of, shown_names, shown_text
 from rankeval.model_selection.scorers import QueryScorer, make_scorer
+from rankeval.model_selection.shelved import FOLD_END
 from rankeval.render.tables import Table, markdown
+from rankeval.shelf.record import Record
 from rankeval_mlflow.delivery.payload import DatasetUse, Node
-from rankeval_mlflow.layout import FOLD_END, KIND, metrics_of, param_text, params_of, safe_names
-from rankeval_mlflow.packing.results import by_fold, described, fold_node
-from rankeval_mlflow.parameters import kind_of, shown_names, shown_text, with_estimator
+from rankeval_mlflow.layout import KIND, metrics_of, param_text, params_of, safe_names
+from rankeval_mlflow.packing.nodes import dataset_use, node_of, steps_of
+from rankeval_mlflow.parameters import with_estimator
 
 # Characters of the name of a nested run.
 _SHOWN = 60
@@ -106,7 +110,8 @@ class Scored:
         """
         try:
             check_rows(X=X, y=y)
-            return (described(self.scorer.evaluate(_Constant(), X, y, qid=given.get("qid")), "dev"),)
+            constant = self.scorer.evaluate(_Constant(), X, y, qid=given.get("qid"))
+            return (dataset_use(data_of(constant, "dev")),)
         except (RankevalError, Refusal):
             return ()
 
@@ -146,7 +151,13 @@ def means(folds: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
 
 def steps(folds: Mapping[str, NDArray[np.float64]]) -> tuple[tuple[str, float, int], ...]:
     """Return the value of each fold as a step of ``<key>_fold``."""
-    return by_fold({f"{key}{FOLD_END}": values for key, values in folds.items()})
+    return steps_of({f"{key}{FOLD_END}": dict(enumerate(values)) for key, values in folds.items()})
+
+
+def _fold(place: int, values: Mapping[str, float], started_ms: int) -> Node:
+    seconds = values["fit_seconds"] + values["score_seconds"]
+    record = Record("fold", f"fold {place}", params={"fold": place}, metrics=values, seconds=seconds)
+    return node_of(record, ended_ms=started_ms + round(1000 * seconds))
 
 
 def reason_of(trace: str) -> str:
@@ -361,7 +372,7 @@ def validation_node(
         files={f"rankeval/{label}/folds.csv": table.to_csv().encode()},
         sections={label: failed + shown.to_markdown()},
         children=tuple(
-            fold_node(place, {str(name): float(value) for name, value in row.items()}, started_ms, {})
+            _fold(place, {str(name): float(value) for name, value in row.items()}, started_ms)
             for place, row in enumerate(table.to_dict("records") if settings.log_folds else [])
         ),
     )

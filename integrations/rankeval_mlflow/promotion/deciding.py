@@ -40,13 +40,13 @@ from rankeval.contamination.hashing import text_hashes
 from rankeval.errors import ConventionMismatch, InvalidInput, QueryIdError, TrackingError, UnknownName
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.choosing import labels_of
+from rankeval.evaluation.result import data_of
 from rankeval.guard import Decision, Gate
 from rankeval.guard.collection import RegisteredCollection
 from rankeval.guard.gate_terms import CLAIMS, Account, Budget, Standard
 from rankeval.tracking import LoggedData
 from rankeval_mlflow.delivery.connection import reason
 from rankeval_mlflow.layout import sha256
-from rankeval_mlflow.packing.results import judged_data
 from rankeval_mlflow.promotion.counting import (
     chosen_here,
     made_elsewhere,
@@ -312,7 +312,7 @@ def by_evaluations(alias: Alias, version: str, holder: str | None, rule: Rule, r
     try:
         verdict = decide(candidate.evaluation, used.evaluation, rule, names)
     except (ConventionMismatch, QueryIdError) as error:
-        each = f'rankeval_mlflow.log_evaluation(ev, role="{role}", model_version="{alias.model}/VERSION")'
+        each = f'rankeval_mlflow.log(ev, role="{role}", model_version="{alias.model}/VERSION")'
         raise error.having(
             remedy=f"evaluate both versions on the same frozen content by the same rules, and log each with {each}"
         ) from error
@@ -390,7 +390,7 @@ def _logged(alias: Alias, version: str, rule: Rule, role: str, candidate: Logged
     except InvalidInput as error:
         raise InvalidInput(
             f"{who} has no evaluation of role {role!r} to decide by ({error})",
-            remedy=f'log one: rankeval_mlflow.log_evaluation(ev, role="{role}", model_version="{spelt}")',
+            remedy=f'log one: rankeval_mlflow.log(ev, role="{role}", model_version="{spelt}")',
         ) from error
     every = [Logged(version, evaluation, run) for run, evaluation in logged]
     meant = [one for one in every if one.run_id in rule.run_ids] or every
@@ -419,7 +419,7 @@ def _named(rule: Rule, candidate: Logged, used: Logged | None) -> str:
 
 
 def _data(logged: Logged, role: str) -> LoggedData:
-    described = judged_data(logged.evaluation, role)
+    described = data_of(logged.evaluation, role)
     named = (
         replace(described, name=one.data, digest=one.content.digest)
         for one in entries_of(logged.run)

@@ -41,11 +41,12 @@ from rankeval.guard.checks import check_text
 from rankeval.ledger.ledger import WHO
 from rankeval.measures import Measure
 from rankeval.measures import measure as parsed
+from rankeval.shelf.record import checked_word
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow.delivery.addresses import run_context, store
 from rankeval_mlflow.delivery.connection import answered, connected
 from rankeval_mlflow.delivery.spool import alone
-from rankeval_mlflow.layout import checked_role, sha256
+from rankeval_mlflow.layout import sha256
 from rankeval_mlflow.promotion.counting import last_holder
 from rankeval_mlflow.promotion.deciding import Floors, OneSided, Rule, by_evaluations, by_gate, untested
 from rankeval_mlflow.promotion.registry import Alias, Decided, Question, acceptance, checked_alias, said_of
@@ -377,7 +378,7 @@ def promote(
 ) -> Promotion:
     """Move an alias of a registered model to a version, if the version is shown to be better than the one in use.
 
-    Both versions need an evaluation on the same frozen content (`log_evaluation` with ``model_version=``), or a gate
+    Both versions need an evaluation on the same frozen content (`log` with ``model_version=``), or a gate
     of the guard. If evaluations of a version disagree, one must be named. The decision is written to a run of its own
     before the alias moves, and the version gets a short tag that leads to it. MLflow cannot set an alias only if nobody
     else did meanwhile, so it is read before and after; of two promoters on one machine, the second waits.
@@ -475,7 +476,7 @@ def promote(
     >>> for share in (0.5, 1.0):  # of the queries that a version ranks right
     ...     right = {q: {"a": 1, "b": 2 if i >= 40 * share else 0} for i, q in enumerate(truth)}
     ...     version = client.create_model_version("ranker", "s3://models/ranker")
-    ...     run = rkm.log_evaluation(rk.evaluate(truth, right, measures="RR"), role="test", model_version=version)
+    ...     run = rkm.log(rk.evaluate(truth, right, measures="RR"), role="test", model_version=version)
     >>> promote("ranker", 1, measure="RR", first=True).moved
     True
     >>> print(promote("ranker", 2, measure="RR"))
@@ -483,7 +484,7 @@ def promote(
     >>> int(client.get_model_version_by_alias("ranker", "champion").version)
     2
     """
-    checked_role(role)
+    checked_word(role)
     overriding = _checked_override(override, override_by)
     rankings = {"candidate": candidate, "holder": holder}
     own = {"floors": floors, "slices": slices, "dry_run": dry_run, "run_id": run_id, "groups": groups}
@@ -558,7 +559,7 @@ def rollback(
     >>> for number, share in enumerate((0.5, 1.0), start=1):  # of the queries that a version ranks right
     ...     right = {q: {"a": 1, "b": 2 if i >= 40 * share else 0} for i, q in enumerate(truth)}
     ...     version = client.create_model_version("reranker", "s3://models/ranker")
-    ...     run = rkm.log_evaluation(rk.evaluate(truth, right, measures="RR"), role="test", model_version=version)
+    ...     run = rkm.log(rk.evaluate(truth, right, measures="RR"), role="test", model_version=version)
     ...     done = rkm.promote("reranker", number, measure="RR", first=True)
     >>> print(rollback("reranker", reason="empty pages"))
     reranker@champion: moved from version 2 to version 1. Rolled back: empty pages

@@ -32,7 +32,7 @@ from rankeval.measures import measure as parsed
 from rankeval.render.tables import Table
 from rankeval.significance.orders import competition_ranks
 from rankeval_mlflow.layout import short_digest
-from rankeval_mlflow.packing.results import aggregates, keys_of
+from rankeval_mlflow.packing.nodes import keys_of, values_of
 from rankeval_mlflow.reading.listing import PAGE, Entry, broke_off, difference, entries_of, of_data, prevailing
 from rankeval_mlflow.reading.loading import evaluation_of
 from rankeval_mlflow.reading.resolving import asking, experiment_ids, pages
@@ -178,7 +178,7 @@ def _loaded(client: Any, chosen: Chosen, one: Ranked) -> Ranked | Other:
         evaluation = evaluation_of(client, one.entry.run, one.entry.content.role)
     except InvalidInput as error:
         return _other(one, str(error))
-    own = aggregates(evaluation).get(chosen.key, math.nan)
+    own = values_of(evaluation).get(chosen.key, math.nan)
     if not math.isclose(own, one.value, rel_tol=_SAME):
         return _other(
             one, f"its metric {chosen.key} is {one.value:.6g}, and its evaluation {own:.6g}: another was logged later"
@@ -436,12 +436,12 @@ def leaderboard(
     --------
     >>> import rankeval as rk
     >>> import mlflow
-    >>> from rankeval_mlflow import log_evaluation
+    >>> from rankeval_mlflow import log
     >>> experiment = mlflow.set_experiment("search")
     >>> truth = {f"q{i}": {"a": 1, "b": 0} for i in range(20)}
     >>> for name, right in {"bm25": 8, "ltr": 20}.items():
     ...     ranking = {q: {"a": 1, "b": 0 if i < right else 2} for i, q in enumerate(truth)}
-    ...     run = log_evaluation(rk.evaluate(truth, ranking, measures="RR", name=name))
+    ...     run = log(rk.evaluate(truth, ranking, measures="RR", name=name))
     >>> leaderboard("search").table[["rank", "system", "value", "group"]].values.tolist()
     [[1, 'ltr', 1.0, 'first'], [2, 'bm25', 0.7, 'below']]
     """
@@ -451,7 +451,7 @@ def leaderboard(
         runs = list(pages(client.search_runs, experiment_ids(client, experiment), max_results=PAGE))
         entries = [entry for run in runs for entry in entries_of(run)]
         if not entries:
-            raise InvalidInput(f"experiment {shown(experiment)} holds no whole evaluation; log_evaluation logs one")
+            raise InvalidInput(f"experiment {shown(experiment)} holds no whole evaluation; log logs one")
         asked = entries if data is None else of_data(entries, data)
         held = [entry for entry in asked if role in (None, entry.content.role)]
         if not held:

@@ -6,14 +6,15 @@ A decision on a version of a registered model needs the evaluation that was logg
 the version was made in for the run of its evaluation. A decision may not: that run can hold the evaluation of another
 system. A decision sees all evaluations of the version, since the last of several need not be the right one:
 
-* the runs whose tag ``rankeval.<role>.version`` names it, as `log_evaluation` with ``model_version=`` wrote it, if the
+* the runs whose tag ``rankeval.<role>.version`` names it, as `log` with ``model_version=`` wrote it, if the
   version says that it has such an evaluation: whoever may log runs need not have the right to change the version;
-* the runs that have metrics on a data set which are linked to the logged model behind it, as `log_evaluation` with
+* the runs that have metrics on a data set which are linked to the logged model behind it, as `log` with
   ``model_id=`` wrote them. Their values must be those of the evaluation.
 """
 
 from __future__ import annotations
 
+import io
 import math
 import posixpath
 import tempfile
@@ -31,10 +32,14 @@ from rankeval._secrets import hidden
 from rankeval.comparison import Comparison, compare
 from rankeval.errors import InvalidInput, TrackingError, warn
 from rankeval.evaluation import Evaluation, from_bytes
+from rankeval.model_selection.results import CrossValidations
+from rankeval.shelf.folder import NAME as RECORD
+from rankeval.shelf.folder import fetched
+from rankeval.shelf.kinds import result_of
 from rankeval_mlflow import layout
 from rankeval_mlflow.delivery.connection import reason
 from rankeval_mlflow.delivery.payload import checked_manifest, pieces_by_role, pieces_of, refuse_altered
-from rankeval_mlflow.packing.results import CLOSE, aggregates
+from rankeval_mlflow.packing.nodes import values_of
 from rankeval_mlflow.reading import resolving
 from rankeval_mlflow.reading.listing import PAGE
 
@@ -42,6 +47,9 @@ _COMPARED = {"comparison": "a comparison", "experiment": "the comparison of an e
 
 
 _NUMBERS = "comparison.json"
+CROSS_VALIDATION, SEVERAL = "cross-validation", "cross-validations"
+CLOSE = 1e-9
+"""Difference that a store's columns and JSON may leave in an aggregate."""
 
 
 def labels_of(run: Any) -> tuple[str, ...]:
@@ -156,12 +164,12 @@ def _not_read(repository: Any, run_id: str, path: str, error: Exception) -> Exce
 
 @explained
 def load_evaluation(name: Any, role: str | None = None, *, uri: str | None = None) -> Evaluation:
-    """Load an evaluation that `log_evaluation` or an experiment wrote.
+    """Load an evaluation that `log` or an experiment wrote.
 
     Parameters
     ----------
     name : str or object
-        A run by its id or as `log_evaluation` returned it. Or a model, which stands for the run that holds its
+        A run by its id or as `log` returned it. Or a model, which stands for the run that holds its
         evaluation: a version ``"models:/ranker/7"``, ``"models:/ranker/latest"`` or ``"models:/ranker@champion"`` (the
         first part may be left out), a logged model ``"models:/m-..."``, or what MLflow returned for these.
     role : str, optional
@@ -186,9 +194,9 @@ def load_evaluation(name: Any, role: str | None = None, *, uri: str | None = Non
     Examples
     --------
     >>> import rankeval as rk
-    >>> from rankeval_mlflow import log_evaluation
+    >>> from rankeval_mlflow import log
     >>> ev = rk.evaluate([1, 0, 1], [0.3, 0.2, 0.1], qid=["a", "a", "b"], measures="RR")
-    >>> run = log_evaluation(ev)
+    >>> run = log(ev)
     >>> load_evaluation(run).per_query.equals(ev.per_query)
     True
     """
@@ -204,6 +212,80 @@ def load_evaluation(name: Any, role: str | None = None, *, uri: str | None = Non
                     f"{run.info.run_id}; load another by its run: {few(others)}"
                 )
         return evaluation_of(client, run, role)
+
+
+@explained
+def load(run: Any, label: str | None = None, *, uri: str | None = None) -> Any:
+    """Load any result that `log` wrote, as it was.
+
+    Parameters
+    ----------
+    run : str or object
+        A run or a model, as in `load_evaluation`.
+    label : str, optional
+        The name of the result in the run: the role of an evaluation or a cross-validation, the name of another result,
+        such as "comparison" or "agreement". Needed only if the run holds several.
+    uri : str, optional
+        The tracking store, with its model registry; by default MLflow's own setting.
+
+    Returns
+    -------
+    object
+        The result, the same numbers bit for bit. Fitted estimators and scores by row are not stored.
+
+    Raises
+    ------
+    InvalidInput
+        If nothing has this name, the run holds several results and ``label`` is missing, or an artifact is gone. The
+        message says what there is.
+    TrackingError
+        If the store cannot be reached, or an artifact was altered.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> from rankeval_mlflow import log
+    >>> profile = rk.profile(str.split, {"q1": "new guinea", "q2": "economy"})
+    >>> load(log(profile)).table.equals(profile.table)
+    True
+    """
+    with resolving.asking(uri, resolving.text_of(run)) as client:
+        found = resolving.resolve(client, run)
+        return _loaded(client, found, label)
+
+
+def _loaded(client: Any, run: Any, label: str | None) -> Any:
+    labels = labels_of(run)
+    chosen_label = label or (labels[0] if len(labels) == 1 else None)
+    remedy = f"give label=, one of {few(sorted({*labels, *pieces_by_role(run.data.tags)}))}"
+    if chosen_label is None or not isinstance(chosen_label, str):
+        raise InvalidInput(f"run {run.info.run_id} holds {len(labels)} results", remedy=remedy)
+    if chosen_label in labels:
+        manifest, folder = manifest_of(client, run, chosen_label), layout.folder(chosen_label)
+        own = (f"{folder}/{CROSS_VALIDATION}", folder)
+        within = next((one for one in own if f"{one}/{RECORD}" in manifest["files"]), None)
+        if within is not None:
+            return _of_record(client, run, manifest, within)
+    if chosen_label in pieces_by_role(run.data.tags):
+        return evaluation_of(client, run, chosen_label)
+    return _comparison_of(client, run, chosen_label)
+
+
+def _of_record(client: Any, run: Any, manifest: dict[str, Any], within: str) -> Any:
+    piece = within.removesuffix(f"/{CROSS_VALIDATION}")
+
+    def opened(path: str) -> io.BytesIO:
+        kind, _, rest = path.partition("/")  # the evaluation of a cross-validation is a piece of its own
+        place = f"{piece}/{rest.partition('/')[2]}" if kind == "parts" and piece != within else f"{within}/{path}"
+        return io.BytesIO(checked_file(client, run, manifest, place, f"the file {place!r}"))
+
+    record = fetched(opened, f"run {run.info.run_id}", children=False)
+    if record.kind != SEVERAL:
+        return result_of(record)
+    asked = f"tags.`mlflow.parentRunId` = '{run.info.run_id}'"
+    children = [*resolving.pages(client.search_runs, [run.info.experiment_id], asked, max_results=PAGE)]
+    results = {str(child.data.tags["mlflow.runName"]): _loaded(client, child, None) for child in reversed(children)}
+    return CrossValidations(results)
 
 
 def evaluation_of(client: Any, run: Any, role: str | None) -> Evaluation:
@@ -273,7 +355,7 @@ def logged_for(client: Any, version: Any, role: str) -> list[tuple[Any, Evaluati
         content = _content(run, role)
         loaded[content] = loaded.get(content) or evaluation_of(client, run, role)
     for run, values in linked:
-        if not _agree(values, aggregates(loaded[_content(run, role)])):
+        if not _agree(values, values_of(loaded[_content(run, role)])):
             run_id = run.info.run_id
             raise InvalidInput(f"the evaluation in run {run_id} is not the one logged for {called}: the values differ")
     once = {(run.info.start_time, run.info.run_id): run for run in runs}
@@ -317,7 +399,7 @@ def _agree(said: Mapping[str, float], held: Mapping[str, float]) -> bool:
 
 @explained
 def load_comparison(name: Any, label: str = "comparison", *, uri: str | None = None) -> Comparison:
-    """Load a comparison that `log_comparison` or an experiment wrote, with its evaluations.
+    """Load a comparison that `log` or an experiment wrote, with its evaluations.
 
     Parameters
     ----------
@@ -345,22 +427,25 @@ def load_comparison(name: Any, label: str = "comparison", *, uri: str | None = N
     Examples
     --------
     >>> import rankeval as rk
-    >>> from rankeval_mlflow import log_comparison
+    >>> from rankeval_mlflow import log
     >>> labels, qid = [1, 0, 0, 1], ["a", "a", "b", "b"]
     >>> scores = {"bm25": [2, 1, 2, 1], "ltr": [2, 1, 1, 2]}
     >>> systems = {name: rk.evaluate(labels, one, qid=qid, measures="RR") for name, one in scores.items()}
-    >>> run = log_comparison(rk.compare(systems, baseline="bm25"))
+    >>> run = log(rk.compare(systems, baseline="bm25"))
     >>> back = load_comparison(run)
     >>> back.table["difference"].tolist(), list(back.evaluations)
     ([0.25], ['bm25', 'ltr'])
     """
     require(isinstance(label, str), "label", label, "the name that a comparison was logged under")
     with resolving.asking(uri, resolving.text_of(name)) as client:
-        run = resolving.resolve(client, name)
-        manifest = _holder(client, run, label)
-        path, what = f"{layout.folder(label)}/{_NUMBERS}", f"the comparison {label!r}"
-        numbers = Comparison.from_json(checked_file(client, run, manifest, path, what).decode())
-        return replace(numbers, evaluations=_evaluations(client, run, manifest, label))
+        return _comparison_of(client, resolving.resolve(client, name), label)
+
+
+def _comparison_of(client: Any, run: Any, label: str) -> Comparison:
+    manifest = _holder(client, run, label)
+    path, what = f"{layout.folder(label)}/{_NUMBERS}", f"the comparison {label!r}"
+    numbers = Comparison.from_json(checked_file(client, run, manifest, path, what).decode())
+    return replace(numbers, evaluations=_evaluations(client, run, manifest, label))
 
 
 def _holder(client: Any, run: Any, label: str) -> dict[str, Any]:
@@ -428,11 +513,11 @@ def compare_runs(
     Examples
     --------
     >>> import rankeval as rk
-    >>> from rankeval_mlflow import log_evaluation
+    >>> from rankeval_mlflow import log
     >>> labels, qid = [1, 0, 0, 1], ["a", "a", "b", "b"]
     >>> scores = {"bm25": [2, 1, 2, 1], "ltr": [2, 1, 1, 2]}
     >>> evaluations = [rk.evaluate(labels, one, qid=qid, measures="RR", name=name) for name, one in scores.items()]
-    >>> runs = [log_evaluation(ev).run_id for ev in evaluations]
+    >>> runs = [log(ev).run_id for ev in evaluations]
     >>> compare_runs(runs, baseline="bm25").table[["baseline", "system", "difference"]].values.tolist()
     [['bm25', 'ltr', 0.25]]
     """

@@ -56,6 +56,6 @@ def guarded(data: rk.RankingData) -> rk.Comparison:
 
 def logged(evaluation: rk.Evaluation) -> str:
     """Log an evaluation to MLflow and return where to look."""
-    tracked = rkm.log_evaluation(evaluation, role="dev")
+    tracked = rkm.log(evaluation, role="dev")
     assert_type(rkm.load_evaluation(tracked), rk.Evaluation)
     return tracked.where

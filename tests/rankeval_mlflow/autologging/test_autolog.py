@@ -297,11 +297,11 @@ def test_means_of_a_search_stay_apart_from_an_evaluation_in_the_run(first, data,
     search = _search(Ridge(), {"estimator__alpha": [1.0]})
     with mlflow.start_run() as active:
         if first == "evaluation":
-            rkm.log_evaluation(noisy)
+            rkm.log(noisy)
         search.fit(*data)
         again = _search(Ridge(), {"estimator__alpha": [1e6]}).fit(*data)
         if first == "search":
-            rkm.log_evaluation(noisy)
+            rkm.log(noisy)
     metrics = client.get_run(active.info.run_id).data.metrics
     assert metrics["nDCG_at_10"] == noisy.aggregate()["nDCG@10"]
     assert metrics["search/nDCG_at_10"] == pytest.approx(search.best_score_)

@@ -28,7 +28,7 @@ def held_up(small, monkeypatch):
 
         patched.setattr(mlflow.MlflowClient, "log_batch", down)
         with pytest.raises(TrackingError):
-            rkm.log_evaluation(small("waits"))
+            rkm.log(small("waits"))
     (record,) = waiting()
     return record
 
@@ -61,8 +61,8 @@ def test_a_record_that_is_not_there_is_named(held_up):
 
 
 def test_list_shows_whole_evaluations_newest_first_and_tells_of_those_that_wait(small, held_up):
-    first = rkm.log_evaluation(small("first"))
-    second = rkm.log_evaluation(small("second"), "test")
+    first = rkm.log(small("first"))
+    second = rkm.log(small("second"), role="test")
     result = run("list")
     lines = result.stdout.splitlines()
     assert lines[0].split() == ["run", "name", "role", "metrics"]
@@ -76,8 +76,8 @@ def test_list_shows_whole_evaluations_newest_first_and_tells_of_those_that_wait(
 
 
 def test_list_shows_the_role_of_the_metrics_first(small):
-    run_id = rkm.log_evaluation(small(), "test").run_id
-    rkm.log_evaluation(small(seed=1), "dev", run_id)
+    run_id = rkm.log(small(), role="test").run_id
+    rkm.log(small(seed=1), role="dev", run_id=run_id)
     (line,) = run("list").stdout.splitlines()[2:]
     assert "test, dev" in line
     assert f"AP {small().aggregate()['AP']:.4f}" in line

@@ -25,7 +25,7 @@ def run(*arguments):
 def runs(small):
     """Log two evaluations; return the ids of their runs by name."""
     names = ("bm25", "ltr")
-    return {name: rkm.log_evaluation(small(name, seed=seed), report=False).run_id for seed, name in enumerate(names)}
+    return {name: rkm.log(small(name, seed=seed), report=False).run_id for seed, name in enumerate(names)}
 
 
 def test_a_leaderboard_is_printed_in_three_forms(runs):
@@ -46,7 +46,7 @@ def test_a_leaderboard_is_printed_in_three_forms(runs):
 
 @pytest.mark.usefixtures("runs")
 def test_what_is_not_ranked_is_told_beside_the_numbers(small):
-    other = rkm.log_evaluation(small("<cut>").subset(range(9)), report=False).run_id
+    other = rkm.log(small("<cut>").subset(range(9)), report=False).run_id
     told = run("leaderboard", "Default", "--format", "csv")
     assert f"not ranked: {other} <cut>: other data" in told.stderr
     assert other not in told.stdout
@@ -63,7 +63,7 @@ def test_runs_are_compared_by_id_and_by_the_name_of_an_evaluation(runs, small):
 def test_the_metrics_of_folds_are_not_listed(small):
     """A fold's last value is none of the run."""
     folds = {"nDCG_at_10_fold": 0.1, "fold_queries": 3.0, "fold_fit_seconds": 2.0}
-    tracked = rkm.log_evaluation(small(), report=False)
+    tracked = rkm.log(small(), report=False)
     for key, value in folds.items():
         mlflow.MlflowClient().log_metric(tracked.run_id, key, value, step=1)
     (row,) = json.loads(run("list", "--format", "json").stdout)
@@ -73,9 +73,9 @@ def test_the_metrics_of_folds_are_not_listed(small):
 
 def test_the_role_of_the_listed_metrics_is_said_if_there_are_several(small):
     """The bare names are those of one role."""
-    alone = rkm.log_evaluation(small("alone"), role="test", report=False).run_id
-    both = rkm.log_evaluation(small("both"), role="test", report=False).run_id
-    rkm.log_evaluation(small("both", seed=1), role="dev", run_id=both, report=False)
+    alone = rkm.log(small("alone"), role="test", report=False).run_id
+    both = rkm.log(small("both"), role="test", report=False).run_id
+    rkm.log(small("both", seed=1), role="dev", run_id=both, report=False)
     found = {row["run"]: row for row in json.loads(run("list", "--format", "json").stdout)}
     assert found[both]["role"] == "test, dev"
     assert found[both]["metrics"].startswith("test: ")

@@ -42,7 +42,7 @@ evaluation = rankeval.Evaluation.load(sys.argv[1])
 mlflow.set_experiment(experiment_id=sys.argv[2])
 print("ready", flush=True)
 sys.stdin.readline()
-rankeval_mlflow.log_evaluation(evaluation, "dev")
+rankeval_mlflow.log(evaluation, "dev")
 print("done", flush=True)
 """
 
@@ -107,7 +107,7 @@ def test_a_server_that_is_killed_half_way_and_comes_back_gets_the_rest(
 
         patched.setattr(mlflow.MlflowClient, "log_batch", killed_after)
         with pytest.raises(TrackingError, match="was begun: Connection refused"):
-            rkm.log_evaluation(small())
+            rkm.log(small())
     (record,) = waiting()
     run_id = record.sent()["runs"]["0"]
     with pytest.raises(TrackingError, match="refused"):
@@ -135,7 +135,7 @@ def test_a_server_killed_at_any_point_loses_nothing(kills, small, assert_same, o
         timer.start()
         ended = True
         try:
-            rkm.log_evaluation(evaluation)
+            rkm.log(evaluation)
         except TrackingError:
             ended = False
             assert len(waiting()) == 1, "an error names an upload that waits"
@@ -150,7 +150,7 @@ def test_a_server_killed_at_any_point_loses_nothing(kills, small, assert_same, o
 
 def _timed(evaluation):
     started = time.monotonic()
-    rkm.log_evaluation(evaluation)
+    rkm.log(evaluation)
     return time.monotonic() - started
 
 

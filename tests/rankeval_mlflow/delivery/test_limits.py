@@ -18,7 +18,7 @@ LONG = "x" * 10_000
 
 def test_names_of_ten_thousand_characters_are_cut_and_all_is_logged(small, client, assert_same):
     evaluation = small(LONG)
-    run_id = rkm.log_evaluation(evaluation, data=LONG).run_id
+    run_id = rkm.log(evaluation, data=LONG).run_id
     run = client.get_run(run_id)
     assert len(run.info.run_name) <= 250
     (used,) = run.inputs.dataset_inputs

@@ -45,10 +45,10 @@ def logs(small):
     cv = rk.cross_validate(Ridge(), X, Y, qid=QID, measures=["nDCG@10"], cv=2)
     compared = rk.compare({"a": small("a"), "b": small("b", seed=1)}, baseline="a")
     return {
-        "evaluation": lambda: rkm.log_evaluation(small()),
+        "evaluation": lambda: rkm.log(small()),
         "ranker": lambda: rkm.log_ranker(ranker, "ridge", X=X),
-        "cross-validation": lambda: rkm.log_cross_validation(cv),
-        "comparison": lambda: rkm.log_comparison(compared),
+        "cross-validation": lambda: rkm.log(cv),
+        "comparison": lambda: rkm.log(compared),
     }
 
 

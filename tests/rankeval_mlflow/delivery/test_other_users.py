@@ -36,7 +36,7 @@ from rankeval.cli import main
 def log(name):
     ev = rk.evaluate([1, 0, 2, 0], [2, 1, 1, 2], qid=[1, 1, 2, 2], name=name)
     try:
-        print(rkm.log_evaluation(ev, report=False).run_id)
+        print(rkm.log(ev, report=False).run_id)
     except rk.errors.TrackingError as error:
         print(error)
 

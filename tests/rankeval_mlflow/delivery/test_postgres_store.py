@@ -22,7 +22,7 @@ import sys
 import rankeval as rk
 import rankeval_mlflow as rkm
 ev = rk.evaluate([1, 0, 1], [0.3, 0.2, 0.1], qid=["a", "a", "b"], measures="RR", name=sys.argv[1])
-print(rkm.log_evaluation(ev).run_id)
+print(rkm.log(ev).run_id)
 """
 
 
@@ -53,6 +53,6 @@ def test_a_server_on_postgres_gives_the_same_bits(postgres, small, store, tmp_pa
     with running(tmp_path, postgres.database()) as server:
         mlflow.set_tracking_uri(server.uri)
         for evaluation in (small(), small("x" * 10_000), small("näme \U0001f600")):
-            run = rkm.log_evaluation(evaluation, "test", data="d" * 10_000)
+            run = rkm.log(evaluation, role="test", data="d" * 10_000)
             assert_same(evaluation, rkm.load_evaluation(run))
             assert mlflow.get_run(run.run_id).info.status == "FINISHED"

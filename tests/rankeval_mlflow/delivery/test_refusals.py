@@ -100,7 +100,7 @@ def test_an_answer_of_a_server_is_one_short_line(answering, status, for_good, sm
     uri = answering(status)
     mlflow.set_tracking_uri(uri)
     with pytest.raises(TrackingError) as caught:
-        rkm.log_evaluation(small())
+        rkm.log(small())
     assert str(caught.value).splitlines()[0] == f"the tracking store {uri} refused: {says}"
     assert ("would refuse it again" in str(caught.value)) is for_good
     (upload,) = waiting()
@@ -124,7 +124,7 @@ def test_a_refusal_for_good_ends_the_run_failed_and_is_sent_again_only_by_name(s
 
         patched.setattr(mlflow.MlflowClient, "log_artifacts", forbidden)
         with pytest.raises(TrackingError, match=r"you may not write artifacts\n.*\n.*refuse it again as it is.*resend"):
-            rkm.log_evaluation(small())
+            rkm.log(small())
     (upload,) = waiting()
     run_id = upload.sent()["runs"]["0"]
     assert client.get_run(run_id).info.status == "FAILED"
@@ -142,7 +142,7 @@ def test_a_run_of_the_user_is_left_open_by_a_refusal(small, client, monkeypatch)
     with mlflow.start_run() as run:
         monkeypatch.setattr(mlflow.MlflowClient, "log_artifacts", forbidden)
         with pytest.raises(TrackingError):
-            rkm.log_evaluation(small())
+            rkm.log(small())
         assert client.get_run(run.info.run_id).info.status == "RUNNING"
 
 
@@ -150,7 +150,7 @@ def test_a_deleted_run_is_named_and_nothing_waits(small, client):
     run_id = client.create_run("0").info.run_id
     client.delete_run(run_id)
     with pytest.raises(InvalidInput, match=f"run {run_id} was deleted; restore it"):
-        rkm.log_evaluation(small(), run_id=run_id)
+        rkm.log(small(), run_id=run_id)
     assert waiting() == []
 
 
@@ -162,7 +162,7 @@ def test_a_proxy_that_finds_nothing_costs_no_upload(small, monkeypatch):
 
     monkeypatch.setattr(mlflow.MlflowClient, "get_run", lost)
     with pytest.raises(TrackingError, match="404"):
-        rkm.log_evaluation(small(), run_id="a" * 32)
+        rkm.log(small(), run_id="a" * 32)
     assert len(waiting()) == 1
 
 
@@ -197,7 +197,7 @@ def test_a_run_of_ours_that_somebody_deleted_is_made_again(client, store, monkey
 def test_a_name_of_any_length_is_refused_at_once_and_cut_in_the_message(small):
     began = time.monotonic()
     with pytest.raises(InvalidInput, match=r"run_id is .x+") as caught:
-        rkm.log_evaluation(small(), run_id="x" * 100_000)
+        rkm.log(small(), run_id="x" * 100_000)
     assert time.monotonic() - began < 20
     assert len(str(caught.value)) < 500
     assert waiting() == []
@@ -222,7 +222,7 @@ def test_a_database_that_does_not_answer_is_told_within_seconds(small, capfd, mo
         evaluation = small()
         began = time.monotonic()
         with pytest.raises(TrackingError, match=r"postgresql\+psycopg://me@.* refused: .*onnection") as caught:
-            rkm.log_evaluation(evaluation)
+            rkm.log(evaluation)
         assert time.monotonic() - began < 30
     assert "s3cret" not in str(caught.value)
     assert "retried" not in capfd.readouterr().err

@@ -37,10 +37,10 @@ def cut_off(monkeypatch):
 
 
 def test_a_rerun_sends_the_waiting_upload_and_no_second_one(small, client, cut_off, assert_same):
-    cut_off(rkm.log_evaluation, small())
+    cut_off(rkm.log, small())
     (upload,) = waiting()
     with pytest.warns(RankevalWarning, match=f"the upload {upload.id} of the same work waited"):
-        run = rkm.log_evaluation(small())
+        run = rkm.log(small())
     assert run.run_id == client.search_runs(["0"])[0].info.run_id
     assert len(client.search_runs(["0"])) == 1
     assert waiting() == []
@@ -48,16 +48,16 @@ def test_a_rerun_sends_the_waiting_upload_and_no_second_one(small, client, cut_o
 
 
 def test_equal_evaluations_of_which_none_waits_are_logged_once_each(small, client):
-    runs = {rkm.log_evaluation(small()).run_id for _ in range(3)}
+    runs = {rkm.log(small()).run_id for _ in range(3)}
     assert len(runs) == len(client.search_runs(["0"])) == 3
 
 
 def test_other_work_is_no_twin(small, client, cut_off):
-    cut_off(rkm.log_evaluation, small())
-    rkm.log_evaluation(small(seed=1))
-    rkm.log_evaluation(small(), "test")
+    cut_off(rkm.log, small())
+    rkm.log(small(seed=1))
+    rkm.log(small(), role="test")
     with mlflow.start_run():
-        rkm.log_evaluation(small())
+        rkm.log(small())
     assert len(waiting()) == 1
     assert len(client.search_runs(["0"])) == 4
 
@@ -77,19 +77,19 @@ def test_a_key_stands_for_the_content(client, cut_off):
 
 
 def test_what_another_process_sends_is_no_twin(small, client, cut_off):
-    cut_off(rkm.log_evaluation, small())
+    cut_off(rkm.log, small())
     (upload,) = waiting()
     with locked(upload):
-        other = rkm.log_evaluation(small()).run_id
+        other = rkm.log(small()).run_id
     assert send(upload).run_id != other
     assert len(client.search_runs(["0"])) == 2
 
 
 def test_what_a_store_refused_for_good_is_no_twin(small, client, cut_off):
-    cut_off(rkm.log_evaluation, small())
+    cut_off(rkm.log, small())
     (upload,) = waiting()
     upload.remember({**upload.sent(), "refused": "no rights"})
-    rkm.log_evaluation(small())
+    rkm.log(small())
     assert waiting() == [upload]
     assert len(client.search_runs(["0"])) == 2
 
@@ -97,7 +97,7 @@ def test_what_a_store_refused_for_good_is_no_twin(small, client, cut_off):
 @pytest.mark.further
 def test_two_resends_at_once_end_well_both(small, client, cut_off, tmp_path, store):
     for seed in range(3):
-        cut_off(rkm.log_evaluation, small(seed=seed))
+        cut_off(rkm.log, small(seed=seed))
     program = ["from rankeval.cli import main; main()", "mlflow", "resend"]
     settings = {**os.environ, "MLFLOW_TRACKING_URI": store, "TMPDIR": str(tmp_path)}
     with ThreadPoolExecutor(2) as pool:
@@ -118,7 +118,7 @@ def test_of_two_runs_of_one_creation_the_empty_one_is_ended_and_deleted(small, c
 
     with monkeypatch.context() as patched:
         patched.setattr(mlflow.MlflowClient, "create_run", twice)
-        cut_off(rkm.log_evaluation, small())
+        cut_off(rkm.log, small())
     assert [run.info.status for run in client.search_runs(["0"])] == ["RUNNING", "RUNNING"]
     (upload,) = waiting()
     run_id = upload.sent()["runs"]["0"]
@@ -138,12 +138,12 @@ def test_mlflow_repeats_no_creation_whatever_the_user_set(small, monkeypatch):
         return create(*arguments, **options)
 
     monkeypatch.setattr(mlflow.MlflowClient, "create_run", watched)
-    rkm.log_evaluation(small())
+    rkm.log(small())
     assert (seen, os.environ[name]) == (["0"], "5")
 
 
 def test_a_store_that_moved_gets_the_rest_in_the_same_run(small, cut_off, store, tmp_path, assert_same):
-    cut_off(rkm.log_evaluation, small())
+    cut_off(rkm.log, small())
     (upload,) = waiting()
     run_id = upload.sent()["runs"]["0"]
     shutil.move(store.removeprefix("sqlite:///"), tmp_path / "moved.db")

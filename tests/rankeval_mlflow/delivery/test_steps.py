@@ -197,10 +197,10 @@ def test_what_another_process_logged_to_the_run_meanwhile_stays_whole(client, st
 @pytest.mark.parametrize("linked", [False, True])
 def test_the_same_evaluation_logged_twice_to_a_run_is_one_point_of_each_metric(client, small, linked):
     run_id = client.create_run("0").info.run_id
-    rkm.log_evaluation(small(), run_id=run_id)
+    rkm.log(small(), run_id=run_id)
     time.sleep(0.01)
     model = mlflow.initialize_logged_model("ranker").model_id if linked else None
-    rkm.log_evaluation(small(), run_id=run_id, model_id=model)
+    rkm.log(small(), run_id=run_id, model_id=model)
     metrics = client.get_run(run_id).data.metrics
     assert {key: len(client.get_metric_history(run_id, key)) for key in metrics} == dict.fromkeys(metrics, 1)
     if linked:

@@ -28,7 +28,7 @@ def test_without_a_spool_an_upload_is_kept_among_the_temporary_files(small, asse
     with pytest.warns(
         RankevalWarning, match=r"cannot be written \(Not a directory\); until it is sent.*RANKEVAL_SPOOL"
     ):
-        run = rkm.log_evaluation(small())
+        run = rkm.log(small())
     assert_same(small(), rkm.load_evaluation(run))
     assert list((tmp_path / "spare").iterdir()) == []
 
@@ -38,7 +38,7 @@ def test_without_a_spool_an_upload_is_kept_among_the_temporary_files(small, asse
     with monkeypatch.context() as patched:
         patched.setattr(mlflow.MlflowClient, "log_batch", down)
         with pytest.warns(RankevalWarning), pytest.raises(TrackingError, match="resend"):
-            rkm.log_evaluation(small())
+            rkm.log(small())
     (upload,) = waiting()
     assert upload.folder.parent == tmp_path / "spare"
     send(upload)
@@ -49,7 +49,7 @@ def test_without_a_spool_an_upload_is_kept_among_the_temporary_files(small, asse
 def test_without_any_directory_nothing_is_sent_and_it_is_said_what_to_set(small, client, monkeypatch):
     monkeypatch.setattr("rankeval_mlflow.delivery.spool.spare_directory", lambda: None)
     with pytest.raises(TrackingError, match=r"cannot be written \(Not a directory\).*set RANKEVAL_SPOOL"):
-        rkm.log_evaluation(small())
+        rkm.log(small())
     assert client.search_runs(["0"]) == []
 
 
@@ -65,7 +65,7 @@ def test_a_spool_that_is_full_after_the_record_was_written_costs_nothing(small, 
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(spool_room, "_write", full)
-    run = rkm.log_evaluation(small())
+    run = rkm.log(small())
     assert_same(small(), rkm.load_evaluation(run))
     found = mlflow.MlflowClient().list_artifacts(run.run_id, "rankeval/dev")
     assert "rankeval/dev/manifest.json" in [one.path for one in found]
@@ -88,7 +88,7 @@ def test_a_spool_that_is_too_full_to_note_a_run_finds_it_again(small, client, mo
     with monkeypatch.context() as patched:
         patched.setattr(mlflow.MlflowClient, "log_batch", down)
         with pytest.raises(TrackingError):
-            rkm.log_evaluation(small())
+            rkm.log(small())
     (upload,) = waiting()
     assert upload.sent()["runs"] == {}
     run_id = send(upload).run_id

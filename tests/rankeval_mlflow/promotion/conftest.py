@@ -61,7 +61,7 @@ class Ranker:
         made = self.client.create_model_version(self.name, "s3://models/ranker")
         if role is not None:
             values = scores_of(gain, seed=int(made.version)) if scores is None else scores
-            logged = rkm.log_evaluation(evaluated(values, salt=salt), role, model_version=made, data=data)
+            logged = rkm.log(evaluated(values, salt=salt), role=role, model_version=made, data=data)
             self.runs[str(made.version)] = logged.run_id
         return str(made.version)
 

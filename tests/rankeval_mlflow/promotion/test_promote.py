@@ -180,7 +180,7 @@ def test_a_dry_run_moves_and_tags_nothing_and_counts(ranker, client, promotions)
 def test_other_content_and_other_rules_are_refused_with_a_remedy(ranker, client, promotions):
     version = ranker.add(0.1, salt=1)
     with pytest.raises(
-        ConventionMismatch, match=r"must not be compared.*log each with rankeval_mlflow.log_evaluation\("
+        ConventionMismatch, match=r"must not be compared.*log each with rankeval_mlflow.log\("
     ):
         rkm.promote("ranker", version, measure="nDCG@10")
     assert (ranker.holder(), promotions(client)) == ("1", [])
@@ -249,7 +249,7 @@ def test_where_less_is_better_a_lower_mean_is_a_gain(client):
     for rank in (0, 2):
         right = {q: {"a": 1, "b": 2 * (number % 4 >= rank)} for number, q in enumerate(truth)}
         version = client.create_model_version("ranker", "s3://models/ranker")
-        rkm.log_evaluation(rk.evaluate(truth, right, measures="ARP"), "test", model_version=version)
+        rkm.log(rk.evaluate(truth, right, measures="ARP"), role="test", model_version=version)
     client.set_registered_model_alias("ranker", "champion", 1)
     kind = pd.Series([number % 8 < 4 for number in range(40)], index=list(truth), name="early")
     done = rkm.promote("ranker", 2, measure="ARP", slices=kind, floors=0.5, alpha=0.025, budget=1)

@@ -55,7 +55,7 @@ def test_floors_are_tested_over_groups(ranker):
 def test_a_logged_comparison_has_the_groups_as_a_parameter(ranker, client):
     ranker.add(0.1)
     systems = {version: rkm.load_evaluation(f"models:/ranker/{version}", "test") for version in "12"}
-    runs = [rkm.log_comparison(rk.compare(systems, **options)) for options in ({"groups": CONVERSATIONS}, {})]
+    runs = [rkm.log(rk.compare(systems, **options)) for options in ({"groups": CONVERSATIONS}, {})]
     params = [client.get_run(run.run_id).data.params for run in runs]
     assert (params[0]["groups"], params[0]["unit"]) == ("40 conversations of 200 queries", "conversation")
     assert "groups" not in params[1]

@@ -28,7 +28,7 @@ def logged(ranker, ids, gain=0.0, *, label=1, seed=None):
     qid = np.repeat(np.asarray(ids), 2)
     empty = rk.evaluate(np.tile([label, 0], len(ids)), np.zeros(len(qid)), qid=qid, measures="nDCG@10")
     noise = np.random.default_rng(int(made.version) if seed is None else seed).normal(gain, 0.1, len(ids))
-    rkm.log_evaluation(replace(empty, scores=0.5 + noise[:, None]), "test", model_version=made)
+    rkm.log(replace(empty, scores=0.5 + noise[:, None]), role="test", model_version=made)
     return str(made.version)
 
 

@@ -10,7 +10,7 @@ import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput
 
 NOTHING = (
-    r"version 2 of ranker has no evaluation of role 'test' to decide by \(.*log one: rankeval_mlflow\.log_evaluation"
+    r"version 2 of ranker has no evaluation of role 'test' to decide by \(.*log one: rankeval_mlflow\.log"
 )
 
 
@@ -32,7 +32,7 @@ def test_the_run_that_made_a_version_says_nothing_of_it(client, evaluated):
     """It may hold the evaluation of another system."""
     with mlflow.start_run() as run:
         client.create_model_version("ranker", "s3://models/ranker", run_id=run.info.run_id)
-        rkm.log_evaluation(evaluated(scores(0.2)), "test")
+        rkm.log(evaluated(scores(0.2)), role="test")
     with pytest.raises(InvalidInput, match=NOTHING):
         rkm.promote("ranker", 2, measure="nDCG@10", dry_run=True)
     assert rkm.load_evaluation("models:/ranker/2", "test") is not None
@@ -42,8 +42,8 @@ def test_the_run_that_made_a_version_says_nothing_of_it(client, evaluated):
 def test_a_run_with_the_dev_evaluation_of_a_version_says_nothing_of_its_test(client, evaluated):
     version = client.create_model_version("ranker", "s3://models/ranker")
     with mlflow.start_run():
-        rkm.log_evaluation(evaluated(scores(-0.1)), "dev", model_version=version)
-        rkm.log_evaluation(evaluated(scores(0.2)), "test")
+        rkm.log(evaluated(scores(-0.1)), role="dev", model_version=version)
+        rkm.log(evaluated(scores(0.2)), role="test")
     with pytest.raises(InvalidInput, match=NOTHING):
         rkm.promote("ranker", version, measure="nDCG@10", dry_run=True)
 
@@ -55,8 +55,8 @@ def test_the_metrics_of_a_logged_model_count_only_for_their_role(client, evaluat
     model = mlflow.initialize_logged_model("ranker")
     client.create_model_version("ranker", f"models:/{model.model_id}", model_id=model.model_id)
     with mlflow.start_run():
-        rkm.log_evaluation(evaluated(scores(0.1)), role, model_id=model.model_id)
-        rkm.log_evaluation(evaluated(scores(0.2)), "dev" if role == "test" else "test", model_id="")
+        rkm.log(evaluated(scores(0.1)), role=role, model_id=model.model_id)
+        rkm.log(evaluated(scores(0.2)), role="dev" if role == "test" else "test", model_id="")
     if role == "test":
         assert rkm.promote("ranker", 2, measure="nDCG@10").moved
     else:

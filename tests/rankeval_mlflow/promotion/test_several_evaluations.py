@@ -21,7 +21,7 @@ ASKED = {"measure": "nDCG@10"}
 def logged(evaluated, scores, version, **options):
     """Log another evaluation of a version of the ranker, and return its run."""
     ev = evaluated(scores, salt=options.pop("salt", 0))
-    return rkm.log_evaluation(ev, "test", model_version=f"ranker/{version}", **options).run_id
+    return rkm.log(ev, role="test", model_version=f"ranker/{version}", **options).run_id
 
 
 @pytest.fixture
@@ -114,8 +114,8 @@ def test_an_evaluation_without_the_measure_does_not_hinder(ranker):
     import rankeval as rk
 
     better = ranker.add(0.1)
-    rkm.log_evaluation(
-        rk.evaluate([1, 0], [0.2, 0.1], qid=[1, 1], measures="RR"), "test", model_version=f"ranker/{better}"
+    rkm.log(
+        rk.evaluate([1, 0], [0.2, 0.1], qid=[1, 1], measures="RR"), role="test", model_version=f"ranker/{better}"
     )
     assert rkm.promote("ranker", better, **ASKED).moved
 
@@ -126,7 +126,7 @@ def test_evaluations_of_a_version_and_of_its_logged_model_count_alike(scores_of,
     model = mlflow.initialize_logged_model("ranker")
     client.create_model_version("ranker", f"models:/{model.model_id}", model_id=model.model_id)
     with mlflow.start_run() as run:
-        rkm.log_evaluation(evaluated(scores_of(0.0)), "test", model_id=model.model_id)
+        rkm.log(evaluated(scores_of(0.0)), role="test", model_id=model.model_id)
     other = logged(evaluated, scores_of(0.3), 2)
     with pytest.raises(InvalidInput, match="disagree"):
         rkm.promote("ranker", 2, **ASKED)
@@ -142,7 +142,7 @@ def test_a_deleted_run_is_no_evaluation_any_more(twice, client):
 def test_a_run_of_somebody_who_may_not_edit_the_version_is_no_evidence(ranker, scores_of, evaluated, client):
     """Whoever may log a run may tag it as they like; the version itself must say that it has an evaluation."""
     silent = ranker.add(role=None)
-    run_id = rkm.log_evaluation(evaluated(scores_of(0.3)), "test").run_id
+    run_id = rkm.log(evaluated(scores_of(0.3)), role="test").run_id
     client.set_tag(run_id, "rankeval.test.version", f"ranker/{silent}")
     with pytest.raises(InvalidInput, match=f"version {silent} of ranker has no evaluation of role 'test'"):
         rkm.promote("ranker", silent, **ASKED)
@@ -179,13 +179,13 @@ def test_a_champion_without_evaluation_is_named_as_the_champion(ranker):
         rkm.promote("ranker", ranker.add(0.1), **ASKED)
     said = str(caught.value)
     assert said.startswith("version 2 of ranker, which has the alias champion now, has no evaluation of role 'test'")
-    assert 'log one: rankeval_mlflow.log_evaluation(ev, role="test", model_version="ranker/2")' in said
+    assert 'log one: rankeval_mlflow.log(ev, role="test", model_version="ranker/2")' in said
 
 
 def test_a_version_has_at_most_three_tags(ranker, client):
     """Its evaluations, its last acceptance, and its last rejection since."""
     better = ranker.add(0.1)
-    rkm.log_evaluation(rkm.load_evaluation(f"models:/ranker/{better}"), "dev", model_version=f"ranker/{better}")
+    rkm.log(rkm.load_evaluation(f"models:/ranker/{better}"), role="dev", model_version=f"ranker/{better}")
     assert rkm.promote("ranker", better, **ASKED).moved
     assert rkm.promote("ranker", ranker.add(0.3), **ASKED).moved
     assert rkm.promote("ranker", better, **ASKED).outcome == "rejected"
@@ -210,7 +210,7 @@ def test_a_second_evaluation_through_a_server(server, ranker_of, scores_of, eval
     mlflow.set_tracking_uri(server.uri)
     ranker = ranker_of(mlflow.MlflowClient(), "evaluated-twice")
     equal = ranker.add(0.0)
-    rkm.log_evaluation(evaluated(scores_of(0.9)), "test", model_version=f"evaluated-twice/{equal}")
+    rkm.log(evaluated(scores_of(0.9)), role="test", model_version=f"evaluated-twice/{equal}")
     with pytest.raises(InvalidInput, match="disagree"):
         rkm.promote("evaluated-twice", equal, **ASKED)
     assert not rkm.promote("evaluated-twice", equal, **ASKED, run_id=ranker.runs[equal])

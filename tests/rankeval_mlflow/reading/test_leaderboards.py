@@ -33,7 +33,7 @@ def noisy():
 
 
 def logged(evaluation, role="dev", **options):
-    return rkm.log_evaluation(evaluation, role, report=False, **options).run_id
+    return rkm.log(evaluation, role=role, report=False, **options).run_id
 
 
 @pytest.fixture
@@ -223,7 +223,7 @@ def test_a_leaderboard_of_cross_validations_says_that_folds_are_pooled():
     """The note is that of the comparison of the same runs, on the board and on what it has compared."""
     data = rk.datasets.make_ranking(60, 10, 4, rng=0)
     cv = rk.cross_validate({"x": Ridge(), "y": Ridge(1e6)}, data, measures="nDCG@10", cv=3)
-    rkm.log_cross_validation(cv)
+    rkm.log(cv)
     board, pooled = rkm.leaderboard("Default"), POOLED_FOLDS.format(units="queries")
     assert pooled in rkm.compare_runs(board.table["run_id"].tolist()).notes
     assert pooled in board.notes

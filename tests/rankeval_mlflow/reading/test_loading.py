@@ -40,7 +40,7 @@ def test_ten_thousand_queries_by_six_measures_come_back_bit_for_bit(assert_same)
         rk.evaluate(labels, labels + np.random.default_rng(seed).normal(size=50_000), qid=qid, measures=measures)
         for seed in range(2)
     ]
-    runs = [rkm.log_evaluation(evaluation, report=False) for evaluation in given]
+    runs = [rkm.log(evaluation, report=False) for evaluation in given]
     for run, evaluation in zip(runs, given, strict=True):
         assert_same(rkm.load_evaluation(run), evaluation)
     expected = rk.compare({run.run_id: one for run, one in zip(runs, given, strict=True)}, test="t")
@@ -49,9 +49,9 @@ def test_ten_thousand_queries_by_six_measures_come_back_bit_for_bit(assert_same)
 
 def test_an_evaluation_at_a_step_is_loaded_by_its_step_and_the_last_one_by_its_role(small, assert_same):
     epochs = [small(seed=seed) for seed in range(3)]
-    run_id = rkm.log_evaluation(epochs[0], step=0, report=False).run_id
+    run_id = rkm.log(epochs[0], step=0, report=False).run_id
     for step in (1, 2):
-        rkm.log_evaluation(epochs[step], run_id=run_id, step=step, report=False)
+        rkm.log(epochs[step], run_id=run_id, step=step, report=False)
     assert_same(rkm.load_evaluation(run_id, "dev/step-1"), epochs[1])
     assert_same(rkm.load_evaluation(run_id, "dev"), epochs[2])
     assert_same(rkm.load_evaluation(run_id), epochs[2])
@@ -59,8 +59,8 @@ def test_an_evaluation_at_a_step_is_loaded_by_its_step_and_the_last_one_by_its_r
 
 def test_the_greatest_step_is_the_last_one_in_whatever_order_steps_were_logged(small, client, assert_same):
     """As MLflow shows the metric of the greatest step."""
-    run_id = rkm.log_evaluation(small(seed=0), step=10, report=False).run_id
-    rkm.log_evaluation(small(seed=1), run_id=run_id, step=9, report=False)
+    run_id = rkm.log(small(seed=0), step=10, report=False).run_id
+    rkm.log(small(seed=1), run_id=run_id, step=9, report=False)
     assert_same(rkm.load_evaluation(run_id), small(seed=0))
     shown = client.get_run(run_id).data.metrics
     assert [shown[key] for key in keys_of(small(seed=0)).values()] == list(small(seed=0).aggregate().to_dict().values())
@@ -68,29 +68,29 @@ def test_the_greatest_step_is_the_last_one_in_whatever_order_steps_were_logged(s
 
 @pytest.mark.parametrize(("first", "second"), [(None, 3), (3, None), (0, None)])
 def test_a_role_has_steps_or_a_single_evaluation(first, second, small, client):
-    run_id = rkm.log_evaluation(small(seed=0), step=first, report=False).run_id
+    run_id = rkm.log(small(seed=0), step=first, report=False).run_id
     before = client.get_run(run_id).data
     with pytest.raises(InvalidInput, match=r"role 'dev' in run .* has (no step|steps).*another role="):
-        rkm.log_evaluation(small(seed=1), run_id=run_id, step=second, report=False)
+        rkm.log(small(seed=1), run_id=run_id, step=second, report=False)
     assert client.get_run(run_id).data.to_dictionary() == before.to_dictionary()
-    rkm.log_evaluation(small(seed=1), "test", run_id, step=second, report=False)
+    rkm.log(small(seed=1), role="test", run_id=run_id, step=second, report=False)
 
 
 def test_the_steps_of_a_role_are_on_the_same_data(small, client):
     """The leaderboard would show the data of one with the value of the other."""
-    run_id = rkm.log_evaluation(small(), data="shop", step=1, report=False).run_id
+    run_id = rkm.log(small(), data="shop", step=1, report=False).run_id
     before = client.get_run(run_id).data
     changed = rk.evaluate([1, 0, 1], [0.3, 0.2, 0.1], qid=["a", "a", "b"], measures="RR")
     with pytest.raises(InvalidInput, match=r"role 'dev' in run .* is on other data .*another role="):
-        rkm.log_evaluation(changed, data="shop", run_id=run_id, step=2, report=False)
+        rkm.log(changed, data="shop", run_id=run_id, step=2, report=False)
     assert client.get_run(run_id).data.to_dictionary() == before.to_dictionary()
-    rkm.log_evaluation(changed, "train", run_id, data="shop", step=2, report=False)
+    rkm.log(changed, role="train", run_id=run_id, data="shop", step=2, report=False)
 
 
 def test_a_comparison_comes_back_with_the_scores_of_every_query(systems, assert_same):
     """So that what is computed from scores is computed again, to the same result."""
     compared = with_notes(rk.compare(systems, baseline="bm25"), "exploratory")
-    back = rkm.load_comparison(rkm.log_comparison(compared, report=False))
+    back = rkm.load_comparison(rkm.log(compared, report=False))
     assert_frame_equal(back.table, compared.table)
     assert (back.notes, back.headline, list(back.evaluations)) == (compared.notes, compared.headline, list(systems))
     for name, evaluation in systems.items():
@@ -104,7 +104,7 @@ def test_comparisons_over_collections_and_of_records_come_back(small, systems, a
     parts = [(name, small(name, seed=k), small(name, seed=k + 5)) for k, name in enumerate("xy")]
     given = {name: {"news": news, "web": web.subset(web.queries[1:])} for name, news, web in parts}
     pooled = rk.compare(given, baseline="x", n_resamples=99)
-    back = rkm.load_comparison(rkm.log_comparison(pooled, name="pooled", report=False).run_id, "pooled")
+    back = rkm.load_comparison(rkm.log(pooled, name="pooled", report=False).run_id, "pooled")
     assert_frame_equal(back.table, pooled.table)
     assert_same(back.evaluations["y"]["web"], given["y"]["web"])
     compared = rk.compare(systems, baseline="bm25")
@@ -113,11 +113,11 @@ def test_comparisons_over_collections_and_of_records_come_back(small, systems, a
 
 
 def test_a_comparison_that_is_not_there_is_answered_with_those_that_are(systems, small):
-    run = rkm.log_comparison(rk.compare(systems, baseline="bm25"), name="final", report=False)
+    run = rkm.log(rk.compare(systems, baseline="bm25"), name="final", report=False)
     with pytest.raises(InvalidInput, match="holds no comparison 'comparison'; it holds 'final'"):
         rkm.load_comparison(run)
     with pytest.raises(InvalidInput, match=r"'evaluation', and holds evaluations of the roles dev: load_evaluation"):
-        rkm.load_comparison(rkm.log_evaluation(small(), report=False))
+        rkm.load_comparison(rkm.log(small(), report=False))
     with pytest.raises(InvalidInput, match=r"has no evaluation; .* 'comparison', and holds a comparison: load_comp"):
         rkm.load_evaluation(run)
     with pytest.raises(InvalidInput, match="label is 3; expected"):
@@ -125,7 +125,7 @@ def test_a_comparison_that_is_not_there_is_answered_with_those_that_are(systems,
 
 
 def test_a_comparison_that_was_altered_is_refused(systems, client):
-    run = client.get_run(rkm.log_comparison(rk.compare(systems, baseline="bm25"), report=False).run_id)
+    run = client.get_run(rkm.log(rk.compare(systems, baseline="bm25"), report=False).run_id)
     folder = f"{urlsplit(run.info.artifact_uri).path}/rankeval/comparison"
     shutil.copy(f"{folder}/evaluations/a_b.parquet", f"{folder}/evaluations/bm25.parquet")
     with pytest.raises(TrackingError, match=r"the evaluation of 'bm25' in run .* was altered or replaced"):
@@ -137,7 +137,7 @@ def test_a_comparison_that_was_altered_is_refused(systems, client):
 
 def test_a_manifest_of_which_a_byte_was_altered_is_refused(small, client):
     """Even if it reads the same: facts that stand in it alone would change unseen."""
-    run = client.get_run(rkm.log_evaluation(small(), report=False).run_id)
+    run = client.get_run(rkm.log(small(), report=False).run_id)
     path = Path(urlsplit(run.info.artifact_uri).path, "rankeval", "dev", "manifest.json")
     path.write_bytes(path.read_bytes() + b"\n")
     with pytest.raises(TrackingError):
@@ -148,8 +148,8 @@ def test_the_baseline_of_runs_may_have_any_spelling_and_may_stand_apart(systems,
     client.create_registered_model("ranker")
     client.create_model_version("ranker", "s3://models/ranker")
     client.set_registered_model_alias("ranker", "champion", "1")
-    first, *others = (rkm.log_evaluation(evaluation, report=False) for evaluation in systems.values())
-    rkm.log_evaluation(systems["bm25"], run_id=first.run_id, model_version="ranker/1", report=False)
+    first, *others = (rkm.log(evaluation, report=False) for evaluation in systems.values())
+    rkm.log(systems["bm25"], run_id=first.run_id, model_version="ranker/1", report=False)
     expected = rk.compare(systems, baseline="bm25").table
     runs = [first, *others]
     for baseline in ("bm25", first, first.run_id, "ranker@champion", "models:/ranker/1", client.get_run(first.run_id)):
@@ -163,7 +163,7 @@ def test_the_baseline_of_runs_may_have_any_spelling_and_may_stand_apart(systems,
 @pytest.mark.usefixtures("somewhere")
 def test_many_runs_are_loaded_without_asking_twice(small, monkeypatch):
     """One question for each run; a store that has just answered is not asked whether it is there."""
-    runs = [rkm.log_evaluation(small(f"s{seed}", seed=seed), report=False).run_id for seed in range(4)]
+    runs = [rkm.log(small(f"s{seed}", seed=seed), report=False).run_id for seed in range(4)]
     asked = []
     for name in ("get_run", "search_runs", "search_experiments", "download_artifacts"):
         plain = getattr(mlflow.MlflowClient, name)
@@ -181,7 +181,7 @@ def test_many_runs_are_loaded_without_asking_twice(small, monkeypatch):
 @pytest.mark.parametrize("role", [5, ["dev"]])
 def test_a_role_that_is_no_text_is_refused(small, role):
     """Of one run and of several."""
-    run = rkm.log_evaluation(small(), report=False)
+    run = rkm.log(small(), report=False)
     for call in (rkm.load_evaluation, lambda run, role: rkm.compare_runs([run, run], role=role)):
         with pytest.raises(InvalidInput, match=r"role is .*5|role is .*dev.*; expected a text"):
             call(run, role)

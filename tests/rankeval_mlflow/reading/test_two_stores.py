@@ -16,11 +16,11 @@ from rankeval.errors import InvalidInput
 def other(small, store, client, tmp_path, empty_database):
     """Fill one store, and set MLflow to a second one, which is empty; return the first and what it holds."""
     mlflow.set_experiment("search")
-    runs = [rkm.log_evaluation(small(name, seed=seed), "test") for seed, name in enumerate(("one", "other"))]
-    compared = rkm.log_comparison(rk.compare({"a": small("a"), "b": small("b", seed=1)}, baseline="a"))
+    runs = [rkm.log(small(name, seed=seed), role="test") for seed, name in enumerate(("one", "other"))]
+    compared = rkm.log(rk.compare({"a": small("a"), "b": small("b", seed=1)}, baseline="a"))
     client.create_registered_model("ranker")
     version = client.create_model_version("ranker", "s3://models/ranker", run_id=runs[0].run_id)
-    rkm.log_evaluation(small("one"), "test", model_version=version)
+    rkm.log(small("one"), role="test", model_version=version)
     database = tmp_path / "second.db"
     shutil.copy(empty_database, database)
     mlflow.set_tracking_uri(f"sqlite:///{database}")
@@ -50,7 +50,7 @@ def test_a_call_asks_the_store_that_it_was_given(other, call):
 def test_the_rows_of_a_leaderboard_are_tested_at_alpha(small):
     mlflow.set_experiment("search")
     for seed, name in ((0, "one"), (4, "other")):
-        rkm.log_evaluation(small(name, seed=seed), "test")
+        rkm.log(small(name, seed=seed), role="test")
     p_value = rkm.leaderboard("search").comparison.table["p_value"].item()
     boards = {alpha: rkm.leaderboard("search", alpha=alpha) for alpha in (p_value / 2, p_value * 2)}
     assert [board.table["group"].tolist()[1] for board in boards.values()] == ["tied", "below"]

@@ -18,7 +18,7 @@ from rankeval_mlflow.reading.resolving import asking, resolve
 def registered(small, client):
     """Evaluate a logged model that is registered as version 1 with an alias; return the names of its run."""
     model = mlflow.initialize_logged_model("ranker")
-    tracked = rkm.log_evaluation(small(), "test", model_id=model.model_id)
+    tracked = rkm.log(small(), role="test", model_id=model.model_id)
     client.create_registered_model("ranker")
     version = client.create_model_version("ranker", f"models:/{model.model_id}", model_id=model.model_id)
     client.set_registered_model_alias("ranker", "champion", version.version)
@@ -86,7 +86,7 @@ def test_a_model_of_which_nothing_was_evaluated_says_so(client):
     client.create_registered_model("bare")
     client.create_model_version("bare", "s3://models/bare")
     client.create_registered_model("empty")
-    with pytest.raises(InvalidInput, match=r"models:/m-\w+ has no evaluation; it has none\. log_evaluation"):
+    with pytest.raises(InvalidInput, match=r"models:/m-\w+ has no evaluation; it has none\. log"):
         rkm.load_evaluation(model.model_uri)
     with pytest.raises(InvalidInput, match="no run of models:/bare/1 is known: nothing was evaluated with"):
         rkm.load_evaluation("models:/bare/1")
@@ -100,9 +100,9 @@ def test_several_evaluations_of_a_model_are_told_apart_by_role_and_content(small
     client.create_registered_model("ranker")
     client.create_model_version("ranker", "s3://models/ranker")
     given = {"model_id": model.model_id, "model_version": "ranker/1"}
-    rkm.log_evaluation(small(), "test", **given)
-    again = rkm.log_evaluation(small(), "test", **given)
-    rkm.log_evaluation(small(seed=1), "dev", **given)
+    rkm.log(small(), role="test", **given)
+    again = rkm.log(small(), role="test", **given)
+    rkm.log(small(seed=1), role="dev", **given)
     for name in (model.model_uri, "models:/ranker/1"):
         with pytest.raises(InvalidInput, match=r"of the roles \['dev', 'test'\]; choose one with role="):
             rkm.load_evaluation(name)
@@ -112,14 +112,14 @@ def test_several_evaluations_of_a_model_are_told_apart_by_role_and_content(small
         assert resolve(asked, model, "test").info.run_id == again.run_id, "the newest of equal ones"
     with pytest.raises(InvalidInput, match="no evaluation of role 'train'"):
         rkm.load_evaluation(model.model_uri, "train")
-    rkm.log_evaluation(small(seed=2), "test", model_id=model.model_id)
+    rkm.log(small(seed=2), role="test", model_id=model.model_id)
     with pytest.raises(InvalidInput, match="several evaluations of role 'test'; give the id of one of the runs"):
         rkm.load_evaluation(model.model_uri, "test")
 
 
 def test_an_artifact_that_is_gone_is_named_with_what_is_left(small, client):
     """And not the run, which is there."""
-    run = client.get_run(rkm.log_evaluation(small()).run_id)
+    run = client.get_run(rkm.log(small()).run_id)
     folder = f"{urlsplit(run.info.artifact_uri).path}/rankeval/dev"
     shutil.move(f"{folder}/evaluation.parquet", f"{folder}/elsewhere.parquet")
     gone = "no longer has the artifact 'rankeval/dev/evaluation.parquet': rankeval/dev holds .*elsewhere.parquet"
@@ -131,7 +131,7 @@ def test_an_artifact_that_is_gone_is_named_with_what_is_left(small, client):
 
 
 def test_a_store_that_does_not_answer_is_no_wrong_name(small, monkeypatch):
-    run_id = rkm.log_evaluation(small()).run_id
+    run_id = rkm.log(small()).run_id
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     mlflow.set_tracking_uri("http://user:secret@127.0.0.1:9")
     with pytest.raises(TrackingError, match=r"store http://127\.0\.0\.1:9 did not give") as caught:

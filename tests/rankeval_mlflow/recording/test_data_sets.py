@@ -39,7 +39,7 @@ def _inputs(run):
 def test_a_data_set_of_mlflow_says_where_the_data_lies(dataset, small):
     """With its own digest, schema and profile; our digest and the role are tags."""
     ev = small()
-    ((used, tags),) = _inputs(rkm.log_evaluation(ev, "dev", data=dataset))
+    ((used, tags),) = _inputs(rkm.log(ev, role="dev", data=dataset))
     assert (used.name, used.digest, used.source_type) == ("shop-dev", dataset.digest, "s3")
     assert json.loads(used.source)["uri"] == PLACE
     assert used.schema == dataset.to_dict()["schema"]
@@ -54,7 +54,7 @@ def test_it_is_the_data_set_that_mlflow_logs_itself(dataset, small):
     """One data set of the store, so that its runs are found together."""
     with mlflow.start_run() as run:
         mlflow.log_input(dataset, "dev")
-        logged = rkm.log_evaluation(small(), "dev", data=dataset)
+        logged = rkm.log(small(), role="dev", data=dataset)
     ((used, _),) = _inputs(logged)
     assert logged.run_id == run.info.run_id
     assert used.digest == dataset.digest
@@ -64,8 +64,8 @@ def test_it_is_the_data_set_that_mlflow_logs_itself(dataset, small):
 def test_one_data_set_in_two_roles_of_a_run_keeps_both(digest, rows, small):
     """MLflow keeps one input for each name and digest, which has at most 36 characters."""
     given = mlflow.data.from_pandas(rows, source=PLACE, name="shop", digest=digest)
-    run = rkm.log_evaluation(small(), "dev", data=given)
-    rkm.log_evaluation(small("other", seed=1), "test", run.run_id, data=given)
+    run = rkm.log(small(), role="dev", data=given)
+    rkm.log(small("other", seed=1), role="test", run_id=run.run_id, data=given)
     found = _inputs(run)
     assert {tags["mlflow.data.context"] for _, tags in found} == {"dev", "test"}
     assert {json.loads(used.source)["uri"] for used, _ in found} == {PLACE}
@@ -78,13 +78,13 @@ def test_cross_validations_and_comparisons_take_it_too(dataset, small):
     made = rk.datasets.make_ranking(20, 8, rng=0)
     nameless = mlflow.data.from_numpy(np.asarray(made.X), source=PLACE)
     cv = rk.cross_validate(Ridge(), made, measures="AP", cv=2)
-    ((used, _),) = _inputs(rkm.log_cross_validation(cv, data=nameless))
+    ((used, _),) = _inputs(rkm.log(cv, data=nameless))
     assert (used.name[:10], used.digest) == ("judgments-", nameless.digest)
     compared = rk.compare({"a": small("a"), "b": small("b", seed=1)}, baseline="a")
-    ((used, tags),) = _inputs(rkm.log_comparison(compared, data=dataset))
+    ((used, tags),) = _inputs(rkm.log(compared, data=dataset))
     assert (used.name, tags["rankeval.digest"]) == ("shop-dev", small().judgments_digest)
     with pytest.raises(InvalidInput, match=r"data.*DataFrame.*mlflow.data.Dataset"):
-        rkm.log_comparison(compared, data=pd.DataFrame())
+        rkm.log(compared, data=pd.DataFrame())
 
 
 def test_a_schema_that_no_server_takes_is_left_out(small):
@@ -92,7 +92,7 @@ def test_a_schema_that_no_server_takes_is_left_out(small):
     wide = pd.DataFrame(np.zeros((2, 20_000)), columns=[f"column_{number:06}" for number in range(20_000)])
     given = mlflow.data.from_pandas(wide, source=PLACE, name="wide")
     assert len(given.to_dict()["schema"]) > 1_048_575
-    ((used, _),) = _inputs(rkm.log_evaluation(small(), data=given))
+    ((used, _),) = _inputs(rkm.log(small(), data=given))
     assert (used.schema, used.digest) == (None, given.digest)
 
 
@@ -101,7 +101,7 @@ def test_a_server_keeps_the_place_without_the_password(server: Server, small, ro
     """After a stay on disk: what was waiting is read back and sent."""
     given = mlflow.data.from_pandas(rows, source="https://me:hidden@host/rows.csv", name="web")
     mlflow.set_tracking_uri(server.uri)
-    ((used, _),) = _inputs(rkm.log_evaluation(small(), "dev", data=given))
+    ((used, _),) = _inputs(rkm.log(small(), role="dev", data=given))
     assert (used.name, used.digest, used.source_type) == ("web", given.digest, "http")
     assert "host/rows.csv" in used.source
     assert "hidden" not in used.source

@@ -52,12 +52,12 @@ def register_judgments(guard):
 @pytest.mark.parametrize("first", [of_rows, of_judgments])
 def test_a_line_says_once_how_to_register_a_test_that_no_ledger_knows(caplog, first):
     """Once for a process, whatever kinds of evaluations it logs."""
-    rkm.log_evaluation(first(), role="test")
+    rkm.log(first(), role="test")
     (said,) = caplog.messages
     assert "register('NAME', X, y, qid=qid), or with qrels=qrels" in said
     assert "\n" not in said
     for evaluated in (of_rows, of_judgments):
-        rkm.log_evaluation(evaluated(), role="test")
+        rkm.log(evaluated(), role="test")
     assert len(caplog.messages) == 1
 
 
@@ -68,14 +68,14 @@ def test_a_line_says_once_how_to_register_a_test_that_no_ledger_knows(caplog, fi
 def test_nothing_is_said_of_registered_content(caplog, guard, evaluated, register, part):
     ev = evaluated()
     register(guard)
-    rkm.log_evaluation(ev.subset(ev.queries[part]), role="test")
+    rkm.log(ev.subset(ev.queries[part]), role="test")
     assert caplog.messages == []
 
 
 def test_nothing_is_said_of_other_roles_nor_without_ledgers(caplog, monkeypatch):
-    rkm.log_evaluation(of_rows(), role="dev")
+    rkm.log(of_rows(), role="dev")
     monkeypatch.setenv("RANKEVAL_LEDGER", "off")
-    rkm.log_evaluation(of_rows(), role="test")
+    rkm.log(of_rows(), role="test")
     assert caplog.messages == []
 
 
@@ -83,7 +83,7 @@ def test_a_ledger_that_cannot_be_read_keeps_nothing_from_the_log(caplog, tmp_pat
     ev = of_rows()
     forget()
     (tmp_path / "ledger.db").write_bytes(b"no database at all" * 100)
-    assert rkm.log_evaluation(ev, role="test").run_id
+    assert rkm.log(ev, role="test").run_id
     assert caplog.messages == []
 
 
@@ -95,7 +95,7 @@ def test_an_evaluation_by_mlflow_and_a_cross_validation_say_it_too(caplog):
         mlflow.models.evaluate(data=frame, **options, evaluator_config=config)
     assert len([said for said in caplog.messages if "no ledger knows" in said]) == 1
     recording._say_once.cache_clear()
-    rkm.log_cross_validation(rk.cross_validate(Ridge(), DATA, measures="AP", cv=2), role="test")
+    rkm.log(rk.cross_validate(Ridge(), DATA, measures="AP", cv=2), role="test")
     assert len([said for said in caplog.messages if "no ledger knows" in said]) == 2
 
 

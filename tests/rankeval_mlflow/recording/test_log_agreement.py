@@ -37,7 +37,7 @@ def frame_of(content, index=None):
 def test_a_coefficient_is_a_metric_with_its_interval_and_an_undefined_one_is_words(judged, client, tmp_path):
     """MLflow makes 0 of nan, and a chart of it would show a disagreement that nobody saw."""
     agreement = judged["Agreement"]
-    run_id = rkm.log_agreement(agreement).run_id
+    run_id = rkm.log(agreement).run_id
     logged = client.get_run(run_id)
     table = agreement.table.set_index("coefficient")
     ends = {"value": "", "ci_low": "_ci_low", "ci_high": "_ci_high"}
@@ -56,14 +56,14 @@ def test_a_coefficient_is_a_metric_with_its_interval_and_an_undefined_one_is_wor
 
 def test_the_frames_come_back_and_the_page_is_that_of_the_report(judged, tmp_path):
     agreement = judged["Agreement"]
-    run_id = rkm.log_agreement(agreement).run_id
+    run_id = rkm.log(agreement).run_id
     table = frame_of(read(run_id, "rankeval/agreement/table.csv", tmp_path))
     assert_frame_equal(table.fillna({"undefined": ""}), agreement.table, check_dtype=False)
     per_query = frame_of(read(run_id, "rankeval/agreement/per_query.csv", tmp_path), index="qid")
     assert_frame_equal(per_query, agreement.per_query, check_dtype=False)
     page = read(run_id, "rankeval/agreement/report.html", tmp_path).decode()
     assert page == report_for_judging([agreement], title="Agreement")
-    bare = rkm.log_agreement(agreement, report=False)
+    bare = rkm.log(agreement, report=False)
     kept = {one.path for one in mlflow.MlflowClient().list_artifacts(bare.run_id, "rankeval/agreement")}
     assert kept == {
         f"rankeval/agreement/{name}"
@@ -74,7 +74,7 @@ def test_the_frames_come_back_and_the_page_is_that_of_the_report(judged, tmp_pat
 def test_a_calibration_is_logged_as_a_comparison_is(judged, small, client, tmp_path):
     """One pair has metrics without a system's name, and of several pairs only the table says which is which."""
     calibration = judged["Calibration"]
-    run_id = rkm.log_agreement(calibration).run_id
+    run_id = rkm.log(calibration).run_id
     logged = client.get_run(run_id).data
     bias = frame_of(read(run_id, "rankeval/calibration/bias.csv", tmp_path))
     assert_frame_equal(bias.fillna({"baseline": ""}), calibration.bias, check_dtype=False)
@@ -86,14 +86,14 @@ def test_a_calibration_is_logged_as_a_comparison_is(judged, small, client, tmp_p
     assert (logged.params["n_human"], logged.params["n_machine"]) == ("12", "30")
     machine = {name: small(name, seed=seed, measures=["AP"]) for seed, name in enumerate("abc")}
     people = {name: one.subset(one.queries[:15]) for name, one in machine.items()}
-    several = client.get_run(rkm.log_agreement(rk.judging.calibrate(people, machine, baseline="a")).run_id).data
+    several = client.get_run(rkm.log(rk.judging.calibrate(people, machine, baseline="a")).run_id).data
     assert several.metrics == {}
     assert "system" not in several.params
 
 
 def test_orders_under_other_judgments_are_metrics_by_the_judgments(judged, client):
     disagreement = judged["Disagreement"]
-    logged = client.get_run(rkm.log_agreement(disagreement).run_id).data.metrics
+    logged = client.get_run(rkm.log(disagreement).run_id).data.metrics
     table = disagreement.table.set_index("judgments")
     assert logged["disagreement/union_tau_b"] == table.loc["union", "tau_b"]
     assert logged["disagreement/llm_overlap"] == table.loc["llm", "overlap"]
@@ -103,9 +103,9 @@ def test_orders_under_other_judgments_are_metrics_by_the_judgments(judged, clien
 def test_all_stand_in_one_run_and_a_second_of_a_kind_has_a_name(judged, client):
     run_id = None
     for one in judged.values():
-        run_id = rkm.log_agreement(one, run_id, report=False).run_id
-    rkm.log_agreement(judged["Agreement"], run_id, report=False)  # the same again is the same
-    rkm.log_agreement(judged["Agreement"], run_id, name="final", report=False)
+        run_id = rkm.log(one, run_id, report=False).run_id
+    rkm.log(judged["Agreement"], run_id, report=False)  # the same again is the same
+    rkm.log(judged["Agreement"], run_id, name="final", report=False)
     logged = client.get_run(run_id).data
     assert logged.metrics["agreement/final/pabak"] == logged.metrics["agreement/pabak"] == judged["Agreement"]["pabak"]
     assert logged.tags["rankeval.kind"] == "agreement"
@@ -117,9 +117,9 @@ def test_all_stand_in_one_run_and_a_second_of_a_kind_has_a_name(judged, client):
 
 def test_what_is_no_result_of_judging_is_refused_before_anything_is_kept(judged, small):
     with pytest.raises(InvalidInput, match=r"^agreement is .*expected a result of rankeval.judging"):
-        rkm.log_agreement(small())
+        rkm.log(small())
     with pytest.raises(InvalidInput, match=r"^name is 'a b'; expected a plain word"):
-        rkm.log_agreement(judged["Agreement"], name="a b")
+        rkm.log(judged["Agreement"], name="a b")
     assert not waiting()
 
 
@@ -131,7 +131,7 @@ def test_nothing_is_lost_if_the_store_is_down(judged, client, monkeypatch):
 
         patched.setattr(mlflow.MlflowClient, "log_batch", down)
         with pytest.raises(TrackingError, match="rankeval mlflow resend"):
-            rkm.log_agreement(judged["Agreement"], report=False)
+            rkm.log(judged["Agreement"], report=False)
     (upload,) = waiting()
     run_id = send(upload).run_id
     assert client.get_run(run_id).data.metrics["agreement/pabak"] == judged["Agreement"]["pabak"]
@@ -141,7 +141,7 @@ def test_nothing_is_lost_if_the_store_is_down(judged, client, monkeypatch):
 @pytest.mark.server
 def test_on_a_server_it_is_one_batch_with_its_tables(judged, server, store, tmp_path):  # noqa: ARG001 - set first
     mlflow.set_tracking_uri(server.uri)
-    run_id = rkm.log_agreement(judged["Agreement"], report=False).run_id
+    run_id = rkm.log(judged["Agreement"], report=False).run_id
     assert mlflow.get_run(run_id).data.metrics["agreement/ac1"] == judged["Agreement"]["ac1"]
     confusion = frame_of(read(run_id, "rankeval/agreement/confusion.csv", tmp_path), index=0)
     assert confusion.to_numpy().tolist() == judged["Agreement"].confusion.to_numpy().tolist()

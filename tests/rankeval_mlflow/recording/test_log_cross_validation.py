@@ -39,7 +39,7 @@ def _history(client, run_id, key):
 
 def test_the_mean_is_that_of_the_queries_and_the_folds_are_steps(cv, client):
     """The bare key is the pooled mean; steps and spread are those of the table of folds."""
-    run = client.get_run(rkm.log_cross_validation(cv).run_id)
+    run = client.get_run(rkm.log(cv).run_id)
     assert run.info.status == "FINISHED"
     assert run.info.run_name == "ridge"
     metrics = run.data.metrics
@@ -55,15 +55,15 @@ def test_the_mean_is_that_of_the_queries_and_the_folds_are_steps(cv, client):
 
 def test_the_run_takes_as_long_as_its_folds(cv, client):
     """The page shows the time of the work, not that of logging it."""
-    run = client.get_run(rkm.log_cross_validation(cv).run_id)
+    run = client.get_run(rkm.log(cv).run_id)
     seconds = cv.folds[["fit_seconds", "score_seconds"]].to_numpy().sum()
     assert run.info.end_time - run.info.start_time == round(1000 * seconds)
 
 
 def test_each_fold_is_a_nested_run_if_asked(cv, client):
     """With its measures, its size and its seconds, and without a file of its own."""
-    assert rkm.log_cross_validation(cv).children == ()
-    parent = rkm.log_cross_validation(cv, folds=True)
+    assert rkm.log(cv).children == ()
+    parent = rkm.log(cv, folds=True)
     assert len(parent.children) == 4
     for place, child in enumerate(parent.children):
         run = client.get_run(child.run_id)
@@ -79,7 +79,7 @@ def test_the_choices_of_a_search_are_params_of_its_folds(data, client):
     scorer = rk.make_scorer("AP")
     search = GridSearchCV(rk.QueryRanker(Ridge()), {"estimator__alpha": [1.0, 1e4]}, cv=2, scoring=scorer)
     result = rk.cross_validate(search, data, measures="AP", cv=3)
-    children = rkm.log_cross_validation(result, folds=True).children
+    children = rkm.log(result, folds=True).children
     chosen = [client.get_run(child.run_id).data.params["estimator__alpha"] for child in children]
     assert chosen == [str(alpha) for alpha in result.best_params["estimator__alpha"]]
 
@@ -87,7 +87,7 @@ def test_the_choices_of_a_search_are_params_of_its_folds(data, client):
 def test_several_rankers_are_runs_below_one(data, client):
     """Each has its evaluation, so that they can be compared later."""
     both = rk.cross_validate({"weak": Ridge(1e6), "strong": Ridge()}, data, measures="AP", cv=3)
-    parent = rkm.log_cross_validation(both)
+    parent = rkm.log(both)
     names = [client.get_run(child.run_id).info.run_name for child in parent.children]
     assert names == ["weak", "strong"]
     assert not parent.children[0].children
@@ -100,10 +100,10 @@ def test_two_candidates_differ_in_columns_and_not_by_name_only(data, client):
     """By the same names, whether the ranker is bare, in a QueryRanker, a search or a model; the view shows them."""
     options = {"n_estimators": 3, "n_jobs": 1, "verbose": -1}
     few, many = LGBMRanker(num_leaves=3, **options), rk.QueryRanker(LGBMRanker(num_leaves=9, **options))
-    runs = [rkm.log_cross_validation(rk.cross_validate(one, data, measures="AP", cv=2)) for one in (few, many)]
+    runs = [rkm.log(rk.cross_validate(one, data, measures="AP", cv=2)) for one in (few, many)]
     with mlflow.start_run():
         for log in (
-            lambda: rkm.log_cross_validation(rk.cross_validate(many, data, measures="AP", cv=2)),
+            lambda: rkm.log(rk.cross_validate(many, data, measures="AP", cv=2)),
             lambda: rkm.log_ranker(many.fit(data.X, data.y, qid=data.qid)),
         ):
             run = log()
@@ -135,7 +135,7 @@ def test_values_of_parameters_are_short_whole_elsewhere_and_without_secrets(data
     """A function is its name; the parameter that has the name of one of ours stands beside it."""
     shop = Shop(["word"] * 2000, api_key="hidden-1", address="http://me:hidden-2@host/x", data="rows")
     ranker = make_pipeline(FunctionTransformer(np.tanh), shop)
-    run = client.get_run(rkm.log_cross_validation(rk.cross_validate(ranker, data, measures="AP", cv=2)).run_id)
+    run = client.get_run(rkm.log(rk.cross_validate(ranker, data, measures="AP", cv=2)).run_id)
     params = run.data.params
     assert params["functiontransformer__func"] == "tanh"
     assert params["shop__api_key"] == "***"
@@ -145,7 +145,7 @@ def test_values_of_parameters_are_short_whole_elsewhere_and_without_secrets(data
     assert whole == {"shop__words": f"[{', '.join(['word'] * 2000)}]"}
     assert "hidden-" not in f"{params}{whole}"
     bare = client.get_run(
-        rkm.log_cross_validation(rk.cross_validate(shop, data, measures="AP", cv=2), data="mine").run_id
+        rkm.log(rk.cross_validate(shop, data, measures="AP", cv=2), data="mine").run_id
     )
     assert (bare.data.params["data"], bare.data.params["estimator__data"]) == ("mine", "rows")
 
@@ -153,7 +153,7 @@ def test_values_of_parameters_are_short_whole_elsewhere_and_without_secrets(data
 def test_more_parameters_than_a_request_holds_are_logged(data, client):
     """MLflow takes 100 in a request."""
     ranker = make_pipeline(*(Ridge() if step == 19 else FunctionTransformer(np.abs) for step in range(20)))
-    run = rkm.log_cross_validation(rk.cross_validate(ranker, data, measures="AP", cv=2))
+    run = rkm.log(rk.cross_validate(ranker, data, measures="AP", cv=2))
     params = client.get_run(run.run_id).data.params
     assert len(params) > 150
     assert params["ridge__alpha"] == "1.0"
@@ -162,7 +162,7 @@ def test_more_parameters_than_a_request_holds_are_logged(data, client):
 def test_every_run_says_who_logged_it_and_from_where(cv, client):
     """Nested runs in an active run too, as runs of MLflow's fluent API do."""
     with mlflow.start_run() as active:
-        children = rkm.log_cross_validation(cv, folds=True).children
+        children = rkm.log(cv, folds=True).children
     told = {
         name: value for name, value in active.data.tags.items() if name.startswith(("mlflow.user", "mlflow.source"))
     }
@@ -174,4 +174,4 @@ def test_every_run_says_who_logged_it_and_from_where(cv, client):
 def test_what_is_no_cross_validation_is_refused(cv):
     """The message names the argument and what was found."""
     with pytest.raises(InvalidInput, match=r"^cv is .*Evaluation'>; expected the result of"):
-        rkm.log_cross_validation(cv.evaluation)
+        rkm.log(cv.evaluation)

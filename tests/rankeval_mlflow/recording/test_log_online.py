@@ -56,7 +56,7 @@ def read(run_id, path, folder):
 
 
 def test_a_metric_of_a_test_is_a_metric_of_the_run_with_interval_change_and_p(arms, client, tmp_path):
-    run_id = rkm.log_online(arms).run_id
+    run_id = rkm.log(arms).run_id
     logged = client.get_run(run_id).data
     ends = {"estimate": "", "relative": "_relative", "p_adjusted": "_p_adjusted"}
     ends |= {"ci_low": "_ci_low", "ci_high": "_ci_high"}
@@ -78,7 +78,7 @@ def test_a_metric_of_a_test_is_a_metric_of_the_run_with_interval_change_and_p(ar
 def test_of_several_arms_each_has_its_metrics(client):
     frame = pd.DataFrame({"user": range(90), "arm": list("ABC") * 30, "orders": np.arange(90) % 7})
     test = rk.online.ab_test(frame, metrics={"orders": "orders"}, control="A")
-    metrics = client.get_run(rkm.log_online(test).run_id).data.metrics
+    metrics = client.get_run(rkm.log(test).run_id).data.metrics
     for row in test.table.to_dict("records"):
         assert metrics[f"ab_test/{row['arm']}/orders"] == row["estimate"]
         assert metrics[f"ab_test/{row['arm']}/orders_p_adjusted"] == row["p_adjusted"]
@@ -90,7 +90,7 @@ def test_of_several_arms_each_has_its_metrics(client):
 def test_a_test_that_lost_users_logs_their_ratio_and_no_adjusted_p(client):
     """If the sample ratio is wrong, the run has its p-value as a metric and no adjusted p of any row."""
     frame = pd.DataFrame({"user": range(150), "arm": ["A", "B", "B"] * 50, "orders": np.arange(150) % 7})
-    logged = client.get_run(rkm.log_online(rk.online.ab_test(frame, metrics={"orders": "orders"})).run_id).data
+    logged = client.get_run(rkm.log(rk.online.ab_test(frame, metrics={"orders": "orders"})).run_id).data
     assert logged.metrics["ab_test/sample_ratio"] < 0.001
     assert "ab_test/orders_p_adjusted" not in logged.metrics
 
@@ -103,7 +103,7 @@ def test_numbers_of_positions_are_metrics_by_position(log, client):
     value = rk.online.policy_value([1, 0, 1, 0] * 20, [0.5] * 80, [0.5] * 80, how="snips")
     run_id = None
     for one in (rates, found, perplexity, checks, value):
-        run_id = rkm.log_online(one, run_id, report=False).run_id
+        run_id = rkm.log(one, run_id, report=False).run_id
     logged = client.get_run(run_id).data
     assert logged.metrics["click_rate/position_1"] == rates.table.set_index("position").loc[1, "click_rate"]
     assert logged.metrics["propensities/position_2"] == found.table.set_index("position").loc[2, "propensity"]
@@ -118,7 +118,7 @@ def test_numbers_of_positions_are_metrics_by_position(log, client):
 def test_rates_of_very_many_groups_are_no_metrics(client):
     rows = {"impression": range(101), "position": 1, "docid": [f"d{n}" for n in range(101)], "clicked": 1}
     found = rk.online.ClickLog.from_frame(pd.DataFrame(rows)).click_rates(by="docid")
-    assert client.get_run(rkm.log_online(found).run_id).data.metrics == {}
+    assert client.get_run(rkm.log(found).run_id).data.metrics == {}
 
 
 def test_interleaved_rankings_stand_beside_the_offline_comparison(interleaved, client):
@@ -126,7 +126,7 @@ def test_interleaved_rankings_stand_beside_the_offline_comparison(interleaved, c
     truth = {"q1": {"a": 1, "c": 0}, "q2": {"a": 0, "c": 1}, "q3": {"a": 1, "c": 1}}
     runs = {name: {q: {"a": sign, "c": 0} for q in truth} for name, sign in {"A": 1, "B": -1}.items()}
     offline = rk.compare({name: rk.evaluate(truth, run, measures="RR") for name, run in runs.items()}, baseline="A")
-    run_id = rkm.log_online(interleaved, rkm.log_comparison(offline).run_id).run_id
+    run_id = rkm.log(interleaved, rkm.log(offline).run_id).run_id
     logged = client.get_run(run_id).data
     assert logged.metrics["difference/online/credit"] == interleaved.table["difference"].iloc[0]
     assert "difference/RR" in logged.metrics
@@ -136,14 +136,14 @@ def test_interleaved_rankings_stand_beside_the_offline_comparison(interleaved, c
 
 
 def test_a_name_tells_two_results_of_a_kind_apart(arms, client):
-    run_id = rkm.log_online(arms, name="june", report=False).run_id
-    rkm.log_online(arms, run_id, name="july", report=False)
+    run_id = rkm.log(arms, name="june", report=False).run_id
+    rkm.log(arms, run_id, name="july", report=False)
     metrics = client.get_run(run_id).data.metrics
     assert metrics["ab_test/june/ctr"] == metrics["ab_test/july/ctr"]
 
 
 def test_no_query_becomes_markup(log, tmp_path):
-    run_id = rkm.log_online(log.click_rates(by="qid")).run_id
+    run_id = rkm.log(log.click_rates(by="qid")).run_id
     page = read(run_id, "rankeval/click_rate/report.html", tmp_path).decode()
     assert EVIL not in page
     assert "&lt;script&gt;alert(1)" in page
@@ -151,7 +151,7 @@ def test_no_query_becomes_markup(log, tmp_path):
 
 def test_what_is_no_result_is_refused_before_anything_is_kept(log):
     with pytest.raises(InvalidInput, match=r"^result is .*expected a result of .*rankeval.online"):
-        rkm.log_online(log)
+        rkm.log(log)
     assert not waiting()
 
 
@@ -163,7 +163,7 @@ def test_nothing_is_lost_if_the_store_is_down(arms, client, monkeypatch):
 
         patched.setattr(mlflow.MlflowClient, "log_batch", down)
         with pytest.raises(TrackingError, match="rankeval mlflow resend"):
-            rkm.log_online(arms, report=False)
+            rkm.log(arms, report=False)
     (upload,) = waiting()
     run_id = send(upload).run_id
     assert client.get_run(run_id).data.metrics["ab_test/ctr"] == arms.table["estimate"].iloc[0]
@@ -173,7 +173,7 @@ def test_nothing_is_lost_if_the_store_is_down(arms, client, monkeypatch):
 @pytest.mark.server
 def test_a_server_holds_the_numbers_and_the_page(arms, interleaved, server, store, tmp_path):  # noqa: ARG001 - set first
     mlflow.set_tracking_uri(server.uri)
-    run_id = rkm.log_online(interleaved, rkm.log_online(arms).run_id).run_id
+    run_id = rkm.log(interleaved, rkm.log(arms).run_id).run_id
     logged = mlflow.get_run(run_id).data
     assert logged.metrics["ab_test/ctr"] == arms.table["estimate"].iloc[0]
     assert logged.metrics["difference/online/credit"] == interleaved.table["difference"].iloc[0]

@@ -19,8 +19,8 @@ def test_the_numbers_of_a_profile_are_metrics_of_the_run_of_the_system(client, t
     """Without an interval there are no ends: MLflow would make 0 of nan."""
     queries = {f"q{i}": i for i in range(40)}
     found = rk.profile(range, queries, repeats=1, name="bm25", index_seconds=2, cost=dict.fromkeys(queries, 0.5))
-    evaluated = rkm.log_evaluation(rk.evaluate([1, 0], [2, 1], qid=["q1", "q1"], measures="RR"))
-    run_id = rkm.log_profile(found, evaluated.run_id).run_id
+    evaluated = rkm.log(rk.evaluate([1, 0], [2, 1], qid=["q1", "q1"], measures="RR"))
+    run_id = rkm.log(found, evaluated.run_id).run_id
     assert run_id == evaluated.run_id
     logged = client.get_run(run_id).data
     table = found.table.set_index("quantity")
@@ -45,7 +45,7 @@ def test_profiles_of_several_systems_are_in_one_run_by_their_names(client):
     systems = {"bm25": str, "tuned (dense)": str, "": str}
     with mlflow.start_run() as run:
         for name, search in systems.items():
-            rkm.log_profile(rk.profile(search, {"q1": "a", "q2": "b"}, repeats=1, name=name))
+            rkm.log(rk.profile(search, {"q1": "a", "q2": "b"}, repeats=1, name=name))
     logged = client.get_run(run.info.run_id).data
     assert {key for key in logged.metrics if key.endswith("p50_ms")} == {
         "profile/bm25/latency_p50_ms", "profile/tuned_dense/latency_p50_ms", "profile/latency_p50_ms",
@@ -56,10 +56,10 @@ def test_profiles_of_several_systems_are_in_one_run_by_their_names(client):
 def test_the_latency_of_a_comparison_is_a_metric_by_the_name_of_its_column(client):
     found = rk.profile({"a": str, "b": str}, {f"q{i}": i for i in range(10)}, repeats=1)
     compared = rk.compare({name: one.per_query for name, one in found.items()}, baseline="a")
-    metrics = client.get_run(rkm.log_comparison(compared).run_id).data.metrics
+    metrics = client.get_run(rkm.log(compared).run_id).data.metrics
     assert "difference/latency_ms" in metrics
 
 
 def test_only_a_profile_is_logged_as_one():
     with pytest.raises(InvalidInput, match=r"^profile is .*expected the result of rankeval.profile"):
-        rkm.log_profile({"latency": 1})
+        rkm.log({"latency": 1})

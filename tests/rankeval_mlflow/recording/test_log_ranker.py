@@ -93,7 +93,7 @@ def test_evaluations_are_linked_by_the_id(table, client):
     ranker = rk.QueryRanker(Ridge()).fit(X, y)
     logged = rkm.log_ranker(ranker, X=X)
     ev = rk.evaluate(y, ranker.predict(X), qid=X["qid"], measures=["nDCG@10", "AP"])
-    rkm.log_evaluation(ev, model_id=logged.model_id)
+    rkm.log(ev, model_id=logged.model_id)
     metrics = {metric.key: metric.value for metric in client.get_logged_model(logged.model_id).metrics}
     assert metrics["nDCG_at_10"] == ev.aggregate()["nDCG@10"]
 

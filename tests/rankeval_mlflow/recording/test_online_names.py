@@ -21,7 +21,7 @@ def log():
 
 def test_abandonment_is_not_logged_as_a_click_rate(log):
     """The share of impressions without a click has a name of its own: as click_rates/all it says the contrary."""
-    run = rkm.log_online(log.abandonment())
+    run = rkm.log(log.abandonment())
     metrics = mlflow.get_run(run.run_id).data.metrics
     assert metrics.get("click_rates/all", 0.25) == 0.25
     assert [name for name, value in metrics.items() if "abandonment" in name and value == 0.75]
@@ -30,8 +30,8 @@ def test_abandonment_is_not_logged_as_a_click_rate(log):
 def test_click_rates_and_abandonment_stand_in_one_run(log):
     """Both are logged to one run without names, since they are different results."""
     with mlflow.start_run() as run:
-        rkm.log_online(log.click_rates(()))
-        rkm.log_online(log.abandonment())
+        rkm.log(log.click_rates(()))
+        rkm.log(log.abandonment())
     assert 0.75 in mlflow.get_run(run.info.run_id).data.metrics.values()
 
 

@@ -13,7 +13,7 @@ from rankeval_mlflow.delivery.spool import waiting
 
 
 def test_an_evaluation_is_not_what_other_calls_log(small):
-    for call, argument in ((rkm.log_comparison, "cmp"), (rkm.log_cross_validation, "cv"), (rkm.log_ranker, "ranker")):
+    for call, argument in ((rkm.log, "cmp"), (rkm.log, "cv"), (rkm.log_ranker, "ranker")):
         with pytest.raises(InvalidInput, match=f"^{argument} .*Evaluation"):
             call(small())
     assert not waiting()
@@ -21,13 +21,13 @@ def test_an_evaluation_is_not_what_other_calls_log(small):
 
 def test_the_data_set_is_no_frame(small):
     with pytest.raises(InvalidInput, match=r"^data is of type DataFrame; expected its name"):
-        rkm.log_evaluation(small(), data=small().per_query)
+        rkm.log(small(), data=small().per_query)
 
 
 @pytest.mark.parametrize("run_id", ["", 5, "a/b", "../b", " "])
 def test_an_id_that_no_run_can_have_is_refused_before_anything_is_kept(small, run_id):
     with pytest.raises(InvalidInput, match=r"^run_id is .*expected the id of a run"):
-        rkm.log_evaluation(small(), run_id=run_id, report=False)
+        rkm.log(small(), run_id=run_id, report=False)
     assert not waiting()
 
 
@@ -44,6 +44,6 @@ def test_a_model_that_mlflow_cannot_name_is_refused_before_anything_is_kept(name
 def test_a_comparison_is_refused_by_the_argument_that_is_wrong(small, field, value):
     compared = rk.compare({"one": small("one"), "other": small("other", seed=1)}, baseline="one")
     with pytest.raises(InvalidInput) as refused:
-        rkm.log_comparison(compared, **{field: value})
+        rkm.log(compared, **{field: value})
     assert refused.value.argument == field
     assert not waiting()

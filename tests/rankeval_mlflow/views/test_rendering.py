@@ -107,11 +107,11 @@ def test_slices_stand_in_the_logged_report(small):
     """Their table is made before anything is kept, so an attribute that does not fit leaves no run."""
     ev = small()
     market = pd.Series(["de", "us"] * 10, index=ev.queries, name="market")
-    run = rkm.log_evaluation(ev, slices=market)
+    run = rkm.log(ev, slices=market)
     path = mlflow.artifacts.download_artifacts(run_id=run.run_id, artifact_path="rankeval/dev/report.html")
     assert Path(path).read_text(encoding="utf-8") == report_for_evaluation(ev, role="dev", slices=market)
     with pytest.raises(rk.errors.QueryIdError, match=r"^by: no id in common"):
-        rkm.log_evaluation(ev, slices={"other": "us"})
+        rkm.log(ev, slices={"other": "us"})
     assert len(mlflow.search_runs(output_format="list")) == 1
     assert not waiting()
 

@@ -1,0 +1,296 @@
+"""Make the run of a record: here a result meets the names, limits and pages of MLflow.
+
+The layout of an evaluation of role ``dev``; at a step of training, the folder is ``rankeval/dev/step-3/``::
+
+    params     system, measure (the first), convention, data, role
+    metrics    nDCG_at_10 ...                   the keys of the measures; dev/nDCG_at_10 if the run already has an
+               nDCG_at_10_ci_low, _ci_high      evaluation of another role (`rankeval.role` names the first)
+    tags       rankeval.kind, rankeval.card     the convention
+    facts      of the role, in the manifest: canonical spelling of the measures, card, digests, data, values not finite
+    artifacts  rankeval/dev/evaluation.parquet  the whole evaluation with the scores of every query, bit for bit
+               rankeval/dev/queries.json        drawn: the worst queries as MLflow shows tables
+               rankeval/dev/report.html         drawn
+               rankeval/dev/queries.html        if the caller gives a page of queries
+    inputs     the data set, role as context, full digest in the tag `rankeval.digest`
+
+Of a cross-validation every fold is a step of a metric, and a nested run if asked for; beside that of the evaluation::
+
+    metrics    nDCG_at_10_fold       the value of each fold, the fold as step: a line in MLflow's charts
+               nDCG_at_10_sd         their standard deviation (n - 1); 0 says that folds agree, not that models do
+               fold_queries, fold_fit_seconds, fold_score_seconds      by step as well
+    params     n_folds, and the parameters of the ranker (`rankeval_mlflow.parameters`)
+    artifacts  rankeval/dev/folds.csv, with the parameters that a search chose
+
+The layout of any other result called ``final``, such as a comparison or an agreement::
+
+    metrics    difference/final/nDCG_at_10 ...  the metrics of the record, with the name after what they are of; without
+               agreement/final/observed ...     a name of its own, difference/nDCG_at_10
+    tags       rankeval.kind, rankeval.final.headline, and of the guard: its ledger, its head, the standing
+    artifacts  rankeval/final/table.csv ...     the tables and the files of the record
+               rankeval/final/report.html       drawn
+               rankeval/final/notes.txt         the result in words
+    inputs     the data sets of its evaluations
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+from mlflow.data.dataset import Dataset
+
+import rankeval
+from rankeval._secrets import hidden
+from rankeval.evaluation import Evaluation
+from rankeval.evaluation.result import EVALUATION, aggregates, by_name
+from rankeval.report import report_for_judging
+from rankeval.report.html import table_of_texts, title_of
+from rankeval.shelf.folder import packed
+from rankeval.shelf.kinds import result_of
+from rankeval.shelf.record import Record, checked_word
+from rankeval.tracking import LoggedData
+from rankeval_mlflow import layout
+from rankeval_mlflow.delivery.addresses import now_ms
+from rankeval_mlflow.delivery.payload import DatasetUse, Node, Rendering, Scores
+from rankeval_mlflow.parameters import with_settings
+from rankeval_mlflow.views import QUERIES, REPORT, query_table_note
+
+_UNNAMED = "comparison"
+_NO_NAME = "dataset"  # MLflow's name of a data set without one
+_LONGEST = 1_000_000  # the schema of more columns is refused by the server
+_PEOPLE = ("system", "baseline")  # parameters that are names of any length
+
+
+def node_of(record: Record, label: str | None = None, *, report: bool = True, ended_ms: int | None = None) -> Node:
+    """Return the run of a record.
+
+    Parameters
+    ----------
+    record : Record
+        The record.
+    label : str, optional
+        The name of its folder among the artifacts; by default the kind of the result. An evaluation and a
+        cross-validation have that of their role.
+    report : bool
+        Whether a page is drawn.
+    ended_ms : int, optional
+        When the work ended, in milliseconds since 1970, if the record says how long it took; by default now.
+    """
+    if record.kind == "evaluation":
+        node = _evaluation(record, report=report)
+    elif record.kind == "cross-validation":
+        node = _cross_validation(record)
+    elif record.kind == "cross-validations":
+        node = _cross_validations(record)
+    else:
+        node = _fold(record) if record.kind == "fold" else _result(record, label, report=report)
+    ended_ms = now_ms() if ended_ms is None else ended_ms
+    children = tuple(node_of(child, ended_ms=ended_ms) for child in record.children.values())
+    if record.seconds is None:
+        return replace(node, children=children)
+    return replace(node, children=children, started_ms=ended_ms - round(1000 * record.seconds), ended_ms=ended_ms)
+
+
+def _evaluation(record: Record, *, report: bool) -> Node:
+    facts, (data,) = record.facts, record.data
+    role, step, n_queries = facts["role"], facts["step"], facts["n_queries"]
+    label, content = layout.label_of(role, step), record.files[EVALUATION]
+    scores = Scores(
+        role=role,
+        metrics=layout.metrics_of(record.metrics),
+        dataset_name=data.name,
+        dataset_digest=data.digest,
+        evaluation_sha256=layout.sha256(content),
+        step=step or 0,
+    )
+    has_table = step is None and n_queries > 0
+    options = {"role": role, "said": " ".join(record.notes), "report": report, "table": step is None}
+    if "slices" in record.tables:
+        options["slices"] = vars(table_of_texts(record.tables["slices"]))
+    folder = layout.folder(label)
+    drawn = Rendering("evaluation", layout.evaluation_path(label), folder, options, (QUERIES,) if has_table else ())
+    section = record.text
+    if has_table:
+        section += f"\n\n{query_table_note(facts['n_telling'], n_queries, f'{folder}/{QUERIES}')}"
+    return Node(
+        name=layout.short_name(record.name, most=200),
+        label=label,
+        params=_params(record),
+        tags={layout.KIND: record.kind, layout.CARD: record.tags["card"]},
+        facts={role: _facts(record, data)},
+        scores=(scores,),
+        datasets=(dataset_use(data),),
+        files=within(folder, packed(record)),
+        renderings=(drawn,) if report or has_table else (),
+        # A later step takes the place of an earlier one in the description, which has room for few.
+        sections={role: section},
+    )
+
+
+def _facts(record: Record, data: LoggedData) -> dict[str, Any]:
+    safe = layout.safe_names(record.metrics)
+    told = ("system", "convention", "judgments", "ranking")
+    return {
+        **{name: record.facts[name] for name in told},
+        "measures": {safe[key]: spelt for key, spelt in record.facts["measures"].items()},
+        "data": {"name": data.name, "digest": data.digest},
+        # MLflow turns infinity into the largest float, and nan of a model's metric into 0: neither is sent.
+        "not_finite": {safe[key]: repr(value) for key, value in record.metrics.items() if not math.isfinite(value)},
+        "rankeval": rankeval.__version__,
+    }
+
+
+def _cross_validation(record: Record) -> Node:
+    ((role, evaluation),) = record.parts.items()
+    node = with_folds(_evaluation(evaluation, report=True), record)
+    settings = {name: text for name, text in record.params.items() if name != "n_folds"}
+    # The evaluation is a piece of its own, from which the reader takes this part.
+    own = {path: content for path, content in packed(record).items() if not path.startswith("parts/")}
+    told = replace(
+        node,
+        name=layout.short_name(record.name, most=200),
+        files={**node.files, **within(f"{layout.folder(node.label)}/{record.kind}", own)},
+        params={**node.params, "n_folds": str(record.params["n_folds"])},
+        tags={**node.tags, layout.KIND: record.kind},
+        sections={**node.sections, f"{role} folds": record.text},
+    )
+    return with_settings(told, settings, record.facts["changed"])
+
+
+def with_folds(node: Node, record: Record) -> Node:
+    """Return a node with each fold as a step of metrics, the spread of the folds, and their table."""
+    folder, tables = layout.folder(node.label), record.tables
+    folds = tables["folds"].join(tables["best_params"]) if "best_params" in tables else tables["folds"]
+    return replace(
+        node,
+        metrics={**node.metrics, **layout.metrics_of(record.metrics)},
+        steps=(*node.steps, *steps_of(record.series)),
+        files={**node.files, **within(folder, {"folds.csv": folds.to_csv().encode()})},
+    )
+
+
+def within(folder: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return files by their paths in a folder."""
+    return {f"{folder}/{path}": content for path, content in files.items()}
+
+
+def steps_of(series: Mapping[str, Mapping[int, float]]) -> tuple[tuple[str, float, int], ...]:
+    """Return series as metrics with steps; values that are not finite are left out."""
+    names = layout.safe_names(series)
+    return tuple(
+        (names[name], float(value), step)
+        for name, values in series.items()
+        for step, value in values.items()
+        if math.isfinite(value)
+    )
+
+
+def _cross_validations(record: Record) -> Node:
+    label = "cross-validation"
+    return Node(
+        name=record.name,
+        label=label,
+        params=_params(record),
+        tags={layout.KIND: label},
+        files=within(layout.folder(label), {"folds.csv": record.tables["folds"].to_csv().encode(), **packed(record)}),
+        sections={label: record.text},
+        datasets=tuple(map(dataset_use, record.data)),
+    )
+
+
+def _fold(record: Record) -> Node:
+    return Node(
+        name=record.name,
+        label=record.kind,
+        params=_params(record),
+        metrics=layout.metrics_of(record.metrics),
+        tags={layout.KIND: record.kind},
+    )
+
+
+def _result(record: Record, label: str | None, *, report: bool) -> Node:
+    label = checked_word(label or record.kind, "name")
+    folder, is_compared = layout.folder(label), record.kind == _UNNAMED
+    files = {f"{name}.csv": _csv(table) for name, table in record.tables.items()} | packed(record)
+    if not is_compared:
+        files["notes.txt"] = record.text.encode()
+        # It is drawn here, since no file of the run holds the whole result.
+        page = report_for_judging([result_of(record)], title=title_of(record.kind)) if report else ""
+        files |= {REPORT: page.encode()} if page else {}
+    tags = {layout.HEADLINE: layout.param_text(record.headline)}
+    tags |= {f"rankeval.{name}": layout.param_text(value) for name, value in record.tags.items()}
+    numbers = f"{folder}/comparison.json"
+    facts = {**record.facts, "notes": list(record.notes), "rankeval": rankeval.__version__}
+    places = [{**place, "path": f"{folder}/{place['path']}"} for place in record.facts.get("evaluations", ())]
+    return Node(
+        name=label,
+        label=label,
+        params=_params(record, label),
+        metrics=layout.metrics_of(_named(record, record.metrics, label)),
+        tags={layout.KIND: record.kind, **{_tag(name, label): value for name, value in tags.items()}},
+        facts={label: facts | ({"evaluations": places} if is_compared else {})},
+        datasets=tuple(map(dataset_use, record.data)),
+        files=within(folder, files),
+        renderings=(Rendering("comparison", numbers, into=folder),) if report and is_compared else (),
+        sections={label: record.text},
+    )
+
+
+def _csv(table: pd.DataFrame) -> bytes:
+    return table.to_csv(index=table.index.name is not None).encode()
+
+
+def _named(record: Record, values: Mapping[str, Any], label: str) -> dict[str, Any]:
+    """Return values with the label after what they are of, unless it is the kind of the result."""
+    if label == record.kind:
+        return dict(values)
+    split = {name: name.partition("/") for name in values}
+    return {f"{what}/{label}/{rest}" if rest else name: values[name] for name, (what, _, rest) in split.items()}
+
+
+def _params(record: Record, label: str | None = None) -> dict[str, str]:
+    shown = {name: layout.short_name(str(value)) if name in _PEOPLE else value for name, value in record.params.items()}
+    return layout.params_of(_named(record, shown, label) if label else shown)
+
+
+def _tag(key: str, label: str) -> str:
+    """Return the name of a tag of a result: the plain one for the comparison without a name of its own."""
+    return key if label == _UNNAMED else f"rankeval.{label}.{key.removeprefix('rankeval.')}"
+
+
+def dataset_use(data: LoggedData) -> DatasetUse:
+    """Return the data set input of a run."""
+    profile = {"num_rows": data.n_rows, "num_queries": data.n_queries}
+    return DatasetUse(data.name, data.digest, checked_word(data.role), data.source, profile)
+
+
+def name_and_given(data: Any) -> tuple[Any, dict[str, str]]:
+    """Return the name of a data set of MLflow, and what it says of itself; anything else stays, and says nothing."""
+    if not isinstance(data, Dataset):
+        return data, {}
+    told = {key: str(value) for key, value in data.to_dict().items() if key != "name" and value}
+    given = {key: text for key, text in told.items() if len(text) <= _LONGEST} | {"source": hidden(told["source"])}
+    return None if data.name == _NO_NAME else data.name, given
+
+
+def with_given(node: Node, given: Mapping[str, str]) -> Node:
+    """Return a node whose data sets, and those of its children, say what a data set of MLflow says of itself."""
+    if not given:
+        return node
+    uses = tuple(replace(use, given=given) for use in node.datasets)
+    return replace(node, datasets=uses, children=tuple(with_given(child, given) for child in node.children))
+
+
+def values_of(evaluation: Evaluation) -> dict[str, float]:
+    """Return the aggregate of every measure by the name of its metric."""
+    keys = keys_of(evaluation)
+    return {keys[label]: value for label, value in aggregates(evaluation).items()}
+
+
+def keys_of(evaluation: Evaluation) -> dict[str, str]:
+    """Return the metric name of every measure by its label: the key, made safe for a user's own measures."""
+    safe = layout.safe_names(dict.fromkeys(measure.key for measure in evaluation.measures))
+    return {label: safe[measure.key] for label, measure in by_name(evaluation).items()}

@@ -1,0 +1,451 @@
+"""A record as a folder that other programs and later versions can read, and that a stranger can check.
+
+::
+
+    <folder>/record.json             written last: all but content, and bytes and hash of each file below
+             evaluation.parquet      the files of the record, by their paths
+             tables/folds.parquet    its tables
+             parts/dev/...           records of the same run, again with a record.json each
+             children/ridge/...      records of runs of their own
+             README.md               a view: no reader looks at it, and record.json does not name it
+
+The *seal* is the SHA-256 of ``record.json``, which has the hashes of its files and the seals of parts and children. So
+a folder is as its seal says, or it is refused. Neither time nor place is in it: the same result has the same seal.
+A folder is whole or absent: it is filled under another name, and renamed. It is never changed afterwards.
+
+The trap: a ``record.json`` may be a stranger's. Its paths are checked before anything is opened, and a file is hashed
+before it is parsed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, fields
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from rankeval._checks import refuse, said, shown
+from rankeval.errors import FileFormatError, InvalidInput
+from rankeval.io.opening import as_path, writing
+from rankeval.shelf.record import Record
+from rankeval.tracking import LoggedData
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMAT = "rankeval.record/1"
+NAME = "record.json"
+README = "README.md"
+_FAMILY = "rankeval.record/"
+_MOST_BYTES = 4 << 20
+_LONGEST_STEP, _LONGEST_PATH, _LONGEST_NAME = 240, 1000, 60
+_CONTENT = ("tables", "files", "parts", "children")
+_PLAIN = tuple(one.name for one in fields(Record) if one.name not in _CONTENT)
+_OBJECTS = b"rankeval.objects"
+"""Columns of Python's own values, such as positions and "all": each is JSON, since Parquet has no type for them."""
+_NOT_PLAIN = re.compile(r"[^A-Za-z0-9_.\- ]")
+
+T = TypeVar("T")
+
+
+class _Resource(BaseModel):
+    path: str
+    bytes: int
+    hash: str
+    table: str | None = None
+
+
+class _Held(BaseModel):
+    name: str
+    path: str
+    hash: str
+
+
+class _Written(BaseModel):
+    """The keys of ``record.json`` that a reader of this format must find; it passes over others."""
+
+    kind: str
+    name: str
+    headline: str
+    params: dict[str, Any]
+    metrics: dict[str, float]
+    series: dict[str, list[tuple[int, float]]]
+    notes: tuple[str, ...]
+    text: str
+    facts: dict[str, Any]
+    tags: dict[str, str]
+    data: tuple[LoggedData, ...]
+    status: str
+    started: float | None
+    seconds: float | None
+    resources: list[_Resource]
+    parts: list[_Held]
+    children: list[_Held]
+
+
+Put = Callable[[str, io.BufferedIOBase], dict[str, Any]]
+"""Stores a file by its path; returns its size and hash, as a resource has them."""
+
+Opened = Callable[[str], io.BufferedIOBase]
+"""Opens a file of a record by its path: on a disk, among the artifacts of a run, in a bucket."""
+
+
+class Stored(Mapping[str, T]):
+    """The files or tables of a record in a store: each is read, and checked, when it is asked for.
+
+    Parameters
+    ----------
+    opened : callable
+        Opens a file by its path.
+    resources : mapping of str to (path, sha256)
+        The files by name.
+    parsed : callable
+        Makes the value of an open file.
+    where : str
+        The place of the record, for messages.
+    """
+
+    def __init__(
+        self,
+        opened: Opened,
+        resources: Mapping[str, tuple[str, str]],
+        parsed: Callable[[io.BufferedIOBase], T],
+        where: str,
+    ) -> None:
+        self._opened, self._resources, self._parsed, self._where = opened, resources, parsed, where
+
+    def __getitem__(self, name: str) -> T:
+        with self.open(name) as file:
+            return self._parsed(file)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._resources)
+
+    def __len__(self) -> int:
+        return len(self._resources)
+
+    def open(self, name: str) -> io.BufferedIOBase:
+        """Open a file whose hash was checked, block by block."""
+        path, expected = self._resources[name]
+        file = self._opened(path)
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != expected:
+            file.close()
+            raise FileFormatError(f"the file {path!r} was altered or replaced", where=self._where, remedy=_RESTORE)
+        file.seek(0)
+        return file
+
+
+_RESTORE = "restore a copy, or save the result again"
+
+
+def checked_path(path: str) -> str:
+    """Return a path of a file of a record; raise if another system could not write it, or it leads elsewhere.
+
+    Raises
+    ------
+    InvalidInput
+        If it is no relative path of printable characters, or is too long.
+    """
+    steps = path.split("/")
+    is_plain = path.isprintable() and "\\" not in path and not PurePosixPath(path).is_absolute()
+    named = all(step.strip(". ") for step in steps) and max(len(step.encode()) for step in steps) <= _LONGEST_STEP
+    if not is_plain or not named or len(path.encode()) > _LONGEST_PATH:
+        raise InvalidInput(argument="path", found=shown(path), expected="a relative path such as 'tables/folds.csv'")
+    return path
+
+
+def file_names(titles: list[str]) -> list[str]:
+    """Return a name for a file or folder for each title: plain, short, and different even if case is ignored."""
+    chosen: dict[str, str] = {}
+    for title in titles:
+        plain = _NOT_PLAIN.sub("_", title.replace("@", "_at_"))
+        short = plain[:_LONGEST_NAME] if plain.strip(". ") else "_"
+        name = short if plain == short else f"{short[:48]}...~{_digest(title)}"
+        while name.lower() in chosen:
+            name = f"{short}_{_digest(f'{name} {title}')}"
+        chosen[name.lower()] = name
+    return list(chosen.values())
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def write(record: Record, folder: str | os.PathLike[str]) -> str:
+    """Write a record to a folder, whole or not at all; return its seal.
+
+    Parameters
+    ----------
+    record : Record
+        The record.
+    folder : path
+        The folder. If it exists, it must hold the same record, which then stays.
+
+    Returns
+    -------
+    str
+        The SHA-256 of its ``record.json``.
+
+    Raises
+    ------
+    InvalidInput
+        If the folder holds anything else, nothing can be written there, or a value is none that JSON has.
+    """
+    target = as_path(folder).absolute()
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.draft")
+    try:
+        with writing(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            draft.mkdir()
+            seal = _filled(partial(_put, draft), record)
+            if not _renamed(draft, target):
+                _refuse_another(target, seal)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return seal
+
+
+def _renamed(draft: Path, target: Path) -> bool:
+    """Give a draft its name; return false if something has the name already, perhaps since a moment ago."""
+    try:
+        draft.rename(target)
+    except OSError:
+        if not target.exists():
+            raise
+        return False
+    return True
+
+
+def _refuse_another(target: Path, seal: str) -> None:
+    there = target / NAME
+    same = there.is_file() and hashlib.sha256(there.read_bytes()).hexdigest() == seal
+    holds = "another record" if there.is_file() else "something else"
+    refuse((not same, f"{str(target)!r} holds {holds}", "give another folder: a record is never changed"))
+
+
+def packed(record: Record) -> dict[str, bytes]:
+    """Return the files of the folder of a record by path, without the view and the children."""
+    files: dict[str, bytes] = {}
+
+    def put(path: str, content: io.BufferedIOBase) -> dict[str, Any]:
+        files[path] = content.read()
+        return _described(len(files[path]), hashlib.sha256(files[path]))
+
+    _filled(put, record)
+    views = (README, "children/")
+    return {path: content for path, content in files.items() if not path.startswith(views)}
+
+
+def _filled(put: Put, record: Record) -> str:
+    files = {checked_path(path): (path, record.files) for path in record.files}
+    tables = {f"tables/{name}.parquet": (name, record.tables) for name in file_names([*record.tables])}
+    resources = []
+    for path, (name, held) in {**files, **tables}.items():
+        content = _content(name, held)
+        resources.append({"path": path, **put(path, content)})
+        if path in tables:
+            resources[-1]["table"] = name
+    written = {name: _plain(getattr(record, name)) for name in _PLAIN}
+    metrics = {name: _number(value) for name, value in record.metrics.items()}
+    series = {name: [[step, _number(value)] for step, value in by.items()] for name, by in record.series.items()}
+    of = {kind: _records(put, kind, getattr(record, kind)) for kind in ("parts", "children")}
+    try:
+        text = json.dumps(
+            {
+                "format": FORMAT,
+                **written,
+                "metrics": metrics,
+                "series": series,
+                "data": [asdict(one) for one in record.data],
+                "resources": resources,
+                **of,
+            },
+            indent=1,
+            ensure_ascii=False,
+            allow_nan=False,
+        )
+    except (TypeError, ValueError) as error:
+        problem = f"the record of kind {record.kind!r} has a value that JSON cannot hold: {said(error)}"
+        raise InvalidInput(problem) from error
+    refuse((len(text) > _MOST_BYTES, f"{NAME} would have {len(text):,} characters, and may have {_MOST_BYTES:,}"))
+    put(README, io.BytesIO(_readme(record).encode()))
+    put(NAME, io.BytesIO(text.encode()))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _number(value: float) -> float | str:
+    value = float(value)
+    return value if math.isfinite(value) else str(value)
+
+
+def _content(name: str, held: Mapping[str, Any]) -> io.BufferedIOBase:
+    if isinstance(held, Stored):
+        return held.open(name)
+    value = held[name]
+    return io.BytesIO(value if isinstance(value, bytes) else parquet_of(value))
+
+
+def _put(folder: Path, path: str, content: io.BufferedIOBase) -> dict[str, Any]:
+    where = folder / path
+    where.parent.mkdir(parents=True, exist_ok=True)
+    with content, where.open("xb") as file:
+        shutil.copyfileobj(content, file, 1 << 20)
+        file.flush()
+        os.fsync(file.fileno())
+    with where.open("rb") as file:
+        return _described(where.stat().st_size, hashlib.file_digest(file, "sha256"))
+
+
+def _described(size: int, digest: Any) -> dict[str, Any]:
+    return {"bytes": size, "hash": f"sha256:{digest.hexdigest()}"}
+
+
+def _records(put: Put, kind: str, records: Mapping[str, Record]) -> list[dict[str, str]]:
+    paths = [f"{kind}/{name}" for name in file_names([*records])]
+    return [
+        {"name": name, "path": path, "hash": f"sha256:{_filled(_within(put, path), record)}"}
+        for path, (name, record) in zip(paths, records.items(), strict=True)
+    ]
+
+
+def _within(put: Put, folder: str) -> Put:
+    return lambda path, content: put(f"{folder}/{path}", content)
+
+
+def _readme(record: Record) -> str:
+    title = record.name or record.kind
+    noted = "".join(f"- {note}\n" for note in record.notes if note not in record.text)
+    parts = (f"# {title}", record.headline, record.text, noted)
+    return "\n\n".join(part for part in parts if part).rstrip() + "\n"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, default=lambda scalar: scalar.item())
+
+
+def parquet_of(frame: pd.DataFrame) -> bytes:
+    """Return a table as the bytes of a Parquet file, with its index and the types of its columns."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sink = pa.BufferOutputStream()
+    objects = {str(name): column.map(_json) for name, column in frame.items() if column.dtype == object}
+    try:
+        table = pa.Table.from_pandas(frame.assign(**objects))
+        kept = {**(table.schema.metadata or {}), _OBJECTS: json.dumps([*objects]).encode()}
+        pq.write_table(table.replace_schema_metadata(kept), sink, compression="zstd")
+    except (pa.ArrowException, TypeError, OverflowError) as error:
+        raise InvalidInput(f"a table cannot be stored: {said(error)}; give its ids one type") from error
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def _table(file: io.BufferedIOBase) -> pd.DataFrame:
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(io.BytesIO(file.read()))
+    frame: pd.DataFrame = table.to_pandas()
+    for name in json.loads(table.schema.metadata[_OBJECTS]):
+        frame[name] = frame[name].map(json.loads).astype(object)
+    return frame
+
+
+def read(folder: str | os.PathLike[str]) -> Record:
+    """Read the record in a folder; its files and tables are read, and checked, when they are asked for.
+
+    Raises
+    ------
+    FileFormatError
+        If there is no whole record, or another version wrote it.
+    """
+    where = as_path(folder)
+    refuse((not (where / NAME).is_file(), f"{str(where)!r} holds no record: there is no {NAME}"))
+    return fetched(lambda path: (where / path).open("rb"), str(where))
+
+
+def fetched(opened: Opened, where: str, seal: str | None = None, *, children: bool = True) -> Record:
+    """Read a record from any store.
+
+    Parameters
+    ----------
+    opened : callable
+        Opens a file of the record by its path.
+    where : str
+        The place, for messages.
+    seal : str, optional
+        The SHA-256 that ``record.json`` has, or its beginning.
+    children : bool
+        Whether the children are read too. A tracking server has them as runs, which users delete.
+
+    Raises
+    ------
+    FileFormatError
+        If the record was altered, is none, or another version wrote it; a missing file is named.
+    """
+    try:
+        with opened(NAME) as file:
+            content = file.read(_MOST_BYTES + 1)
+        if seal is not None and not hashlib.sha256(content).hexdigest().startswith(seal):
+            raise FileFormatError(f"{NAME} was altered or replaced", where=where, remedy=_RESTORE)
+        found = _Written.model_validate(_of_this_format(content, where))
+        return _read(found, opened, where, children=children)
+    except FileNotFoundError as error:
+        raise FileFormatError(f"there is no {NAME}", where=where, remedy=_RESTORE) from error
+    except ValidationError as error:
+        raise FileFormatError(f"{NAME} is no whole record: {said(error)}", where=where, remedy=_RESTORE) from error
+
+
+def _of_this_format(content: bytes, where: str) -> Any:
+    if len(content) > _MOST_BYTES:
+        raise FileFormatError(f"{NAME} has more than {_MOST_BYTES:,} bytes", where=where, remedy=_RESTORE)
+    try:
+        found = json.loads(content)
+        version = found.pop("format")
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise FileFormatError(f"{NAME} is no record: {said(error)}", where=where, remedy=_RESTORE) from error
+    if version != FORMAT:
+        is_known = isinstance(version, str) and version.startswith(_FAMILY)
+        remedy = "read it with the version that wrote it" if is_known else _RESTORE
+        problem = f"{NAME} has the format {shown(version)}, and this version reads {FORMAT!r}"
+        raise FileFormatError(problem, where=where, remedy=remedy)
+    return found
+
+
+def _read(found: _Written, opened: Opened, where: str, *, children: bool) -> Record:
+    plain: dict[str, Any] = {name: getattr(found, name) for name in _PLAIN if name != "series"}
+    hashes = {checked_path(one.path): one.hash.removeprefix("sha256:") for one in found.resources}
+    tables = {one.table: (one.path, hashes[one.path]) for one in found.resources if one.table is not None}
+    files = {one.path: (one.path, hashes[one.path]) for one in found.resources if one.table is None}
+
+    def read_all(held: list[_Held]) -> dict[str, Record]:
+        return {one.name: _part(one, opened, where, children=children) for one in held}
+
+    return Record(
+        **plain,
+        series={name: dict(points) for name, points in found.series.items()},
+        files=Stored(opened, files, lambda file: file.read(), where),
+        tables=Stored(opened, tables, _table, where),
+        parts=read_all(found.parts),
+        children=read_all(found.children if children else []),
+    )
+
+
+def _part(held: _Held, opened: Opened, where: str, *, children: bool) -> Record:
+    path, seal = checked_path(held.path), held.hash.removeprefix("sha256:")
+    return fetched(lambda inner: opened(f"{path}/{inner}"), f"{where}/{path}", seal, children=children)
