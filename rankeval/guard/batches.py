@@ -94,13 +94,7 @@ class ScoredPlan:
     @property
     def groups_by_id(self) -> pd.Series[int] | None:
         """The group of each query by its id, under the noun for a group."""
-        import pandas as pd
-
-        from rankeval.evaluation.choosing import id_index
-
-        if self.groups is None:
-            return None
-        return pd.Series(self.groups, id_index(self.loaded.prints.names_by_content), name=self.plan.grouped_by)
+        return None if self.groups is None else self.loaded.by_id(self.groups, self.plan.grouped_by)
 
     @property
     def grouped(self) -> Groups | None:

@@ -37,6 +37,9 @@ from rankeval.ledger.graph import mention, short
 from rankeval.measures import measure
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from rankeval.comparison.groups import Groups
     from rankeval.evaluation import Evaluation
 
 
@@ -236,6 +239,23 @@ class LoadedCollection:
         scores = np.full((self.prints.n_queries, len(evaluation.measure_names)), np.nan)
         scores[self.prints.places(evaluation.queries)] = evaluation.scores
         return scores
+
+    def grouped(self, groups: Any) -> Groups:
+        """Return the groups of the queries, in the order of the content; if none are given, each query is alone."""
+        from rankeval.comparison.groups import Groups, groups_of
+        from rankeval.evaluation.choosing import id_index
+
+        if groups is None:
+            return Groups("query", "query", np.arange(self.prints.n_queries))
+        return groups_of(groups, id_index(self.prints.names_by_content))
+
+    def by_id(self, values: Any, name: str) -> pd.Series[Any]:
+        """Return values in the order of the content by the ids of the queries."""
+        import pandas as pd
+
+        from rankeval.evaluation.choosing import id_index
+
+        return pd.Series(values, id_index(self.prints.names_by_content), name=name)
 
     def _predict(self, name: str, model: Any) -> Any:
         X = self.X
