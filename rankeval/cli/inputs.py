@@ -38,10 +38,8 @@ def text_frame(path: Path, ids: Sequence[str] | None = None) -> pd.DataFrame:
     return pd.read_csv(path, dtype=kinds, keep_default_na=False, na_values=[""])
 
 
-def by_query(path: Path | None, option: str) -> pd.Series[Any] | None:
-    """Read a value of each query from a table with a column qid and one more; None if there is no such file."""
-    if path is None:
-        return None
+def by_query(path: Path, option: str) -> pd.Series[Any]:
+    """Read a value of each query from a table with a column qid and one more, for an option of a command."""
     import pandas as pd
 
     try:
@@ -49,7 +47,7 @@ def by_query(path: Path | None, option: str) -> pd.Series[Any] | None:
     except (OSError, ValueError) as error:
         raise InvalidInput(f"--{option} {path}: {error}") from error
     problem = f"expected a column qid and one more, the attribute; found {', '.join(map(str, frame))}"
-    refuse(("qid" not in frame.columns or len(frame.columns) != 2, f"--{option} {path}: {problem}"))
+    refuse(("qid" not in frame or frame.shape[1] != 2, f"--{option} {path}: {problem}"))
     texts = frame.set_index(frame.pop("qid").astype(str)).iloc[:, 0]
     # A file does not say whether an id is the number 7 or the text "7": both are meant.
     numbers = texts[[one.isdecimal() and str(int(one)) == one for one in texts.index]]

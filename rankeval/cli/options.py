@@ -235,7 +235,7 @@ def options(names: str, **changed: Any) -> Callable[[_Command], _Command]:
                 from rankeval.io.opening import limits_of
 
                 values["limit"] = limits_of(values["limit"] or ())
-            if "groups" in values:
+            if values.get("groups"):
                 from rankeval.cli.inputs import by_query
 
                 values["groups"] = by_query(values["groups"], "groups")

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +32,6 @@ from rankeval.contamination.signature import Signature
 from rankeval.ledger.entry import Entry
 from rankeval.ledger.graph import Snapshot
 from rankeval.ledger.ledger import Ledger
-
-if TYPE_CHECKING:
-    from rankeval.comparison.groups import Groups
 
 Classes = NDArray[np.int64]
 """The class of each query, in the order of the content."""
@@ -235,11 +232,6 @@ def places_of(ledger: Ledger, name: str) -> NDArray[np.int64]:
 def keep_places(ledger: Ledger, places: NDArray[Any]) -> str:
     """Keep a part of a collection's queries in a file of the ledger, and return its name."""
     return ledger.keep("signatures", {"places": np.sort(places).astype(np.int64)})
-
-
-def keep_groups(ledger: Ledger, groups: Groups) -> dict[str, Any]:
-    """Keep the groups of queries in a file of the ledger, and return the fields of a plan or a gate that name them."""
-    return {"groups": ledger.keep("signatures", {"groups": groups.numbers}), "grouped_by": groups.noun}
 
 
 def _key(body: Mapping[str, Any]) -> tuple[str, str | None]:

@@ -19,8 +19,15 @@ from rankeval.collection.run import Run
 from rankeval.contamination.entries import Entries
 from rankeval.contamination.signature import Signature
 from rankeval.errors import InvalidInput, warn
-from rankeval.guard.collection import LoadedCollection, Ranking, RegisteredCollection, check_registered, output_digest
-from rankeval.guard.exposure import SHARE, is_few, keep_groups, keep_places
+from rankeval.guard.collection import (
+    LoadedCollection,
+    Ranking,
+    RegisteredCollection,
+    check_registered,
+    keep_groups,
+    output_digest,
+)
+from rankeval.guard.exposure import SHARE, is_few, keep_places
 from rankeval.guard.folds import out_of_fold
 from rankeval.guard.plan import Plan
 from rankeval.guard.records import Journal, Records

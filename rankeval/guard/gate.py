@@ -21,12 +21,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._arguments import explained
-from rankeval._checks import count, plural, refuse
+from rankeval._checks import count, refuse
 from rankeval._visible import escaping
 from rankeval.errors import InvalidInput, LedgerError, warn
 from rankeval.guard.checks import check_positive, check_text
-from rankeval.guard.collection import LoadedCollection, Ranking, RegisteredCollection, check_registered, output_digest
-from rankeval.guard.exposure import is_few, keep_groups
+from rankeval.guard.collection import (
+    LoadedCollection,
+    Ranking,
+    RegisteredCollection,
+    check_registered,
+    groups_kept,
+    keep_groups,
+    output_digest,
+)
+from rankeval.guard.exposure import is_few
 from rankeval.guard.gate_terms import Decision, GateRecord, Terms
 from rankeval.guard.records import Journal, Records
 from rankeval.ledger.graph import mention, short
@@ -79,15 +87,13 @@ def scores_of(loaded: LoadedCollection, system: Candidate, terms: Terms) -> NDAr
 
 def groups_of(gate: GateRecord, test: RegisteredCollection, loaded: LoadedCollection) -> Groups:
     """Return the groups that a gate was declared with, in the order of the content; without any, a query is one."""
-    import pandas as pd
-
     records, terms = gate.records, gate.terms
     if not terms.groups:
         return loaded.grouped(None)
     # By the ids of the queries: the content of a revision has another order.
     ids = {one.id: one.signature.ids for one in records.contents}
-    kept = pd.Series(records.ledger.load(terms.groups)["groups"], ids[gate.declared[0].body["registration"]])
-    return loaded.grouped(loaded.by_id(kept.reindex(ids[records.registered(test).hash]).array, terms.grouped_by))
+    kept = groups_kept(records.ledger, terms, ids[gate.declared[0].body["registration"]])
+    return loaded.grouped(kept.reindex(ids[records.registered(test).hash]).set_axis(loaded.ids))
 
 
 def exposed(records: Records, test: RegisteredCollection, gate: GateRecord | None = None) -> int:
@@ -192,11 +198,9 @@ class Gate:
         import pandas as pd
 
         gate = self._now
-        named = {"system": "system", "against": "baseline_name", "accepted": "accepted", "output": "output"}
-        columns = ["time", "who", *named, "over_budget"]
-        rows = [
-            (one.time, one.who, *(one.body[key] for key in named.values()), gate.is_over(one)) for one in gate.decided
-        ]
+        columns = ["time", "who", "system", "against", "accepted", "output", "over_budget"]
+        keys = ("system", "baseline_name", "accepted", "output")
+        rows = [(one.time, one.who, *(one.body[key] for key in keys), gate.is_over(one)) for one in gate.decided]
         return pd.DataFrame(rows, columns=columns)
 
     def decide(self, name: str, system: Any, *, baseline: Any = None, baseline_name: str = "baseline") -> Decision:
@@ -366,10 +370,10 @@ def declare(
             return found.terms, kept
         if given is None:
             raise InvalidInput("baseline is missing: give the system in use, with which candidates are compared")
-        size, noun = len(grouped.sizes), grouped.noun
-        problem = f"{test.name!r} has {count(size, noun)}, on which no candidate can be accepted at "
+        size = len(grouped.sizes)
+        problem = f"{test.name!r} has {count(size, grouped.noun)}, on which no candidate can be accepted at "
         problem += f"{terms.shared.level:.2g}: that takes {terms.least_queries}"
-        refuse((size < terms.least_queries, problem, f"take more {plural(noun)}, or a smaller budget"))
+        refuse((size < terms.least_queries, problem, "take more of them, or a smaller budget"))
         scores_of(loaded, given, terms)  # raises if a query cannot be scored
         n_exposed = exposed(records, test)
         asked = terms if groups is None else replace(terms, **keep_groups(ledger, grouped))
@@ -388,8 +392,7 @@ def declare(
         return asked, grouped
 
     declared, of_queries = journal.transact(record)
-    detectable = declared.detectable(len(of_queries.sizes), spread)
-    return Gate(name, test, declared, detectable, spread, sd is None, journal)
+    return Gate(name, test, declared, declared.detectable(len(of_queries.sizes), spread), spread, sd is None, journal)
 
 
 def _refuse_other_terms(found: GateRecord, terms: Terms, given: Candidate | None, *, is_regrouped: bool) -> None:

@@ -322,9 +322,8 @@ class Account:
         """Return the known answer, which is free, else that of a test; raise LedgerError if no decision is left."""
         left, of = self.remaining, self.budget.decisions
         if known is not None:
-            before: dict[str, Any] = {"baseline": known.baseline, "first_name": known.name}
-            before |= {"n_over": self.n_over, "accepted": known.accepted, "is_new": False}
-            return Decision(**{**told, **before}, remaining=left, budget=of)
+            told = {**told, "baseline": known.baseline, "first_name": known.name, "accepted": known.accepted}
+            return Decision(**told, n_over=self.n_over, is_new=False, remaining=left, budget=of)
         if not left:
             raise LedgerError(
                 f"{self.who} has made its {count(of, 'decision')} on {self.queries}, and decides no more",

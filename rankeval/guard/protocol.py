@@ -394,7 +394,7 @@ class Guard:
             alpha=float(alpha),
             budget=budget,
             rng=int(rng),
-            unseen=1 if claim == "not_worse" else 0,
+            unseen=int(claim == "not_worse"),
         )
         return declare(
             self._journal, test, name, terms, baseline=baseline, baseline_name=baseline_name, sd=sd, groups=groups
