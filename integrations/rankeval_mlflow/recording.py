@@ -411,7 +411,7 @@ def log_online(result: Any, run_id: str | None = None, *, name: str | None = Non
       metric;
     * checks of a log: ``log_checks/impressions without a click``;
     * propensities: ``propensities/position_2``; a click model: ``perplexity/all``;
-    * the value of a policy: ``policy_value/snips``, with ``_effective_share``;
+    * the value of a policy: ``policy_value/snips``, with ``_effective_share`` and ``_effective_clicks``;
     * a comparison of interleaved rankings is logged as by `log_comparison`: ``difference/online/credit``.
 
     Parameters

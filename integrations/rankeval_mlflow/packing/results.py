@@ -99,7 +99,10 @@ _RESULTS: dict[type, tuple[str, dict[str, str]]] = {
     ClickRates: ("", {"click_rate": "", "abandonment": "", **_LIMITS}),
     LogChecks: ("check", {"found": ""}),
     Perplexity: ("position", {"perplexity": ""}),
-    PolicyValue: ("how", {"value": "", "effective_share": "_effective_share", **_LIMITS}),
+    PolicyValue: (
+        "how",
+        {"value": "", "effective_share": "_effective_share", "effective_clicks": "_effective_clicks", **_LIMITS},
+    ),
     Propensities: ("position", {"propensity": "", **_LIMITS}),
 }
 _FIGURES = ("sample_ratio",)  # numbers beside the table that are metrics
