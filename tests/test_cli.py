@@ -186,6 +186,40 @@ def test_compare_hands_its_settings_to_rk_compare(rankeval):
 
 
 @pytest.mark.usefixtures("files")
+def test_compare_takes_the_groups_of_a_file(rankeval):
+    """By query ids that are numbers or texts; what cannot be groups is an error about the option."""
+    Path("qrels").write_text("".join(f"{q} 0 d{d} {(q + d) % 3}\n" for q in range(30) for d in range(5)))
+    for run, step in {"one": 1, "two": 3}.items():
+        lines = (f"{q} Q0 d{d} 1 {(d * step + q * q) % 5} {run}\n" for q in range(30) for d in range(5))
+        Path(run).write_text("".join(lines))
+    turns = pd.DataFrame({"qid": range(30), "conversation_id": [f"c{q // 3}" for q in range(30)]})
+    turns.to_csv("turns.csv", index=False)
+    turns.to_parquet("turns.parquet")
+    groups = turns.set_index(turns["qid"].astype(str))["conversation_id"]
+    systems = {run: rk.evaluate("qrels", run, measures=["AP"]) for run in ("one", "two")}
+    given = ("compare", "qrels", "one", "two", "-m", "AP", "--groups")
+    for file in ("turns.csv", "turns.parquet"):
+        code, out, _ = rankeval(*given, file, "--format", "json")
+        found, expected = rk.Comparison.from_json(out), rk.compare(systems, groups=groups)
+        assert (code, found.headline, found.notes) == (0, expected.headline, expected.notes)
+        assert "10 conversations of 30 queries" in found.caption
+        pd.testing.assert_frame_equal(found.table, expected.table)
+    turns.assign(conversation_id=range(30)).to_csv("ids.csv", index=False)
+    turns[:29].to_csv("short.csv", index=False)
+    pd.concat([turns, turns[:1].assign(conversation_id="c9")]).to_csv("twice.csv", index=False)
+    turns.assign(more=1).to_csv("wide.csv", index=False)
+    for file, said in {
+        "ids.csv": "each of the 30 queries has a group of its own, so there is nothing to group; its file has a column",
+        "short.csv": "1 of 30 queries have no group: '29'; its file has a column qid, and a column with the group of",
+        "twice.csv": "--groups: query '0' has several values; its file has a column qid",
+        "wide.csv": "--groups wide.csv: expected a column qid and one more, the attribute; found qid, conversation_id",
+        "gone.csv": "--groups gone.csv: ",
+    }.items():
+        code, out, err = rankeval(*given, file)
+        assert (code, out, said in err) == (2, "", True), err
+
+
+@pytest.mark.usefixtures("files")
 def test_compare_prints_json_that_reads_back_whole(rankeval):
     """With what a table says beside its numbers; one-sided ends are infinite, and not unknown."""
     systems = {run: rk.evaluate("qrels", run, measures=["RR"]) for run in ("bad.run", "good.run")}

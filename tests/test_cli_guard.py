@@ -216,6 +216,29 @@ def test_a_gate_exits_with_0_if_it_accepts_and_with_1_if_it_rejects(rankeval):
 
 
 @pytest.mark.usefixtures("collection")
+def test_a_plan_and_a_gate_take_the_groups_of_a_file(rankeval):
+    """A gate keeps them: later calls may name the file again, or leave it out."""
+    turns = pd.DataFrame({"qid": [f"q{n}" for n in range(20)], "conversation": np.repeat(range(10), 2)})
+    turns.to_csv("turns.csv", index=False)
+    turns.assign(conversation=range(20)).to_csv("ids.csv", index=False)
+    rankeval("guard", "register", "web", "held-out", "--qrels", "qrels.txt")
+    files, grouped = ("--qrels", "qrels.txt", "-m", "AP"), ("--groups", "turns.csv")
+    systems = ("bm25=bm25.run", "v2=v2.run", "--baseline", "bm25")
+    code, out, _ = rankeval("guard", "freeze", "web", "held-out", *systems, *files, *grouped)
+    plan = rk.Guard("web").plan(out.strip())
+    assert (code, plan.grouped_by) == (0, "conversation")
+    now = ("--baseline", "bm25.run", "--budget", "5")
+    code, out, _ = rankeval("guard", "gate", "web", "held-out", *now, *files, *grouped)
+    assert (code, "by AP, tested by conversation, at 0.01" in out) == (0, True)
+    for again in (grouped, ()):
+        assert rankeval("guard", "gate", "web", "held-out", "--budget", "5", *files, *again)[1] == out
+    code, _, err = rankeval("guard", "gate", "web", "held-out", *now, *files, "--groups", "ids.csv")
+    assert code == 2
+    assert "each of the 20 queries has a group of its own" in err
+    assert "its file has a column qid, and a column with the group of each query" in err
+
+
+@pytest.mark.usefixtures("collection")
 def test_the_looks_of_others_are_counted_and_listed_on_request(rankeval):
     for project in ("web", "shop"):
         guard = rk.Guard(project)

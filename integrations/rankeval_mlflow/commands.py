@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from rankeval._checks import refuse
 from rankeval._registry import chosen
-from rankeval.cli.inputs import text_frame
+from rankeval.cli.inputs import by_query
 from rankeval.cli.net import OwnAnswers
 from rankeval.cli.options import OPTIONS, TEXT, TEXTS, Format, options
 from rankeval.cli.output import print_result, print_rows, tell
@@ -45,7 +44,6 @@ OPTIONS.update(
     alias=(str, "champion", "The alias of the registered model."),
     slices=(TEXT, None, "CSV or Parquet file with qid and an attribute of the queries, or a count such as relevant."),
     floors=(TEXTS, None, "Loss to rule out on a slice, as in tail=0.05; 0.05 for all. Repeatable.", "--floor"),
-    groups=(TEXT, None, "CSV or Parquet file with qid and the group of each query, such as its conversation."),
     run_id=(TEXTS, None, "The run that decides, if evaluations of a version disagree; one for each version."),
     first=(bool, False, "Give an alias that no version has, undecided.", "--first"),
     again=(bool, False, "Promote a version that was rolled back.", "--again"),
@@ -210,7 +208,7 @@ def verify_guard(*, models: list[str], ledger: str | None, uri: str | None) -> N
     claim="better",
     role="test",
 )
-def promote(*, model: str, slices: str | None, floors: list[str] | None, groups: str | None, **given: Any) -> None:
+def promote(*, model: str, slices: str | None, floors: list[str] | None, **given: Any) -> None:
     """Move an alias of a registered model to a version that is shown to be better than the one in use.
 
     The claim is better or not_worse, alpha the one-sided level of all decisions on the same queries, and the budget
@@ -221,8 +219,7 @@ def promote(*, model: str, slices: str | None, floors: list[str] | None, groups:
     """
     from rankeval_mlflow.promotion.promoting import promote as move
 
-    parts, of_queries = _attribute(slices, "slices"), _attribute(groups, "groups")
-    _tell_promotion(move(model, slices=parts, floors=_floors(floors or []), groups=of_queries, **given))
+    _tell_promotion(move(model, slices=_slices(slices), floors=_floors(floors or []), **given))
 
 
 @app.command()
@@ -262,22 +259,6 @@ def _floors(given: list[str]) -> float | dict[str, float] | None:
     return named.get("", named) if named else None
 
 
-def _attribute(given: str | None, option: str) -> pd.Series[Any] | str | None:
-    if given is None:
-        return None
-    path = Path(given)
-    if not path.suffix and not path.exists():
-        return given
-    import pandas as pd
-
-    try:
-        frame = text_frame(path, ["qid"])
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"--{option} {given}: {error}") from error
-    problem = f"expected a column qid and one more, the attribute; found {', '.join(map(str, frame))}"
-    refuse(("qid" not in frame.columns or len(frame.columns) != 2, f"--{option} {given}: {problem}"))
-    attribute = frame.drop(columns="qid").iloc[:, 0]
-    texts: dict[Any, Any] = dict(zip(frame["qid"].astype(str), attribute, strict=True))
-    # A file does not say whether an id is the number 7 or the text "7": both are meant.
-    numbers = {int(one): value for one, value in texts.items() if one.isdecimal() and str(int(one)) == one}
-    return pd.Series({**texts, **numbers}, name=attribute.name)
+def _slices(given: str | None) -> pd.Series[Any] | str | None:
+    path = given and Path(given)
+    return by_query(path, "slices") if path and (path.suffix or path.exists()) else given

@@ -273,7 +273,7 @@ def evaluate(
 @app.command(cls=ending_with(_declared_tests))
 @options(
     "QRELS RUNS measures convention ties missing no_relevant baseline test correction claim margin family alpha "
-    "unjudged n_resamples rng texts limit output"
+    "groups unjudged n_resamples rng texts limit output"
 )
 def compare(*, qrels: Path, runs: list[Path], measures: list[str], limit: Limits, output: Format, **given: Any) -> None:
     """Compare rankings query by query: intervals, p-values, effect sizes.

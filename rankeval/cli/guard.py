@@ -158,7 +158,7 @@ def register(*, project: str, name: str, ledger: str | None, **given: Any) -> No
 
 @guard_app.command()
 @options(
-    "PROJECT TEST SYSTEMS baseline measure secondary convention claim margin fresh alpha n_resamples rng ledger "
+    "PROJECT TEST SYSTEMS baseline measure secondary convention claim margin groups fresh alpha n_resamples rng ledger "
     f"{COLLECTION}"
 )
 def freeze(*, project: str, test: str, systems: list[str], ledger: str | None, **given: Any) -> None:
@@ -212,7 +212,7 @@ def status(*, project: str, ledger: str | None, output: Format, **given: Any) ->
 
 @guard_app.command()
 @options(
-    "PROJECT TEST CANDIDATE baseline baseline_name budget measure claim margin alpha convention name ledger "
+    "PROJECT TEST CANDIDATE baseline baseline_name budget measure claim margin groups alpha convention name ledger "
     f"{COLLECTION}",
     claim="better",
 )

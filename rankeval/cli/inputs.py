@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rankeval._checks import refuse
+from rankeval.errors import InvalidInput
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -33,6 +36,23 @@ def text_frame(path: Path, ids: Sequence[str] | None = None) -> pd.DataFrame:
         return pd.read_parquet(path)
     kinds: Any = str if ids is None else dict.fromkeys(ids, str)
     return pd.read_csv(path, dtype=kinds, keep_default_na=False, na_values=[""])
+
+
+def by_query(path: Path, option: str) -> pd.Series[Any]:
+    """Read a value of each query from a table with a column qid and one more, for an option of a command."""
+    import pandas as pd
+
+    try:
+        frame = text_frame(path, ["qid"])
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"--{option} {path}: {error}") from error
+    problem = f"expected a column qid and one more, the attribute; found {', '.join(map(str, frame))}"
+    refuse(("qid" not in frame or frame.shape[1] != 2, f"--{option} {path}: {problem}"))
+    texts = frame.set_index(frame.pop("qid").astype(str)).iloc[:, 0]
+    # A file does not say whether an id is the number 7 or the text "7": both are meant.
+    numbers = texts[[one.isdecimal() and str(int(one)) == one for one in texts.index]]
+    found: pd.Series[Any] = pd.concat([texts, numbers.set_axis(numbers.index.astype(int))])
+    return found
 
 
 def evaluations(

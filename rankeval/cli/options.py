@@ -107,6 +107,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "margin": (float, 0.0, "Margin of the claim, in units of the measure."),
     "family": (str, "all", "The comparisons to correct for together: all, or those within one measure (measure)."),
     "alpha": (float, 0.05, "Level of the tests; the intervals have the level 1 - alpha."),
+    "groups": (FILE, None, "CSV or Parquet file with qid and the group of each query, such as its conversation."),
     "unjudged": (TEXT, None, "skip: a second table, of the rankings without their unjudged documents."),
     "n_resamples": (int, 9999, "Number of resamples, for tests and corrections that resample.", "--resamples"),
     "rng": (int, 0, "Seed of the resamples.", "--seed"),
@@ -203,6 +204,7 @@ _REMEDIES = {
     "collection_size": "give the size by -N, or write it with the measure, as in 'Accuracy(collection_size=1000)'",
     "ties": "choose --ties docid",
     "columns": "name it by --column of rankeval evaluate-dataset; judgments and a run have no rows with columns",
+    "groups": "its file has a column qid, and a column with the group of each query, such as its conversation",
     "first": "to give it to this version without a comparison: --first",
 }
 """Argument of an error -> what to do about it in a shell, where the library's own words are Python."""
@@ -218,7 +220,7 @@ def options(names: str, **changed: Any) -> Callable[[_Command], _Command]:
     ----------
     names : str
         The arguments, in capitals, and the options, in the order of the help. The command takes them as keywords, in
-        small letters; of ``limit``, the limits that the texts name.
+        small letters; of ``limit``, the limits that the texts name, and of ``groups``, what the file holds.
     **changed
         Other defaults, by keyword; ``...`` for an option that must be given. The type of an enumeration is that of its
         default.
@@ -233,6 +235,10 @@ def options(names: str, **changed: Any) -> Callable[[_Command], _Command]:
                 from rankeval.io.opening import limits_of
 
                 values["limit"] = limits_of(values["limit"] or ())
+            if values.get("groups"):
+                from rankeval.cli.inputs import by_query
+
+                values["groups"] = by_query(values["groups"], "groups")
             command(**values)
 
         called.__signature__ = inspect.Signature(made)  # type: ignore[attr-defined] # what Typer reads

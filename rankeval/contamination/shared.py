@@ -404,12 +404,15 @@ class Positives:
         The places of the others in the data.
     query : ndarray of int of shape (n_added,)
         The registered query of each of these.
+    prevalence : float
+        The share of relevant documents among those of the data; 0 if either side has relevant documents only.
     """
 
     ours: NDArray[np.intp]
     theirs: NDArray[np.intp]
     added: NDArray[np.intp]
     query: NDArray[np.intp]
+    prevalence: float = 0.0
 
     @classmethod
     def of(cls, known: Signature, data: Traces, pairs: Pairs) -> Positives:
@@ -423,6 +426,7 @@ class Positives:
         if not documents:
             return cls(ours, np.full(len(ours), -1), none, none)
         relevant = documents.positive(data.label_counts)
+        prevalence = 0.0 if known.has_positives_only else float(relevant.mean()) % 1
         theirs = documents.find(query[kept.query[ours]], kept.value[ours])
         theirs = np.where(relevant[theirs], theirs, -1)
         relevant[theirs[theirs >= 0]] = False
@@ -431,23 +435,26 @@ class Positives:
         added = np.flatnonzero(relevant & (registered[documents.query] >= 0))
         of_added = registered[documents.query[added]]
         known_up_to = known.greatest_documents[of_added]  # of a sketch: others may be registered too
-        return cls(ours, theirs, *(each[documents.value[added] <= known_up_to] for each in (added, of_added)))
+        near = documents.value[added] <= known_up_to
+        return cls(ours, theirs, added[near], of_added[near], prevalence)
 
 
 def _same_documents(known: Signature, data: Traces, by_id: Pairs, *, for_looks: bool) -> SharedLabels:
     """Return the pairs with the same documents, and what their labels say.
 
     Judgments may hold positives only, here or there. So the relevant documents are also looked for alone, at the price
-    of one bit. Queries with the same id and no common document count then too: they have lost their positives.
+    of one bit, unless the labels of common documents contradict each other. Queries with the same id and no common
+    document count then too: they have lost their positives.
     """
     plain = _same_labels(known, data, by_id)
     kept = known.document_entries
     pairs = np.concatenate([plain.pairs, by_id[~np.isin(by_id[:, 1], plain.pairs[:, 1])]])
-    found = Positives.of(known, data, pairs)
-    if kept is None or not len(found.ours):
+    found, plain_bits = Positives.of(known, data, pairs), bayes_factor_bits(plain.ratios)
+    contradicted = plain_bits < -math.log2(len(CHANGED)) and not for_looks
+    if kept is None or not len(found.ours) or contradicted:
         return plain
     queries, ratios, kept_theirs = _weighed(known, kept, data, found, for_looks=for_looks)
-    if bayes_factor_bits(ratios) - 1 <= max(0.0, bayes_factor_bits(plain.ratios)):
+    if bayes_factor_bits(ratios) - 1 <= max(0.0, plain_bits):
         return plain
     here = np.isin(pairs[:, 1], queries)
     pairs, told = pairs[here], np.append(plain.by_documents, np.zeros(len(pairs) - len(plain.pairs), dtype=bool))[here]
@@ -460,7 +467,8 @@ def _weighed(
 ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[Any]]:
     """Return registered queries, what their relevant documents say, and the queries that kept one."""
     query, value, is_there = kept.query[found.ours], kept.value[found.ours], found.theirs >= 0
-    popularity, persistence = times_among(value, kept.value) / known.n_queries, PERSISTENCE
+    popularity = np.maximum(times_among(value, kept.value) / known.n_queries, found.prevalence)
+    persistence = PERSISTENCE
     if for_looks:  # a query that has more relevant documents now is the same
         persistence = _persistence(known, data)
     else:

@@ -55,15 +55,15 @@ class ScoredPlan:
         System -> its ranking.
     evaluations : mapping of str to Evaluation
         System -> its scores, by the primary and the secondary measures.
-    groups : ndarray of shape (n_queries,), optional
-        The group of each query, in the order of the content.
+    groups : Series, optional
+        The group of each query by its id, under the noun for a group.
     """
 
     plan: Plan
     loaded: LoadedCollection
     rankings: Mapping[str, Ranking]
     evaluations: Mapping[str, Evaluation]
-    groups: NDArray[np.int64] | None = None
+    groups: pd.Series[int] | None = None
 
     @classmethod
     def of(cls, plan: Plan, loaded: LoadedCollection, stored: Mapping[str, NDArray[Any]]) -> ScoredPlan:
@@ -92,23 +92,12 @@ class ScoredPlan:
         return self.evaluations[self.plan.names[0]].measure_names
 
     @property
-    def groups_by_id(self) -> pd.Series[int] | None:
-        """The group of each query by its id, under the noun for a group."""
-        import pandas as pd
-
-        from rankeval.evaluation.choosing import id_index
-
-        if self.groups is None:
-            return None
-        return pd.Series(self.groups, id_index(self.loaded.prints.names_by_content), name=self.plan.grouped_by)
-
-    @property
     def grouped(self) -> Groups | None:
         """The groups of the queries that were scored."""
         from rankeval.comparison.groups import groups_of
 
-        groups, evaluation = self.groups_by_id, self.evaluations[self.plan.names[0]]
-        return None if groups is None else groups_of(groups, evaluation.per_query.index)
+        queries = self.evaluations[self.plan.names[0]].per_query.index
+        return None if self.groups is None else groups_of(self.groups, queries)
 
     @cached_property
     def outputs(self) -> dict[str, dict[str, Hashes]]:
@@ -314,7 +303,7 @@ class Batch:
     def _options(self) -> dict[str, Any]:
         plan = self.scored.plan
         kept = {name: getattr(plan, name) for name in ("baseline", "claim", "margin", "unseen", "n_resamples", "rng")}
-        return kept | {"test": "randomization", "groups": self.scored.groups_by_id}
+        return kept | {"test": "randomization", "groups": self.scored.groups}
 
 
 def _within(table: pd.DataFrame, plan: Plan) -> pd.DataFrame:

@@ -37,7 +37,11 @@ from rankeval.ledger.graph import mention, short
 from rankeval.measures import measure
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from rankeval.comparison.groups import Groups
     from rankeval.evaluation import Evaluation
+    from rankeval.ledger.ledger import Ledger
 
 
 Ranking = NDArray[np.float64] | Run
@@ -237,6 +241,19 @@ class LoadedCollection:
         scores[self.prints.places(evaluation.queries)] = evaluation.scores
         return scores
 
+    @property
+    def ids(self) -> pd.Index[Any]:
+        """The ids of the queries, in the order of the content."""
+        from rankeval.evaluation.choosing import id_index
+
+        return id_index(self.prints.names_by_content)
+
+    def grouped(self, groups: Any) -> Groups:
+        """Return the groups of the queries, in the order of the content; if none are given, each query is alone."""
+        from rankeval.comparison.groups import Groups, groups_of
+
+        return Groups("query", "query", np.arange(len(self.ids))) if groups is None else groups_of(groups, self.ids)
+
     def _predict(self, name: str, model: Any) -> Any:
         X = self.X
         if X is None:
@@ -266,6 +283,18 @@ def output_digest(outputs: Mapping[str, Hashes]) -> str:
     # queries makes no difference, and little-endian, so that the machine makes none.
     kind = next(kind for kind in ("features", "documents", "labels") if kind in outputs)
     return hashlib.sha256(kind.encode() + np.sort(outputs[kind]).astype("<u8").tobytes()).hexdigest()
+
+
+def keep_groups(ledger: Ledger, groups: Groups) -> dict[str, Any]:
+    """Keep the groups of queries in a file of the ledger, and return the fields of a plan or a gate that name them."""
+    return {"groups": ledger.keep("signatures", {"groups": groups.numbers}), "grouped_by": groups.noun}
+
+
+def groups_kept(ledger: Ledger, declared: Any, ids: Any) -> pd.Series[int]:
+    """Return the groups of a plan or of the terms of a gate, by ids in the order of the content."""
+    import pandas as pd
+
+    return pd.Series(ledger.load(declared.groups)["groups"], ids, name=declared.grouped_by)
 
 
 def _encode_ids(ids: Any) -> NDArray[np.uint8]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,14 @@ from rankeval.collection.run import Run
 from rankeval.contamination.entries import Entries
 from rankeval.contamination.signature import Signature
 from rankeval.errors import InvalidInput, warn
-from rankeval.guard.collection import LoadedCollection, Ranking, RegisteredCollection, check_registered, output_digest
+from rankeval.guard.collection import (
+    LoadedCollection,
+    Ranking,
+    RegisteredCollection,
+    check_registered,
+    keep_groups,
+    output_digest,
+)
 from rankeval.guard.exposure import SHARE, is_few, keep_places
 from rankeval.guard.folds import out_of_fold
 from rankeval.guard.plan import Plan
@@ -27,9 +34,6 @@ from rankeval.guard.records import Journal, Records
 from rankeval.guard.standings import History
 from rankeval.ledger.entry import Entry
 from rankeval.measures import Measure, measure
-
-if TYPE_CHECKING:
-    from rankeval.comparison.groups import Groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,10 +117,9 @@ def _record(journal: Journal, records: Records, asked: _Asked) -> Plan:
         rows = loaded.rows_of(places)
         loaded = loaded.part(rows)
         rankings = {name: one if isinstance(one, Run) else one[rows] for name, one in rankings.items()}
-    grouped, fields = _grouped(loaded, asked.groups), dict(asked.fields)
-    if grouped is not None:
-        fields["groups"] = ledger.keep("signatures", {"groups": grouped.numbers})
-        fields["grouped_by"] = grouped.noun
+    grouped, fields = loaded.grouped(asked.groups), dict(asked.fields)
+    if asked.groups is not None:
+        fields |= keep_groups(ledger, grouped)
     plan = Plan(
         project=journal.project,
         collection=asked.test.name,
@@ -130,7 +133,7 @@ def _record(journal: Journal, records: Records, asked: _Asked) -> Plan:
     if plan.id in records.standings.frozen:
         return records.plan(plan.id)
     _try_to_score(plan, loaded, rankings)
-    _warn_of_few_resamples(plan, loaded.prints.n_queries if grouped is None else len(grouped.sizes))
+    _warn_of_few_resamples(plan, len(grouped.sizes))
     plan = replace(plan, notes=_notes(records, plan, fresh=asked.fresh))
     stored = {
         f"{place}.{part}": array
@@ -140,16 +143,6 @@ def _record(journal: Journal, records: Records, asked: _Asked) -> Plan:
     kept = {"rankings": ledger.keep("rankings", stored), "content": plan.content(), "notes": list(plan.notes)}
     head = journal.append(records, ("freeze", plan.about | kept))
     return replace(plan, ledger=ledger.where, head=head)
-
-
-def _grouped(loaded: LoadedCollection, groups: Any) -> Groups | None:
-    """Return the groups of the queries, in the order of the content."""
-    if groups is None:
-        return None
-    from rankeval.comparison.groups import groups_of
-    from rankeval.evaluation.choosing import id_index
-
-    return groups_of(groups, id_index(loaded.prints.names_by_content))
 
 
 def _try_to_score(plan: Plan, loaded: LoadedCollection, rankings: Mapping[str, Ranking]) -> None:

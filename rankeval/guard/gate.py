@@ -13,7 +13,7 @@ of that, by which a repeated question is known.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,15 @@ from rankeval._checks import count, refuse
 from rankeval._visible import escaping
 from rankeval.errors import InvalidInput, LedgerError, warn
 from rankeval.guard.checks import check_positive, check_text
-from rankeval.guard.collection import LoadedCollection, Ranking, RegisteredCollection, check_registered, output_digest
+from rankeval.guard.collection import (
+    LoadedCollection,
+    Ranking,
+    RegisteredCollection,
+    check_registered,
+    groups_kept,
+    keep_groups,
+    output_digest,
+)
 from rankeval.guard.exposure import is_few
 from rankeval.guard.gate_terms import Decision, GateRecord, Terms
 from rankeval.guard.records import Journal, Records
@@ -34,6 +42,8 @@ from rankeval.measures import direction
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from rankeval.comparison.groups import Groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +83,17 @@ def scores_of(loaded: LoadedCollection, system: Candidate, terms: Terms) -> NDAr
             f"{query!r}: declare a gate by a convention that scores every query"
         )
     return scores
+
+
+def groups_of(gate: GateRecord, test: RegisteredCollection, loaded: LoadedCollection) -> Groups:
+    """Return the groups that a gate was declared with, in the order of the content; without any, a query is one."""
+    records, terms = gate.records, gate.terms
+    if not terms.groups:
+        return loaded.grouped(None)
+    # By the ids of the queries: the content of a revision has another order.
+    ids = {one.id: one.signature.ids for one in records.contents}
+    kept = groups_kept(records.ledger, terms, ids[gate.declared[0].body["registration"]])
+    return loaded.grouped(kept.reindex(ids[records.registered(test).hash]).set_axis(loaded.ids))
 
 
 def exposed(records: Records, test: RegisteredCollection, gate: GateRecord | None = None) -> int:
@@ -122,12 +143,12 @@ class Gate:
     test : RegisteredCollection
         The collection.
     terms : Terms
-        Measure, convention, claim, margin, alpha, budget.
+        Measure, convention, claim, margin, alpha, budget, groups.
     detectable : float
         The true gain that one decision accepts with a chance of 80 %; for "not_worse" the margin at which a system that
         is equal is accepted so often.
     sd : float
-        The standard deviation of the differences by query that it was computed with.
+        The standard deviation of the differences by query, or by group, that it was computed with.
     sd_assumed : bool
         Whether nobody gave that, so that it is .2.
 
@@ -157,12 +178,12 @@ class Gate:
     @property
     def remaining(self) -> int:
         """Decisions that are left, as the ledger has it now."""
-        return self._record(self._journal.read()).account.remaining
+        return self._now.account.remaining
 
     @property
     def baseline(self) -> str:
         """The system that the next candidate is compared with: the one accepted last, else the declared one."""
-        return self._record(self._journal.read()).standard.name
+        return self._now.standard.name
 
     def decisions(self) -> pd.DataFrame:
         """Return the decisions, a row each, in the order of the ledger.
@@ -176,12 +197,10 @@ class Gate:
         """
         import pandas as pd
 
-        gate = self._record(self._journal.read())
-        named = {"system": "system", "against": "baseline_name", "accepted": "accepted", "output": "output"}
-        columns = ["time", "who", *named, "over_budget"]
-        rows = [
-            (one.time, one.who, *(one.body[key] for key in named.values()), gate.is_over(one)) for one in gate.decided
-        ]
+        gate = self._now
+        columns = ["time", "who", "system", "against", "accepted", "output", "over_budget"]
+        keys = ("system", "baseline_name", "accepted", "output")
+        rows = [(one.time, one.who, *(one.body[key] for key in keys), gate.is_over(one)) for one in gate.decided]
         return pd.DataFrame(rows, columns=columns)
 
     def decide(self, name: str, system: Any, *, baseline: Any = None, baseline_name: str = "baseline") -> Decision:
@@ -243,10 +262,14 @@ class Gate:
 
     def _warn_of_looks(self, decision: Decision) -> None:
         """Warn once in this process if more queries were looked at outside than when the gate was declared."""
-        declared = self._record(self._journal.read()).declared[0]
+        declared = self._now.declared[0]
         if decision.n_exposed > declared.body["n_exposed"] and declared.hash not in _WARNED:
             _WARNED.add(declared.hash)
             warn(f"gate {self.name!r}: {exposed_words(decision.n_exposed, self.test)}")
+
+    @property
+    def _now(self) -> GateRecord:
+        return self._record(self._journal.read())
 
     def _record(self, records: Records) -> GateRecord:
         found = GateRecord.find(records, self.name, records.registered(self.test).hash)
@@ -266,8 +289,9 @@ class Gate:
 
     def _tested(self, gate: GateRecord, loaded: LoadedCollection, candidate: Candidate, against: Candidate) -> bool:
         """Decide, and record one bit before it is told: a process that is killed here has used a decision."""
-        before = scores_of(loaded, against, self.terms)
-        gains = direction(self.terms.measure).sign * (scores_of(loaded, candidate, self.terms) - before)
+        means = groups_of(gate, self.test, loaded).means
+        before, after = (means(scores_of(loaded, one, self.terms)) for one in (against, candidate))
+        gains = direction(self.terms.measure).sign * (after - before)
         accepted, ledger = self.terms.shows(gains, float(np.abs(before).max())), self._journal.ledger
         rankings = ledger.keep("rankings", loaded.stored(candidate.ranking)) if accepted else None
         body = {
@@ -284,7 +308,7 @@ class Gate:
         return accepted
 
     def _told(self) -> str:
-        terms, gate = self.terms, self._record(self._journal.read())
+        terms, gate = self.terms, self._now
         sd = f"a standard deviation of {self.sd:g}{', which is assumed' if self.sd_assumed else ''}"
         what = "a true gain" if terms.claim == "better" else "with a margin"
         equal = "" if terms.claim == "better" else "a system that is equal "
@@ -292,8 +316,8 @@ class Gate:
             f"Gate({self.name!r} on {self.test.name!r}: accepts a system shown {terms.words()}, at "
             f"{terms.shared.level:.2g} (alpha {terms.alpha:g} over {count(terms.budget, 'decision')}); "
             f"{gate.account.n_made} made, {gate.account.remaining} left; "
-            f"{what} of {self.detectable:.2g} {equal}is accepted four times in five if differences by query "
-            f"have {sd}; {mention(gate.records.where, short(gate.records.head))})"
+            f"{what} of {self.detectable:.2g} {equal}is accepted four times in five if differences by "
+            f"{terms.grouped_by or 'query'} have {sd}; {mention(gate.records.where, short(gate.records.head))})"
         )
         if over := [one.body for one in gate.decided if gate.is_over(one)]:
             verdicts = [f"{one['system']} {'accepted' if one['accepted'] else 'rejected'}" for one in over]
@@ -322,6 +346,7 @@ def declare(
     baseline: Any = None,
     baseline_name: str = "baseline",
     sd: float | None = None,
+    groups: Any = None,
 ) -> Gate:
     """Record a gate, unless it is on record; a new one needs its baseline."""
     check_registered(test)
@@ -329,50 +354,57 @@ def declare(
     check_text("baseline_name", baseline_name, "a name for the baseline")
     spread = ASSUMED_SD if sd is None else sd
     check_positive("sd", spread)
-    loaded = test.loaded()
-    gate = Gate(name, test, terms, terms.detectable(test.n_queries, spread), spread, sd is None, journal)
-    journal.ledger.check_writable()
+    loaded, ledger = test.loaded(), journal.ledger
+    ledger.check_writable()
     given = None if baseline is None else Candidate.of(loaded, baseline_name, baseline)
+    grouped = loaded.grouped(groups)
 
-    def record(records: Records) -> None:
+    def record(records: Records) -> tuple[Terms, Groups]:
         records.in_use(test)
         found = GateRecord.find(records, name, records.registered(test).hash)
         if found is not None:
-            _refuse_other_terms(found, terms, given)
-            return
+            kept = groups_of(found, test, loaded)
+            is_regrouped = groups is not None and not np.array_equal(grouped.numbers, kept.numbers)
+            asked = replace(terms, groups=found.terms.groups, grouped_by=found.terms.grouped_by)
+            _refuse_other_terms(found, asked, given, is_regrouped=is_regrouped)
+            return found.terms, kept
         if given is None:
             raise InvalidInput("baseline is missing: give the system in use, with which candidates are compared")
-        problem = f"{test.name!r} has {count(test.n_queries, 'query')}, on which no candidate can be accepted at "
+        size = len(grouped.sizes)
+        problem = f"{test.name!r} has {count(size, grouped.noun)}, on which no candidate can be accepted at "
         problem += f"{terms.shared.level:.2g}: that takes {terms.least_queries}"
-        refuse((test.n_queries < terms.least_queries, problem, "take more queries, or a smaller budget"))
+        refuse((size < terms.least_queries, problem, "take more of them, or a smaller budget"))
         scores_of(loaded, given, terms)  # raises if a query cannot be scored
         n_exposed = exposed(records, test)
+        asked = terms if groups is None else replace(terms, **keep_groups(ledger, grouped))
         body = {
             **about(test, records),
             "gate": name,
-            "terms": terms.content(),
+            "terms": asked.content(),
             "baseline": given.output,
             "baseline_name": given.name,
-            "rankings": journal.ledger.keep("rankings", loaded.stored(given.ranking)),
+            "rankings": ledger.keep("rankings", loaded.stored(given.ranking)),
             "n_exposed": n_exposed,
         }
         journal.append(records, ("gate", body))
         if n_exposed:
             warn(f"gate {name!r}: {exposed_words(n_exposed, test)}")
+        return asked, grouped
 
-    journal.transact(record)
-    return gate
+    declared, of_queries = journal.transact(record)
+    return Gate(name, test, declared, declared.detectable(len(of_queries.sizes), spread), spread, sd is None, journal)
 
 
-def _refuse_other_terms(found: GateRecord, terms: Terms, given: Candidate | None) -> None:
-    told = found.terms.differences(terms)
-    others = f"gate {found.name!r} is declared by other terms ({told}), and terms do not change"
+def _refuse_other_terms(found: GateRecord, terms: Terms, given: Candidate | None, *, is_regrouped: bool) -> None:
+    told, named = found.terms.differences(terms), f"gate {found.name!r} is declared"
+    others = f"{named} by other terms ({told}), and terms do not change"
     refuse(
         (told, others, "use those, or declare a gate of another name on fresh queries"),
         (
             given is not None and not found.known(given.output).time,
-            f"gate {found.name!r} is declared with another baseline: leave baseline= out here",
+            f"{named} with another baseline: leave baseline= out here",
             "decide(..., baseline=) compares with the system in use",
         ),
+        (is_regrouped, f"{named} with other groups, or without any: leave groups= out here"),
         kind=LedgerError,
     )

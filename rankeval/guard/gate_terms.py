@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -34,6 +34,7 @@ from rankeval._visible import escaping
 from rankeval.collection.convention import Convention
 from rankeval.errors import LedgerError
 from rankeval.guard.exposure import is_few
+from rankeval.guard.plan import content_of, fields_in
 from rankeval.guard.records import Records
 from rankeval.ledger.entry import Entry
 from rankeval.measures import greatest_loss
@@ -114,6 +115,8 @@ class Terms:
         Seed of the randomisation test.
     unseen : int
         Number of unseen queries that "not_worse" counts; 0 for gates declared before any were.
+    groups, grouped_by : str
+        The file of the ledger that has the group of each query, and the noun for a group; "" without groups.
     """
 
     measure: str
@@ -124,6 +127,8 @@ class Terms:
     budget: int
     rng: int
     unseen: int = 0
+    groups: str = ""
+    grouped_by: str = ""
 
     def __post_init__(self) -> None:
         from rankeval.significance.declarations import check_claim
@@ -139,9 +144,10 @@ class Terms:
 
     def words(self, baseline: str = "the baseline") -> str:
         """Return what must be shown of a candidate."""
+        over = f", tested by {self.grouped_by}" if self.groups else ""
         if self.claim == "not_worse":
-            return f"not worse than {baseline} by {self.margin:g} {self.measure}"
-        return f"better than {baseline} by {f'more than {self.margin:g} ' if self.margin else ''}{self.measure}"
+            return f"not worse than {baseline} by {self.margin:g} {self.measure}{over}"
+        return f"better than {baseline} by {f'more than {self.margin:g} ' if self.margin else ''}{self.measure}{over}"
 
     @property
     def least_queries(self) -> int:
@@ -184,27 +190,19 @@ class Terms:
 
     def content(self) -> dict[str, Any]:
         """Return the terms as JSON can hold them."""
-        # Gates declared before unseen queries were counted have no such term, and their entries do not change.
-        names = [field.name for field in fields(self) if field.name != "unseen" or self.unseen]
-        return {name: getattr(self, name) for name in names} | {
-            "convention": self.convention.card(),
-            "budget": int(self.budget),
-        }
+        return content_of(self, vars(self)) | {"budget": int(self.budget)}
 
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> Terms:
         """Return the terms that `content` described."""
-        named = {field.name: content[field.name] for field in fields(cls) if field.name != "unseen"}
-        named["unseen"] = content.get("unseen", 0)
         numbers = {"margin": float(content["margin"]), "alpha": float(content["alpha"])}
-        return cls(**named | numbers | {"convention": Convention.from_card(content["convention"])})
+        return cls(**fields_in(content, cls.__annotations__) | numbers)
 
     def differences(self, other: Terms) -> str:
         """Return in words where other terms differ; "" if they are the same."""
         ours, theirs = self.content(), other.content()
-        return ", ".join(
-            f"{name} is {ours[name]} and not {theirs[name]}" for name in ours if ours[name] != theirs[name]
-        )
+        told = {name: (ours.get(name, "none"), theirs.get(name, "none")) for name in ours | theirs}
+        return ", ".join(f"{name} is {own} and not {other}" for name, (own, other) in told.items() if own != other)
 
 
 @explained
@@ -324,9 +322,8 @@ class Account:
         """Return the known answer, which is free, else that of a test; raise LedgerError if no decision is left."""
         left, of = self.remaining, self.budget.decisions
         if known is not None:
-            before: dict[str, Any] = {"baseline": known.baseline, "first_name": known.name}
-            before |= {"n_over": self.n_over, "accepted": known.accepted, "is_new": False}
-            return Decision(**{**told, **before}, remaining=left, budget=of)
+            told = {**told, "baseline": known.baseline, "first_name": known.name, "accepted": known.accepted}
+            return Decision(**told, n_over=self.n_over, is_new=False, remaining=left, budget=of)
         if not left:
             raise LedgerError(
                 f"{self.who} has made its {count(of, 'decision')} on {self.queries}, and decides no more",

@@ -17,7 +17,7 @@ import numpy as np
 from rankeval._checks import count
 from rankeval.errors import LedgerError
 from rankeval.guard.batches import Batch, ScoredPlan
-from rankeval.guard.collection import LoadedCollection, RegisteredCollection
+from rankeval.guard.collection import LoadedCollection, RegisteredCollection, groups_kept
 from rankeval.guard.exposure import is_look, places_of
 from rankeval.guard.folds import NOTE
 from rankeval.guard.plan import Plan
@@ -79,7 +79,7 @@ def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCo
 def _scored(records: Records, plan: Plan, loaded: LoadedCollection) -> ScoredPlan:
     body, ledger = records.standings.frozen[plan.id][0].body, records.ledger
     scored = ScoredPlan.of(plan, loaded, ledger.load(body["rankings"]))
-    return replace(scored, groups=ledger.load(plan.groups)["groups"]) if plan.groups else scored
+    return replace(scored, groups=groups_kept(ledger, plan, loaded.ids)) if plan.groups else scored
 
 
 def _compared(records: Records, scored: ScoredPlan, standing: Standing, history: History) -> tuple[Batch, Comparison]:

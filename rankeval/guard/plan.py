@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -135,9 +135,7 @@ class Plan:
 
     def content(self) -> dict[str, Any]:
         """Return the plan as JSON can hold it."""
-        # Plans that count no unseen query and have no groups have the ids that they had before there were any.
-        names = [name for name in _HASHED if name not in _LATER or getattr(self, name)]
-        return {name: getattr(self, name) for name in names} | {"convention": self.convention.card()}
+        return content_of(self, _HASHED)
 
     @classmethod
     def from_body(cls, body: Mapping[str, Any], *, ledger: str, head: str) -> Plan:
@@ -150,11 +148,8 @@ class Plan:
         ledger, head : str
             The ledger and its head.
         """
-        content = body["content"]  # no copy: this mapping names a key that it lacks
-        values = {name: content[name] for name in _HASHED if name not in _LATER}
-        values |= {name: content.get(name, getattr(cls, name)) for name in _LATER}
-        values["convention"] = Convention.from_card(content["convention"])
         beside = {name: body[name] for name in ("collection", "registration")}
+        values = fields_in(body["content"], _HASHED)
         return cls(**values, **beside, notes=tuple(body["notes"]), ledger=ledger, head=head)
 
     def __repr__(self) -> str:
@@ -180,4 +175,17 @@ _UNHASHED = {"collection", "registration", "ledger", "head", "notes"}
 _HASHED = tuple(field.name for field in fields(Plan) if field.name not in _UNHASHED)
 """The fields that decide a result."""
 _LATER = ("unseen", "groups", "grouped_by")
-"""Those that came later: a plan whose value is the default has not got them in its content."""
+"""Those that came later, also to the terms of a gate: content lacks them if they have no value."""
+
+
+def content_of(declared: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Return fields of a plan or of terms as JSON can hold them; an id is that of before there were the later ones."""
+    kept = [name for name in names if name not in _LATER or getattr(declared, name)]
+    return {name: getattr(declared, name) for name in kept} | {"convention": declared.convention.card()}
+
+
+def fields_in(content: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return the fields of `content_of`; the later ones that it lacks have their defaults."""
+    # No copy: this mapping names a key that it lacks.
+    found = {name: content[name] for name in names if name in content or name not in _LATER}
+    return found | {"convention": Convention.from_card(content["convention"])}

@@ -322,6 +322,7 @@ class Guard:
         sd: float | None = None,
         rng: int = 0,
         name: str = "gate",
+        groups: Any = None,
     ) -> Gate:
         """Declare a gate: it accepts or rejects one candidate after the other, and shows nothing else.
 
@@ -358,6 +359,9 @@ class Guard:
             Seed of the randomisation test.
         name : str, default "gate"
             Name of the gate.
+        groups : Series or mapping by query id, or DataFrame, optional
+            The group of each query, such as its conversation, as in `freeze`. Each decision is then tested over groups,
+            and ``sd`` is that of the differences by group. They are kept in the ledger: later calls may leave them out.
 
         Returns
         -------
@@ -370,7 +374,7 @@ class Guard:
         InvalidInput
             If there is no baseline for a new gate, a term is out of range, or so few queries can show nothing.
         LedgerError
-            If a gate of this name has other terms, or the collection was retired.
+            If a gate of this name has other terms or other groups, or the collection was retired.
 
         Examples
         --------
@@ -390,9 +394,11 @@ class Guard:
             alpha=float(alpha),
             budget=budget,
             rng=int(rng),
-            unseen=1 if claim == "not_worse" else 0,
+            unseen=int(claim == "not_worse"),
         )
-        return declare(self._journal, test, name, terms, baseline=baseline, baseline_name=baseline_name, sd=sd)
+        return declare(
+            self._journal, test, name, terms, baseline=baseline, baseline_name=baseline_name, sd=sd, groups=groups
+        )
 
     def plan(self, plan_id: str) -> Plan:
         """Return a frozen plan of this project.

@@ -62,7 +62,8 @@ LITTLE, HEAVY = 1.2, 0.25
 
 FEW_NOTE = (
     "people judged only {n} queries: the gain may be far off, and 95 % intervals held in 90 to 100 % of trials with 10 "
-    "queries, in 91 to 98 % with 25, least where most scores are the greatest or the least value: let people judge 50"
+    "queries, in 91 to 98 % with 25, least where most scores are the greatest or the least value (there people alone "
+    "in 88 to 93 %, so they are no better): let people judge 50"
 )
 LOST_NOTE = "people alone, as a judge's scores of their queries do not vary, or in one query alone: {rows}"
 LITTLE_NOTE = (

@@ -1,13 +1,16 @@
 """Measure how often the notes and warnings about clicks come, and how often intervals hold, and write it for the tests.
 
-    python tests/calibration/measure_clicks.py          # about 20 CPU minutes
-    python tests/calibration/measure_clicks.py --quick  # a tenth of the work; prints and writes nothing
+    python tests/calibration/measure_clicks.py                                # about 16 CPU minutes, in one process
+    python tests/calibration/measure_clicks.py --trials 20                    # a hundredth of it; writes nothing
+    python tests/calibration/measure_clicks.py --trials 1 --figures FILE      # writes the figures there
 
 Two subjects. *dependence*: a trial draws a world of queries with relevant and other documents, a log of users, its
 propensities, and the value of the best order; it counts the logs with a note, and those in which the value is off by
 more than its interval's half width from the clicks that the same users would give the best order. *policy*: a trial
-draws a log of single items; it counts the intervals without a warning, and those of them that hold the truth. The
-script writes tests/calibration/click_rates.json and, from it, the tables in examples/guides/clicks_to_weights.md.
+draws a log of single items; it counts the intervals without a warning, and those of them that hold the truth.
+
+One call writes the whole of tests/calibration/click_rates.json and, from it, the tables in
+examples/guides/clicks_to_weights.md. Each trial has a seed of its own, so a part measured alone has the same figures.
 """
 
 from __future__ import annotations
@@ -165,11 +168,9 @@ def policy_rates(weights, due, trials, seed=0):
     rates = {
         "held": held.mean(),
         "unwarned": silent.mean(),
-        "held_unwarned": held[silent].mean() if silent.any() else 1,
+        "held_unwarned": held[silent].mean() if silent.any() else None,
     }
-    return {"weights": weights, "due": due, "trials": trials} | {
-        key: round(float(one), 4) for key, one in rates.items()
-    }
+    return {"weights": weights, "due": due, "trials": trials} | _rounded(rates)
 
 
 def rows(subject):
@@ -202,10 +203,12 @@ def write_guide():
         GUIDE.write_text(filled(GUIDE.read_text("utf-8"), block, COMMENTS[subject]), "utf-8")
 
 
-def main():
+def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true")
-    trials = TRIALS // 10 if parser.parse_args().quick else TRIALS
+    parser.add_argument("--trials", type=int, default=TRIALS)
+    parser.add_argument("--figures", type=Path)
+    asked = parser.parse_args(arguments)
+    trials, figures = asked.trials, asked.figures or (FIGURES if asked.trials == TRIALS else None)
     found = {"dependence": [], "policy": []}
     for weights in WEIGHTS:
         for due in DUE:
@@ -215,9 +218,10 @@ def main():
         for users in users_in(log):
             found["dependence"].append(dependence_rates(users, log, trials))
             print(json.dumps(found["dependence"][-1]), flush=True)
-    if trials == TRIALS:
+    if figures is not None:
         parts = [f'"{name}": [\n' + ",\n".join(map(json.dumps, of)) + "\n]" for name, of in found.items()]
-        write_atomically(FIGURES, ["{{{}}}\n".format(",\n".join(parts)).encode()])
+        write_atomically(figures, ["{{{}}}\n".format(",\n".join(parts)).encode()])
+    if figures == FIGURES:
         write_guide()
 
 

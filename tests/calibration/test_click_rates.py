@@ -6,6 +6,8 @@ seed.
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from calibration.guard_tables import filled
@@ -13,6 +15,7 @@ from calibration.measure_clicks import (
     COMMENTS,
     DIFFER,
     DUE,
+    FIGURES,
     GUIDE,
     LOGS,
     RANKERS,
@@ -20,6 +23,7 @@ from calibration.measure_clicks import (
     WEIGHTS,
     blocks,
     dependence_rates,
+    main,
     policy_rates,
     rows,
     users_in,
@@ -36,6 +40,16 @@ def test_the_file_is_of_every_cell():
     assert set(NOTES) == {(users, log) for log in LOGS for users in users_in(log)}
     assert set(POLICIES) == {(weights, due) for weights in WEIGHTS for due in DUE}
     assert {row["trials"] for row in (*NOTES.values(), *POLICIES.values())} == {TRIALS}
+
+
+def test_one_call_of_the_program_writes_every_cell_of_the_file(tmp_path):
+    """By one trial a cell: the same cells in the same order with the same keys."""
+    main(["--trials", "1", "--figures", str(tmp_path / "figures.json")])
+    found, known = (json.loads(path.read_text("utf-8")) for path in (tmp_path / "figures.json", FIGURES))
+    assert list(found) == ["dependence", "policy"]
+    for subject, cell in {"dependence": ("users", "log"), "policy": ("weights", "due")}.items():
+        ours, theirs = ([({key: row[key] for key in cell}, list(row)) for row in of[subject]] for of in (found, known))
+        assert ours == theirs
 
 
 def test_logs_of_position_based_users_are_seldom_noted():

@@ -96,6 +96,9 @@ def test_near_a_ceiling_intervals_hold_more_often_than_those_of_people():
     )
     said = f"intervals hold in {' to '.join(ours)} % of the trials, people's own in {' to '.join(people)} %"
     assert said in " ".join(GUIDE.read_text("utf-8").split())
+    assert f"(there people alone in {' to '.join(people)} %, so they are no better)" in FEW_NOTE
+    for row in (of for of in MEASURED.values() if of["world"] in CEILINGS):
+        assert row["held"] > max(row["held_people"], row["held_advised"])
 
 
 def test_the_note_on_few_queries_has_the_figures_of_the_guides_table():

@@ -101,7 +101,12 @@ def test_disjoint_data_is_never_refused_nor_warned_about(seed, n):
             found = match(known, other)
             assert not found.refused, (population.__dict__, found.why)
             assert not found.warned, (population.__dict__, found.why)
-        assert len(link(known.signature, Signature.of(other))) == 0
+        sides = known.signature, Signature.of(other)
+        # For looks, documents that are relevant again under the same ids are enough: other grades may be new judgments.
+        # They are in lists that are named in the order of their labels, and where all documents are relevant.
+        by_names = population.label == "sorted" or any(side.has_positives_only for side in sides)
+        if population.documents != "query-place" or not by_names:
+            assert len(link(*sides)) == 0
         # The same worlds can be told: their own data is recognised, if labels or features vary at all.
         own = match(known, prints)
         assert own.refused or own.same_labels

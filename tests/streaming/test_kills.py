@@ -138,7 +138,11 @@ def test_processes_that_were_killed_leave_the_same_bytes(tmp_path, order, whom):
 
     def call(scores, n_jobs=2, whom="nobody", at=0, delay=0.0):
         command = [sys.executable, "-c", PROCESSES, data, tmp_path / str(scores), whom, n_jobs, at, delay]
-        return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, timeout=60)
+        # Into files: pipes would end with the workers of a caller that was killed, which may wait minutes for work.
+        with (tmp_path / "out").open("w+") as out, (tmp_path / "err").open("w+") as err:
+            done = subprocess.run(list(map(str, command)), stdout=out, stderr=err, check=False, timeout=60)
+        done.stdout, done.stderr = (tmp_path / "out").read_text(), (tmp_path / "err").read_text()
+        return done
 
     clean = call("clean")
     assert clean.returncode == 0, clean.stderr

@@ -75,7 +75,7 @@ def test_the_groups_of_a_file(ranker, tmp_path):
 
 BAD_USE = [
     (("--groups", "gone.csv"), "--groups gone.csv: .*No such file"),
-    (("--groups", "conversation"), "--groups is 'conversation'; expected a Series or mapping by query id"),
+    (("--groups", "conversation"), "--groups conversation: .*No such file"),
     (("--floor", "x=y"), "--floor is x=y; expected a loss such as 0.05, or tail=0.05"),
     (("--floor", "0.1", "--floor", "a=0.1"), "--floor is 0.1 a=0.1; expected each slice once"),
     (("--floor", "a=0.2", "--floor", "a=0.1"), "--floor is a=0.2 a=0.1; expected each slice once"),

@@ -111,6 +111,8 @@ def test_numbers_of_positions_are_metrics_by_position(log, client):
     assert logged.metrics["log_checks/positions never clicked"] == 0
     assert logged.metrics["log_checks/repeated events left out"] == 0
     assert logged.metrics["policy_value/snips"] == value.value == 0.5
+    assert logged.metrics["policy_value/snips_effective_clicks"] == value.table["effective_clicks"].item() == 40
+    assert logged.metrics["policy_value/snips_effective_share"] == 1
     pieces = [piece.partition(":")[0] for piece in logged.tags["rankeval.complete"].split()]
     assert pieces == ["click_rate()", "propensities()", "perplexity()", "log_checks()", "policy_value()"]
 
