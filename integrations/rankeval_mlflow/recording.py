@@ -189,7 +189,7 @@ def log(
     * of online evaluation: ``ab_test/A/users``, ``ab_test/sample_ratio``, and the difference of the arms as
       ``ab_test/ctr``, with ``_relative`` and ``_p_adjusted``, of three arms or more ``ab_test/B/ctr``;
       ``click_rate/position_1``; ``log_checks/impressions without a click``; ``propensities/position_2``;
-      ``perplexity/all``; ``policy_value/snips``, with ``_effective_share``;
+      ``perplexity/all``; ``policy_value/snips``, with ``_effective_share`` and ``_effective_clicks``;
     * of `rankeval.profile`: ``profile/latency_p50_ms``, ``profile/queries_per_second`` and the like; those of a profile
       with a name have it within, ``profile/bm25/latency_p50_ms``.
 

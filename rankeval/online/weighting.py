@@ -386,7 +386,12 @@ class PolicyValue(Recorded):
     """
 
     _row_key = "how"
-    _row_ends: ClassVar[Mapping[str, str]] = {"value": "", "effective_share": "_effective_share", **LIMITS}
+    _row_ends: ClassVar[Mapping[str, str]] = {
+        "value": "",
+        "effective_share": "_effective_share",
+        "effective_clicks": "_effective_clicks",
+        **LIMITS,
+    }
 
     table: pd.DataFrame
     notes: tuple[str, ...] = ()

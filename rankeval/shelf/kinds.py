@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from rankeval._arguments import explained
-from rankeval._checks import few, require
+from rankeval._checks import require
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 from rankeval.shelf import folder as folders
@@ -68,7 +68,7 @@ def record_of(result: Any, options: Mapping[str, Any], argument: str = "result")
     require(hasattr(result, "record") and not isinstance(result, type), argument, type(result), expected)
     for option in options.keys() - _options_of(type(result)):
         takers = sorted({one.__name__ for one in map(class_of, KINDS) if option in _options_of(one)})
-        whose = f"{option}= belongs to {few(takers)}" if takers else f"no result has an option {option}="
+        whose = f"{option}= belongs to {' or '.join(takers)}" if takers else f"no result has an option {option}="
         raise InvalidInput(f"{whose}, and this is of class {type(result).__name__}")
     made: Record = result.record(**options)
     return made

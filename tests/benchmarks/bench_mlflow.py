@@ -32,7 +32,7 @@ import rankeval as rk
 import rankeval_mlflow as rkm
 from rankeval_mlflow.delivery.payload import Payload, Target
 from rankeval_mlflow.delivery.spool import put
-from rankeval_mlflow.packing.results import evaluation_node
+from rankeval_mlflow.packing.nodes import node_of
 
 MEASURES = ["nDCG@10", "AP", "RR", "P@5", "R@10", "Rprec"]
 
@@ -57,7 +57,7 @@ def best(call: Callable[[], object], repeats: int) -> float:
 
 def spooled(evaluation: rk.Evaluation) -> None:
     """Pack an evaluation and write it to the spool."""
-    put(Payload(Target("http://127.0.0.1:9"), evaluation_node(evaluation, "dev"), 1)).remove()
+    put(Payload(Target("http://127.0.0.1:9"), node_of(evaluation.record()), 1)).remove()
 
 
 def measured(where: str, evaluations: list[rk.Evaluation], repeats: int, *, report: bool) -> None:

@@ -163,10 +163,10 @@ def test_the_command_line_prints_it(opened, capsys):
 
 def test_it_is_logged_to_mlflow(opened):
     """Means and intervals as metrics, the sentence as a tag, table and figure on the page."""
-    from rankeval_mlflow.packing.results import comparison_node
+    from rankeval_mlflow.packing.nodes import node_of
     from rankeval_mlflow.views import render
 
-    node = comparison_node(opened)
+    node = node_of(opened.record())
     assert node.metrics["mean/nDCG_at_10"] == opened.means["mean"][0]
     assert node.metrics["mean/AP_ci_low"] == opened.means["ci_low"][1]
     assert "mean/gm_AP_ci_low" not in node.metrics

@@ -52,9 +52,7 @@ def evaluations(draw: Draw, call: Call) -> None:
     options = draw.options(
         0.4, role=("dev", "test"), data=("mslr",), report=(False,), slices=("relevant",)
     )
-    runs = [
-        call.make("rankeval_mlflow.log", each, **options) for each in (first, second)
-    ]
+    runs = [call.make("rankeval_mlflow.log", each, **options) for each in (first, second)]
     role = options.get("role", "dev")
     call.tried("rankeval_mlflow.load_evaluation", runs[0].run_id, draw.choice((role, None, "odd")))
     ids = [run.run_id for run in runs]
@@ -121,9 +119,7 @@ def others(draw: Draw, call: Call) -> None:
         call.make("rankeval_mlflow.log", found, **draw.options(0.5, name=("speed",)))
     else:
         found = call.make("rankeval.online.ab_test", users_of(draw), metrics={"orders": "orders"})
-        call.make(
-            "rankeval_mlflow.log", found, **draw.options(0.5, name=("ab",), report=(False,))
-        )
+        call.make("rankeval_mlflow.log", found, **draw.options(0.5, name=("ab",), report=(False,)))
     left(call, uri)
 
 

@@ -171,8 +171,8 @@ def test_what_the_guard_says_of_an_opening_is_in_tags_and_in_the_page(opened, cl
     }
     content = artifact(client, run_id, "rankeval/comparison/manifest.json", tmp_path)
     facts = json.loads(content)["facts"]["comparison"]["guard"]
-    assert (facts["guard.looks"], facts["guard.elsewhere"]) == ("1", "0")
-    assert guard.plan(facts["guard.plan"]).baseline == "a"
+    assert (facts["looks"], facts["elsewhere"]) == (1, 0)
+    assert guard.plan(facts["plan"]).baseline == "a"
     (used,) = client.get_run(run_id).inputs.dataset_inputs
     assert {tag.value for tag in used.tags if tag.key == "mlflow.data.context"} == {"test"}
     assert guard.head in artifact(client, run_id, "rankeval/comparison/report.html", tmp_path).decode()

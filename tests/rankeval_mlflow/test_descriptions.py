@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import rankeval as rk
 from rankeval.evaluation.result import info_of
 from rankeval_mlflow.layout import MAX_TAG
-from rankeval_mlflow.views import evaluation_section, merged
+from rankeval_mlflow.views import merged
 
 TEXT = st.text(alphabet="ab |\n", max_size=200).map(lambda text: text * 40)
 
@@ -39,13 +39,13 @@ def test_a_long_table_gives_way_to_a_hint():
 def test_a_runs_description_says_what_was_drawn():
     """The error of values over drawn orders of ties stands below the table."""
     evaluation = rk.evaluate([1, 0] * 20, [1.0] * 40, qid=["a"] * 40, measures=["SquaredAP", "AP"])
-    assert info_of(evaluation)["ties"] in evaluation_section(evaluation, "dev", {}).replace("\\", "")
+    assert info_of(evaluation)["ties"] in evaluation.record().text.replace("\\", "")
 
 
 def test_control_characters_of_a_name_are_escaped():
     """A name may come from a file of somebody else."""
     evaluation = rk.evaluate([1, 0], [1.0, 2.0], qid=["a", "a"], measures="AP", name="x\x1b[31m\u202ey")
-    section = evaluation_section(evaluation, "dev", {})
+    section = evaluation.record().text
     assert "\x1b" not in section
     assert "\u202e" not in section
     assert r"x\\x1b\[31m\\u202ey" in section

@@ -12,7 +12,6 @@ import pytest
     "name",
     [
         "rankeval_mlflow.layout",
-        "rankeval_mlflow.parameters",
         "rankeval_mlflow.autologging",
         "rankeval_mlflow.evaluator.entry",
         "rankeval_mlflow.saving",

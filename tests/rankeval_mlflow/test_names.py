@@ -14,9 +14,9 @@ from mlflow.utils.validation import (
 )
 
 from rankeval.errors import InvalidInput
+from rankeval.shelf.record import checked_word
 from rankeval_mlflow.layout import (
     EVALUATION,
-    checked_role,
     evaluated_runs,
     metrics_of,
     param_text,
@@ -55,7 +55,7 @@ def test_a_safe_name_is_not_taken_by_one_that_is_altered():
 @pytest.mark.parametrize("role", ["", "te/st", "..", "dev test", "-x", "dév", "a" * 65, None])
 def test_a_role_is_a_plain_word(role):
     with pytest.raises(InvalidInput, match="plain word"):
-        checked_role(role)
+        checked_word(role)
 
 
 def test_values_fit_and_a_cut_is_seen():

@@ -19,10 +19,20 @@ from rankeval.errors import InvalidInput
 from rankeval.evaluation import from_bytes, to_bytes
 from rankeval.tracking import LoggedData, RunRecord
 from rankeval_mlflow.delivery.payload import DatasetUse, Rendering, Scores
+from rankeval_mlflow.packing.nodes import node_of
 from rankeval_mlflow.packing.record import record_node
-from rankeval_mlflow.packing.results import comparison_node, dataset_use, evaluation_node
 
 DATA = LoggedData("letor", "ab" * 32, "dev", 160, 20, "/data/letor.txt")
+
+
+def evaluation_node(evaluation, role, data=None, said="", *, report=True, **options):
+    """Return the node of an evaluation."""
+    return node_of(evaluation.record(role=role, data=data, note=said, **options), report=report)
+
+
+def comparison_node(comparison, name="comparison", *, role=None, data=None, report=True):
+    """Return the node of a comparison."""
+    return node_of(comparison.record(role=role, data=data), name, report=report)
 
 
 def ends_of(evaluation, keys):
@@ -37,7 +47,7 @@ def ends_of(evaluation, keys):
 
 def test_an_evaluation_is_one_node(small):
     evaluation = small()
-    node = evaluation_node(evaluation, "dev", dataset_use(DATA), "The guard says so.")
+    node = evaluation_node(evaluation, "dev", DATA, "The guard says so.")
     keys = ("nDCG_at_10", "AP", "P__rel.2_at_5")
     whole = to_bytes(evaluation)
     assert (node.name, node.label, node.metrics, node.children) == ("ridge", "dev", {}, ())
@@ -52,7 +62,8 @@ def test_an_evaluation_is_one_node(small):
     assert node.scores == (Scores("dev", metrics, "letor", "ab" * 32, hashlib.sha256(whole).hexdigest()),)
     profile = {"num_rows": 160, "num_queries": 20}
     assert node.datasets == (DatasetUse("letor", "ab" * 32, "dev", "/data/letor.txt", profile),)
-    assert node.files == {"rankeval/dev/evaluation.parquet": whole}
+    assert node.files["rankeval/dev/evaluation.parquet"] == whole
+    assert set(node.files) == {"rankeval/dev/evaluation.parquet", "rankeval/dev/record.json"}
     options = {"role": "dev", "said": "The guard says so.", "report": True, "table": True}
     path = "rankeval/dev/evaluation.parquet"
     assert node.renderings == (Rendering("evaluation", path, "rankeval/dev", options, ("queries.json",)),)
@@ -75,9 +86,9 @@ def test_an_evaluation_is_one_node(small):
 
 
 def test_an_evaluation_at_a_step_is_a_piece_of_its_own(small):
-    node = evaluation_node(small(), "dev", dataset_use(DATA), step=3)
+    node = evaluation_node(small(), "dev", DATA, step=3)
     assert (node.label, node.scores[0].role, node.scores[0].step) == ("dev/step-3", "dev", 3)
-    assert set(node.files) == {"rankeval/dev/step-3/evaluation.parquet"}
+    assert set(node.files) == {f"rankeval/dev/step-3/{name}" for name in ("evaluation.parquet", "record.json")}
     (drawing,) = node.renderings
     assert (drawing.into, drawing.tables, drawing.options["table"]) == ("rankeval/dev/step-3", (), False)
     assert (list(node.facts), list(node.sections), node.params["role"]) == (["dev"], ["dev"], "dev")
@@ -142,7 +153,7 @@ def test_a_comparison_is_one_node(systems):
     }
     assert set(node.files) == {
         "rankeval/final/comparison.json",
-        "rankeval/final/table.csv",
+        *(f"rankeval/final/{name}" for name in ("table.csv", "tables/table.parquet", "record.json")),
         *(f"rankeval/final/evaluations/{name}.parquet" for name in ("bm25", "ltr_at_2", "bert_large")),
     }
     assert node.renderings == (Rendering("comparison", "rankeval/final/comparison.json", "rankeval/final"),)
@@ -159,25 +170,6 @@ def test_a_comparison_is_one_node(systems):
         if row.system == best
     }
     assert node.metrics == expected
-    settings = node.facts["final"]["settings"]
-    assert settings == {
-        "baseline": "bm25",
-        "test": "t",
-        "correction": "holm",
-        "family": "all",
-        "alternative": "two-sided",
-        "claim": "difference",
-        "margin": 0.0,
-        "unseen": 0,
-        "confidence_level": 0.95,
-        "n_comparisons": 6,
-        "n_resamples": comparison.settings.n_resamples,
-        "rng": comparison.settings.rng,
-        "primary": None,
-        "grouped": "",
-        "weights": "",
-        "notes": comparison.notes,
-    }
     assert node.tags == {"rankeval.kind": "comparison", "rankeval.final.headline": comparison.headline}
 
 
@@ -214,7 +206,7 @@ def test_against_a_baseline_the_metrics_are_those_of_the_best_of_the_others():
     assert node.metrics["difference/AP"] == pytest.approx(means[best] - given["s000"]["AP"].mean())
     assert len(node.metrics) == len(SIGNS)
     assert node.files["rankeval/comparison/table.csv"].count(b"\n") == 100
-    assert not any(path.endswith(".parquet") for path in node.files)
+    assert not any("evaluations" in path for path in node.files)
     assert node.datasets == ()
     assert node.params["systems"].startswith("s001, s002")
 
@@ -253,7 +245,7 @@ def test_names_of_10_000_characters_become_names_that_a_store_takes(small, basel
     assert len(node.metrics) == (0 if baseline is None else 3 * len(SIGNS))
     assert max(map(len, node.metrics), default=0) <= 250
     assert max(len(path.rsplit("/", 1)[1]) for path in node.files) < 120
-    assert len({path.lower() for path in node.files}) == 5
+    assert len({path.lower() for path in node.files}) == len(node.files) == 7
     assert max(len(value) for value in (*node.params.values(), *node.tags.values())) <= 6000, "as MLflow takes them"
     held = {each["system"]: each["path"] for each in node.facts["comparison"]["evaluations"]}
     assert from_bytes(node.files[held[f"{LONG}y"]]).name == "z"
@@ -295,7 +287,7 @@ def test_a_record_is_a_tree_of_nodes_with_its_parts_put_together(small):
     assert node.facts["dev"]["data"]["name"] == "letor"
     assert node.tags["team"] == "search"
     assert node.files["notes.txt"] == b"notes"
-    assert node.scores == evaluation_node(evaluation, "dev", dataset_use(DATA)).scores
+    assert node.scores == evaluation_node(evaluation, "dev", DATA).scores
     assert [(use.name, use.role) for use in node.datasets] == [("letor", "dev"), ("other", "dev"), ("letor", "test")]
     assert list(node.sections) == ["dev"]
     first, last = node.children

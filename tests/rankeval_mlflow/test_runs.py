@@ -220,7 +220,7 @@ def test_what_comes_from_outside_is_escaped_in_report_and_description(small, cli
 
 
 def test_a_frame_is_no_evaluation(small):
-    with pytest.raises(InvalidInput, match="DataFrame'>; expected the Evaluation"):
+    with pytest.raises(InvalidInput, match="DataFrame'>; expected a result such as evaluate"):
         rkm.log(small().per_query)
 
 

@@ -194,7 +194,7 @@ def killed(*arguments, **options):
     os.kill(os.getpid(), signal.SIGKILL)
 
 mlflow.MlflowClient.log_batch = killed
-rankeval_mlflow.log(rankeval.Evaluation.load(sys.argv[1]), "dev")
+rankeval_mlflow.log(rankeval.Evaluation.load(sys.argv[1]))
 """
 
 

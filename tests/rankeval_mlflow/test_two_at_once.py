@@ -108,8 +108,7 @@ def test_threads_that_log_their_roles_to_one_run_are_all_done(rounds, client, sm
     for _ in range(rounds):
         with mlflow.start_run() as run, ThreadPoolExecutor(4) as pool:
             logged = [
-                pool.submit(rkm.log, ev, role, run.info.run_id, report=False)
-                for role, ev in evaluations.items()
+                pool.submit(rkm.log, ev, run.info.run_id, role=role, report=False) for role, ev in evaluations.items()
             ]
             assert {one.result().run_id for one in logged} == {run.info.run_id}
         assert_all_roles(client, run.info.run_id, evaluations)
@@ -131,7 +130,7 @@ mlflow.set_tracking_uri(uri)
 labels = np.random.default_rng(7).integers(0, 3, 160)
 scores = labels + np.random.default_rng(int(number)).normal(size=160).round(1)
 ev = rk.evaluate(labels, scores, qid=np.repeat(np.arange(20), 8), measures=["nDCG@10", "AP"], name=f"f{number}")
-rkm.log(ev, f"role{number}", run_id, report=False)
+rkm.log(ev, run_id, role=f"role{number}", report=False)
 """
 
 
@@ -182,7 +181,7 @@ def test_an_upload_goes_on_if_another_one_does_not_end(client, small, monkeypatc
     monkeypatch.setattr(mlflow.MlflowClient, "log_batch", together)
     with ThreadPoolExecutor(2) as pool:
         for role, ev in evaluations.items():
-            pool.submit(rkm.log, ev, role, run_id, report=False)
+            pool.submit(rkm.log, ev, run_id, role=role, report=False)
     assert set(roles_of(client.get_run(run_id).data.tags)) == set(evaluations)
     assert waiting() == []
 
@@ -211,7 +210,7 @@ def test_threads_that_log_evaluations_of_one_version_are_all_said_of_it(client, 
     client.create_model_version("ranker", "s3://models/ranker")
     with ThreadPoolExecutor(4) as pool:
         for role in ROLES:
-            pool.submit(rkm.log, small(), role, model_version="ranker/1", report=False)
+            pool.submit(rkm.log, small(), role=role, model_version="ranker/1", report=False)
     assert set(evaluated_runs(client.get_model_version("ranker", "1").tags)) == set(ROLES)
 
 

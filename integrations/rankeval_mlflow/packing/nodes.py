@@ -43,7 +43,9 @@ import pandas as pd
 from mlflow.data.dataset import Dataset
 
 import rankeval
+from rankeval._checks import require
 from rankeval._secrets import hidden
+from rankeval.collection.data import RankingData
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.result import EVALUATION, aggregates, by_name
 from rankeval.report import report_for_judging
@@ -132,13 +134,14 @@ def _evaluation(record: Record, *, report: bool) -> Node:
 
 def _facts(record: Record, data: LoggedData) -> dict[str, Any]:
     safe = layout.safe_names(record.metrics)
+    infinite = [key for key, value in record.metrics.items() if not math.isfinite(value)]
     told = ("system", "convention", "judgments", "ranking")
     return {
         **{name: record.facts[name] for name in told},
         "measures": {safe[key]: spelt for key, spelt in record.facts["measures"].items()},
         "data": {"name": data.name, "digest": data.digest},
         # MLflow turns infinity into the largest float, and nan of a model's metric into 0: neither is sent.
-        "not_finite": {safe[key]: repr(value) for key, value in record.metrics.items() if not math.isfinite(value)},
+        "not_finite": {safe[key]: repr(record.metrics[key]) for key in record.facts["measures"] if key in infinite},
         "rankeval": rankeval.__version__,
     }
 
@@ -270,6 +273,8 @@ def dataset_use(data: LoggedData) -> DatasetUse:
 def name_and_given(data: Any) -> tuple[Any, dict[str, str]]:
     """Return the name of a data set of MLflow, and what it says of itself; anything else stays, and says nothing."""
     if not isinstance(data, Dataset):
+        is_data = data is None or isinstance(data, str | RankingData | LoggedData)
+        require(is_data, "data", type(data), "its name, an mlflow.data.Dataset, RankingData or LoggedData")
         return data, {}
     told = {key: str(value) for key, value in data.to_dict().items() if key != "name" and value}
     given = {key: text for key, text in told.items() if len(text) <= _LONGEST} | {"source": hidden(told["source"])}

@@ -179,9 +179,7 @@ def test_a_dry_run_moves_and_tags_nothing_and_counts(ranker, client, promotions)
 
 def test_other_content_and_other_rules_are_refused_with_a_remedy(ranker, client, promotions):
     version = ranker.add(0.1, salt=1)
-    with pytest.raises(
-        ConventionMismatch, match=r"must not be compared.*log each with rankeval_mlflow.log\("
-    ):
+    with pytest.raises(ConventionMismatch, match=r"must not be compared.*log each with rankeval_mlflow.log\("):
         rkm.promote("ranker", version, measure="nDCG@10")
     assert (ranker.holder(), promotions(client)) == ("1", [])
 

@@ -9,9 +9,7 @@ import pytest
 import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput
 
-NOTHING = (
-    r"version 2 of ranker has no evaluation of role 'test' to decide by \(.*log one: rankeval_mlflow\.log"
-)
+NOTHING = r"version 2 of ranker has no evaluation of role 'test' to decide by \(.*log one: rankeval_mlflow\.log"
 
 
 def scores(gain):

@@ -114,9 +114,7 @@ def test_an_evaluation_without_the_measure_does_not_hinder(ranker):
     import rankeval as rk
 
     better = ranker.add(0.1)
-    rkm.log(
-        rk.evaluate([1, 0], [0.2, 0.1], qid=[1, 1], measures="RR"), role="test", model_version=f"ranker/{better}"
-    )
+    rkm.log(rk.evaluate([1, 0], [0.2, 0.1], qid=[1, 1], measures="RR"), role="test", model_version=f"ranker/{better}")
     assert rkm.promote("ranker", better, **ASKED).moved
 
 

@@ -16,7 +16,7 @@ import rankeval_mlflow as rkm
 from rankeval.comparison.record import with_notes
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval.tracking import RunRecord, host
-from rankeval_mlflow.packing.results import keys_of
+from rankeval_mlflow.packing.nodes import keys_of
 
 
 @pytest.fixture

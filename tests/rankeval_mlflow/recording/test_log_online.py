@@ -128,7 +128,7 @@ def test_interleaved_rankings_stand_beside_the_offline_comparison(interleaved, c
     truth = {"q1": {"a": 1, "c": 0}, "q2": {"a": 0, "c": 1}, "q3": {"a": 1, "c": 1}}
     runs = {name: {q: {"a": sign, "c": 0} for q in truth} for name, sign in {"A": 1, "B": -1}.items()}
     offline = rk.compare({name: rk.evaluate(truth, run, measures="RR") for name, run in runs.items()}, baseline="A")
-    run_id = rkm.log(interleaved, rkm.log(offline).run_id).run_id
+    run_id = rkm.log(interleaved, rkm.log(offline).run_id, name="online").run_id
     logged = client.get_run(run_id).data
     assert logged.metrics["difference/online/credit"] == interleaved.table["difference"].iloc[0]
     assert "difference/RR" in logged.metrics
@@ -152,7 +152,7 @@ def test_no_query_becomes_markup(log, tmp_path):
 
 
 def test_what_is_no_result_is_refused_before_anything_is_kept(log):
-    with pytest.raises(InvalidInput, match=r"^result is .*expected a result of .*rankeval.online"):
+    with pytest.raises(InvalidInput, match=r"^result is .*expected a result such as evaluate"):
         rkm.log(log)
     assert not waiting()
 
@@ -175,7 +175,7 @@ def test_nothing_is_lost_if_the_store_is_down(arms, client, monkeypatch):
 @pytest.mark.server
 def test_a_server_holds_the_numbers_and_the_page(arms, interleaved, server, store, tmp_path):  # noqa: ARG001 - set first
     mlflow.set_tracking_uri(server.uri)
-    run_id = rkm.log(interleaved, rkm.log(arms).run_id).run_id
+    run_id = rkm.log(interleaved, rkm.log(arms).run_id, name="online").run_id
     logged = mlflow.get_run(run_id).data
     assert logged.metrics["ab_test/ctr"] == arms.table["estimate"].iloc[0]
     assert logged.metrics["difference/online/credit"] == interleaved.table["difference"].iloc[0]

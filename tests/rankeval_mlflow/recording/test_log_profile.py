@@ -7,12 +7,10 @@ from pathlib import Path
 
 import mlflow
 import pandas as pd
-import pytest
 from pandas.testing import assert_frame_equal
 
 import rankeval as rk
 import rankeval_mlflow as rkm
-from rankeval.errors import InvalidInput
 
 
 def test_the_numbers_of_a_profile_are_metrics_of_the_run_of_the_system(client, tmp_path):
@@ -58,8 +56,3 @@ def test_the_latency_of_a_comparison_is_a_metric_by_the_name_of_its_column(clien
     compared = rk.compare({name: one.per_query for name, one in found.items()}, baseline="a")
     metrics = client.get_run(rkm.log(compared).run_id).data.metrics
     assert "difference/latency_ms" in metrics
-
-
-def test_only_a_profile_is_logged_as_one():
-    with pytest.raises(InvalidInput, match=r"^profile is .*expected the result of rankeval.profile"):
-        rkm.log({"latency": 1})

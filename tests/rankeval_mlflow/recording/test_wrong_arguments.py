@@ -12,15 +12,28 @@ from rankeval.errors import InvalidInput
 from rankeval_mlflow.delivery.spool import waiting
 
 
-def test_an_evaluation_is_not_what_other_calls_log(small):
-    for call, argument in ((rkm.log, "cmp"), (rkm.log, "cv"), (rkm.log_ranker, "ranker")):
-        with pytest.raises(InvalidInput, match=f"^{argument} .*Evaluation"):
-            call(small())
+def test_an_evaluation_is_no_ranker(small):
+    with pytest.raises(InvalidInput, match=r"^ranker .*Evaluation"):
+        rkm.log_ranker(small())
+    assert not waiting()
+
+
+@pytest.mark.parametrize(
+    ("option", "takers"),
+    [({"folds": True}, "CrossValidation or CrossValidations, and"), ({"name": "x"}, "Evaluation")],
+)
+def test_an_option_of_other_results_is_refused_with_those_that_take_it(small, option, takers):
+    with pytest.raises(InvalidInput, match=takers):
+        rkm.log(small(), **option)
+    compared = rk.compare({"one": small("one"), "other": small("other", seed=1)}, baseline="one")
+    for name in ("step", "slices", "model_version", "model_id"):
+        with pytest.raises(InvalidInput, match=f"{name}= belongs to (an )?Evaluation"):
+            rkm.log(compared, **{name: 1})
     assert not waiting()
 
 
 def test_the_data_set_is_no_frame(small):
-    with pytest.raises(InvalidInput, match=r"^data is of type DataFrame; expected its name"):
+    with pytest.raises(InvalidInput, match=r"^data is .*DataFrame.*expected its name"):
         rkm.log(small(), data=small().per_query)
 
 

@@ -15,9 +15,15 @@ import rankeval_mlflow as rkm
 from rankeval.evaluation import to_bytes
 from rankeval.report import report_for_evaluation
 from rankeval_mlflow.delivery.spool import waiting
-from rankeval_mlflow.views import KINDS, MOST_QUERIES, evaluation_section, query_table_note, render
+from rankeval_mlflow.views import KINDS, MOST_QUERIES, query_table_note, render
 
 LONG = "x" * 10_000
+
+
+def note_on(evaluation):
+    """Return the note on the table of queries."""
+    facts = evaluation.record().facts
+    return query_table_note(facts["n_telling"], facts["n_queries"], "queries.json")
 
 
 def table_of(evaluation):
@@ -63,15 +69,15 @@ def test_a_bounded_table_says_so():
     rows = table_of(evaluation)["data"]
     assert len(rows) == MOST_QUERIES
     assert max(row[1] for row in rows) <= np.partition(evaluation.scores[:, 0], MOST_QUERIES)[MOST_QUERIES] + 1e-6
-    assert "The 1,000 worst queries" in query_table_note(evaluation, "queries.json")
-    assert "The queries, the worst first" in query_table_note(many(3), "queries.json")
+    assert "The 1,000 worst queries" in note_on(evaluation)
+    assert "The queries, the worst first" in note_on(many(3))
 
 
 def test_queries_that_no_ranking_changes_are_left_out_and_counted():
     labels = [1, 0, 0, 0, 1, 1, 0, 1]
     evaluation = rk.evaluate(labels, range(8), qid=list("aabbccdd"), measures=["ERR(max_rel=1)", "AP"])
     assert [row[0] for row in table_of(evaluation)["data"]] == ["a", "d"]
-    assert "Left out: 2 queries" in query_table_note(evaluation, "queries.json")
+    assert "Left out: 2 queries" in note_on(evaluation)
 
 
 def test_a_column_beside_leaves_no_query_in_that_no_ranking_changes():
@@ -82,12 +88,12 @@ def test_a_column_beside_leaves_no_query_in_that_no_ranking_changes():
         others = [one for one in measures if one != first]
         ev = rk.evaluate([1, 0, 0, 0], [1, 2, 2, 1], **rows, measures=[first, *others])
         assert sorted(row[0] for row in table_of(ev)["data"]) == listed
-        assert ("Left out: 1 query" in query_table_note(ev, "queries.json")) == (listed == ["a"])
+        assert ("Left out: 1 query" in note_on(ev)) == (listed == ["a"])
 
 
 def test_the_page_of_a_run_says_what_a_measure_lacks():
     ev = rk.evaluate([0.5, 0.25], [2.0, 1.0], qid=[1, 1], measures="AP")
-    assert "AP: no document has a grade of 1 or more" in evaluation_section(ev, "dev", {})
+    assert "AP: no document has a grade of 1 or more" in ev.record().text
 
 
 def test_without_queries_nothing_is_drawn():
