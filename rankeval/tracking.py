@@ -172,6 +172,12 @@ class Host:
         experiment keeps them with the cached result, so that a later run logs the same model without training.
     label : str, optional
         The name for people, such as "MLflow"; by default the name of the entry point.
+    push : callable, optional
+        Called as ``push(record, name=, experiment=, uri=)`` with a `rankeval.Record` of any kind, the name of its
+        folder, the name of the experiment on the server, and the address or None; it stores the record and returns a
+        `TrackedRun`. It stores every file of the record unchanged, or says that it keeps numbers only; it passes over
+        parts of a kind that it does not know. If it has other content under this name, it raises InvalidInput.
+        ``rankeval push`` calls it, and `rankeval.testing.check_host` tries it.
     """
 
     title: str
@@ -181,6 +187,7 @@ class Host:
     check: Callable[[str, str | None], str | None] | None = None
     pack: Callable[[Any, Any], bytes] | None = None
     label: str | None = None
+    push: Callable[..., TrackedRun] | None = None
 
 
 def host_names() -> list[str]:

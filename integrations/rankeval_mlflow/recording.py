@@ -279,6 +279,18 @@ def log(
     return tracked
 
 
+def push(record: Record, *, name: str, experiment: str, uri: str | None = None) -> TrackedRun:
+    """Send a record to a new run, which is named after it; the name of its folder stands in no run.
+
+    Raises
+    ------
+    TrackingError
+        If the store cannot be reached or refuses. Everything is kept on disk, and the message says how to send it.
+    """
+    target = Target(uri=store(uri), experiment_name=experiment)
+    return deliver(Payload(target, replace(node_of(record), name=name), now_ms(), run_context()))
+
+
 def _label(record: Record, name: str | None) -> str:
     """Return the folder of a result: its name, as a plain word, or its kind."""
     return name or re.sub("[^a-zA-Z0-9]+", "_", record.name).strip("_")[:64] or record.kind

@@ -401,6 +401,20 @@ def _ledger() -> Iterator[tuple[str, str]]:
         yield "ledger", str(error)
 
 
+@app.command()
+@options("RESULTS host experiment uri")
+def push(*, results: list[Path], host: str, experiment: str, uri: str | None) -> None:
+    """Send saved results to a host, such as MLflow: each folder is a run."""
+    from rankeval.shelf import read_record
+
+    offer = hosts.host(host)
+    if offer.push is None:
+        raise errors.InvalidInput(f"the host {host!r} takes no results")
+    for folder in results:
+        tracked = offer.push(read_record(folder), name=folder.absolute().name, experiment=experiment, uri=uri)
+        tell(f"{folder}: {from_here(tracked.where)}")
+
+
 def main() -> None:
     """Run the command line and exit with its code."""
     HELD.clear()

@@ -68,6 +68,7 @@ _SYSTEMS = "Systems: runs for judgments; for rows a file with one score a line, 
 OPTIONS: dict[str, tuple[Any, ...]] = {
     "CONFIG": (TEXT, None, "An experiment file, or a shipped one by name: quickstart, letor."),
     "FILES": (list[Path], ..., "A table, or judgments and a run.", "TABLE|QRELS RUN"),
+    "RESULTS": (list[Path], ..., "Folders that rk.save wrote.", "FOLDER..."),
     "QRELS": (Path, ..., "Judgments in any format that rankeval evaluate lists, also .gz and .zst."),
     "RUNS": (list[Path], ..., "Rankings, one file each; its name in the output is the file's, or NAME=PATH.", "RUN..."),
     "DATA": (str, ..., "A Parquet data set of scored rows: a file, a folder or a URL (s3://...), of any size."),
@@ -111,6 +112,10 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "unjudged": (TEXT, None, "skip: a second table, of the rankings without their unjudged documents."),
     "n_resamples": (int, 9999, "Number of resamples, for tests and corrections that resample.", "--resamples"),
     "rng": (int, 0, "Seed of the resamples.", "--seed"),
+    # The host.
+    "host": (str, "mlflow", "An installed host, as rankeval doctor lists them."),
+    "experiment": (str, "rankeval", "The name of the experiment on the server."),
+    "uri": (TEXT, None, "The address of the store; else the host's own."),
     # The guard.
     "ledger": (TEXT, None, "Folder, file or SQLAlchemy URL of the ledger; else the one in force here."),
     "supersedes": (TEXT, None, "The registered collection that this one extends or relabels."),

@@ -51,7 +51,7 @@ from rankeval.evaluation.result import EVALUATION, aggregates, by_name
 from rankeval.report import report_for_judging
 from rankeval.report.html import table_of_texts, title_of
 from rankeval.shelf.folder import packed
-from rankeval.shelf.kinds import result_of
+from rankeval.shelf.kinds import KINDS, result_of
 from rankeval.shelf.record import Record, checked_word
 from rankeval.tracking import LoggedData
 from rankeval_mlflow import layout
@@ -221,8 +221,8 @@ def _result(record: Record, label: str | None, *, report: bool) -> Node:
     if not is_compared:
         files["notes.txt"] = record.text.encode()
         # It is drawn here, since no file of the run holds the whole result.
-        page = report_for_judging([result_of(record)], title=title_of(record.kind)) if report else ""
-        files |= {REPORT: page.encode()} if page else {}
+        if report and record.kind in KINDS:
+            files[REPORT] = report_for_judging([result_of(record)], title=title_of(record.kind)).encode()
     tags = {layout.HEADLINE: layout.param_text(record.headline)}
     tags |= {f"rankeval.{name}": layout.param_text(value) for name, value in record.tags.items()}
     numbers = f"{folder}/comparison.json"

@@ -1,0 +1,19 @@
+"""The host `files`: records as folders on a disk that others can read, ``<address>/<experiment>/<name>``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rankeval.shelf import folder
+from rankeval.shelf.record import Record
+from rankeval.tracking import Host, TrackedRun
+
+
+def _push(record: Record, *, name: str, experiment: str, uri: str | None = None) -> TrackedRun:
+    places = folder.file_names([experiment])[0], folder.file_names([name])[0]
+    where = Path(uri or "results", *places)
+    seal = folder.write(record, where)
+    return TrackedRun(seal, (), f"rankeval.load({str(where)!r})")
+
+
+HOST = Host("Results as folders", push=_push, default_uri="results")
