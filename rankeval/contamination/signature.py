@@ -32,7 +32,6 @@ from rankeval.contamination.evidence import (
     Recurrence,
     chances_of_labels,
     rarity,
-    unusual_values,
 )
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.join.matching import Hashes
@@ -122,9 +121,10 @@ class Signature:
         documents = self.document_entries
         if self.has_positives_only and documents is not None and len(documents) < ENOUGH_POSITIVES:
             documents = None
-        for kept in (self.row_entries, documents):
-            if kept is not None:
-                told |= kept.per_query(self.n_queries, kept.bits) >= IDENTIFIABLE_BITS
+        if documents is not None:
+            told |= documents.per_query(self.n_queries, documents.bits) >= IDENTIFIABLE_BITS
+        if self.row_entries is not None and self.recurrence is not None:
+            told |= self.recurrence.bits_of_all(self.row_entries, self.n_queries) >= IDENTIFIABLE_BITS
         return told
 
     def without(self, queries: NDArray[np.bool_]) -> Signature:
@@ -133,7 +133,7 @@ class Signature:
         def part(kept: Entries | None) -> Entries | None:
             return None if kept is None else kept.take(~queries[kept.query])
 
-        return replace(
+        kept = replace(
             self,
             row_entries=part(self.row_entries),
             document_entries=part(self.document_entries),
@@ -141,6 +141,10 @@ class Signature:
             texts=None if self.texts is None else np.where(queries, np.uint64(0), self.texts),
             left_out=queries,
         )
+        if self.row_entries is not None and self.recurrence is not None:  # which all rows have taught
+            rows = ~queries[self.row_entries.query]
+            kept.__dict__["recurrence"] = Recurrence(self.recurrence.times[rows], self.recurrence.chance[rows])
+        return kept
 
     @cached_property
     def has_positives_only(self) -> bool:
@@ -245,7 +249,7 @@ def _kept_rows(data: Fingerprint) -> Entries | None:
     if rows is None:
         return None
     kept = rows if len(rows) <= _ROWS else rows.smallest(max(_LEAST, _ROWS // data.n_queries))
-    return unusual_values(rarity(rows, kept, data.n_queries), data)
+    return rarity(rows, kept, data.n_queries)
 
 
 def _kept_documents(data: Fingerprint) -> Entries | None:
