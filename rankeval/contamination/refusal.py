@@ -247,14 +247,14 @@ def refuse_matches(
             MEMORY[found.registered.id] = found.shown
         if not found.warned and not found.same_labels:
             nothing[found.registered.id] = _traces(found.registered.id)
-        if found.warned or (found.same_labels and data.X is None and "documents" not in data.rows):
+        if found.warned or (found.same_labels and data.X is None and not data.knows_documents):
             warn(warning_message(url, found, data, action))
 
 
 def _known_nothing(data: Fingerprint, most_rows: int | None) -> dict[str, Hashable]:
     """Return the registrations that the data is known not to match enough, with the traces of each; add new ones."""
     X = data.X
-    if not isinstance(X, np.ndarray) or not X.flags.c_contiguous or "documents" in data.rows:
+    if not isinstance(X, np.ndarray) or not X.flags.c_contiguous or data.knows_documents:
         return {}
     digest = hashlib.sha256(f"{X.dtype} {X.shape} {most_rows} {data.y is None}".encode())
     for part in (X, data.codes, data.ids, *(() if data.y is None else (data.y,))):
@@ -305,7 +305,7 @@ def _rest(data: Fingerprint | KeptTraces) -> str:
     if "documents" in data.queries:  # judgments; rows are never known by their documents alone
         return "mask = guard.status(qrels=qrels).rows, then qrels.to_frame()[~mask]"
     given, features = ("X, y", "X[~mask], ") if data.X is not None else ("y=y", "")
-    documents = ", docid=docid" if "documents" in data.rows else ""
+    documents = ", docid=docid" if data.knows_documents else ""
     return f"mask = guard.status({given}, qid=qid{documents}).rows, then {features}y[~mask], qid[~mask]"
 
 

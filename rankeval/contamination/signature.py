@@ -17,7 +17,7 @@ elsewhere. Queries are sorted by content, so that a ledger does not reveal their
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -82,9 +82,7 @@ class Signature:
         order = np.argsort(data.content, kind="stable")
         place = np.argsort(order).astype(np.int32)
         parts = (_kept_rows(data), _kept_documents(data), _kept_columns(data))
-        rows, documents, columns = (
-            None if part is None else Entries.together([replace(part, query=place[part.query])]) for part in parts
-        )
+        rows, documents, columns = (None if part is None else part.renumbered(place) for part in parts)
         labels, text = data.label_counts, _kept_texts(data)
         return cls(
             data.content[order],
@@ -282,37 +280,82 @@ def _kept_texts(data: Fingerprint) -> Hashes | None:
 
 @dataclass(frozen=True, eq=False)
 class KeptTraces:
-    """The traces of some data without features, as far as they can be evidence. Kept queries come first.
+    """The traces of some data without features: ids, documents and counts of labels of kept queries, which come first.
 
     Attributes
     ----------
     names : ndarray of shape (n_kept,)
-        The ids of the kept queries, ascending.
-    ids : ndarray of uint64 of shape (n_kept,)
-        A hash of each of them.
+        The ids of the kept queries.
+    ids, own : ndarray of uint64 of shape (n_kept,)
+        A hash of each of them, and of its content.
     label_counts : LabelCounts
         Their labels.
     document_entries : Entries, optional
-        Their documents that registered queries have too; None if there are none.
-    content : ndarray of uint64 of shape (n_queries,)
-        The content of all queries, the kept ones first.
+        Their documents; None if no documents are known.
+    others : ndarray of uint64 of shape (n_others,)
+        A hash of the content of each other query.
     ranked : mapping of str to ndarray of uint64 of shape (n_kept,)
         Kind of row -> hash of the ranking of each kept query; empty if no output was opened.
-    rows, queries : tuple of str
-        The kinds of content that rows and queries have.
     """
 
     names: NDArray[Any]
     ids: Hashes
+    own: Hashes
     label_counts: LabelCounts
     document_entries: Entries | None
-    content: Hashes
+    others: Hashes
     ranked: Mapping[str, Hashes]
-    rows: tuple[str, ...]
-    queries: tuple[str, ...]
 
     X: None = None
     texts: None = None
+
+    @classmethod
+    def of(cls, data: Fingerprint, ranked: Mapping[str, Hashes]) -> KeptTraces:
+        """Return the traces of all queries."""
+        assert data.label_counts is not None
+        others = np.zeros(0, dtype=np.uint64)
+        return cls(data.names, data.ids, data.content, data.label_counts, data.document_entries, others, ranked)
+
+    @classmethod
+    def together(cls, parts: Sequence[KeptTraces]) -> KeptTraces:
+        """Return the traces of several parts."""
+        starts = np.cumsum([0, *(len(part.names) for part in parts)])
+        documents = [
+            replace(part.document_entries, query=part.document_entries.query + start)
+            for part, start in zip(parts, starts, strict=False)
+            if part.document_entries is not None
+        ]
+        kinds = ("names", "ids", "own", "others")
+        names, ids, own, others = (np.concatenate([getattr(part, kind) for part in parts]) for kind in kinds)
+        return cls(
+            names,
+            ids,
+            own,
+            LabelCounts.together([part.label_counts for part in parts]),
+            Entries.together(documents) if documents else None,
+            others,
+            {kind: np.concatenate([part.ranked[kind] for part in parts]) for kind in parts[0].ranked},
+        )
+
+    def take(self, some: NDArray[np.intp]) -> KeptTraces:
+        """Return the traces of some of the kept queries, in this order; of the others their content alone."""
+        place = np.full(len(self.names), -1, dtype=np.int32)
+        place[some] = np.arange(len(some))
+        documents = self.document_entries
+        return KeptTraces(
+            self.names[some],
+            self.ids[some],
+            self.own[some],
+            self.label_counts.take(some),
+            None if documents is None else documents.renumbered(place),
+            np.append(self.own[place < 0], self.others),
+            {kind: hashes[some] for kind, hashes in self.ranked.items()},
+        )
+
+    @cached_property
+    def content(self) -> Hashes:
+        """The content of all queries, the kept ones first."""
+        return np.append(self.own, self.others)
 
     @property
     def n_queries(self) -> int:
@@ -322,17 +365,12 @@ class KeptTraces:
     @property
     def knows_documents(self) -> bool:
         """Whether documents are known."""
-        return "documents" in self.rows
+        return self.document_entries is not None
 
     @property
     def strongest(self) -> str:
         """The kind of content by which rows are told from each other best."""
         return "judgments" if self.knows_documents else "labels"
-
-    @property
-    def n_kept(self) -> int:
-        """Number of queries that are kept."""
-        return len(self.names)
 
     def rows_told(self, *, by_signs: bool) -> None:
         """Return None: the data has no features."""
