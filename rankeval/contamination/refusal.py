@@ -73,12 +73,6 @@ _MANY = 4
 MEMORY: dict[str, Shown] = {}
 """Hash of the entry of a registration -> what was shown of it."""
 
-REST: dict[str, Hashes] = {}
-"""Hash of the entry of a registration -> content of the queries that were not recognised in data that was refused.
-
-Kept only if others of the collection may be among them: whoever drops what was named keeps exactly these.
-"""
-
 
 @lru_cache(1024)
 def _shows_nothing(digest: bytes) -> dict[str, Hashable]:  # noqa: ARG001 - the cache is the table
@@ -174,7 +168,6 @@ def forget() -> None:
     discovery.reset()
     REGISTERS.clear()
     MEMORY.clear()
-    REST.clear()
     _shows_nothing.cache_clear()
 
 
@@ -224,24 +217,14 @@ def refuse_matches(
     # A scorer is called for every fold and candidate, and must not cost more than the measure: see bench_guard.
     most_rows = None if data.X is None or outputs is None else _VALUES_OF_A_SCORER // max(1, data.X.shape[1])
     nothing = {}
-    if isinstance(data, Fingerprint) and len(check.contents()) >= _MANY and not REST:
+    if isinstance(data, Fingerprint) and len(check.contents()) >= _MANY:
         nothing = _known_nothing(data, most_rows)
     known = [*but, *(name for name, then in nothing.items() if then == _traces(name))]
     matches = check.matches(data, most_rows=most_rows, but=known)
     for url, found in sorted(matches, key=lambda one: one[1].strength, reverse=True):
-        rest = REST.get(found.registered.id)
-        if not found.refused and rest is not None and bool(np.isin(rest, data.content).all()):
-            name, project = found.registered.name, found.registered.project
-            warn(
-                f"{action} goes on, but this data is what was left of data that was refused, without the queries that "
-                f"were named. Others of the test collection {name!r} of project {project!r} may stand in it, which "
-                f"nothing shows (ledger {Ledger(url).where}). If it came from the same source, drop that source"
-            )
         if ranked is not None and found.registered.opened and found.suspects.any() and was_opened(found, ranked()):
             continue
         if found.refused:
-            if found.n_unseen and not found.queries.all():
-                REST[found.registered.id] = data.content[~found.queries]
             raise _refusal(url, found, data, action)
         if found.shown is not None:
             MEMORY[found.registered.id] = found.shown
