@@ -327,30 +327,18 @@ class KeptTraces:
         ]
         kinds = ("names", "ids", "own", "others")
         names, ids, own, others = (np.concatenate([getattr(part, kind) for part in parts]) for kind in kinds)
-        return cls(
-            names,
-            ids,
-            own,
-            LabelCounts.together([part.label_counts for part in parts]),
-            Entries.together(documents) if documents else None,
-            others,
-            {kind: np.concatenate([part.ranked[kind] for part in parts]) for kind in parts[0].ranked},
-        )
+        labels = LabelCounts.together([part.label_counts for part in parts])
+        ranked = {kind: np.concatenate([part.ranked[kind] for part in parts]) for kind in parts[0].ranked}
+        return cls(names, ids, own, labels, Entries.together(documents) if documents else None, others, ranked)
 
     def take(self, some: NDArray[np.intp]) -> KeptTraces:
         """Return the traces of some of the kept queries, in this order; of the others their content alone."""
         place = np.full(len(self.names), -1, dtype=np.int32)
         place[some] = np.arange(len(some))
-        documents = self.document_entries
-        return KeptTraces(
-            self.names[some],
-            self.ids[some],
-            self.own[some],
-            self.label_counts.take(some),
-            None if documents is None else documents.renumbered(place),
-            np.append(self.own[place < 0], self.others),
-            {kind: hashes[some] for kind, hashes in self.ranked.items()},
-        )
+        documents = None if self.document_entries is None else self.document_entries.renumbered(place)
+        labels, others = self.label_counts.take(some), np.append(self.own[place < 0], self.others)
+        ranked = {kind: hashes[some] for kind, hashes in self.ranked.items()}
+        return KeptTraces(self.names[some], self.ids[some], self.own[some], labels, documents, others, ranked)
 
     @cached_property
     def content(self) -> Hashes:
