@@ -119,8 +119,9 @@ class Signature:
         documents = self.document_entries
         if self.has_positives_only and documents is not None and len(documents) < ENOUGH_POSITIVES:
             documents = None
-        if documents is not None:
-            told |= documents.per_query(self.n_queries, documents.bits) >= IDENTIFIABLE_BITS
+        for kept in (self.row_entries, documents):
+            if kept is not None:
+                told |= kept.per_query(self.n_queries, kept.bits) >= IDENTIFIABLE_BITS
         if self.row_entries is not None and self.recurrence is not None:
             told |= self.recurrence.bits_of_all(self.row_entries, self.n_queries) >= IDENTIFIABLE_BITS
         return told
