@@ -391,11 +391,6 @@ def _persistence(known: Signature, data: Traces) -> float:
     return PERSISTENCE if (grades > 0).sum() == 1 else SAME_GRADE
 
 
-def _has_grades(side: Traces) -> bool:
-    labels = side.label_counts
-    return labels is not None and int((labels.levels > 0).sum()) > 1
-
-
 @dataclass(frozen=True, eq=False)
 class Positives:
     """The relevant documents of paired queries.
@@ -458,8 +453,6 @@ def _same_documents(known: Signature, data: Traces, by_id: Pairs, *, for_looks: 
     contradicted = plain_bits < -math.log2(len(CHANGED)) and not for_looks
     if kept is None or not len(found.ours) or contradicted:
         return plain
-    if not for_looks and _has_grades(known) and _has_grades(data) and len(plain.refuted):
-        return plain  # of relevant documents with other grades
     queries, ratios, kept_theirs = _weighed(known, kept, data, found, for_looks=for_looks)
     if bayes_factor_bits(ratios) - 1 <= max(0.0, plain_bits):
         return plain
