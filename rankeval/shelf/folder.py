@@ -439,9 +439,10 @@ def _read(found: _Written, opened: Opened, where: str, *, children: bool) -> Rec
     def read_all(held: list[_Held]) -> dict[str, Record]:
         return {one.name: _part(one, opened, where, children=children) for one in held}
 
+    series = {name: dict(points) for name, points in found.series.items()}
     return Record(
         **plain,
-        series={name: dict(points) for name, points in found.series.items()},
+        series=series,
         files=Stored(opened, files, lambda file: file.read(), where),
         tables=Stored(opened, tables, _table, where),
         parts=read_all(found.parts),

@@ -42,9 +42,6 @@ from rankeval_mlflow.packing.nodes import values_of
 from rankeval_mlflow.reading import resolving
 from rankeval_mlflow.reading.listing import PAGE
 
-_COMPARED = {"comparison": "a comparison", "experiment": "the comparison of an experiment"}
-
-
 CROSS_VALIDATION, SEVERAL = "cross-validation", "cross-validations"
 CLOSE = 1e-9
 """Difference that a store's columns and JSON may leave in an aggregate."""
@@ -75,14 +72,10 @@ def held_instead(run: Any) -> str:
     run : Run
         The run.
     """
-    kind = run.data.tags.get(layout.KIND, "")
-    roles = sorted(pieces_by_role(run.data.tags))
-    held = [f"evaluations of the roles {', '.join(roles)}: load_evaluation(run, role)"] if roles else []
-    if kind in _COMPARED:
-        held.append(f"{_COMPARED[kind]}: load_comparison(run)")
-    if kind == "experiment":
-        held.append("the evaluations of its rankers in nested runs")
-    return f"it is a run of kind {kind!r}, and holds {'; '.join(held) or 'neither evaluation nor comparison'}"
+    kind, tags = run.data.tags.get(layout.KIND, ""), run.data.tags
+    held = few(sorted({*pieces_of(tags), *pieces_by_role(tags)}))
+    nested = ", and the evaluations of its rankers in nested runs" if kind == "experiment" else ""
+    return f"it is a run of kind {kind!r}, and holds {held}{nested}: load(run, label)"
 
 
 def manifest_of(client: Any, run: Any, label: str) -> dict[str, Any]:
