@@ -65,7 +65,7 @@ def _record() -> Record:
     part = Record(
         "unknown-part", "part", tables={"rows": pd.DataFrame({"qid": ["1", "<b>"], "score": [math.nan, 1.0]})}
     )
-    params = {_HOSTILE: "x" * 10_000, "number": 1.5, "nothing": None}
+    params: dict[str, str | float | None] = {_HOSTILE: "x" * 10_000, "number": 1.5, "nothing": None}
     metrics = {"seconds": 2.0, "undefined": math.nan, "difference/@1": -math.inf}
     return Record(
         kind="unknown-kind",
