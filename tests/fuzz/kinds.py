@@ -153,6 +153,11 @@ def saved_record(folder: Path) -> bytes:
     return (folder / "saved" / "record.json").read_bytes()
 
 
+def read_saved(path: Path) -> rk.Evaluation:
+    shutil.copy(path, path.with_name("record.json"))
+    return rk.load(path.parent)
+
+
 def comparison_text() -> bytes:
     rng = np.random.default_rng(1)
     other = rk.evaluate(rng.integers(0, 3, 60), rng.normal(size=60), qid=np.repeat(np.arange(6), 10), measures=["AP"])
@@ -322,7 +327,7 @@ def all_kinds(folder: Path) -> list[Kind]:
         Kind("plan", kept.body, kept.read_plan, named=False),
         Kind("pyproject.toml", PYPROJECT, read_pyproject),
         Kind("record.json", record_text(), read_record),
-        Kind("record.json", saved_record(folder), lambda path: rk.load(path.parent), beside=(
-            ("evaluation.parquet", evaluation_file(folder)),)),
+        Kind("saved.json", saved_record(folder), read_saved, beside=(("evaluation.parquet", evaluation_file(folder)),),
+             named=False),
         Kind("sniffed", RUN, run_rows),
     ]  # fmt: skip
