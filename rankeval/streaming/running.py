@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -118,6 +120,9 @@ def number_of_workers(n_jobs: int) -> int:
 def each_done(tasks: Sequence[Callable[[], Any]], workers: int, *, goes_on: str) -> Iterator[tuple[int, Any]]:
     """Do tasks, in this process or in several, and yield the place and the result of each as it comes.
 
+    A result comes in a file, and only its path through the pipe, in one piece: if a process were killed while it writes
+    a longer message, loky would wait for the rest for ever.
+
     Parameters
     ----------
     tasks : sequence of callable
@@ -139,8 +144,14 @@ def each_done(tasks: Sequence[Callable[[], Any]], workers: int, *, goes_on: str)
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
     run = joblib.Parallel(workers, prefer="processes", return_as="generator_unordered", batch_size=1)
+    caller = os.getpid()
     try:
-        yield from run(joblib.delayed(_done)(os.getpid(), place, task) for place, task in enumerate(tasks))
+        with TemporaryDirectory(prefix="rankeval-results-") as folder:
+            results = [Path(folder, str(place)) for place in range(len(tasks))]
+            asked = enumerate(zip(tasks, results, strict=True))
+            for place in run(joblib.delayed(_done)(caller, *each) for each in asked):
+                yield place, pickle.loads(results[place].read_bytes())  # noqa: S301 - a process of this call wrote it
+                results[place].unlink()
     except TerminatedWorkerError as error:
         raise InvalidInput(
             f"a process of n_jobs={workers} was ended from outside, perhaps for lack of memory: give a smaller memory= "
@@ -148,9 +159,15 @@ def each_done(tasks: Sequence[Callable[[], Any]], workers: int, *, goes_on: str)
         ) from error
 
 
-def _done(caller: int, place: int, task: Callable[[], Any]) -> tuple[int, Any]:
+def _done(caller: int, place: int, asked: tuple[Callable[[], Any], Path]) -> int:
     end_with(caller)
-    return place, task()
+    from joblib.externals.loky.backend.reduction import (
+        dumps,
+    )  # as loky does: a measure may be a function of the caller's script
+
+    task, path = asked
+    path.write_bytes(dumps(task()))
+    return place
 
 
 @cache
