@@ -144,5 +144,5 @@ def test_an_old_name_is_answered_by_the_new_one(kind):
 
 
 def test_an_unknown_name_has_no_such_answer():
-    with pytest.raises(AttributeError, match="no attribute 'log_nothing'$"):
+    with pytest.raises(AttributeError, match=r"no attribute 'log_nothing'$"):
         importlib.import_module("rankeval_mlflow").log_nothing  # noqa: B018 - asking for it is the test
