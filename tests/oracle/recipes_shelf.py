@@ -121,13 +121,45 @@ METHODS = {
 }
 
 
-@recipe("shelf", 120, hashes=True, timed=True)
-def records(draw: Draw, call: Call) -> None:
-    """Make the record of a result, and the result of the record."""
-    method = draw.choice(tuple(METHODS))
-    result = RESULTS[method.partition(".")[0]](draw, call)
-    record = call.of(result, method)
-    call.tried(METHODS[method], record)
+def recorded(draw: Draw, call: Call, *kinds: str) -> None:
+    """Make the record of a result of each class, and the result of the record."""
+    for kind in kinds:
+        record = call.of(RESULTS[kind](draw, call), f"{kind}.record")
+        call.tried(METHODS[f"{kind}.record"], record)
+
+
+@recipe("shelf", 40)
+def of_scores(draw: Draw, call: Call) -> None:
+    """Make records of evaluations, of what compares them, and of a profile."""
+    recorded(draw, call, "Evaluation", "Comparison", "OrderAgreement", "Profile")
+
+
+@recipe("shelf", 20)
+def of_judging(draw: Draw, call: Call) -> None:
+    """Make records of results of judging."""
+    recorded(draw, call, "Agreement", "Calibration", "Disagreement", "Reusability")
+
+
+@recipe("shelf", 30)
+def of_clicks(draw: Draw, call: Call) -> None:
+    """Make records of results of online evaluation; the last one refuses some logs."""
+    recorded(draw, call, "ABTest", "ClickRates", "LogChecks", "PolicyValue")
+    recorded(draw, call, "Perplexity", "Propensities")
+
+
+@recipe("shelf", 20, hashes=True, timed=True)
+def of_rankers(draw: Draw, call: Call) -> None:
+    """Make records of cross-validations."""
+    recorded(draw, call, "CrossValidation", "CrossValidations")
+
+
+@recipe("shelf", 20)
+def by_hand(draw: Draw, call: Call) -> None:
+    """Make a record by hand, and try the host of folders with the awkward record."""
+    values = draw.options(0.6, headline=("one",), metrics=({"AP": 0.5},), notes=(("a note",),))
+    call("rankeval.Record", draw.choice(("evaluation", "odd")), "bm25", **values)
+    host = call.names.find("rankeval.shelf.files.HOST")
+    call.tried("rankeval.testing.check_host", host, "checked")
 
 
 @recipe("shelf", 120, hashes=True, timed=True)
@@ -146,17 +178,12 @@ def folders(draw: Draw, call: Call) -> None:
     call.tried("rankeval.save", result, "saved")
 
 
-@recipe("shelf", 30, hashes=True, timed=True)
-def pushed(draw: Draw, call: Call) -> None:
-    """Push a saved evaluation to a host, and try the host of folders with the awkward record."""
-    values = draw.options(0.6, headline=("one",), metrics=({"AP": 0.5},), notes=(("a note",),))
-    call("rankeval.Record", draw.choice(("evaluation", "odd")), "bm25", **values)
+@recipe("commands", 30, hashes=True, timed=True)
+def push(draw: Draw, call: Call) -> None:
+    """Push a saved evaluation to a host."""
     uri = store_of(call)
     call.make("rankeval.save", evaluation(draw, call, "ridge"), "saved")
     host = draw.choice(("files", "mlflow", "odd"))
     place = ["--uri", "shared"] if host == "files" else []
     call.command("push", "saved", "--host", host, *place, *flags(draw, experiment=("shop",)))
     left(call, uri)
-    call.tried(
-        "rankeval.testing.check_host", call.names.find("rankeval.shelf.files.HOST"), "checked"
-    )
