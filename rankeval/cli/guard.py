@@ -222,7 +222,7 @@ def gate(*, project: str, test: str, candidate: str | None, ledger: str | None, 
     A gate is declared by its first call, and later calls repeat its options.
     """
     guard, files = guard_of(project, ledger), CollectionFiles.taken(given)
-    systems = files.systems(filter(None, [candidate]))
+    systems = files.systems([] if candidate is None else [candidate])
     given["baseline"] = given["baseline"] and files.systems([f"baseline={given['baseline']}"])["baseline"]
     registered = _at_hand(guard, test, files, _registered_digests(project, test, ledger))
     declared = guard.gate(registered, **given)

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from rankeval._checks import said
 from rankeval._source import DISTRIBUTION
 from rankeval.collection.data import take_rows
-from rankeval.errors import InvalidInput, RankevalError
+from rankeval.errors import FileFormatError, InvalidInput, RankevalError
 from rankeval.evaluation import Evaluation
 from rankeval.experiment.loading import Parts
 from rankeval.experiment.sections import ExperimentConfig, SearchConfig
@@ -323,7 +323,7 @@ def read_cached(folder: Path, *, name: str, host: str) -> Trained | None:
     if not folder.is_dir():
         return None
     try:
-        record, model = folders.read(folder), _packed(host)
+        record = folders.read(folder)
         validation = CrossValidation.from_record(record.parts["validation"])
         return Trained(
             params=json.loads(record.facts["params"]),
@@ -332,7 +332,7 @@ def read_cached(folder: Path, *, name: str, host: str) -> Trained | None:
             scores=record.tables["scores"]["score"].to_numpy(),
             seconds=float(record.facts["seconds"]),
             n_iterations=record.facts["n_iterations"],
-            model=record.files.get(model),
+            model=_model_in(record, host),
         )
     except Exception as error:  # of a damaged file: values of another kind, numbers without end, lists in lists
         why = f"{type(error).__name__}: {said(error)}"
@@ -340,6 +340,13 @@ def read_cached(folder: Path, *, name: str, host: str) -> Trained | None:
             f"the cached result in {folder} is damaged ({why})",
             remedy="remove the folder to tune the candidate again",
         ) from error
+
+
+def _model_in(record: Record, host: str) -> bytes | None:
+    try:
+        return record.files.get(_packed(host))
+    except FileFormatError:
+        return b""  # its host says that it is damaged, and the result is as it was
 
 
 def _packed(host: str) -> str:

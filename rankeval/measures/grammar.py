@@ -23,6 +23,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from rankeval._checks import shown
 from rankeval.errors import InvalidInput
 from rankeval.join.judged import Column
 
@@ -252,11 +253,14 @@ def checked(family: str, name: str, kind: str, value: Any) -> Any:
     InvalidInput
         If the parameter cannot have the value.
     """
-    form = _canonical(value)
+    try:
+        form = _canonical(value)
+    except RecursionError:
+        form = value  # which is of no kind
     wanted = _KINDS.get(kind.removesuffix(" | None"))
     if wanted is None or (form is None and kind.endswith(" | None")) or wanted.fits(form):
         return form
-    raise InvalidInput(where=family, argument=name, found=repr(value), expected=wanted.expected)
+    raise InvalidInput(where=family, argument=name, found=shown(value), expected=wanted.expected)
 
 
 def _canonical(value: Any) -> Any:

@@ -19,7 +19,6 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from numbers import Integral
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -33,6 +32,7 @@ from rankeval.collection.data import RankingData
 from rankeval.collection.rows import check_rows, column_names
 from rankeval.datasets import load_letor_parts
 from rankeval.errors import InvalidInput, QueryIdError, warn
+from rankeval.io.opening import as_path
 from rankeval.model_selection.query_ids import encode, index_levels
 from rankeval.model_selection.query_split import QuerySplit, Rows, Stratum, is_by_query, of_key
 
@@ -397,8 +397,9 @@ class PredefinedFolds(QuerySplit):
         """
         for part in (*train, *test):
             chosen("part of a fold", part, PARTS)
-        root = Path(path)
-        found = [one for one in root.glob("*") if one.is_dir() and re.fullmatch(r"(?i)fold[_-]?\d+", one.name)]
+        root = as_path(path)
+        inside = root.glob("*") if os.path.isdir(root) else ()  # noqa: PTH112 - Path raises for a name that is too long
+        found = [one for one in inside if one.is_dir() and re.fullmatch(r"(?i)fold[_-]?\d+", one.name)]
         if not found:
             raise InvalidInput(f"there are no folders Fold1, Fold2, ... in {str(root)!r}")
         folds = []

@@ -39,7 +39,7 @@ from typing import Any
 import pandas as pd
 
 import rankeval
-from rankeval._checks import require
+from rankeval._checks import require, shown
 from rankeval._visible import escaping
 from rankeval.comparison import Comparison
 from rankeval.errors import InvalidInput, TrackingError, warn
@@ -107,7 +107,7 @@ class Alias:
         is_number = isinstance(given, Integral) and not isinstance(given, bool)
         if is_number or (isinstance(given, str) and not {"/", "@"} & set(given)):
             given = f"{self.model}/{str(given).strip()}"
-        with self.asking(f"read the version {given} of {self.model}"):
+        with self.asking(f"read the version {shown(given)} of {self.model}"):
             return version_named(self.client, given, "version", self.model)
 
     def refuse_unready(self, found: Any) -> None:
