@@ -5,13 +5,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 from rankeval._checks import shown
 from rankeval.errors import UnknownName
 
 
-def late(package: str, homes: Mapping[str, Sequence[str]]) -> tuple[list[str], Callable[[str], Any]]:
+def late(
+    package: str, homes: Mapping[str, Sequence[str]], moved: Mapping[str, str] = MappingProxyType({})
+) -> tuple[list[str], Callable[[str], Any]]:
     """Return ``__all__`` and ``__getattr__`` of a package that imports a name when it is first asked for (PEP 562).
 
     Parameters
@@ -20,12 +23,15 @@ def late(package: str, homes: Mapping[str, Sequence[str]]) -> tuple[list[str], C
         The package.
     homes : mapping of str to sequence of str
         Module -> the public names that it holds, none of them its own; without names the module itself is public.
+    moved : mapping of str to str
+        Old name -> the public name that took its place. The error for an old name says so.
     """
     home_of = {name: module for module, names in homes.items() for name in names or [module.rpartition(".")[2]]}
 
     def imported(name: str) -> Any:
         if name not in home_of:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            instead = f"; call {package}.{moved[name]} instead" if name in moved else ""
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{instead}")
         home = import_module(f"{package}.{home_of[name]}")
         value = vars(import_module(package))[name] = getattr(home, name) if homes[home_of[name]] else home
         return value

@@ -268,7 +268,7 @@ def postgres() -> Iterator[server.PostgreSQL]:
 
 @pytest.fixture
 def installed_plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder for the path that offers our plugins of pytest and MLflow, as an installed checkout does."""
+    """Return a folder for the path that offers our hosts and plugins of pytest and MLflow, as a checkout does."""
     folder = tmp_path_factory.mktemp("site")
     (folder / "rankeval_plugin-0.dist-info").mkdir()
     (folder / "rankeval_plugin-0.dist-info" / "METADATA").write_text(
@@ -276,7 +276,7 @@ def installed_plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     declared = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]["entry-points"]
     lines = []
-    for group in ("pytest11", "mlflow.model_evaluator"):
+    for group in ("pytest11", "mlflow.model_evaluator", "rankeval.hosts"):
         lines += [f"[{group}]", *(f"{name} = {module}" for name, module in declared[group].items())]
     (folder / "rankeval_plugin-0.dist-info" / "entry_points.txt").write_text("\n".join(lines))
     return folder

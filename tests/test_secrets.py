@@ -6,9 +6,11 @@ import time
 
 import pytest
 
+import rankeval as rk
 from rankeval import errors
 from rankeval._checks import shown
 from rankeval._secrets import bare, hidden, masked, shareable, without_secrets
+from rankeval.tracking import LoggedData
 
 SECRETS = [
     ("http://me:s3cret@host:5000/a", "http://host:5000/a"),
@@ -129,3 +131,16 @@ def test_a_cause_that_says_a_secret_is_not_shown():
     outer.__cause__ = inner
     assert shareable(outer, "postgresql://me:s3cret@host") is None
     assert shareable(outer, "postgresql://me:other@host") is outer
+
+
+@pytest.mark.parametrize("data", ["data", "name"])
+def test_no_record_has_a_secret_of_the_address_of_its_data(data, tmp_path):
+    """Neither in an evaluation nor in a comparison, where the data set is given in another way."""
+    uri = "https://me:s3cret@host/dev.parquet?token=s3cret"
+    named = LoggedData("shop", "0" * 64, "dev", 4, 2, uri) if data == "data" else f"shop of {uri}"
+    ev = rk.evaluate([1, 0, 1, 0], [0.4, 0.3, 0.2, 0.1], qid=["a", "a", "b", "b"], measures="RR", name="one")
+    rk.save(ev, tmp_path / "evaluation", data=named)
+    rk.save(rk.compare({"one": ev, "two": ev}), tmp_path / "comparison", data=named)
+    for path in tmp_path.rglob("record.json"):
+        assert "host/dev.parquet" in path.read_text()
+        assert "s3cret" not in path.read_text()

@@ -1,4 +1,4 @@
-"""rankeval_mlflow: log evaluations and comparisons of rankeval to MLflow, whole or not at all.
+"""rankeval_mlflow: log results of rankeval to MLflow, whole or not at all.
 
 A public name is imported at its first use: other programs import this package through entry points, and MLflow takes
 seconds to import.
@@ -35,7 +35,8 @@ _HOMES = {
     "reading.loading": ("compare_runs", "load", "load_comparison", "load_evaluation"),
     "recording": ("log", "log_ranker"),
 }
-__all__, __getattr__ = late(__name__, _HOMES)
+_KINDS = ("agreement", "comparison", "cross_validation", "evaluation", "online", "profile")
+__all__, __getattr__ = late(__name__, _HOMES, moved={f"log_{kind}": "log" for kind in _KINDS})
 
 
 def __dir__() -> list[str]:

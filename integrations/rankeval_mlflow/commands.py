@@ -35,8 +35,6 @@ OPTIONS.update(
     UPLOADS=(TEXTS, None, "Uploads by id; to resend, by default all that a store may take now."),
     data_set=(TEXT, None, "Name or digest of the data set.", "--data"),
     most=(int, 20, "Number of rows.", "--limit"),
-    uri=(TEXT, None, "The tracking store, at its present address; by default MLflow's own setting."),
-    experiment=(TEXT, None, "Name of the experiment; of a record, by default 'NAME promotions'."),
     role=(TEXT, None, "The role of the evaluations."),
     wait=(bool, False, "List the pending uploads instead.", "--waiting"),
     significance=(bool, True, "Test the rows against the first.", "--significance/--no-significance"),
@@ -212,7 +210,8 @@ def promote(*, model: str, slices: str | None, floors: list[str] | None, **given
     """Move an alias of a registered model to a version that is shown to be better than the one in use.
 
     The claim is better or not_worse, alpha the one-sided level of all decisions on the same queries, and the budget
-    their number; 1 is a single release. `rankeval tests` lists the tests.
+    their number; 1 is a single release. `rankeval tests` lists the tests. The decision is written to a run of the
+    experiment, by default "MODEL promotions".
 
     Exits with 0 if the alias is with the version (with --dry-run: would be), with 1 if the version is rejected or
     another promoter came first, and with 2 on bad use or if the store refuses.
@@ -226,6 +225,8 @@ def promote(*, model: str, slices: str | None, floors: list[str] | None, **given
 @options("MODEL reason alias experiment who uri", reason=...)
 def rollback(*, model: str, **given: Any) -> None:
     """Give an alias back to the version that had it before the last recorded promotion.
+
+    The decision is written to a run of the experiment, by default "MODEL promotions".
 
     Exits with 0 if the alias is with that version, with 1 if it went elsewhere meanwhile, and with 2 on bad use or if
     the store refuses.

@@ -43,9 +43,9 @@ ROLE = "rankeval.role"
 """The tag with the role whose metrics have bare keys; the metrics of other roles are ``<role>/<key>``."""
 
 KIND = "rankeval.kind"
-"""The tag with the kind of a run: evaluation, comparison, experiment, candidate, cross-validation, fold, promotion,
-rollback; of judging agreement, calibration, disagreement and reusability; profile; of online evaluation ab_test,
-click_rates, log_checks, perplexity, policy_value and propensities; of automatic logging also search and setting."""
+"""The tag with the kind of a run: that of its first result (evaluation, comparison, cross-validation and the others of
+`rankeval.shelf.kinds.KINDS`); fold; experiment and candidate; promotion and rollback; of automatic logging also search
+and setting."""
 
 CARD = "rankeval.card"
 """The tag with the name of the convention and the start of the digest of its card."""

@@ -199,8 +199,8 @@ def log(
     Parameters
     ----------
     result : Evaluation, CrossValidation, CrossValidations, Comparison or another result
-        The result of `evaluate`, `cross_validate`, `compare`, `profile`, or of ``rankeval.judging`` or
-        ``rankeval.online``.
+        The result of `rankeval.evaluate`, `rankeval.cross_validate`, `rankeval.compare`, `rankeval.profile`, or of
+        ``rankeval.judging`` or ``rankeval.online``.
     run_id : str, optional
         The run to write to. By default the active run, else a new run that is ended. The time of a new run of a
         cross-validation is that of its folds, one after the other.

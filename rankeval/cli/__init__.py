@@ -402,7 +402,7 @@ def _ledger() -> Iterator[tuple[str, str]]:
 
 
 @app.command()
-@options("RESULTS host experiment uri")
+@options("RESULTS host experiment uri", experiment="rankeval")
 def push(*, results: list[Path], host: str, experiment: str, uri: str | None) -> None:
     """Send saved results to a host, such as MLflow: each folder is a run."""
     from rankeval.shelf import read_record

@@ -114,8 +114,8 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "rng": (int, 0, "Seed of the resamples.", "--seed"),
     # The host.
     "host": (str, "mlflow", "An installed host, as rankeval doctor lists them."),
-    "experiment": (str, "rankeval", "The name of the experiment on the server."),
-    "uri": (TEXT, None, "The address of the store; else the host's own."),
+    "experiment": (TEXT, None, "Name of the experiment on the server."),
+    "uri": (TEXT, None, "The store, at its present address; by default the host's own setting."),
     # The guard.
     "ledger": (TEXT, None, "Folder, file or SQLAlchemy URL of the ledger; else the one in force here."),
     "supersedes": (TEXT, None, "The registered collection that this one extends or relabels."),

@@ -92,6 +92,11 @@ class Record:
         How the work ended.
     started, seconds : float, optional
         When the work began, in seconds since the epoch, and how long it took; only if the result knows it.
+
+    Examples
+    --------
+    >>> Record("evaluation", "bm25", "nDCG@10 0.8155", metrics={"nDCG_at_10": 0.8155})
+    Record('evaluation', 'bm25', 'nDCG@10 0.8155')
     """
 
     kind: str
@@ -112,3 +117,6 @@ class Record:
     status: str = "FINISHED"
     started: float | None = None
     seconds: float | None = None
+
+    def __repr__(self) -> str:
+        return f"Record({self.kind!r}, {self.name!r}, {self.headline!r})"

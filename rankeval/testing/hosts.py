@@ -43,8 +43,8 @@ def check_host(host: Host, uri: str | None = None) -> None:
     Examples
     --------
     >>> import tempfile
-    >>> from rankeval.tracking import host
-    >>> check_host(host("files"), tempfile.mkdtemp())
+    >>> from rankeval.shelf.files import HOST
+    >>> check_host(HOST, tempfile.mkdtemp())
     """
     require(host.push is not None, "host", host.title, "a host with a push")
     record = _record()

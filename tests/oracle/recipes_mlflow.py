@@ -78,6 +78,7 @@ def comparisons(draw: Draw, call: Call) -> None:
         0.4, name=("main", "a/b"), report=(False,), role=("test",), data=("mslr",)
     )
     run = call.make("rankeval_mlflow.log", found, **options)
+    call.tried("rankeval_mlflow.load", run.run_id, **draw.options(0.3, label=("main", "odd")))
     call.tried(
         "rankeval_mlflow.load_comparison",
         run.run_id,

@@ -132,3 +132,17 @@ def test_scoring_lists_and_printing_the_result_does_without_pandas(qid):
         "print([name for name in ('pandas', 'scipy', 'jinja2', 'pyarrow.parquet') if name in sys.modules])"
     )
     assert run(code).splitlines() == ["Evaluation(1 query, RR=0.5000; rankeval)", "[]"]
+
+
+@pytest.mark.parametrize("kind", ["agreement", "comparison", "cross_validation", "evaluation", "online", "profile"])
+def test_an_old_name_is_answered_by_the_new_one(kind):
+    """People try it, since older programs and answers on the web have it."""
+    module = importlib.import_module("rankeval_mlflow")
+    with pytest.raises(AttributeError, match=rf"no attribute 'log_{kind}'; call rankeval_mlflow\.log instead"):
+        getattr(module, f"log_{kind}")
+    assert f"log_{kind}" not in dir(module)
+
+
+def test_an_unknown_name_has_no_such_answer():
+    with pytest.raises(AttributeError, match=r"no attribute 'log_nothing'$"):
+        importlib.import_module("rankeval_mlflow").log_nothing  # noqa: B018 - asking for it is the test

@@ -378,10 +378,10 @@ def promote(
 ) -> Promotion:
     """Move an alias of a registered model to a version, if the version is shown to be better than the one in use.
 
-    Both versions need an evaluation on the same frozen content (`log` with ``model_version=``), or a gate
-    of the guard. If evaluations of a version disagree, one must be named. The decision is written to a run of its own
-    before the alias moves, and the version gets a short tag that leads to it. MLflow cannot set an alias only if nobody
-    else did meanwhile, so it is read before and after; of two promoters on one machine, the second waits.
+    Both versions need an evaluation on the same frozen content (`log` with ``model_version=``), or a gate of the guard.
+    If evaluations of a version disagree, one must be named. The decision is written to a run of its own before the
+    alias moves, and the version gets a short tag that leads to it. MLflow cannot set an alias only if nobody else did
+    meanwhile, so it is read before and after; of two promoters on one machine, the second waits.
 
     Parameters
     ----------

@@ -451,7 +451,8 @@ def leaderboard(
         runs = list(pages(client.search_runs, experiment_ids(client, experiment), max_results=PAGE))
         entries = [entry for run in runs for entry in entries_of(run)]
         if not entries:
-            raise InvalidInput(f"experiment {shown(experiment)} holds no whole evaluation; log logs one")
+            remedy = "log one with rankeval_mlflow.log"
+            raise InvalidInput(f"experiment {shown(experiment)} holds no whole evaluation", remedy=remedy)
         asked = entries if data is None else of_data(entries, data)
         held = [entry for entry in asked if role in (None, entry.content.role)]
         if not held:

@@ -1,4 +1,4 @@
-"""Load evaluations and comparisons from MLflow, the same that were logged, or an error; compare runs.
+"""Load results from MLflow, the same that were logged, or an error; compare runs.
 
 A run holds pieces: the completeness tag names their manifests, and files are held against the hashes of these.
 
@@ -6,10 +6,10 @@ A decision on a version of a registered model needs the evaluation that was logg
 the version was made in for the run of its evaluation. A decision may not: that run can hold the evaluation of another
 system. A decision sees all evaluations of the version, since the last of several need not be the right one:
 
-* the runs whose tag ``rankeval.<role>.version`` names it, as `log` with ``model_version=`` wrote it, if the
-  version says that it has such an evaluation: whoever may log runs need not have the right to change the version;
-* the runs that have metrics on a data set which are linked to the logged model behind it, as `log` with
-  ``model_id=`` wrote them. Their values must be those of the evaluation.
+* the runs whose tag ``rankeval.<role>.version`` names it, as `log` with ``model_version=`` wrote it, if the version
+  says that it has such an evaluation: whoever may log runs need not have the right to change the version;
+* the runs that have metrics on a data set which are linked to the logged model behind it, as `log` with ``model_id=``
+  wrote them. Their values must be those of the evaluation.
 """
 
 from __future__ import annotations
@@ -160,9 +160,9 @@ def load_evaluation(name: Any, role: str | None = None, *, uri: str | None = Non
     Parameters
     ----------
     name : str or object
-        A run by its id or as `log` returned it. Or a model, which stands for the run that holds its
-        evaluation: a version ``"models:/ranker/7"``, ``"models:/ranker/latest"`` or ``"models:/ranker@champion"`` (the
-        first part may be left out), a logged model ``"models:/m-..."``, or what MLflow returned for these.
+        A run by its id or as `log` returned it. Or a model, which stands for the run that holds its evaluation: a
+        version ``"models:/ranker/7"``, ``"models:/ranker/latest"`` or ``"models:/ranker@champion"`` (the first part may
+        be left out), a logged model ``"models:/m-..."``, or what MLflow returned for these.
     role : str, optional
         The role of the evaluation; needed only if there are several. ``"dev/step-3"`` is the evaluation that was logged
         with ``step=3``; the role alone is that of the greatest step.

@@ -1,9 +1,9 @@
 """Ask a tracking store: one client for all questions of a call, errors of our own, and the run that a name means.
 
 A name is the id of a run, a logged model, or a version of a registered model. A version leads to its evaluation by the
-tag ``rankeval.evaluation`` that `log` wrote, else by the logged model that it was made from, else by the
-run that it was made in. A logged model leads to the runs that logged metrics for it. If several runs hold an evaluation
-of the role with the same content, the newest one is meant.
+tag ``rankeval.evaluation`` that `log` wrote, else by the logged model that it was made from, else by the run that it
+was made in. A logged model leads to the runs that logged metrics for it. If several runs hold an evaluation of the
+role with the same content, the newest one is meant.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rankeval_mlflow.layout import evaluated_runs
 
 _FORMS = (
     "the id of a run, 'models:/ranker/3', 'models:/ranker/latest', 'models:/ranker@champion', 'models:/m-...', or what "
-    "log or MLflow returned"
+    "rankeval_mlflow.log or MLflow returned"
 )
 _VERSIONS = "a version of a registered model: 'ranker/7', 'ranker/latest', 'ranker@champion' or a ModelVersion"
 _MODEL_ID = re.compile(r"m-[0-9a-f]{32}")
@@ -315,7 +315,7 @@ def _of_version(client: Any, version: Any, role: str | None) -> Any:
     run_id = logged.get(role or "") or next(iter(logged.values()), version.run_id)
     if not run_id:
         raise InvalidInput(
-            f"no run of models:/{spelt} is known: nothing was evaluated with log(ev, "
+            f"no run of models:/{spelt} is known: nothing was evaluated with rankeval_mlflow.log(ev, "
             f"model_version='{spelt}'); give the id of the run that holds its evaluation"
         )
     return run_with(client, run_id)
@@ -338,7 +338,7 @@ def _of_model(client: Any, model_id: str, role: str | None) -> Any:
 def _only(name: str, runs: Sequence[Any], role: str | None) -> Any:
     held = [(run, pieces_by_role(run.data.tags)) for run in runs]
     roles = sorted({each for _, labels in held for each in labels})
-    instead = f"it has {roles or 'none'}. log(ev, model_id=...) logs one for a model"
+    instead = f"it has {roles or 'none'}. rankeval_mlflow.log(ev, model_id=...) logs one"
     wanted = chosen_role(name, roles, role, instead)
     found = [(run, pieces_of(run.data.tags)[labels[wanted]]) for run, labels in held if wanted in labels]
     ids = few([run.info.run_id for run, _ in found])

@@ -12,5 +12,5 @@ rk.measure(10)  # wrong
 rk.compare({}, baselin="a")  # wrong
 rk.Guard()  # wrong
 name: str = rk.cross_validate({}, [[0.0]], [1])  # wrong
-rkm.log("evaluation")  # wrong
+rkm.log({}, "run", "dev")  # wrong
 lost = rkm.log_evaluatoin  # wrong

@@ -59,3 +59,10 @@ def logged(evaluation: rk.Evaluation) -> str:
     tracked = rkm.log(evaluation, role="dev")
     assert_type(rkm.load_evaluation(tracked), rk.Evaluation)
     return tracked.where
+
+
+def kept(evaluation: rk.Evaluation) -> rk.Record:
+    """Save an evaluation as a folder and read its record."""
+    assert_type(rk.save(evaluation, "saved", role="dev"), str)
+    assert_type(rk.Evaluation.from_record(evaluation.record()), rk.Evaluation)
+    return rk.read_record("saved")
