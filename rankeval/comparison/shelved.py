@@ -29,6 +29,7 @@ NUMBERS = "comparison.json"
 _LOW, _HIGH = INTERVAL_ENDS
 _ENDS = {"difference": "", "p_adjusted": "_p_adjusted", "ci_low_adjusted": _LOW, "ci_high_adjusted": _HIGH}
 _ENDS_OF_MEANS = {"mean": "", "ci_low": _LOW, "ci_high": _HIGH}
+_LONGEST = 60  # characters of a name in a list of names
 _CONFIRMATORY = "confirmatory"
 
 Held = dict[tuple[str, str], Evaluation]
@@ -123,7 +124,8 @@ def _params(compared: ComparisonRecord, pair: tuple[str, str] | None) -> dict[st
     baselines = compared.table["baseline"].astype(str).tolist()
     first, system = pair or (asked.baseline, systems[0] if len(systems) == 1 else None)
     every = dict.fromkeys([*(baselines if asked.baseline is None else []), *systems])
-    params = {"system": system, "baseline": first, "systems": ", ".join(every), "measures": ", ".join(measures)}
+    shown = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..." for name in every]
+    params = {"system": system, "baseline": first, "systems": ", ".join(shown), "measures": ", ".join(measures)}
     params |= {"test": asked.test, "correction": asked.correction, "claim": asked.claim}
     params |= {"margin": repr(asked.margin)} if asked.margin else {}
     params |= {} if asked.unit == "query" else {"unit": asked.unit}
