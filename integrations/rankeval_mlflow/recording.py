@@ -264,11 +264,11 @@ def log(
     options = {option: value for option, value in asked.items() if value is not None}
     if isinstance(result, CrossValidation | CrossValidations):
         options |= {"predictions": False} | ({} if name is None else {"name": name})
-    is_evaluation, kind = isinstance(result, Evaluation), type(result).__name__
-    for option, value in {"model_id": model_id, "model_version": model_version}.items():
-        refuse((value is not None and not is_evaluation, f"{option}= belongs to an Evaluation, and this is a {kind}"))
-    remedy = "the name of a system is evaluate(name=), that of the data is role="
-    refuse((name is not None and is_evaluation, "name= does not belong to an Evaluation", remedy))
+    is_evaluation, of_a_model = isinstance(result, Evaluation), model_id is not None or model_version is not None
+    refuse(
+        (of_a_model and not is_evaluation, "model_id= and model_version= belong to an Evaluation"),
+        (name is not None and is_evaluation, "name= does not belong to an Evaluation", "evaluate(name=) has its name"),
+    )
     record = record_of(result, options)
     node = with_given(node_of(record, _label(record, name), report=report), given)
     version = None if model_version is None else registered_version(model_version)

@@ -57,12 +57,13 @@ class Recorded(WithTable):
         frames = {name: value for name, value in values.items() if isinstance(value, pd.DataFrame)}
         results = {name: value for name, value in values.items() if isinstance(value, Recorded)}
         plain = {name: _plain(value) for name, value in values.items() if _is_plain(value)}
+        metrics = {f"{kind}/{name}": float(value) for name, value in self._metrics()}
         return Record(
             kind=kind,
             name=values.get("name") or kind,
             headline=caption_of(self),
             params=dict(self._params(kind, values)),
-            metrics={f"{kind}/{name}": float(value) for name, value in self._metrics()},
+            metrics=metrics,
             tables=frames,
             notes=tuple(values["notes"]),
             text=self.to_markdown(),

@@ -122,18 +122,13 @@ def _params(compared: ComparisonRecord, pair: tuple[str, str] | None) -> dict[st
     measures = [] if frame is None else dict.fromkeys(frame["measure"].astype(str))
     baselines = compared.table["baseline"].astype(str).tolist()
     first, system = pair or (asked.baseline, systems[0] if len(systems) == 1 else None)
-    params = {
-        "system": system,
-        "baseline": first,
-        "systems": ", ".join(dict.fromkeys([*(baselines if asked.baseline is None else []), *systems])),
-        "measures": ", ".join(measures),
-        "test": asked.test,
-        "correction": asked.correction,
-        "claim": asked.claim,
-        "margin": repr(asked.margin) if asked.margin else None,
-        "unit": None if asked.unit == "query" else asked.unit,
-        "groups": asked.sized(int(frame["n_queries"].iloc[0])) if frame is not None and asked.member else None,
-    }
+    every = dict.fromkeys([*(baselines if asked.baseline is None else []), *systems])
+    params = {"system": system, "baseline": first, "systems": ", ".join(every), "measures": ", ".join(measures)}
+    params |= {"test": asked.test, "correction": asked.correction, "claim": asked.claim}
+    params |= {"margin": repr(asked.margin)} if asked.margin else {}
+    params |= {} if asked.unit == "query" else {"unit": asked.unit}
+    if frame is not None and asked.member:
+        params["groups"] = asked.sized(int(frame["n_queries"].iloc[0]))
     return {name: value for name, value in params.items() if value is not None}
 
 

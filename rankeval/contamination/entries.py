@@ -40,7 +40,7 @@ Columns of one query resemble each other, so their bits never add up (`contamina
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -107,6 +107,11 @@ class Entries:
         """Return some of the entries, in this order."""
         bits = None if self.bits is None else self.bits[part]
         return Entries(self.query[part], self.value[part], bits, None if self.label is None else self.label[part])
+
+    def renumbered(self, place: NDArray[np.int32]) -> Entries:
+        """Return the entries of queries with other numbers, sorted again, without those of numbers below 0."""
+        moved = replace(self, query=place[self.query])
+        return Entries.together([moved.take(moved.query >= 0)])
 
     def places(self) -> NDArray[np.int64]:
         """Return the place of each value in its query: those below k are the k smallest."""

@@ -17,9 +17,9 @@ All coefficients are positive, so it is at most ``N! z^-N prod_s T_s(p_s z)`` fo
 of these bounds over a grid of z. For N = n the chance is the multinomial n! prod_s p_s^m_s / m_s!. Twelve queries that
 all differ suffice for 1 in 10,000. Queries that all look alike never suffice.
 
-The trap: in a small collection even unique rows carry few bits, since c / (Q + 1) is large. So a row of features that
-stands in one query only may count its unusual values instead, if they carry more. Flags that were standardised have
-many digits, and are no unusual values.
+The trap: in a small collection even unique rows carry few bits, since c / (Q + 1) is large. So rows of features count
+by how rarely the rows of other queries come back (`Recurrence`). Their digits tell no more: flags that were
+standardised have many.
 
 **Shared queries.** Do their labels agree because they are the same labels? A Bayes factor over all of them tells. Two
 data sets share query ids, or queries with the same documents. H1: a share of these queries comes from the
@@ -69,20 +69,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.contamination.entries import SHARED_BY_FEW, Entries, LabelCounts, times_among
-from rankeval.contamination.fingerprint import Fingerprint
-from rankeval.contamination.hashing import taken
 
 IDENTIFIABLE_BITS = 40.0
 """Evidence that a query needs to count; a chance of 2^-40 is small enough for collections of a million queries."""
 
 REFUSAL_CHANCE = 1e-4
 """Labels alone refuse data if fewer than one in 10,000 foreign data sets would have them."""
-
-_UNUSUAL_VALUE_BITS = 6.0
-"""Evidence of a value with three or more significant digits; equal values in a row count once."""
-
-_COUNTED = 1 << 18
-"""Kept rows up to which unusual values are counted in all of them; of more, where rarity does not identify a query."""
 
 _TINY = 1e-280
 """Below it, a share loses digits."""
@@ -163,54 +155,17 @@ class Recurrence:
         unseen = ((times == 2).sum() + 2) / max(1, (times == 1).sum())
         return cls(times, np.where(times > 0, np.maximum(times - 1, unseen) / n_elsewhere, 0))
 
+    def bits_of_all(self, rows: Entries, n_queries: int) -> NDArray[np.float64]:
+        """Return the bits of each query if all of its rows come back, and no others."""
+        n = rows.per_query(n_queries, self.times > 0)
+        return surprise(np.maximum(n, 1), n, rows.per_query(n_queries, self.chance))
+
 
 def rarity(all_values: Entries, kept: Entries, n_queries: int) -> Entries:
     """Return kept values with their bits of evidence by how many queries have them."""
     n_with = times_among(kept.value, all_values.value)
     bits = np.log2((n_queries + 1) / n_with).astype(np.float32)
     return replace(kept, bits=np.where(n_with > SHARED_BY_FEW, np.float32(0), bits))
-
-
-def unusual_values(kept: Entries, data: Fingerprint) -> Entries:
-    """Count the unusual values of rows of one query only, where they carry more than rarity."""
-    n_queries, bits = data.n_queries, kept.bits
-    if bits is None or not len(kept):
-        return kept
-    weak = (kept.per_query(n_queries, bits) < IDENTIFIABLE_BITS) | (len(kept) <= _COUNTED)
-    known = data.short_rows(by_signs=data.by_signs) if weak.any() else None
-    if known is None:
-        return kept
-    unique = bits >= np.float32(np.log2(n_queries + 1))
-    greatest = np.zeros(n_queries, dtype=np.uint32)
-    np.maximum.at(greatest, kept.query, kept.value)
-    # The rows whose hashes are kept, looked up by (query, hash).
-    here = np.flatnonzero(weak[data.codes] & (known <= greatest[data.codes]))
-    more = np.zeros(len(kept), dtype=np.float32)
-    more[kept.find(data.codes[here], known[here])] = _UNUSUAL_VALUE_BITS * _n_unusual(data.X, here)
-    return replace(kept, bits=np.where(unique, np.maximum(bits, more), bits))
-
-
-def _n_unusual(X: Any, rows: NDArray[np.intp]) -> NDArray[np.int64]:
-    """Return the number of distinct unusual values in each of these rows.
-
-    A value is unusual if it has three or more significant digits, and most such values of its column are distinct:
-    flags stay flags when they are standardised.
-    """
-    step = max(1, (1 << 18) // max(1, X.shape[1]))
-    continuous: NDArray[np.bool_] | None = None
-    counted = [np.zeros(0, dtype=np.int64)]
-    for start in range(0, len(rows), step):
-        values = np.abs(taken(X, rows[start : start + step]).astype(np.float64))
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            leading = values / 10.0 ** (np.floor(np.log10(values)) - 1)  # two digits before the point
-            # float32 keeps 7 digits: 0.12 is not exactly 12 here, and is still a value of two digits.
-            unusual = np.isfinite(leading) & (np.abs(leading - np.round(leading)) > 1e-4 * leading)
-        if continuous is None:
-            column = [np.unique(values[told, place]) for place, told in enumerate(unusual.T)]
-            continuous = 2 * np.array([len(one) for one in column]) >= unusual.sum(axis=0)
-        values = np.sort(np.where(unusual & continuous, values, 0), axis=1)
-        counted.append((np.diff(values, axis=1, prepend=0.0) > 0).sum(axis=1))
-    return np.concatenate(counted)
 
 
 ENOUGH_BITS = 14.0

@@ -73,12 +73,6 @@ _MANY = 4
 MEMORY: dict[str, Shown] = {}
 """Hash of the entry of a registration -> what was shown of it."""
 
-REST: dict[str, Hashes] = {}
-"""Hash of the entry of a registration -> content of the queries that were not recognised in data that was refused.
-
-Kept only if others of the collection may be among them: whoever drops what was named keeps exactly these.
-"""
-
 
 @lru_cache(1024)
 def _shows_nothing(digest: bytes) -> dict[str, Hashable]:  # noqa: ARG001 - the cache is the table
@@ -174,7 +168,6 @@ def forget() -> None:
     discovery.reset()
     REGISTERS.clear()
     MEMORY.clear()
-    REST.clear()
     _shows_nothing.cache_clear()
 
 
@@ -224,37 +217,27 @@ def refuse_matches(
     # A scorer is called for every fold and candidate, and must not cost more than the measure: see bench_guard.
     most_rows = None if data.X is None or outputs is None else _VALUES_OF_A_SCORER // max(1, data.X.shape[1])
     nothing = {}
-    if isinstance(data, Fingerprint) and len(check.contents()) >= _MANY and not REST:
+    if isinstance(data, Fingerprint) and len(check.contents()) >= _MANY:
         nothing = _known_nothing(data, most_rows)
     known = [*but, *(name for name, then in nothing.items() if then == _traces(name))]
     matches = check.matches(data, most_rows=most_rows, but=known)
     for url, found in sorted(matches, key=lambda one: one[1].strength, reverse=True):
-        rest = REST.get(found.registered.id)
-        if not found.refused and rest is not None and bool(np.isin(rest, data.content).all()):
-            name, project = found.registered.name, found.registered.project
-            warn(
-                f"{action} goes on, but this data is what was left of data that was refused, without the queries that "
-                f"were named. Others of the test collection {name!r} of project {project!r} may stand in it, which "
-                f"nothing shows (ledger {Ledger(url).where}). If it came from the same source, drop that source"
-            )
         if ranked is not None and found.registered.opened and found.suspects.any() and was_opened(found, ranked()):
             continue
         if found.refused:
-            if found.n_unseen and not found.queries.all():
-                REST[found.registered.id] = data.content[~found.queries]
             raise _refusal(url, found, data, action)
         if found.shown is not None:
             MEMORY[found.registered.id] = found.shown
         if not found.warned and not found.same_labels:
             nothing[found.registered.id] = _traces(found.registered.id)
-        if found.warned or (found.same_labels and data.X is None and "documents" not in data.rows):
+        if found.warned or (found.same_labels and data.X is None and not data.knows_documents):
             warn(warning_message(url, found, data, action))
 
 
 def _known_nothing(data: Fingerprint, most_rows: int | None) -> dict[str, Hashable]:
     """Return the registrations that the data is known not to match enough, with the traces of each; add new ones."""
     X = data.X
-    if not isinstance(X, np.ndarray) or not X.flags.c_contiguous or "documents" in data.rows:
+    if not isinstance(X, np.ndarray) or not X.flags.c_contiguous or data.knows_documents:
         return {}
     digest = hashlib.sha256(f"{X.dtype} {X.shape} {most_rows} {data.y is None}".encode())
     for part in (X, data.codes, data.ids, *(() if data.y is None else (data.y,))):
@@ -305,7 +288,7 @@ def _rest(data: Fingerprint | KeptTraces) -> str:
     if "documents" in data.queries:  # judgments; rows are never known by their documents alone
         return "mask = guard.status(qrels=qrels).rows, then qrels.to_frame()[~mask]"
     given, features = ("X, y", "X[~mask], ") if data.X is not None else ("y=y", "")
-    documents = ", docid=docid" if "documents" in data.rows else ""
+    documents = ", docid=docid" if data.knows_documents else ""
     return f"mask = guard.status({given}, qid=qid{documents}).rows, then {features}y[~mask], qid[~mask]"
 
 

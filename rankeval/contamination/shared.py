@@ -34,8 +34,8 @@ little. All of them together do. Take the rows that stand in exactly two queries
           2                  3                400        by chance about as many "one of each" as of the others
 
 If queries of both sides were drawn from one source, a row that recurs would do so within a side as often as between the
-sides. So no row needs to be known as rare: a catalogue shared by all users shows in the first two columns. Only where
-no row recurs at all do digits count, and a few rows are enough.
+sides. So no row needs to be known as rare: a catalogue shared by all users shows in the first two columns. Where no row
+recurs at all, rows of half of the registered queries are enough, however few these are.
 
 The trap: rows recur together, as those of a query that was asked twice. So pairs of queries are counted, not rows.
 """
@@ -501,11 +501,11 @@ _BY_CHANCE = 0.25
 _NEARER = 0.25
 """A pair is told by its overlap alone if it lacks less than this part of what the most alike of one side lack."""
 
-_SOME, _ALSO_BITS = 3, 10.0
-"""Once so many pairs are told, others need so many bits more than there are pairs of queries."""
+_SOME, _OF_SEVERAL = 3, 6.0
+"""So many pairs are told by so many bits each, beyond log2 of the number of all pairs."""
 
-_PAIRS_OF_ROWS = 400_000
-"""If no row recurs in so many pairs, three of 40 bits are no chance: a catalogue of 20,000 would show 20 that recur."""
+_LEAST = 10.0
+"""Bits of a pair that is looked at."""
 
 _AT_ONCE = 1 << 16
 """Rows of the data looked up at once."""
@@ -538,21 +538,19 @@ class SharedRows:
         found = Overlaps.of(rows, learnt, theirs)
         if not len(found.places) and not len(found.single):
             return cls(NO_PAIRS, NO_PAIRS)
-        recur = rows.recur or theirs.recur
-        bits = found.bits if recur else np.maximum(found.bits, found.digits)
-        least = IDENTIFIABLE_BITS
-        if _n_of_both(found.places[bits >= least]) >= _SOME:  # once some are told, less is enough for the others
-            least = min(least, _ALSO_BITS + np.log2(known.n_queries * data.n_queries))
-        together = found.take(bits >= least)
+        # Each of several pairs needs less than a single one: by chance, one in 64 data sets has one pair.
+        least = min(IDENTIFIABLE_BITS, _OF_SEVERAL + np.log2(known.n_queries * data.n_queries))
+        several = found.take((found.bits >= least) & (found.share >= _SHARE))
+        if _n_of_both(several.places) < _SOME:
+            least = IDENTIFIABLE_BITS
+        together = found.take(found.bits >= least)
         if len(together.places):
             together = together.take(together.share >= _least_overlap(together, known, rows, theirs))
         sizes = rows.per_query(known.n_queries, learnt.times > 0), theirs.per_query(data.n_queries)
         of_two = np.bincount(found.row)[found.row] == 1
         alone = _is_more(found.single[of_two], (_n_pairs(rows, theirs), _n_pairs(theirs, rows)), sizes)
-        if not recur and not alone and rows.bits is not None:
-            distinct = found.single[of_two & (rows.bits[found.row] >= IDENTIFIABLE_BITS)]
-            seen = len(rows) ** 2 + len(theirs) ** 2 >= 2 * _PAIRS_OF_ROWS and _n_of_both(distinct) >= _SOME
-            alone = seen or _n_of_both(found.single[of_two]) >= max(_SOME, known.n_queries / 2)
+        if not alone and not rows.recur and not theirs.recur:
+            alone = _n_of_both(found.single[of_two]) >= max(_SOME, known.n_queries / 2)
         return cls(together.places, np.unique(found.single, axis=0) if alone else NO_PAIRS)
 
 
@@ -564,8 +562,8 @@ class Overlaps:
     ----------
     places : ndarray of int of shape (n_pairs, 2)
         Query of the data, known query: the pairs that may be told.
-    bits, digits, share : ndarray of float of shape (n_pairs,)
-        The evidence of their common rows, by recurrence and by unusual values, and their share of the shorter query.
+    bits, share : ndarray of float of shape (n_pairs,)
+        The evidence of their common rows, and their share of the shorter query.
     single : ndarray of int of shape (n_single, 2)
         The pair of each common row that stands in no other known query.
     row : ndarray of int of shape (n_single,)
@@ -574,7 +572,6 @@ class Overlaps:
 
     places: Pairs
     bits: NDArray[np.float64]
-    digits: NDArray[np.float64]
     share: NDArray[np.float64]
     single: Pairs
     row: NDArray[np.intp]
@@ -594,16 +591,13 @@ class Overlaps:
         m = last - first
         bits = surprise(m, n, rows.per_query(n_known, learnt.chance)[places[:, 1]])
         once = learnt.times[ours] == 1
-        weights = np.zeros(len(rows)) if rows.bits is None else rows.bits
         share = n / np.minimum(m, rows.per_query(n_known, learnt.times > 0)[places[:, 1]])
-        digits = np.bincount(pair[once], weights=weights[ours[once]], minlength=len(n)).astype(np.float64)
-        digits[(n < 2) | (share < _SHARE)] = 0
-        found = cls(places, bits, digits, share, places[pair[once]], ours[once])
-        return found.take(np.maximum(bits, digits) >= _ALSO_BITS)
+        found = cls(places, bits, share, places[pair[once]], ours[once])
+        return found.take(bits >= _LEAST)
 
     def take(self, some: NDArray[np.bool_]) -> Overlaps:
         """Return some of the pairs."""
-        chosen = {name: getattr(self, name)[some] for name in ("places", "bits", "digits", "share")}
+        chosen = {name: getattr(self, name)[some] for name in ("places", "bits", "share")}
         return replace(self, **chosen)
 
 

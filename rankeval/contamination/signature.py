@@ -17,7 +17,7 @@ elsewhere. Queries are sorted by content, so that a ledger does not reveal their
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -32,7 +32,6 @@ from rankeval.contamination.evidence import (
     Recurrence,
     chances_of_labels,
     rarity,
-    unusual_values,
 )
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.join.matching import Hashes
@@ -83,9 +82,7 @@ class Signature:
         order = np.argsort(data.content, kind="stable")
         place = np.argsort(order).astype(np.int32)
         parts = (_kept_rows(data), _kept_documents(data), _kept_columns(data))
-        rows, documents, columns = (
-            None if part is None else Entries.together([replace(part, query=place[part.query])]) for part in parts
-        )
+        rows, documents, columns = (None if part is None else part.renumbered(place) for part in parts)
         labels, text = data.label_counts, _kept_texts(data)
         return cls(
             data.content[order],
@@ -125,6 +122,8 @@ class Signature:
         for kept in (self.row_entries, documents):
             if kept is not None:
                 told |= kept.per_query(self.n_queries, kept.bits) >= IDENTIFIABLE_BITS
+        if self.row_entries is not None and self.recurrence is not None:
+            told |= self.recurrence.bits_of_all(self.row_entries, self.n_queries) >= IDENTIFIABLE_BITS
         return told
 
     def without(self, queries: NDArray[np.bool_]) -> Signature:
@@ -133,7 +132,7 @@ class Signature:
         def part(kept: Entries | None) -> Entries | None:
             return None if kept is None else kept.take(~queries[kept.query])
 
-        return replace(
+        kept = replace(
             self,
             row_entries=part(self.row_entries),
             document_entries=part(self.document_entries),
@@ -141,6 +140,10 @@ class Signature:
             texts=None if self.texts is None else np.where(queries, np.uint64(0), self.texts),
             left_out=queries,
         )
+        if self.row_entries is not None and self.recurrence is not None:  # which all rows have taught
+            rows = ~queries[self.row_entries.query]
+            kept.__dict__["recurrence"] = Recurrence(self.recurrence.times[rows], self.recurrence.chance[rows])
+        return kept
 
     @cached_property
     def has_positives_only(self) -> bool:
@@ -245,7 +248,7 @@ def _kept_rows(data: Fingerprint) -> Entries | None:
     if rows is None:
         return None
     kept = rows if len(rows) <= _ROWS else rows.smallest(max(_LEAST, _ROWS // data.n_queries))
-    return unusual_values(rarity(rows, kept, data.n_queries), data)
+    return rarity(rows, kept, data.n_queries)
 
 
 def _kept_documents(data: Fingerprint) -> Entries | None:
@@ -278,37 +281,70 @@ def _kept_texts(data: Fingerprint) -> Hashes | None:
 
 @dataclass(frozen=True, eq=False)
 class KeptTraces:
-    """The traces of some data without features, as far as they can be evidence. Kept queries come first.
+    """The traces of some data without features: ids, documents and counts of labels of kept queries, which come first.
 
     Attributes
     ----------
     names : ndarray of shape (n_kept,)
-        The ids of the kept queries, ascending.
-    ids : ndarray of uint64 of shape (n_kept,)
-        A hash of each of them.
+        The ids of the kept queries.
+    ids, own : ndarray of uint64 of shape (n_kept,)
+        A hash of each of them, and of its content.
     label_counts : LabelCounts
         Their labels.
     document_entries : Entries, optional
-        Their documents that registered queries have too; None if there are none.
-    content : ndarray of uint64 of shape (n_queries,)
-        The content of all queries, the kept ones first.
+        Their documents; None if no documents are known.
+    others : ndarray of uint64 of shape (n_others,)
+        A hash of the content of each other query.
     ranked : mapping of str to ndarray of uint64 of shape (n_kept,)
         Kind of row -> hash of the ranking of each kept query; empty if no output was opened.
-    rows, queries : tuple of str
-        The kinds of content that rows and queries have.
     """
 
     names: NDArray[Any]
     ids: Hashes
+    own: Hashes
     label_counts: LabelCounts
     document_entries: Entries | None
-    content: Hashes
+    others: Hashes
     ranked: Mapping[str, Hashes]
-    rows: tuple[str, ...]
-    queries: tuple[str, ...]
 
     X: None = None
     texts: None = None
+
+    @classmethod
+    def of(cls, data: Fingerprint, ranked: Mapping[str, Hashes]) -> KeptTraces:
+        """Return the traces of all queries."""
+        assert data.label_counts is not None
+        others = np.zeros(0, dtype=np.uint64)
+        return cls(data.names, data.ids, data.content, data.label_counts, data.document_entries, others, ranked)
+
+    @classmethod
+    def together(cls, parts: Sequence[KeptTraces]) -> KeptTraces:
+        """Return the traces of several parts."""
+        starts = np.cumsum([0, *(len(part.names) for part in parts)])
+        documents = [
+            replace(part.document_entries, query=part.document_entries.query + start)
+            for part, start in zip(parts, starts, strict=False)
+            if part.document_entries is not None
+        ]
+        kinds = ("names", "ids", "own", "others")
+        names, ids, own, others = (np.concatenate([getattr(part, kind) for part in parts]) for kind in kinds)
+        labels = LabelCounts.together([part.label_counts for part in parts])
+        ranked = {kind: np.concatenate([part.ranked[kind] for part in parts]) for kind in parts[0].ranked}
+        return cls(names, ids, own, labels, Entries.together(documents) if documents else None, others, ranked)
+
+    def take(self, some: NDArray[np.intp]) -> KeptTraces:
+        """Return the traces of some of the kept queries, in this order; of the others their content alone."""
+        place = np.full(len(self.names), -1, dtype=np.int32)
+        place[some] = np.arange(len(some))
+        documents = None if self.document_entries is None else self.document_entries.renumbered(place)
+        labels, others = self.label_counts.take(some), np.append(self.own[place < 0], self.others)
+        ranked = {kind: hashes[some] for kind, hashes in self.ranked.items()}
+        return KeptTraces(self.names[some], self.ids[some], self.own[some], labels, documents, others, ranked)
+
+    @cached_property
+    def content(self) -> Hashes:
+        """The content of all queries, the kept ones first."""
+        return np.append(self.own, self.others)
 
     @property
     def n_queries(self) -> int:
@@ -318,17 +354,12 @@ class KeptTraces:
     @property
     def knows_documents(self) -> bool:
         """Whether documents are known."""
-        return "documents" in self.rows
+        return self.document_entries is not None
 
     @property
     def strongest(self) -> str:
         """The kind of content by which rows are told from each other best."""
         return "judgments" if self.knows_documents else "labels"
-
-    @property
-    def n_kept(self) -> int:
-        """Number of queries that are kept."""
-        return len(self.names)
 
     def rows_told(self, *, by_signs: bool) -> None:
         """Return None: the data has no features."""

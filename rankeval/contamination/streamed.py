@@ -6,24 +6,21 @@
     check.refuse(action="evaluate")                                 before any score is shown
 
 The verdict is that of `ContaminationCheck.refuse` on all rows at once. Data that comes in parts is judged as a whole,
-because evidence adds up over its queries. Each part alone shows which queries can matter: those with the id of a
-registered query, the query that has most documents of a registered one, and all of them while they are no more than a
-registration has, since the labels of all may then be the evidence. So the traces are as many as the ledger has queries,
-however long the data is::
+because evidence adds up over its queries. The id, the documents and the counts of labels of a query are kept if it can
+matter: if it has the id or enough documents of a registered query. While there are no more queries than a registration
+has, all are kept, since the labels of all may then be the evidence. So the traces are about as many as the ledger has
+queries, however long the data is::
 
     part 1   q1 q2 | q3 q4 q5      kept | a hash of the content of each other query
     part 2   q6    | q7
     all      q1 q6 | q2 q3 q4 q5 q7
-
-What is dropped from a part could not be chosen from all rows either: the choice among all documents is a maximum, and
-the pairs that lose against a pair of their own part lose in all data.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -31,11 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._checks import few
-from rankeval.contamination.entries import Entries, LabelCounts
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint
 from rankeval.contamination.refusal import ContaminationCheck, refuse_matches
 from rankeval.contamination.registered import RegisteredContent
-from rankeval.contamination.shared import Positives, same_ids, shared_documents
+from rankeval.contamination.shared import SharedValues, same_ids
 from rankeval.contamination.signature import KeptTraces
 from rankeval.errors import InvalidInput
 from rankeval.join.flat import group_rows
@@ -147,8 +143,8 @@ class StreamedCheck:
             raise InvalidInput("evidence: it was collected for other registrations; collect it again from the rows")
         self._parts.append(evidence)
         # Put together when the new parts keep as much as the old ones: then each query is sorted a few times at most.
-        new = sum(part.traces.n_kept for part in self._parts[1:])
-        if new >= max(_LEAST_JOINED, self._parts[0].traces.n_kept):
+        first, *new = (len(part.traces.names) for part in self._parts)
+        if sum(new) >= max(_LEAST_JOINED, first):
             self._parts = [self._together()]
 
     def refuse(self, *, action: str) -> None:
@@ -174,89 +170,33 @@ class StreamedCheck:
 
 def kept_traces(data: Fingerprint, registered: Sequence[RegisteredContent], *, score: Any | None) -> KeptTraces:
     """Take the traces of one part."""
-    kept, fields = _reduced(data, registered)
+    kept = _may_be_registered(data, registered)
     opened = score is not None and any(one.opened for one in registered)
-    ranked = {kind: hashes[kept] for kind, hashes in data.outputs(score, kept).items()} if opened else {}
-    return KeptTraces(**fields, ranked=ranked, rows=tuple(data.rows), queries=tuple(data.queries))
+    return KeptTraces.of(data, data.outputs(score, kept) if opened else {}).take(np.flatnonzero(kept))
 
 
 def joined_traces(parts: Sequence[KeptTraces], registered: Sequence[RegisteredContent]) -> KeptTraces:
     """Return the traces of all parts, as they would be taken from all rows at once."""
-    if len({(part.rows, part.queries) for part in parts}) > 1:
+    if len({part.knows_documents for part in parts}) > 1:
         raise InvalidInput("docid: some parts have documents and others none; give them for all parts or for none")
-    names = np.concatenate([part.names for part in parts])
-    grouping = group_rows(names)
-    if len(grouping.queries) < len(names):
+    whole = KeptTraces.together(parts)
+    grouping = group_rows(whole.names)
+    if len(grouping.queries) < len(whole.names):
         twice = grouping.queries[np.diff(grouping.offsets) > 1]
         raise InvalidInput(f"qid: queries stand in two parts ({few(twice.tolist())}); give each query in one part")
-    order = np.arange(len(names)) if grouping.order is None else grouping.order
-    places = np.split(np.argsort(order).astype(np.int32), np.cumsum([part.n_kept for part in parts]))
-    content = np.concatenate([part.content[: part.n_kept] for part in parts])[order]
-    documents = [
-        replace(part.document_entries, query=place[part.document_entries.query])
-        for part, place in zip(parts, places, strict=False)
-        if part.document_entries is not None
-    ]
-    labels = LabelCounts.together([part.label_counts for part in parts]).take(order)
-    ranked = {kind: np.concatenate([part.ranked[kind] for part in parts])[order] for kind in parts[0].ranked}
-    unkept = [part.content[part.n_kept :] for part in parts]
-    ids = np.concatenate([part.ids for part in parts])[order]
-    whole = replace(
-        parts[0],
-        names=grouping.queries,
-        ids=ids,
-        label_counts=labels,
-        document_entries=Entries.together(documents) if documents else None,
-        content=np.concatenate([content, *unkept]),
-        ranked=ranked,
-    )
-    # The other parts may have shown that some traces are none.
-    kept, fields = _reduced(whole, registered)
-    return replace(whole, **fields, ranked={kind: hashes[kept] for kind, hashes in whole.ranked.items()})
+    order = np.arange(len(whole.names)) if grouping.order is None else grouping.order
+    # Together they may have more queries than a registration has.
+    return whole.take(order[_may_be_registered(whole, registered)[order]])
 
 
-def _reduced(
-    data: Fingerprint | KeptTraces, registered: Sequence[RegisteredContent]
-) -> tuple[NDArray[np.bool_], dict[str, Any]]:
-    """Return which queries may be evidence, and the fields of `KeptTraces` of these."""
-    if data.label_counts is None:
-        raise InvalidInput("found none", argument="y", remedy="give the label of each row")
-    n, (kept, chosen) = len(data.names), _chosen(data, registered)
-    documents = data.document_entries
-    found = documents.take(chosen) if documents and len(chosen) else None
-    place = (np.cumsum(kept) - 1).astype(np.int32)
-    renumbered = None if found is None else replace(found, query=place[found.query])
-    first = data.content[:n]
-    content = np.concatenate([first[kept], first[~kept], data.content[n:]])
-    return kept, {
-        "names": data.names[kept],
-        "ids": data.ids[kept],
-        "label_counts": data.label_counts.take(kept),
-        "document_entries": renumbered,
-        "content": content,
-    }
-
-
-def _chosen(
-    data: Fingerprint | KeptTraces, registered: Sequence[RegisteredContent]
-) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-    """Return which queries may be evidence, and which of the documents."""
+def _may_be_registered(data: Fingerprint | KeptTraces, registered: Sequence[RegisteredContent]) -> NDArray[np.bool_]:
+    """Return which queries may be evidence: by their ids, by their documents, or while they are few all of them."""
     # The labels of all queries are evidence only for a collection of as many queries or more.
-    all_of_them = data.n_queries <= max((one.n_queries for one in registered), default=0)
-    kept = np.full(len(data.names), all_of_them)
-    documents = []
-    for one in registered:
-        by_id = same_ids(one.protected, data)
-        kept[by_id[:, 0]] = True
-        shared = shared_documents(one.protected, data, by_id)
-        if shared is not None and len(shared.places):
-            kept[shared.places[:, 0]] = True
-            documents.append(shared.theirs)
-        positives = Positives.of(one.protected, data, by_id)
-        documents += [positives.theirs, positives.added]
-    everything, labels = data.document_entries, data.label_counts
-    all_of_them &= any(one.protected.has_positives_only for one in registered)
-    if all_of_them and everything and labels is not None:  # and so may all relevant documents
-        documents.append(np.flatnonzero(everything.positive(labels)))
-    chosen = np.unique(np.concatenate([np.zeros(0, dtype=np.intp), *documents]))
-    return kept, chosen[chosen >= 0]
+    few_enough = data.n_queries <= max((one.n_queries for one in registered), default=0)
+    kept = np.full(len(data.names), few_enough)
+    for known in (one.protected for one in registered):
+        kept[same_ids(known, data)[:, 0]] = True
+        if known.document_entries is not None and data.document_entries is not None:
+            shared = SharedValues.of(known.document_entries, data.document_entries, known.n_queries)
+            kept[shared.places[shared.recognised, 0]] = True
+    return kept

@@ -449,30 +449,32 @@ class Evaluation:
             for name, pair in limits.items()
             for end, value in zip(INTERVAL_ENDS, pair, strict=True)
         }
-        params = {"system": self.name, "measure": self.measure_names[0], "convention": self.convention.name}
-        card = self.convention.card()
+        first, card = self.measure_names[0], self.convention.card()
+        system = {"system": self.name} if self.name else {}
+        facts = {
+            "role": role,
+            "step": at,
+            "n_queries": self.n_queries,
+            "n_telling": len(worst_first(self, first)),
+            "system": self.name,
+            "measures": {one.key: str(one) for one in self.measures},
+            "convention": card,
+            "judgments": self.judgments_digest,
+            "ranking": self.ranking_digest,
+        }
+        shown = [f"{name} {number(value)}" for name, value in aggregates(self).items()]
         return Record(
             kind="evaluation",
             name=self.name or f"{role} evaluation",
-            headline=", ".join(f"{name} {number(value)}" for name, value in aggregates(self).items()),
-            params={name: value for name, value in params.items() if value} | {"data": used.name, "role": role},
+            headline=", ".join(shown),
+            params={**system, "measure": first, "convention": card["name"], "data": used.name, "role": role},
             metrics={**values, **ends, **values},  # a measure of a user may have the name of an end: it stays
             tables={} if slices is None else {"slices": table_of_slices(self, slices)},
             files={EVALUATION: to_bytes(self)},
             notes=(note,) if note else (),
             text=_described(self, role, at, limits),
-            facts={
-                "role": role,
-                "step": at,
-                "n_queries": self.n_queries,
-                "n_telling": len(worst_first(self, self.measure_names[0])),
-                "system": self.name,
-                "measures": {one.key: str(one) for one in self.measures},
-                "convention": card,
-                "judgments": self.judgments_digest,
-                "ranking": self.ranking_digest,
-            },
-            tags={"card": f"{self.convention.name} {digest_of(card)}"},
+            facts=facts,
+            tags={"card": f"{card['name']} {digest_of(card)}"},
             data=(used,),
         )
 

@@ -4,15 +4,13 @@ A candidate is tuned on dev, its winner is scored out of fold, and predicts the 
 run of an experiment to the next, without pickle. The digest of everything that a result depends on names its folder, so
 a changed setting is never answered with an old result::
 
-    rankeval-out/<experiment>/kept/<digest>/scores.parquet     scores of the test part
-                                            dev.parquet        out-of-fold `Evaluation`
-                                            predictions.parquet   out-of-fold score of each row of dev
-                                            folds.parquet      measures and seconds of each fold
-                                            facts.json         chosen parameters, the search, seconds
+    rankeval-out/<experiment>/kept/<digest>/tables/            scores of the test part, the search
+                                            parts/validation/  the out-of-fold `CrossValidation`
+                                            record.json        chosen parameters, seconds
                                             model-<host>       the fitted ranker as its tracking host packed it
 
-Nobody here reads what a host packed: it goes back to the host with the next run. A folder is filled under another name
-and renamed: a killed run leaves no half-filled one.
+Nobody here reads what a host packed: it goes back to the host with the next run. The folder is that of a record
+(`rankeval.shelf.folder`), so a killed run leaves no half-filled one.
 """
 
 from __future__ import annotations
@@ -20,8 +18,6 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -43,16 +39,16 @@ from rankeval.errors import InvalidInput, RankevalError
 from rankeval.evaluation import Evaluation
 from rankeval.experiment.loading import Parts
 from rankeval.experiment.sections import ExperimentConfig, SearchConfig
-from rankeval.io.opening import writing
 from rankeval.model_selection.results import CrossValidation
-from rankeval.model_selection.shelved import Split
+from rankeval.shelf import folder as folders
+from rankeval.shelf.record import Record
 from rankeval.tracking import host
 
 if TYPE_CHECKING:
     from rankeval.model_selection.ranker import QueryRanker
 
 
-FORMAT = 4
+FORMAT = 5
 """Part of every digest; to be increased when the cached content or its computation changes.
 
 The fields of an `Evaluation` are parts of it as they are: a version that stores others trains anew.
@@ -326,33 +322,28 @@ def read_cached(folder: Path, *, name: str, host: str) -> Trained | None:
     """
     if not folder.is_dir():
         return None
-    packed = _packed(folder, host)
     try:
-        facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
+        record, model = folders.read(folder), _packed(host)
+        validation = CrossValidation.from_record(record.parts["validation"])
         return Trained(
-            params=dict(facts["params"]),
-            search=pd.DataFrame(facts["search"]["rows"], columns=facts["search"]["columns"]),
-            validation=CrossValidation(
-                replace(Evaluation.load(folder / "dev.parquet"), name=name),
-                pd.read_parquet(folder / "folds.parquet"),
-                pd.read_parquet(folder / "predictions.parquet")["score"].to_numpy(),
-                splits=tuple(Split(int(train), int(test), str(digest)) for train, test, digest in facts["splits"]),
-            ),
-            scores=pd.read_parquet(folder / "scores.parquet")["score"].to_numpy(),
-            seconds=float(facts["seconds"]),
-            n_iterations=facts["n_iterations"],
-            model=packed.read_bytes() if packed.is_file() else None,
+            params=json.loads(record.facts["params"]),
+            search=record.tables["search"],
+            validation=replace(validation, evaluation=replace(validation.evaluation, name=name)),
+            scores=record.tables["scores"]["score"].to_numpy(),
+            seconds=float(record.facts["seconds"]),
+            n_iterations=record.facts["n_iterations"],
+            model=record.files.get(model),
         )
     except Exception as error:  # of a damaged file: values of another kind, numbers without end, lists in lists
         why = f"{type(error).__name__}: {said(error)}"
         raise InvalidInput(
-            f"the cached result in {folder} is damaged (facts.json or a .parquet beside it: {why})",
+            f"the cached result in {folder} is damaged ({why})",
             remedy="remove the folder to tune the candidate again",
         ) from error
 
 
-def _packed(folder: Path, host: str) -> Path:
-    return folder / f"model-{quote(host, safe='')}"
+def _packed(host: str) -> str:
+    return f"model-{quote(host, safe='')}"
 
 
 def write_cached(folder: Path, done: Trained, *, host: str) -> None:
@@ -367,34 +358,20 @@ def write_cached(folder: Path, done: Trained, *, host: str) -> None:
     host : str
         The tracking host of this run.
     """
-    with writing(folder):
-        _write_cached(folder, done, host=host)
-
-
-def _write_cached(folder: Path, done: Trained, *, host: str) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder.parent))
-    try:
-        pd.DataFrame({"score": done.scores}).to_parquet(draft / "scores.parquet")
-        pd.DataFrame({"score": done.validation.predictions}).to_parquet(draft / "predictions.parquet")
-        done.validation.evaluation.save(draft / "dev.parquet")
-        done.validation.folds.to_parquet(draft / "folds.parquet")
-        if isinstance(done.model, bytes):
-            _packed(draft, host).write_bytes(done.model)
-        facts = {
-            "params": done.params,
-            "search": {"columns": list(done.search.columns), "rows": done.search.to_numpy(dtype=object).tolist()},
-            "splits": [[split.n_train, split.n_test, split.digest] for split in done.validation.splits],
+    record = Record(
+        "candidate",
+        # Scikit-learn hands out scalars of NumPy, which JSON does not know.
+        facts={
+            "params": json.dumps(done.params, default=lambda scalar: scalar.item()),
             "seconds": done.seconds,
             "n_iterations": done.n_iterations,
-        }
-        # Scikit-learn and pandas hand out scalars of NumPy, which JSON does not know.
-        plain = json.dumps(facts, indent=1, default=lambda scalar: scalar.item())
-        (draft / "facts.json").write_text(plain, encoding="utf-8")
-        try:
-            draft.rename(folder)
-        except OSError:  # another run has just written the same result
-            if not folder.is_dir():
-                raise
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        },
+        tables={"search": done.search, "scores": pd.DataFrame({"score": done.scores})},
+        files={_packed(host): done.model} if isinstance(done.model, bytes) else {},
+        parts={"validation": done.validation.record()},
+    )
+    try:
+        folders.write(record, folder)
+    except InvalidInput:  # another run has just written the same result
+        if not folder.is_dir():
+            raise

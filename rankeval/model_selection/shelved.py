@@ -75,19 +75,20 @@ def record_of(
     chosen = {} if cv.best_params is None else {"best_params": cv.best_params}
     kept = {"predictions": _frame(cv.predictions)} if predictions else {}
     children = {f"fold {place}": _fold(cv, place, keys) for place in range(len(cv.folds))} if folds else {}
+    texts = {name: text for name, (text, _) in settings.items()}
+    changed = [name for name, (_, is_changed) in settings.items() if is_changed]
+    spread = {f"{key}_sd": float(cv.folds[label].std(ddof=1)) for label, key in keys.items()}
+    series = {name: dict(enumerate(cv.folds[column].astype(float))) for column, name in names.items()}
     return Record(
         kind="cross-validation",
         name=name or cv.evaluation.name or "cross-validation",
         headline=evaluation.headline,
-        params={name: text for name, (text, _) in settings.items()} | {"n_folds": str(len(cv.folds))},
-        metrics={f"{key}_sd": float(cv.folds[label].std(ddof=1)) for label, key in keys.items()},
-        series={series: dict(enumerate(cv.folds[column].astype(float))) for column, series in names.items()},
+        params={**texts, "n_folds": str(len(cv.folds))},
+        metrics=spread,
+        series=series,
         tables={"folds": cv.folds, **chosen, **kept},
         text=Table(table_of_folds(cv).reset_index(), caption=_CAPTION).to_markdown(),
-        facts={
-            "splits": [asdict(split) for split in cv.splits],
-            "changed": [name for name, (_, is_changed) in settings.items() if is_changed],
-        },
+        facts={"splits": [asdict(split) for split in cv.splits], "changed": changed},
         parts={role: evaluation},
         children=children,
         seconds=_seconds(cv.folds),

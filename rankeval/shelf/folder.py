@@ -30,7 +30,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, fields
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -158,11 +158,14 @@ def checked_path(path: str) -> str:
     InvalidInput
         If it is no relative path of printable characters, or is too long.
     """
-    steps = path.split("/")
-    is_plain = path.isprintable() and "\\" not in path and not PurePosixPath(path).is_absolute()
-    named = all(step.strip(". ") for step in steps) and max(len(step.encode()) for step in steps) <= _LONGEST_STEP
-    if not is_plain or not named or len(path.encode()) > _LONGEST_PATH:
-        raise InvalidInput(argument="path", found=shown(path), expected="a relative path such as 'tables/folds.csv'")
+    steps, size = path.split("/"), len(path.encode())
+    is_plain = path.isprintable() and "\\" not in path and all(step.strip(". ") for step in steps)
+    is_long = size > _LONGEST_PATH or max(len(step.encode()) for step in steps) > _LONGEST_STEP
+    most = f"{_LONGEST_STEP} between two slashes and {_LONGEST_PATH} in all"
+    refuse(
+        (not is_plain, f"the path of a file is {shown(path)}; expected a path such as 'plots/curve.png'"),
+        (is_long, f"the path of a file has {size} bytes: {path[:60]!r}...; expected at most {most}"),
+    )
     return path
 
 
@@ -436,9 +439,10 @@ def _read(found: _Written, opened: Opened, where: str, *, children: bool) -> Rec
     def read_all(held: list[_Held]) -> dict[str, Record]:
         return {one.name: _part(one, opened, where, children=children) for one in held}
 
+    series = {name: dict(points) for name, points in found.series.items()}
     return Record(
         **plain,
-        series={name: dict(points) for name, points in found.series.items()},
+        series=series,
         files=Stored(opened, files, lambda file: file.read(), where),
         tables=Stored(opened, tables, _table, where),
         parts=read_all(found.parts),

@@ -65,12 +65,14 @@ def _record() -> Record:
     part = Record(
         "unknown-part", "part", tables={"rows": pd.DataFrame({"qid": ["1", "<b>"], "score": [math.nan, 1.0]})}
     )
+    params: dict[str, str | float | None] = {_HOSTILE: "x" * 10_000, "number": 1.5, "nothing": None}
+    metrics = {"seconds": 2.0, "undefined": math.nan, "difference/@1": -math.inf}
     return Record(
         kind="unknown-kind",
         name=_HOSTILE,
         headline=_HOSTILE,
-        params={_HOSTILE: "x" * 10_000, "number": 1.5, "nothing": None},
-        metrics={"seconds": 2.0, "undefined": math.nan, "difference/@1": -math.inf},
+        params=params,
+        metrics=metrics,
         series={"loss": {0: 1.0, 7: math.nan}},
         files={"a/b.bin": bytes(range(256))},
         notes=(_HOSTILE,),

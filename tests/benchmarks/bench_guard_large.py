@@ -28,7 +28,7 @@ import numpy as np
 
 import rankeval as rk
 from rankeval.contamination import StreamedCheck, forget
-from rankeval.contamination.refusal import MEMORY, REST
+from rankeval.contamination.refusal import MEMORY
 from rankeval.errors import GuardRefusal
 
 GRADES = [0.5, 0.3, 0.1, 0.06, 0.04]
@@ -149,7 +149,6 @@ def checks(steps: Steps, given: argparse.Namespace) -> None:
     test["n_rows"], test["score"] = given.rows, np.random.default_rng(3).normal(size=len(test["y"]))
     MEMORY.clear()
     assert steps("evaluate the test, refused", lambda: refused(evaluated(test)))
-    REST.clear()
     assert steps(f"check the test in {N_PARTS} parts, refused", lambda: refused(lambda: streamed(test)))
     if given.kind == "features":
         small = made(1000, given.rows, given.kind, 5, first=2 * 10**8)

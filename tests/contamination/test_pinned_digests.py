@@ -101,17 +101,20 @@ def test_an_entry_has_the_hash_that_the_next_one_names(tmp_path, monkeypatch):
 
 
 def test_a_signature_is_found_again_by_the_next_version():
-    """A registration is matched by these values: rounded rows, columns, documents with labels, ids and counts."""
+    """A registration is matched by these values: rounded rows, columns, documents with labels, ids and counts.
+
+    Until issue 43 the bits of rows counted digits; ledgers of then are read as those of now (test_short_lists).
+    """
     signature = Signature.of(fingerprint(X, LABELS, QUERY, docid=DOCUMENT))
     assert (
         hashlib.sha256(pack(signature.arrays())).hexdigest()
-        == "ab0ccd57dec47f3a83023ad40732b1e4bd0b928b8b1e4a760296c4faf68f2077"
+        == "c1c68fe0287bacece25b7770da161c1553cefe6a2a87cea30d99de8f8b508467"
     )
     rng = np.random.default_rng(0)
     wide = Signature.of(fingerprint(rng.normal(size=(40, 3)), rng.integers(0, 4, 40), np.arange(40) // 20)).arrays()
     more = {name: wide.pop(name) for name in list(wide) if name.startswith("more_rows.")}  # since issue 24
-    assert hashlib.sha256(pack(wide)).hexdigest() == "d6ec2b8b35bf88a8da1a339619c0ad372f913a104134bcdf0c6613a62d11513c"
-    assert hashlib.sha256(pack(more)).hexdigest() == "ef28cd6756cb1de2b9d049d4c70701539b28efe50cef32bb5637dbc6493e759d"
+    assert hashlib.sha256(pack(wide)).hexdigest() == "3b8476a3c39f7578c7728b5b2021fca8516ab3da5a0c32b8e32ed5e1108327f5"
+    assert hashlib.sha256(pack(more)).hexdigest() == "d35f545bf4f5e2ef7cdc6e1db4ee2fdf3e08b0469b0748d63949f7f6582e7004"
 
 
 @pytest.mark.parametrize(

@@ -68,10 +68,9 @@ def registered(*, documents=True, rows=TEST, name="test"):
 
 def verdict(call):
     """Return how a call ends: its warnings, and the refusal if there is one."""
-    from rankeval.contamination.refusal import MEMORY, REST
+    from rankeval.contamination.refusal import MEMORY
 
     MEMORY.clear()
-    REST.clear()
     refused = None
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -80,10 +79,9 @@ def verdict(call):
         except GuardRefusal as refusal:
             refused = refusal
     shown = {name: [field.tobytes() for field in vars(one).values()] for name, one in MEMORY.items()}
-    rest = {name: np.sort(content).tolist() for name, content in REST.items()}
     parts = None if refused is None else (refused.found, refused.collection, refused.queries, refused.ledger)
     # What a warning proposes to do with the rows differs: these stand in a data set.
-    return parts, [str(one.message).partition(" is too little")[0] for one in said], shown, rest
+    return parts, [str(one.message).partition(" is too little")[0] for one in said], shown
 
 
 def whole(rows, *, documents):
@@ -183,7 +181,7 @@ def test_the_verdict_on_parts_is_that_on_all_rows(beside, documents):
         if name == "as is":
             assert expected[0] is not None
         if name == "unrelated" and beside != "beside other queries of the same documents":
-            assert expected == (None, [], {}, {})
+            assert expected == (None, [], {})
 
 
 def test_three_queries_warn_and_a_later_one_adds_up():
@@ -260,9 +258,9 @@ def test_parts_are_put_together_as_they_come(monkeypatch):
     for part in range(40):
         one = Rows.made(50, 12, 100 + part, first=10_000 + 50 * part)
         check.add(check.evidence(one.y, one.qid, docid=one.docid, score=one.score))
-    assert sum(one.traces.n_kept for one in check._parts) <= 150
+    assert sum(len(one.traces.names) for one in check._parts) <= 150
     kept = check._together().traces
-    assert (kept.n_queries, kept.n_kept, kept.document_entries) == (2000, 0, None)
+    assert (kept.n_queries, len(kept.names), len(kept.document_entries)) == (2000, 0, 0)
     check.refuse(action="evaluate")
 
 

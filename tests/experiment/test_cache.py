@@ -43,26 +43,34 @@ def test_what_is_kept_comes_back(tuned, tmp_path):
     assert read_cached(tmp_path / "nothing", name="renamed", host="a/host") is None
 
 
-def without_column(facts):
-    facts["search"]["columns"].pop()
+def without_params(record):
+    del record["facts"]["params"]
 
 
-def endless(facts):
-    facts["splits"][0][0] = float("inf")
+def endless(record):
+    record["facts"]["seconds"] = []
 
 
-@each_row("damage", [without_column, endless])
+@each_row("damage", [without_params, endless])
 def test_a_damaged_file_is_named(damage, tuned, tmp_path):
     write_cached(tmp_path / "kept", tuned, host="")
-    path = tmp_path / "kept" / "facts.json"
-    facts = json.loads(path.read_text())
-    damage(facts)
-    path.write_text(json.dumps(facts))
-    with pytest.raises(InvalidInput, match=r"kept is damaged \(facts.json"):
+    path = tmp_path / "kept" / "record.json"
+    record = json.loads(path.read_text())
+    damage(record)
+    path.write_text(json.dumps(record))
+    with pytest.raises(InvalidInput, match=r"kept is damaged \("):
         read_cached(tmp_path / "kept", name="ridge", host="")
 
 
-@each_row("name", ["dev", "folds", "predictions", "scores"])
+@each_row(
+    "name",
+    [
+        "parts/validation/parts/dev/evaluation",
+        "parts/validation/tables/folds",
+        "parts/validation/tables/predictions",
+        "tables/scores",
+    ],
+)
 def test_a_table_that_was_cut_off_is_named(name, tuned, tmp_path):
     write_cached(tmp_path / "kept", tuned, host="")
     path = tmp_path / "kept" / f"{name}.parquet"
@@ -72,12 +80,11 @@ def test_a_table_that_was_cut_off_is_named(name, tuned, tmp_path):
 
 
 def test_a_full_disk_names_the_folder_of_the_cache(tuned, tmp_path, monkeypatch):
-    """Pandas and Python write its files, not we."""
 
     def fails(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(Path, "write_text", fails)
+    monkeypatch.setattr(Path, "open", fails)
     with pytest.raises(InvalidInput, match=r"cannot write .*kept.*No space left"):
         write_cached(tmp_path / "kept", tuned, host="a")
     assert not [*tmp_path.iterdir()]

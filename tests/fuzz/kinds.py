@@ -23,7 +23,6 @@ from fuzz import plain_readers as plain
 import rankeval as rk
 from rankeval.datasets import load_letor, load_table
 from rankeval.experiment.config import load_config
-from rankeval.experiment.training import read_cached
 from rankeval.ledger import discovery
 from rankeval.ledger.discovery import ledger_url
 from rankeval.ledger.ledger import Ledger
@@ -147,6 +146,16 @@ def evaluation() -> rk.Evaluation:
 def evaluation_file(folder: Path) -> bytes:
     evaluation().save(folder / "evaluation")
     return (folder / "evaluation").read_bytes()
+
+
+def saved_record(folder: Path) -> bytes:
+    rk.save(evaluation(), folder / "saved")
+    return (folder / "saved" / "record.json").read_bytes()
+
+
+def read_saved(path: Path) -> rk.Evaluation:
+    shutil.copy(path, path.with_name("record.json"))
+    return rk.load(path.parent)
 
 
 def comparison_text() -> bytes:
@@ -276,13 +285,7 @@ def all_kinds(folder: Path) -> list[Kind]:
     """Return the kinds; the examples of some are made in a folder."""
     ledger = guarded(folder)
     ids = {"qid": [f"q{row // 4}" for row in range(24)], "docid": [f"d{row}" for row in range(24)]}
-    search = {"columns": ["x"], "rows": [[1.0]]}
     kept = Kept(folder)
-    folds = parquet_bytes(n_queries=[3], AP=[0.5], fit_seconds=[0.1], score_seconds=[0.2])
-    facts = json.dumps({
-        "params": {"a": 1.5}, "search": search, "splits": [[6, 3, "a1b2"]], "seconds": 2.5,
-        "n_iterations": 7,
-    }).encode()  # fmt: skip
     features = {"x": [row / 8 for row in range(24)], "flag": [row % 2 == 0 for row in range(24)]}
     csv_plain = partial(plain.table, delimiter=",", value="relevance")
     tsv_plain = partial(plain.table, delimiter="\t", value="score")
@@ -324,8 +327,7 @@ def all_kinds(folder: Path) -> list[Kind]:
         Kind("plan", kept.body, kept.read_plan, named=False),
         Kind("pyproject.toml", PYPROJECT, read_pyproject),
         Kind("record.json", record_text(), read_record),
-        Kind("facts.json", facts, lambda path: read_cached(path.parent, name="x", host=""), beside=(
-            ("dev.parquet", evaluation_file(folder)), ("folds.parquet", folds),
-            *((f"{name}.parquet", parquet_bytes(score=[0.5, 1.5])) for name in ("scores", "predictions")))),
+        Kind("saved.json", saved_record(folder), read_saved, beside=(("evaluation.parquet", evaluation_file(folder)),),
+             named=False),
         Kind("sniffed", RUN, run_rows),
     ]  # fmt: skip

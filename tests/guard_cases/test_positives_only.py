@@ -15,12 +15,15 @@ import pytest
 import sklearn
 from calibration.measure_positives import OTHERS, WORLDS, mistaken, recognised
 from circles import choose
+from guard_cases.situations import registered
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 
 import rankeval as rk
 import rankeval.cli
 from rankeval.cli.net import caught
+from rankeval.contamination.fingerprint import fingerprint_qrels
+from rankeval.contamination.matching import match
 from rankeval.errors import GuardRefusal, RankevalWarning
 
 N_QUERIES = 120
@@ -330,3 +333,19 @@ def test_public_collections_are_recognised(world):
 def test_other_data_is_not_taken_for_it(kind):
     for trial in range(choose(default=4, complete=20, full=OTHERS[kind][1])):
         assert not mistaken(kind, 1000 + trial)["refused"], trial
+
+
+@pytest.mark.parametrize("share", [0.9, 0.95, 0.98])
+def test_documents_called_by_their_places_that_are_relevant_again_with_other_grades_are_no_evidence(share):
+    """Generated ids: the third document of query 7 is "7-3" in every collection."""
+    qid, place = np.repeat(np.arange(40), 7).astype(str), np.tile(np.arange(7), 40).astype(str)
+    docid = np.char.add(np.char.add(qid, "-"), place)
+
+    def judged(seed):
+        y = np.random.default_rng(seed).choice(4, 280, p=[1 - share, *3 * [share / 3]])
+        return fingerprint_qrels(rk.Qrels(qid, docid, y))
+
+    known = registered(judged(0))
+    assert match(known, judged(0)).refused
+    for seed in range(1, 21):
+        assert not match(known, judged(seed)).refused, seed

@@ -161,7 +161,7 @@ def test_a_comparison_is_one_node(systems):
     assert rk.Comparison.from_json(node.files["rankeval/final/comparison.json"].decode()).table.equals(comparison.table)
     assert node.files["rankeval/final/table.csv"].decode() == comparison.table.to_csv(index=False)
     held = {each["system"]: each["path"] for each in node.facts["final"]["evaluations"]}
-    back = from_bytes(node.files[held["bert/large"]])
+    back = from_bytes(node.files[f"rankeval/final/{held['bert/large']}"])
     assert back.scores.tolist() == systems["bert/large"].scores.tolist()
     expected = {
         f"difference/final/{rk.measure(row.measure).key}{end}": getattr(row, column)
@@ -248,7 +248,7 @@ def test_names_of_10_000_characters_become_names_that_a_store_takes(small, basel
     assert len({path.lower() for path in node.files}) == len(node.files) == 7
     assert max(len(value) for value in (*node.params.values(), *node.tags.values())) <= 6000, "as MLflow takes them"
     held = {each["system"]: each["path"] for each in node.facts["comparison"]["evaluations"]}
-    assert from_bytes(node.files[held[f"{LONG}y"]]).name == "z"
+    assert from_bytes(node.files[f"rankeval/comparison/{held[f'{LONG}y']}"]).name == "z"
     assert len(evaluation_node(systems[LONG], "dev").name) <= 200
 
 
@@ -257,7 +257,7 @@ def test_systems_whose_names_make_one_file_name_have_a_file_each(small):
     node = comparison_node(rk.compare(systems, baseline="a/b"))
     held = {each["system"]: each["path"] for each in node.facts["comparison"]["evaluations"]}
     assert len({path.lower() for path in held.values()}) == 3
-    assert {from_bytes(node.files[path]).name for path in held.values()} == {"1", "2", "3"}
+    assert {from_bytes(node.files[f"rankeval/comparison/{path}"]).name for path in held.values()} == {"1", "2", "3"}
 
 
 def test_a_record_is_a_tree_of_nodes_with_its_parts_put_together(small):

@@ -498,7 +498,7 @@ def test_the_users_data_directory_is_that_of_the_desktop_standard(monkeypatch, t
 def test_a_record_that_names_a_file_elsewhere_is_told_so():
     """The path itself is refused, as when it was packed; other alterations are told as such."""
     for path, kind, says in (
-        ("../record.json", InvalidInput, "the path of an artifact is '../record.json'"),
+        ("../record.json", InvalidInput, "the path of a file is '../record.json'"),
         ("b", TrackingError, "altered"),
     ):
         record = put(_payload())

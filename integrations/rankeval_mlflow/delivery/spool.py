@@ -34,16 +34,17 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import count, takewhile
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from pydantic import TypeAdapter
 
-from rankeval._checks import refuse, said
+from rankeval._checks import said
 from rankeval._secrets import bare
 from rankeval.errors import RankevalError, TrackingError
 from rankeval.io.opening import replacing
 from rankeval.ledger.folder import take
+from rankeval.shelf.folder import checked_path
 from rankeval_mlflow.delivery.payload import FORMAT, Payload, Target, contents, plain, walk
 from rankeval_mlflow.layout import sha256
 
@@ -51,8 +52,6 @@ from rankeval_mlflow.layout import sha256
 _STALE = 3600.0
 # Seconds to wait for the lock of a new upload: `tidy` of another process may try it before its maker has it.
 _BESIDE_TIDY = 10.0
-# What a file system takes as the name of one file, less what a draft of it adds.
-_LONGEST_STEP, _LONGEST_PATH = 240, 1000
 
 
 def spool_directory() -> Path:
@@ -320,26 +319,6 @@ def _write(path: Path, content: bytes) -> None:
     # One name for all attempts: a killed one leaves nothing that would be sent as an artifact.
     with replacing(path, path.with_name(f".{path.name}.draft"), mode=0o600, lasting=True) as file:
         file.write(content)
-
-
-def checked_path(path: str) -> PurePosixPath:
-    """Return the path of an artifact; raise if it leads out of the folder, or no file can have it.
-
-    Parameters
-    ----------
-    path : str
-        A path relative to the artifacts of a run.
-    """
-    inside, place = PurePosixPath(path), "the path of an artifact"
-    leads_out = inside.is_absolute() or not inside.parts or ".." in inside.parts or "\\" in path
-    longest, size = max((len(step.encode()) for step in inside.parts), default=0), len(path.encode())
-    most = f"{_LONGEST_STEP} between two slashes and {_LONGEST_PATH} in all"
-    is_long = longest > _LONGEST_STEP or size > _LONGEST_PATH
-    refuse(
-        (leads_out or not path.isprintable(), f"{place} is {path!r}; expected a path such as 'plots/curve.png'"),
-        (is_long, f"{place} has {size} bytes: {path[:60]!r}...; expected at most {most}"),
-    )
-    return inside
 
 
 def _without_secrets(target: Target) -> Target:

@@ -135,15 +135,13 @@ def _evaluation(record: Record, *, report: bool) -> Node:
 def _facts(record: Record, data: LoggedData) -> dict[str, Any]:
     safe = layout.safe_names(record.metrics)
     infinite = [key for key, value in record.metrics.items() if not math.isfinite(value)]
-    told = ("system", "convention", "judgments", "ranking")
-    return {
-        **{name: record.facts[name] for name in told},
-        "measures": {safe[key]: spelt for key, spelt in record.facts["measures"].items()},
-        "data": {"name": data.name, "digest": data.digest},
-        # MLflow turns infinity into the largest float, and nan of a model's metric into 0: neither is sent.
-        "not_finite": {safe[key]: repr(record.metrics[key]) for key in record.facts["measures"] if key in infinite},
-        "rankeval": rankeval.__version__,
-    }
+    told = {name: record.facts[name] for name in ("system", "convention", "judgments", "ranking")}
+    measures = {safe[key]: spelt for key, spelt in record.facts["measures"].items()}
+    # MLflow turns infinity into the largest float, and nan of a model's metric into 0: neither is sent.
+    not_finite = {safe[key]: repr(record.metrics[key]) for key in record.facts["measures"] if key in infinite}
+    named = {"name": data.name, "digest": data.digest}
+    version = rankeval.__version__
+    return {**told, "measures": measures, "data": named, "not_finite": not_finite, "rankeval": version}
 
 
 def _cross_validation(record: Record) -> Node:
@@ -223,21 +221,20 @@ def _result(record: Record, label: str | None, *, report: bool) -> Node:
         # It is drawn here, since no file of the run holds the whole result.
         if report and record.kind in KINDS:
             files[REPORT] = report_for_judging([result_of(record)], title=title_of(record.kind)).encode()
-    tags = {layout.HEADLINE: layout.param_text(record.headline)}
-    tags |= {f"rankeval.{name}": layout.param_text(value) for name, value in record.tags.items()}
-    numbers = f"{folder}/comparison.json"
+    said = {layout.HEADLINE: record.headline, **{f"rankeval.{name}": value for name, value in record.tags.items()}}
+    tags = {_tag(name, label): layout.param_text(value) for name, value in said.items()}
+    drawn = Rendering("comparison", f"{folder}/comparison.json", into=folder)
     facts = {**record.facts, "notes": list(record.notes), "rankeval": rankeval.__version__}
-    places = [{**place, "path": f"{folder}/{place['path']}"} for place in record.facts.get("evaluations", ())]
     return Node(
         name=label,
         label=label,
         params=_params(record, label),
         metrics=layout.metrics_of(_named(record, record.metrics, label)),
-        tags={layout.KIND: record.kind, **{_tag(name, label): value for name, value in tags.items()}},
-        facts={label: facts | ({"evaluations": places} if is_compared else {})},
+        tags={layout.KIND: record.kind, **tags},
+        facts={label: facts},
         datasets=tuple(map(dataset_use, record.data)),
         files=within(folder, files),
-        renderings=(Rendering("comparison", numbers, into=folder),) if report and is_compared else (),
+        renderings=(drawn,) if report and is_compared else (),
         sections={label: record.text},
     )
 

@@ -19,7 +19,6 @@ import math
 import posixpath
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from mlflow.store.artifact.artifact_repository_registry import get_artifact_repo
 from mlflow.utils.uri import add_databricks_profile_info_to_artifact_uri
 
 from rankeval._arguments import explained
-from rankeval._checks import few, require, shown
+from rankeval._checks import few, refuse, require, shown
 from rankeval._secrets import hidden
 from rankeval.comparison import Comparison, compare
 from rankeval.errors import InvalidInput, TrackingError, warn
@@ -43,10 +42,6 @@ from rankeval_mlflow.packing.nodes import values_of
 from rankeval_mlflow.reading import resolving
 from rankeval_mlflow.reading.listing import PAGE
 
-_COMPARED = {"comparison": "a comparison", "experiment": "the comparison of an experiment"}
-
-
-_NUMBERS = "comparison.json"
 CROSS_VALIDATION, SEVERAL = "cross-validation", "cross-validations"
 CLOSE = 1e-9
 """Difference that a store's columns and JSON may leave in an aggregate."""
@@ -77,14 +72,10 @@ def held_instead(run: Any) -> str:
     run : Run
         The run.
     """
-    kind = run.data.tags.get(layout.KIND, "")
-    roles = sorted(pieces_by_role(run.data.tags))
-    held = [f"evaluations of the roles {', '.join(roles)}: load_evaluation(run, role)"] if roles else []
-    if kind in _COMPARED:
-        held.append(f"{_COMPARED[kind]}: load_comparison(run)")
-    if kind == "experiment":
-        held.append("the evaluations of its rankers in nested runs")
-    return f"it is a run of kind {kind!r}, and holds {'; '.join(held) or 'neither evaluation nor comparison'}"
+    kind, tags = run.data.tags.get(layout.KIND, ""), run.data.tags
+    held = few(sorted({*pieces_of(tags), *pieces_by_role(tags)}))
+    nested = ", and the evaluations of its rankers in nested runs" if kind == "experiment" else ""
+    return f"it is a run of kind {kind!r}, and holds {held}{nested}: load(run, label)"
 
 
 def manifest_of(client: Any, run: Any, label: str) -> dict[str, Any]:
@@ -255,20 +246,22 @@ def load(run: Any, label: str | None = None, *, uri: str | None = None) -> Any:
 
 
 def _loaded(client: Any, run: Any, label: str | None) -> Any:
-    labels = labels_of(run)
-    chosen_label = label or (labels[0] if len(labels) == 1 else None)
-    remedy = f"give label=, one of {few(sorted({*labels, *pieces_by_role(run.data.tags)}))}"
-    if chosen_label is None or not isinstance(chosen_label, str):
-        raise InvalidInput(f"run {run.info.run_id} holds {len(labels)} results", remedy=remedy)
-    if chosen_label in labels:
-        manifest, folder = manifest_of(client, run, chosen_label), layout.folder(chosen_label)
-        own = (f"{folder}/{CROSS_VALIDATION}", folder)
-        within = next((one for one in own if f"{one}/{RECORD}" in manifest["files"]), None)
-        if within is not None:
-            return _of_record(client, run, manifest, within)
-    if chosen_label in pieces_by_role(run.data.tags):
-        return evaluation_of(client, run, chosen_label)
-    return _comparison_of(client, run, chosen_label)
+    held = {*labels_of(run), *pieces_by_role(run.data.tags)}
+    chosen_label = next(iter(held)) if label is None and len(held) == 1 else label
+    remedy = f"give label=, one of {few(sorted(held))}"
+    refuse((chosen_label is None, f"run {run.info.run_id} holds {len(held)} results", remedy))
+    return _of_record(client, run, *_record_in(client, run, str(chosen_label)))
+
+
+def _record_in(client: Any, run: Any, label: str) -> tuple[dict[str, Any], str]:
+    """Return the manifest of the piece that holds a result, and the folder of its record."""
+    pieces, folder = labels_of(run), layout.folder(label)
+    for piece in sorted(pieces, key=lambda piece: piece != label):
+        manifest = manifest_of(client, run, piece)
+        for within in (f"{folder}/{CROSS_VALIDATION}", folder):
+            if f"{within}/{RECORD}" in manifest["files"]:
+                return manifest, within
+    raise InvalidInput(f"run {run.info.run_id} holds no result {label!r}; {held_instead(run)}")
 
 
 def _of_record(client: Any, run: Any, manifest: dict[str, Any], within: str) -> Any:
@@ -438,39 +431,12 @@ def load_comparison(name: Any, label: str = "comparison", *, uri: str | None = N
     """
     require(isinstance(label, str), "label", label, "the name that a comparison was logged under")
     with resolving.asking(uri, resolving.text_of(name)) as client:
-        return _comparison_of(client, resolving.resolve(client, name), label)
-
-
-def _comparison_of(client: Any, run: Any, label: str) -> Comparison:
-    manifest = _holder(client, run, label)
-    path, what = f"{layout.folder(label)}/{_NUMBERS}", f"the comparison {label!r}"
-    numbers = Comparison.from_json(checked_file(client, run, manifest, path, what).decode())
-    return replace(numbers, evaluations=_evaluations(client, run, manifest, label))
-
-
-def _holder(client: Any, run: Any, label: str) -> dict[str, Any]:
-    held: list[str] = []
-    for piece in sorted(labels_of(run), key=lambda piece: piece != label):
-        manifest = manifest_of(client, run, piece)
-        paths = [posixpath.split(path) for path in manifest["files"]]
-        found = [posixpath.basename(where) for where, name in paths if name == _NUMBERS]
-        if label in found:
-            return manifest
-        held += found
-    instead = f"it holds {few(sorted(held))}" if held else held_instead(run)
-    raise InvalidInput(f"run {run.info.run_id} holds no comparison {label!r}; {instead}")
-
-
-def _evaluations(client: Any, run: Any, manifest: dict[str, Any], label: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for held in manifest["facts"][label]["evaluations"]:
-        what = f"the evaluation of {held['system']!r}"
-        evaluation = from_bytes(checked_file(client, run, manifest, held["path"], what))
-        if held["part"]:
-            found.setdefault(held["system"], {})[held["part"]] = evaluation
-        else:
-            found[held["system"]] = evaluation
-    return found
+        run = resolving.resolve(client, name)
+        found = _of_record(client, run, *_record_in(client, run, label))
+        is_comparison = isinstance(found, Comparison)
+        refuse((not is_comparison, f"run {run.info.run_id} holds no comparison {label!r}; {held_instead(run)}"))
+        compared: Comparison = found
+        return compared
 
 
 @explained

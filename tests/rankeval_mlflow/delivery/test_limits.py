@@ -65,7 +65,7 @@ def test_a_long_name_that_mlflow_refuses_is_cut_in_the_error():
 
 @pytest.mark.parametrize("path", ["a\0b", "a\nb", "a/b\r", "\x1b[0m", "x" * 241, "/".join(["abcdefghi"] * 120)])
 def test_a_path_that_no_file_can_have_is_refused_and_nothing_is_left(path, spool):
-    with pytest.raises(InvalidInput, match="path of an artifact"):
+    with pytest.raises(InvalidInput, match="path of a file"):
         host("mlflow").tracker().log(RunRecord("run", artifacts={path: b"x"}), experiment="letor")
     assert waiting() == []
     assert not spool.exists() or list(spool.iterdir()) == []
