@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from pydantic import AfterValidator, BaseModel, ValidationError
 
 from rankeval._checks import refuse, said, shown
+from rankeval._visible import markdown
 from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io.opening import as_path, writing
 from rankeval.shelf.record import Record
@@ -332,9 +333,9 @@ def _within(put: Put, folder: str) -> Put:
 
 
 def _readme(record: Record) -> str:
-    title = record.name or record.kind
-    noted = "".join(f"- {note}\n" for note in record.notes if note not in record.text)
-    parts = (f"# {title}", record.headline, record.text, noted)
+    notes = map(markdown, record.notes)
+    noted = "".join(f"- {note}\n" for note in notes if note not in record.text)
+    parts = (f"# {markdown(record.name or record.kind)}", markdown(record.headline), record.text, noted)
     return "\n\n".join(part for part in parts if part).rstrip() + "\n"
 
 
