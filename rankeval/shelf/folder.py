@@ -150,6 +150,9 @@ class Stored(Mapping[str, T]):
         with self.open(name) as file:
             return self._parsed(file)
 
+    def __contains__(self, name: object) -> bool:  # a Mapping's own would read the file
+        return name in self._resources
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._resources)
 
