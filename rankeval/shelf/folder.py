@@ -258,10 +258,12 @@ def packed(record: Record) -> dict[str, bytes]:
 
 def _filled(put: Put, record: Record) -> str:
     files = {checked_path(path): (path, record.files) for path in record.files}
-    tables = {f"tables/{name}.parquet": (name, record.tables) for name in file_names([*record.tables])}
+    plain = dict(zip(record.tables, file_names([*record.tables]), strict=True))
+    tables = {f"tables/{plain[name]}.parquet": (name, record.tables) for name in plain}
     resources = []
     for path, (name, held) in (*files.items(), *tables.items()):
-        resources.append({"path": path, **put(path, _content(name, held))})
+        with _content(name, held) as content:
+            resources.append({"path": path, **put(path, content)})
         if path in tables:
             resources[-1]["table"] = name
     written = {name: _plain(getattr(record, name)) for name in _PLAIN}
@@ -269,7 +271,7 @@ def _filled(put: Put, record: Record) -> str:
     series = {name: [[step, _number(value)] for step, value in by.items()] for name, by in record.series.items()}
     of = {kind: _records(put, kind, getattr(record, kind)) for kind in ("parts", "children")}
     try:
-        content = json.dumps(
+        told = json.dumps(
             {
                 "format": FORMAT,
                 **written,
@@ -286,10 +288,10 @@ def _filled(put: Put, record: Record) -> str:
     except (TypeError, ValueError) as error:
         problem = f"the record of kind {record.kind!r} has a value that JSON cannot hold: {said(error)}"
         raise InvalidInput(problem) from error
-    refuse((len(content) > _MOST_BYTES, f"{NAME} would have {len(content):,} bytes, and may have {_MOST_BYTES:,}"))
+    refuse((len(told) > _MOST_BYTES, f"{NAME} would have {len(told):,} bytes, and may have {_MOST_BYTES:,}"))
     put(README, io.BytesIO(_readme(record).encode()))
-    put(NAME, io.BytesIO(content))
-    return hashlib.sha256(content).hexdigest()
+    put(NAME, io.BytesIO(told))
+    return hashlib.sha256(told).hexdigest()
 
 
 def _plain(value: Any) -> Any:
@@ -311,7 +313,7 @@ def _content(name: str, held: Mapping[str, Any]) -> io.BufferedIOBase:
 def _put(folder: Path, path: str, content: io.BufferedIOBase) -> dict[str, Any]:
     where = folder / path
     where.parent.mkdir(parents=True, exist_ok=True)
-    with content, where.open("xb") as file:
+    with where.open("xb") as file:
         shutil.copyfileobj(content, file, 1 << 20)
         file.flush()
         os.fsync(file.fileno())
