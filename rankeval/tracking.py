@@ -23,6 +23,7 @@ from typing import Any, Literal, ParamSpec, Protocol, TypeVar
 
 from rankeval._arguments import explained
 from rankeval._registry import chosen
+from rankeval._secrets import hidden
 
 GROUP = "rankeval.hosts"
 
@@ -61,7 +62,7 @@ def observed(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 @dataclass(frozen=True)
 class LoggedData:
-    """A data set that a run used: its name, its full digest, its role and its source."""
+    """A data set that a run used: its name, its full digest, its role and its source, which is kept without secrets."""
 
     name: str
     digest: str
@@ -69,6 +70,9 @@ class LoggedData:
     n_rows: int
     n_queries: int
     source: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "source", self.source and hidden(self.source))
 
 
 @dataclass(frozen=True)
