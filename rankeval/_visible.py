@@ -38,7 +38,13 @@ def visible(text: str, *, keep: str = "") -> str:
     return _STEERING.sub(lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], text)
 
 
+def markdown(text: str) -> str:
+    """Escape text for Markdown of GitHub's flavour; control characters become Python escapes."""
+    return visible(text, keep="\n").translate(_MARKDOWN)
+
+
 T = TypeVar("T")
+_MARKDOWN = str.maketrans({character: f"\\{character}" for character in r"\`*_[]<>|#"} | {"\n": " "})
 _TEXTS = ("__repr__", "__str__", "_repr_html_")
 _SENTENCES = ("headline", "findings", "caption", "words", "notes")
 

@@ -13,8 +13,8 @@ from itertools import accumulate
 import pandas as pd
 
 from rankeval._checks import count
-from rankeval._visible import visible
-from rankeval.render.tables import Table, markdown
+from rankeval._visible import markdown, visible
+from rankeval.render.tables import Table
 
 _COLUMNS = ["test", "measure", "queries", "gain", "interval", "verdict"]
 

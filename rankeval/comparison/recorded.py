@@ -11,11 +11,11 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from itertools import starmap
 from typing import TYPE_CHECKING, Any, ClassVar, Self, get_origin, get_type_hints
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
 from rankeval._arguments import explained
@@ -83,8 +83,8 @@ class Recorded(WithTable):
         return [self._row_key]
 
     def _row_names(self) -> list[str]:
-        keys = self.table[self._row_columns()].to_dict("records")
-        return ["_".join(starmap(_named, key.items())) or "all" for key in keys]
+        columns, rows = self._row_columns(), self.table.to_dict("records")
+        return ["_".join(_named(column, row[column]) for column in columns) or "all" for row in rows]
 
     def _metrics(self) -> Iterator[tuple[str, Any]]:
         rows = self.table.to_dict("records")
@@ -134,6 +134,6 @@ def _restored(hint: Any, value: Any) -> Any:
     if is_dataclass(hint) and isinstance(hint, type):
         hints = _hints(hint)
         return hint(**{name: _restored(hints[name], each) for name, each in value.items()})
-    if get_origin(hint) is np.ndarray:
+    if get_origin(hint) in (np.ndarray, NDArray):  # NDArray is an alias of its own from NumPy 2.5 on
         return np.asarray(value, dtype=np.float64)
     return TypeAdapter(hint).validate_python(value)

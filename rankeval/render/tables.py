@@ -15,7 +15,7 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from rankeval._checks import require
-from rankeval._visible import visible
+from rankeval._visible import markdown, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +43,6 @@ LATEX_ESCAPES = str.maketrans(
         "≤": r"$\le$",
     }
 )
-MARKDOWN_ESCAPES = str.maketrans({character: f"\\{character}" for character in r"\`*_[]<>|#"} | {"\n": " "})
 LATEX_EMPHASIS = {"best": r"\textbf{%s}", "second": r"\underline{%s}", "": "%s"}
 MARKDOWN_EMPHASIS = {"best": "**%s**", "second": "<u>%s</u>", "": "%s"}
 STYLE = (
@@ -91,11 +90,6 @@ def unguarded(cell: str) -> str:
 def with_minus(text: str) -> str:
     """Set the hyphen before a number as a minus sign."""
     return MINUS.sub("\N{MINUS SIGN}", text)
-
-
-def markdown(text: str) -> str:
-    """Escape text for Markdown of GitHub's flavour; control characters become Python escapes."""
-    return visible(text, keep="\n").translate(MARKDOWN_ESCAPES)
 
 
 def markdown_cell(cell: Cell) -> str:

@@ -30,12 +30,13 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, fields
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel, ValidationError
 
 from rankeval._checks import refuse, said, shown
+from rankeval._visible import markdown
 from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io.opening import as_path, writing
 from rankeval.shelf.record import Record
@@ -59,17 +60,37 @@ _NOT_PLAIN = re.compile(r"[^A-Za-z0-9_.\- ]")
 T = TypeVar("T")
 
 
-class _Resource(BaseModel):
-    path: str
-    bytes: int
+def checked_path(path: str) -> str:
+    """Return a path of a file of a record; raise if another system could not write it, or it leads elsewhere.
+
+    Raises
+    ------
+    InvalidInput
+        If it is no relative path of printable characters, or is too long.
+    """
+    steps, size = path.split("/"), len(path.encode())
+    is_plain = path.isprintable() and "\\" not in path and all(step.strip(". ") for step in steps)
+    is_long = size > _LONGEST_PATH or max(len(step.encode()) for step in steps) > _LONGEST_STEP
+    most = f"{_LONGEST_STEP} between two slashes and {_LONGEST_PATH} in all"
+    refuse(
+        (not is_plain, f"the path of a file is {shown(path)}; expected a path such as 'plots/curve.png'"),
+        (is_long, f"the path of a file has {size} bytes: {path[:60]!r}...; expected at most {most}"),
+    )
+    return path
+
+
+class _Named(BaseModel):
+    path: Annotated[str, AfterValidator(checked_path)]
     hash: str
+
+
+class _Resource(_Named):
+    bytes: int
     table: str | None = None
 
 
-class _Held(BaseModel):
+class _Held(_Named):
     name: str
-    path: str
-    hash: str
 
 
 class _Written(BaseModel):
@@ -129,6 +150,9 @@ class Stored(Mapping[str, T]):
         with self.open(name) as file:
             return self._parsed(file)
 
+    def __contains__(self, name: object) -> bool:  # a Mapping's own would read the file
+        return name in self._resources
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._resources)
 
@@ -150,25 +174,6 @@ class Stored(Mapping[str, T]):
 _RESTORE = "restore a copy, or save the result again"
 
 
-def checked_path(path: str) -> str:
-    """Return a path of a file of a record; raise if another system could not write it, or it leads elsewhere.
-
-    Raises
-    ------
-    InvalidInput
-        If it is no relative path of printable characters, or is too long.
-    """
-    steps, size = path.split("/"), len(path.encode())
-    is_plain = path.isprintable() and "\\" not in path and all(step.strip(". ") for step in steps)
-    is_long = size > _LONGEST_PATH or max(len(step.encode()) for step in steps) > _LONGEST_STEP
-    most = f"{_LONGEST_STEP} between two slashes and {_LONGEST_PATH} in all"
-    refuse(
-        (not is_plain, f"the path of a file is {shown(path)}; expected a path such as 'plots/curve.png'"),
-        (is_long, f"the path of a file has {size} bytes: {path[:60]!r}...; expected at most {most}"),
-    )
-    return path
-
-
 def file_names(titles: list[str]) -> list[str]:
     """Return a name for a file or folder for each title: plain, short, and different even if case is ignored."""
     chosen: dict[str, str] = {}
@@ -183,7 +188,7 @@ def file_names(titles: list[str]) -> list[str]:
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
+    return hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()[:8]
 
 
 def write(record: Record, folder: str | os.PathLike[str]) -> str:
@@ -207,7 +212,7 @@ def write(record: Record, folder: str | os.PathLike[str]) -> str:
         If the folder holds anything else, nothing can be written there, or a value is none that JSON has.
     """
     target = as_path(folder).absolute()
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.draft")
+    draft = target.parent / f".{target.name}.{secrets.token_hex(4)}.draft"
     try:
         with writing(target):
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -253,11 +258,12 @@ def packed(record: Record) -> dict[str, bytes]:
 
 def _filled(put: Put, record: Record) -> str:
     files = {checked_path(path): (path, record.files) for path in record.files}
-    tables = {f"tables/{name}.parquet": (name, record.tables) for name in file_names([*record.tables])}
+    plain = dict(zip(record.tables, file_names([*record.tables]), strict=True))
+    tables = {f"tables/{plain[name]}.parquet": (name, record.tables) for name in plain}
     resources = []
-    for path, (name, held) in {**files, **tables}.items():
-        content = _content(name, held)
-        resources.append({"path": path, **put(path, content)})
+    for path, (name, held) in (*files.items(), *tables.items()):
+        with _content(name, held) as content:
+            resources.append({"path": path, **put(path, content)})
         if path in tables:
             resources[-1]["table"] = name
     written = {name: _plain(getattr(record, name)) for name in _PLAIN}
@@ -265,7 +271,7 @@ def _filled(put: Put, record: Record) -> str:
     series = {name: [[step, _number(value)] for step, value in by.items()] for name, by in record.series.items()}
     of = {kind: _records(put, kind, getattr(record, kind)) for kind in ("parts", "children")}
     try:
-        text = json.dumps(
+        told = json.dumps(
             {
                 "format": FORMAT,
                 **written,
@@ -278,14 +284,14 @@ def _filled(put: Put, record: Record) -> str:
             indent=1,
             ensure_ascii=False,
             allow_nan=False,
-        )
+        ).encode()
     except (TypeError, ValueError) as error:
         problem = f"the record of kind {record.kind!r} has a value that JSON cannot hold: {said(error)}"
         raise InvalidInput(problem) from error
-    refuse((len(text) > _MOST_BYTES, f"{NAME} would have {len(text):,} characters, and may have {_MOST_BYTES:,}"))
+    refuse((len(told) > _MOST_BYTES, f"{NAME} would have {len(told):,} bytes, and may have {_MOST_BYTES:,}"))
     put(README, io.BytesIO(_readme(record).encode()))
-    put(NAME, io.BytesIO(text.encode()))
-    return hashlib.sha256(text.encode()).hexdigest()
+    put(NAME, io.BytesIO(told))
+    return hashlib.sha256(told).hexdigest()
 
 
 def _plain(value: Any) -> Any:
@@ -307,7 +313,7 @@ def _content(name: str, held: Mapping[str, Any]) -> io.BufferedIOBase:
 def _put(folder: Path, path: str, content: io.BufferedIOBase) -> dict[str, Any]:
     where = folder / path
     where.parent.mkdir(parents=True, exist_ok=True)
-    with content, where.open("xb") as file:
+    with where.open("xb") as file:
         shutil.copyfileobj(content, file, 1 << 20)
         file.flush()
         os.fsync(file.fileno())
@@ -332,9 +338,9 @@ def _within(put: Put, folder: str) -> Put:
 
 
 def _readme(record: Record) -> str:
-    title = record.name or record.kind
-    noted = "".join(f"- {note}\n" for note in record.notes if note not in record.text)
-    parts = (f"# {title}", record.headline, record.text, noted)
+    notes = map(markdown, record.notes)
+    noted = "".join(f"- {note}\n" for note in notes if note not in record.text)
+    parts = (f"# {markdown(record.name or record.kind)}", markdown(record.headline), record.text, noted)
     return "\n\n".join(part for part in parts if part).rstrip() + "\n"
 
 
@@ -348,12 +354,12 @@ def parquet_of(frame: pd.DataFrame) -> bytes:
     import pyarrow.parquet as pq
 
     sink = pa.BufferOutputStream()
-    objects = {str(name): column.map(_json) for name, column in frame.items() if column.dtype == object}
     try:
+        objects = {str(name): column.map(_json) for name, column in frame.items() if column.dtype == object}
         table = pa.Table.from_pandas(frame.assign(**objects))
         kept = {**(table.schema.metadata or {}), _OBJECTS: json.dumps([*objects]).encode()}
         pq.write_table(table.replace_schema_metadata(kept), sink, compression="zstd")
-    except (pa.ArrowException, TypeError, OverflowError) as error:
+    except (pa.ArrowException, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InvalidInput(f"a table cannot be stored: {said(error)}; give its ids one type") from error
     content: bytes = sink.getvalue().to_pybytes()
     return content
@@ -379,7 +385,25 @@ def read(folder: str | os.PathLike[str]) -> Record:
     """
     where = as_path(folder)
     refuse((not (where / NAME).is_file(), f"{str(where)!r} holds no record: there is no {NAME}"))
-    return fetched(lambda path: (where / path).open("rb"), str(where))
+    return fetched(partial(_opened, where), str(where))
+
+
+def _opened(where: Path, path: str) -> io.BufferedIOBase:
+    """Open a file of a folder; through links to folders a small one could hold a part very many times."""
+    file = where / path
+    if not file.is_file() or file.parent.resolve() != where.resolve() / PurePosixPath(path).parent:
+        raise FileFormatError(f"there is no file {path!r}", where=str(where), remedy=_RESTORE)
+    return file.open("rb")
+
+
+def checked(record: Record) -> Record:
+    """Return a record of a folder after the hash of each of its files, and of those of its parts, was checked."""
+    for held in (record.files, record.tables):
+        for name in held:
+            _content(name, held).close()
+    for one in (*record.parts.values(), *record.children.values()):
+        checked(one)
+    return record
 
 
 def fetched(opened: Opened, where: str, seal: str | None = None, *, children: bool = True) -> Record:
@@ -408,10 +432,12 @@ def fetched(opened: Opened, where: str, seal: str | None = None, *, children: bo
             raise FileFormatError(f"{NAME} was altered or replaced", where=where, remedy=_RESTORE)
         found = _Written.model_validate(_of_this_format(content, where))
         return _read(found, opened, where, children=children)
-    except FileNotFoundError as error:
-        raise FileFormatError(f"there is no {NAME}", where=where, remedy=_RESTORE) from error
+    except RecursionError as error:
+        raise FileFormatError("too many parts stand within each other", where=where, remedy=_RESTORE) from error
     except ValidationError as error:
-        raise FileFormatError(f"{NAME} is no whole record: {said(error)}", where=where, remedy=_RESTORE) from error
+        first = error.errors(include_url=False)[0]
+        problem = f"{NAME} is no whole record: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise FileFormatError(problem, where=where, remedy=_RESTORE) from error
 
 
 def _of_this_format(content: bytes, where: str) -> Any:
@@ -432,7 +458,10 @@ def _of_this_format(content: bytes, where: str) -> Any:
 
 def _read(found: _Written, opened: Opened, where: str, *, children: bool) -> Record:
     plain: dict[str, Any] = {name: getattr(found, name) for name in _PLAIN if name != "series"}
-    hashes = {checked_path(one.path): one.hash.removeprefix("sha256:") for one in found.resources}
+    paths = [one.path for one in (*found.resources, *found.parts, *found.children)]
+    if len({*paths}) < len(paths):
+        raise FileFormatError(f"{NAME} names one path twice", where=where, remedy=_RESTORE)
+    hashes = {one.path: one.hash.removeprefix("sha256:") for one in found.resources}
     tables = {one.table: (one.path, hashes[one.path]) for one in found.resources if one.table is not None}
     files = {one.path: (one.path, hashes[one.path]) for one in found.resources if one.table is None}
 
@@ -451,5 +480,5 @@ def _read(found: _Written, opened: Opened, where: str, *, children: bool) -> Rec
 
 
 def _part(held: _Held, opened: Opened, where: str, *, children: bool) -> Record:
-    path, seal = checked_path(held.path), held.hash.removeprefix("sha256:")
-    return fetched(lambda inner: opened(f"{path}/{inner}"), f"{where}/{path}", seal, children=children)
+    seal = held.hash.removeprefix("sha256:")
+    return fetched(lambda inner: opened(f"{held.path}/{inner}"), f"{where}/{held.path}", seal, children=children)

@@ -12,9 +12,9 @@ from importlib import import_module
 from typing import Any
 
 from rankeval._arguments import explained
-from rankeval._checks import require
+from rankeval._checks import require, said
 from rankeval._registry import chosen
-from rankeval.errors import InvalidInput
+from rankeval.errors import FileFormatError, InvalidInput, RankevalError
 from rankeval.shelf import folder as folders
 from rankeval.shelf.record import Record
 
@@ -137,7 +137,7 @@ def load(folder: str | os.PathLike[str]) -> Any:
     UnknownName
         If the record is of a kind that this version does not know; `read_record` reads it.
     """
-    return result_of(folders.read(folder))
+    return result_of(folders.checked(folders.read(folder)))
 
 
 def result_of(record: Record) -> Any:
@@ -147,8 +147,17 @@ def result_of(record: Record) -> Any:
     ------
     UnknownName
         If this version has no such kind of record.
+    FileFormatError
+        If its facts, tables and files are not those of this kind.
     """
-    return class_of(record.kind).from_record(record)
+    made = class_of(record.kind).from_record
+    try:
+        return made(record)
+    except RankevalError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        problem = f"the record is none of kind {record.kind!r}: {type(error).__name__}: {said(error)}"
+        raise FileFormatError(problem, remedy="save the result again") from error
 
 
 @explained

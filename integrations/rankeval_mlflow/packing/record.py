@@ -16,10 +16,11 @@ from typing import Any
 import pandas as pd
 
 from rankeval._checks import shown
+from rankeval._visible import markdown
 from rankeval.comparison.record import best_first, main_measure
 from rankeval.comparison.shelved import differences
 from rankeval.errors import warn
-from rankeval.render.tables import Table, markdown
+from rankeval.render.tables import Table
 from rankeval.shelf.record import checked_word
 from rankeval.tracking import RunRecord
 from rankeval_mlflow import layout

@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rankeval import QueryRanker
+from rankeval._visible import markdown
 from rankeval.collection.rows import check_rows
 from rankeval.errors import RankevalError, Refusal
 from rankeval.evaluation.result import data_of
@@ -26,7 +27,7 @@ from rankeval.model_selection.nesting import last_of
 from rankeval.model_selection.parameters import kind_of, shown_names, shown_text
 from rankeval.model_selection.scorers import QueryScorer, make_scorer
 from rankeval.model_selection.shelved import FOLD_END
-from rankeval.render.tables import Table, markdown
+from rankeval.render.tables import Table
 from rankeval.shelf.record import Record
 from rankeval_mlflow.delivery.payload import DatasetUse, Node
 from rankeval_mlflow.layout import KIND, metrics_of, param_text, params_of, safe_names

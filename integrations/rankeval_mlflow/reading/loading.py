@@ -246,10 +246,10 @@ def load(run: Any, label: str | None = None, *, uri: str | None = None) -> Any:
 
 
 def _loaded(client: Any, run: Any, label: str | None) -> Any:
-    held = {*labels_of(run), *pieces_by_role(run.data.tags)}
-    chosen_label = next(iter(held)) if label is None and len(held) == 1 else label
-    remedy = f"give label=, one of {few(sorted(held))}"
-    refuse((chosen_label is None, f"run {run.info.run_id} holds {len(held)} results", remedy))
+    labels = labels_of(run)
+    chosen_label = labels[0] if label is None and len(labels) == 1 else label
+    remedy = f"give label=, one of {few(sorted({*labels, *pieces_by_role(run.data.tags)}))}"
+    refuse((chosen_label is None, f"run {run.info.run_id} holds {len(labels)} results", remedy))
     return _of_record(client, run, *_record_in(client, run, str(chosen_label)))
 
 
@@ -277,8 +277,12 @@ def _of_record(client: Any, run: Any, manifest: dict[str, Any], within: str) -> 
         return result_of(record)
     asked = f"tags.`mlflow.parentRunId` = '{run.info.run_id}'"
     children = [*resolving.pages(client.search_runs, [run.info.experiment_id], asked, max_results=PAGE)]
-    results = {str(child.data.tags["mlflow.runName"]): _loaded(client, child, None) for child in reversed(children)}
-    return CrossValidations(results)
+    runs = {str(child.data.tags["mlflow.runName"]): child for child in children}
+    systems = [str(system) for system in record.tables["folds"].index.unique("system")]
+    held = {system: runs.get(layout.short_name(system, most=200)) for system in systems}
+    gone = [system for system, child in held.items() if child is None]
+    refuse((bool(gone), f"run {run.info.run_id} has no child run of {few(gone)}: it was deleted or has another name"))
+    return CrossValidations({system: _loaded(client, child, None) for system, child in held.items()})
 
 
 def evaluation_of(client: Any, run: Any, role: str | None) -> Evaluation:
