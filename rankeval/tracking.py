@@ -182,6 +182,7 @@ class Host:
         folder, the name of the experiment on the server, and the address or None; it stores the record and returns a
         `TrackedRun`. It stores every file of the record unchanged, or says that it keeps numbers only; it passes over
         parts of a kind that it does not know. If it has other content under this name, it raises InvalidInput.
+        With ``rankeval push --run``, ``run=`` is given too: the id of a run to write to.
         ``rankeval push`` calls it, and `rankeval.testing.check_host` tries it.
     """
 

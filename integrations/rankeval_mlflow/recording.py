@@ -279,15 +279,17 @@ def log(
     return tracked
 
 
-def push(record: Record, *, name: str, experiment: str, uri: str | None = None) -> TrackedRun:
-    """Send a record to a new run, which is named after it; the name of its folder stands in no run.
+def push(record: Record, *, name: str, experiment: str, uri: str | None = None, run: str | None = None) -> TrackedRun:
+    """Send a record to a run, or to a new one with the name of its folder.
 
     Raises
     ------
     TrackingError
         If the store cannot be reached or refuses. Everything is kept on disk, and the message says how to send it.
+    InvalidInput
+        If the run holds another record of this label; the same one may be sent again.
     """
-    target = Target(uri=store(uri), experiment_name=experiment)
+    target = Target(uri=store(uri), run_id=run, experiment_name=None if run else experiment)
     return deliver(Payload(target, replace(node_of(record), name=name), now_ms(), run_context()))
 
 

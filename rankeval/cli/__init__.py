@@ -402,16 +402,17 @@ def _ledger() -> Iterator[tuple[str, str]]:
 
 
 @app.command()
-@options("RESULTS host experiment uri", experiment="rankeval")
-def push(*, results: list[Path], host: str, experiment: str, uri: str | None) -> None:
-    """Send saved results to a host, such as MLflow: each folder is a run."""
+@options("RESULTS host experiment uri of_run", experiment="rankeval")
+def push(*, results: list[Path], host: str, experiment: str, uri: str | None, of_run: str | None) -> None:
+    """Send saved results to a host, such as MLflow: each folder is a run, or part of a given one."""
     from rankeval.shelf import read_record
 
     offer = hosts.host(host)
     if offer.push is None:
         raise errors.InvalidInput(f"the host {host!r} takes no results")
+    given = {"experiment": experiment, "uri": uri} | ({"run": of_run} if of_run else {})
     for folder in results:
-        tracked = offer.push(read_record(folder), name=folder.absolute().name, experiment=experiment, uri=uri)
+        tracked = offer.push(read_record(folder), name=folder.absolute().name, **given)
         tell(f"{folder}: {from_here(tracked.where)}")
 
 

@@ -115,6 +115,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     # The host.
     "host": (str, "mlflow", "An installed host, as rankeval doctor lists them."),
     "experiment": (TEXT, None, "Name of the experiment on the server."),
+    "of_run": (TEXT, None, "A run that is there, to write to; the same result may be sent again.", "--run"),
     "uri": (TEXT, None, "The store, at its present address; by default the host's own setting."),
     # The guard.
     "ledger": (TEXT, None, "Folder, file or SQLAlchemy URL of the ledger; else the one in force here."),
