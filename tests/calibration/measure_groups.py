@@ -170,8 +170,8 @@ INTRODUCTION = """\
 The tests assume that queries are independent. Turns of one conversation, paraphrases of one need and questions on one
 document are not: they go well or badly together, so a test over them takes one lucky conversation for several lucky
 queries. `rk.compare(..., groups=...)` tests the means of groups, and so do `rk.rank_intervals`, the assertions of
-`rankeval.testing`, `guard.freeze` and `rankeval_mlflow.promote`. [Comparing](comparing.md#queries-that-go-together)
-shows how you see that queries go together.
+`rankeval.testing`, `guard.freeze`, `guard.gate` and `rankeval_mlflow.promote`.
+[Comparing](comparing.md#queries-that-go-together) shows how you see that queries go together.
 
 False claims about equal systems in percent, over queries -> over groups: one pair by each test, and {variants} variants
 against one baseline by each correction ({trials:,} trials, Monte Carlo error {small:.1f} near 5 and {large:.1f} near
