@@ -384,7 +384,8 @@ def read(folder: str | os.PathLike[str]) -> Record:
         If there is no whole record, or another version wrote it.
     """
     where = as_path(folder)
-    refuse((not (where / NAME).is_file(), f"{str(where)!r} holds no record: there is no {NAME}"))
+    is_there = os.path.isfile(where / NAME)  # noqa: PTH113 - Path raises for a name that is too long
+    refuse((not is_there, f"{str(where)!r} holds no record: there is no {NAME}"))
     return fetched(partial(_opened, where), str(where))
 
 

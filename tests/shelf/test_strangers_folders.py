@@ -235,7 +235,7 @@ def test_keys_that_a_later_version_adds_are_passed_over(tmp_path):
     assert rk.read_record(tmp_path).kind == "novelty"
 
 
-@pytest.mark.parametrize("place", ["nothing", "file", "empty"])
+@pytest.mark.parametrize("place", ["nothing", "file", "empty", "x" * 300])
 def test_a_place_without_a_record_is_named(place, tmp_path):
     (tmp_path / "file").write_text("x")
     (tmp_path / "empty").mkdir()
