@@ -405,7 +405,7 @@ def _ledger() -> Iterator[tuple[str, str]]:
 @options("RESULTS host experiment uri of_run", experiment="rankeval")
 def push(*, results: list[Path], host: str, experiment: str, uri: str | None, of_run: str | None) -> None:
     """Send saved results to a host, such as MLflow: each folder is a run, or part of a given one."""
-    from rankeval.shelf import read_record
+    from rankeval.shelf.kinds import read_record
 
     offer = hosts.host(host)
     if offer.push is None:

@@ -1,6 +1,4 @@
-"""A result is a record, and a record is a folder."""
+"""A result is a record, and a record is a folder.
 
-from rankeval.shelf.kinds import load, read_record, save
-from rankeval.shelf.record import Record
-
-__all__ = ["Record", "load", "read_record", "save"]
+Nothing is imported here: help loads the host `files`, and must not import Arrow.
+"""

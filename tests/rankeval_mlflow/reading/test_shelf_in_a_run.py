@@ -31,7 +31,7 @@ def downloaded(run_id: str, folder: Path) -> Path:
     return Path(mlflow.artifacts.download_artifacts(run_id=run_id, artifact_path="rankeval", dst_path=str(folder)))
 
 
-@pytest.mark.parametrize("title", [*KINDS, *(pytest.param(one, marks=pytest.mark.further) for one in FURTHER)])
+@pytest.mark.parametrize("title", [*KINDS, *(pytest.param(one, marks=pytest.mark.rest) for one in FURTHER)])
 def test_a_run_holds_what_a_folder_holds_and_gives_the_result_back(title, tmp_path):
     result, options = results()[title]
     logged = {name: value for name, value in options.items() if name not in ("note", "predictions")}
