@@ -42,7 +42,7 @@ evaluation = rankeval.Evaluation.load(sys.argv[1])
 mlflow.set_experiment(experiment_id=sys.argv[2])
 print("ready", flush=True)
 sys.stdin.readline()
-rankeval_mlflow.log(evaluation, "dev")
+rankeval_mlflow.log(evaluation)
 print("done", flush=True)
 """
 
