@@ -193,8 +193,8 @@ def log(
     * of `rankeval.profile`: ``profile/latency_p50_ms``, ``profile/queries_per_second`` and the like; those of a profile
       with a name have it within, ``profile/bm25/latency_p50_ms``.
 
-    A number that is undefined is no metric; ``notes.txt`` among the artifacts says why. Of a table of more than 100
-    rows none is a metric.
+    An undefined number is not logged as a metric; ``notes.txt`` among the artifacts says why. A table of more than 100
+    rows, such as the rate of each document, gives no metrics.
 
     Parameters
     ----------
@@ -205,9 +205,9 @@ def log(
         The run to write to. By default the active run, else a new run that is ended. The time of a new run of a
         cross-validation is that of its folds, one after the other.
     name : str, optional
-        The name of a new run of a cross-validation. Of a Comparison and the other results, the name of the folder for
-        its artifacts, by default the kind: a second one of a kind in the same run needs another name, which stands in
-        its metrics: ``difference/final/nDCG_at_10``, ``agreement/final/observed``.
+        For a cross-validation, the name of its new run. For a Comparison and the other results, the name of the folder
+        for its artifacts, by default the kind. A second one of a kind in the same run needs another name, which stands
+        in its metrics: ``difference/final/nDCG_at_10``, ``agreement/final/observed``.
     role : str, optional
         The role of the data: "train", "dev", "test" or another plain word; by default "dev", and "test" of a comparison
         that a guard opened. If no ledger knows the queries of a "test", a line in the log says once in this process
@@ -216,23 +216,23 @@ def log(
         The data set, or its name. A Dataset of MLflow, such as ``mlflow.data.from_pandas(..., source=)``, says where
         the data lies. The digest of the judgments identifies the data in any case (tag ``rankeval.digest``).
     step : int, optional
-        Of an Evaluation: the epoch or other step of training. The metrics of a run's steps become curves. The
+        The epoch or other step of training, only for an Evaluation. The metrics of a run's steps become curves. The
         evaluation at step 3 loads back as the role ``"dev/step-3"``, and that of the greatest step as ``"dev"``, as
         MLflow shows its metrics. A role has steps or a single evaluation without one.
     slices : Series, mapping, DataFrame, array or str, optional
-        Of an Evaluation: an attribute of the queries, as in ``Evaluation.slices``. The report has the means of each of
-        its values.
+        An attribute of the queries, as in ``Evaluation.slices``, only for an Evaluation. The report has the means of
+        each of its values.
     folds : bool, optional
-        Of a cross-validation: whether each fold is a nested run too.
+        Whether each fold is a nested run too, only for a cross-validation.
     report : bool, default True
         Whether to draw the page. Without it, logging takes less time.
     page : str, optional
         A page of ``rankeval.report.report_for_queries``: the artifact ``queries.html`` beside the report.
     model_id : str, optional
-        Of an Evaluation: a logged model that gets the metrics too. By default the active model, if one is set.
+        A logged model that gets the metrics too, only for an Evaluation. By default the active model, if one is set.
     model_version : str or ModelVersion, optional
-        Of an Evaluation: a version of a registered model that gets a tag with the first aggregate: ``"ranker/7"``,
-        ``"ranker/latest"`` or ``"ranker@champion"``, also with ``models:/`` before it.
+        A version of a registered model that gets a tag with the first aggregate, only for an Evaluation:
+        ``"ranker/7"``, ``"ranker/latest"`` or ``"ranker@champion"``, also with ``models:/`` before it.
 
     Returns
     -------

@@ -120,8 +120,8 @@ def number_of_workers(n_jobs: int) -> int:
 def each_done(tasks: Sequence[Callable[[], Any]], workers: int, *, goes_on: str) -> Iterator[tuple[int, Any]]:
     """Do tasks, in this process or in several, and yield the place and the result of each as it comes.
 
-    A result comes in a file, and only its path through the pipe, in one piece: if a process were killed while it writes
-    a longer message, loky would wait for the rest for ever.
+    A result comes in a file, and only its place through the pipe, in one piece: if a process were killed while it
+    writes a longer message, loky would wait for the rest for ever.
 
     Parameters
     ----------

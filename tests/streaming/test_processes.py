@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
+import select
 import subprocess
 import sys
 import threading
+from functools import partial
 
+import numpy as np
 import pytest
 from streaming.logs import Log
 
+from rankeval.streaming import running
 from rankeval.streaming.running import each_done, end_with
 
 CALL = """
@@ -81,3 +86,11 @@ def test_tasks_leave_this_process_if_there_are_two_and_two_processes(n_tasks, wo
     done = dict(each_done([os.getpid] * n_tasks, workers, goes_on=""))
     assert sorted(done) == list(range(n_tasks))
     assert {one == os.getpid() for one in done.values()} == {is_here}
+
+
+def test_a_large_result_sends_only_its_place_through_the_pipe(tmp_path):
+    """A message within the atomic size of a pipe is whole or absent, whenever its sender is killed."""
+    asked = partial(np.zeros, 1_000_000), tmp_path / "result"
+    sent = running._done(os.getppid(), 7, asked)
+    assert len(pickle.dumps(sent)) < select.PIPE_BUF
+    assert pickle.loads((tmp_path / "result").read_bytes()).shape == (1_000_000,)

@@ -13,7 +13,7 @@ The layout of an evaluation of role ``dev``; at a step of training, the folder i
                rankeval/dev/queries.html        if the caller gives a page of queries
     inputs     the data set, role as context, full digest in the tag `rankeval.digest`
 
-Of a cross-validation every fold is a step of a metric, and a nested run if asked for; beside that of the evaluation::
+Each fold of a cross-validation is a step of a metric, and a nested run if asked for; beside those of the evaluation::
 
     metrics    nDCG_at_10_fold       the value of each fold, the fold as step: a line in MLflow's charts
                nDCG_at_10_sd         their standard deviation (n - 1); 0 says that folds agree, not that models do
