@@ -29,13 +29,7 @@ Test = Callable[[Any], bool]
 
 
 def explained(thing: T) -> T:
-    """Let a function, or the public methods of a class, refuse an argument that fits no annotation if a call fails.
-
-    Parameters
-    ----------
-    thing : callable or class
-        The function or the class.
-    """
+    """Let a function, or the public methods of a class, refuse an argument that fits no annotation if a call fails."""
     if isinstance(thing, type):
         for name, member in list(vars(thing).items()):
             if name == "__init__" or name[0] != "_":

@@ -109,15 +109,7 @@ def few(values: Sequence[Any]) -> str:
 
 
 def count(n: int, thing: str) -> str:
-    """Write a number of things: ``1 query``, ``2 queries``.
-
-    Parameters
-    ----------
-    n : int
-        The number.
-    thing : str
-        The noun in the singular.
-    """
+    """Write a number of things: ``1 query``, ``2 queries``."""
     return f"{n:,} {thing if n == 1 else plural(thing)}"
 
 

@@ -15,17 +15,7 @@ from rankeval.errors import UnknownName
 def late(
     package: str, homes: Mapping[str, Sequence[str]], moved: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[list[str], Callable[[str], Any]]:
-    """Return ``__all__`` and ``__getattr__`` of a package that imports a name when it is first asked for (PEP 562).
-
-    Parameters
-    ----------
-    package : str
-        The package.
-    homes : mapping of str to sequence of str
-        Module -> the public names that it holds, none of them its own; without names the module itself is public.
-    moved : mapping of str to str
-        Old name -> the public name that took its place. The error for an old name says so.
-    """
+    """Return ``__all__`` and ``__getattr__`` of a package that imports a name when it is first asked for (PEP 562)."""
     home_of = {name: module for module, names in homes.items() for name in names or [module.rpartition(".")[2]]}
 
     def imported(name: str) -> Any:
@@ -40,22 +30,7 @@ def late(
 
 
 def chosen(kind: str, name: Any, known: Iterable[str]) -> str:
-    """Return a name that is known, or raise the error for an unknown one.
-
-    Parameters
-    ----------
-    kind : str
-        The kind of thing, such as ``"test"``.
-    name : object
-        The name asked for. A value that is not text is unknown.
-    known : iterable of str
-        All names.
-
-    Raises
-    ------
-    UnknownName
-        With the nearest known names.
-    """
+    """Return a name that is known, or raise the error for an unknown one."""
     if not isinstance(name, str) or name not in known:
         raise unknown(kind, name, known)
     return name
@@ -64,21 +39,7 @@ def chosen(kind: str, name: Any, known: Iterable[str]) -> str:
 def unknown(
     kind: str, name: Any, known: Iterable[str], *, summary: str = "", write: Callable[[str], str] = str
 ) -> UnknownName:
-    """Make the error for an unknown name, with the nearest known ones.
-
-    Parameters
-    ----------
-    kind : str
-        The kind of thing, such as ``"measure"``.
-    name : object
-        The name asked for.
-    known : iterable of str
-        All names.
-    summary : str
-        Said instead of all names if none is near and they are too many to read.
-    write : callable
-        Gives the name asked for and each near one as they are written, such as with the cut-off that was given.
-    """
+    """Make the error for an unknown name, with the nearest known ones."""
     names = sorted(set(map(str, known)))
     lowered = {candidate.lower(): candidate for candidate in names}
     asked = name.lower() if isinstance(name, str) else ""  # the text of a deep list takes more than the stack

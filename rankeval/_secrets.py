@@ -43,13 +43,7 @@ def is_web(uri: str) -> bool:
 
 
 def bare(uri: str) -> str:
-    """Return an address without its secrets; the user of a database stays, who says whose tables they are.
-
-    Parameters
-    ----------
-    uri : str
-        The whole address, and nothing else; `hidden` takes a text.
-    """
+    """Return an address without its secrets; the user of a database stays, who says whose tables they are."""
     found = ""
     for shown, _, _ in _parts(uri):
         # The first setting of a query that is shown may have been a later one.
@@ -74,16 +68,7 @@ def without_secrets(text: str) -> str:
 
 
 def hidden(text: str, uris: Iterable[str | None] = ()) -> str:
-    """Return a text without the secrets of some addresses, and without those of the addresses that stand in it.
-
-    Parameters
-    ----------
-    text : str
-        A message of another library.
-    uris : iterable of str
-        The addresses that the call knew. Their secrets are hidden wherever they stand, as written and as meant, whole
-        and in the pieces that a reader of the address might take for its host.
-    """
+    """Return a text without the secrets of some addresses, and without those of the addresses that stand in it."""
     known = [uri for uri in uris if uri]
     written = [secret for uri in known for _, _, secret in _parts(uri)]
     meant = {one for secret in written for one in (secret, unquote(secret), unquote_plus(secret))}

@@ -50,13 +50,7 @@ def _pools_of(_n_modules: int) -> Any:
 
 
 def limited(found: Any) -> bool:
-    """Say whether a pool has less threads than there are cores: an enclosing ``threadpool_limits`` wins.
-
-    Parameters
-    ----------
-    found : ThreadpoolController
-        As `pools` returns it.
-    """
+    """Say whether a pool has less threads than there are cores: an enclosing ``threadpool_limits`` wins."""
     import joblib
 
     cores = joblib.cpu_count()

@@ -23,13 +23,6 @@ _STEERING = re.compile(
 def visible(text: str, *, keep: str = "") -> str:
     r"""Return a text with its control characters as Python escapes.
 
-    Parameters
-    ----------
-    text : str
-        Any text, with names and ids from files.
-    keep : str
-        Characters to keep, such as our own line ends.
-
     Examples
     --------
     >>> print(visible("a\x1b]0;b"))

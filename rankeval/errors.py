@@ -27,29 +27,15 @@ def __dir__() -> list[str]:
 
 @dataclass(eq=False, repr=False)
 class _Composed(BaseException):
-    """The fields of an error, and the message that they make.
+    """The fields of an error, and the message that they make."""
 
-    Parameters
-    ----------
-    problem : str
-        What is wrong, as one sentence. Left out where ``found`` and ``expected`` say it.
-    argument : str, optional
-        The argument, column or key that is wrong.
-    found, expected : str, optional
-        The value as `rankeval._checks.shown` writes it, and what would be right.
-    where : str, optional
-        The file, line, row or part.
-    remedy : str, optional
-        What to do.
-    """
-
-    problem: str = ""
+    problem: str = ""  # What is wrong, as one sentence. Left out where ``found`` and ``expected`` say it.
     _: KW_ONLY
-    argument: str | None = None
-    found: str | None = None
+    argument: str | None = None  # The argument, column or key that is wrong
+    found: str | None = None  # The value as `rankeval._checks.shown` writes it, and what would be right
     expected: str | None = None
-    where: str | None = None
-    remedy: str | None = None
+    where: str | None = None  # The file, line, row or part
+    remedy: str | None = None  # What to do
 
     def __post_init__(self) -> None:
         super().__init__(_message(self))
@@ -81,19 +67,7 @@ def _message(error: _Composed) -> str:
 
 
 class RankevalError(_Composed, Exception):
-    """Base of all errors of rankeval but refusals.
-
-    Attributes
-    ----------
-    argument : str or None
-        The argument, column or key that is wrong.
-    found, expected : str or None
-        The value, and what would be right.
-    where : str or None
-        The file, line, row or part.
-    remedy : str or None
-        What to do. The message is made of these fields.
-    """
+    """Base of all errors of rankeval but refusals."""
 
 
 class InvalidInput(RankevalError, ValueError):
@@ -105,15 +79,9 @@ class FileFormatError(InvalidInput):
 
 
 class LimitExceeded(FileFormatError):
-    """A file exceeds a limit: names the limit and how to raise it.
+    """A file exceeds a limit: names the limit and how to raise it."""
 
-    Attributes
-    ----------
-    limit : str or None
-        Name of the limit.
-    """
-
-    limit: str | None = None
+    limit: str | None = None  # Name of the limit
 
 
 class UnknownName(InvalidInput):
@@ -202,17 +170,6 @@ class GuardRefusal(_OfCollection, Refusal):
 
     This is a BaseException, as every `Refusal`: ``except Exception`` does not catch it, so that no search goes on over
     test content. To catch it, name it: ``except rankeval.errors.GuardRefusal``.
-
-    Attributes
-    ----------
-    found : str
-        The first part of the message: what was found, and why that matters. The rest says what to do, in Python.
-    collection, project : str, optional
-        The registered collection, and the project that registered it; None if nothing is registered.
-    queries : tuple
-        The ids of its queries in the data.
-    ledger : str, optional
-        The ledger, if it is not the one in force.
     """
 
 
@@ -240,25 +197,11 @@ class _OfQueries(_Composed):
 
 
 class SharedQueriesError(_OfQueries, InvalidInput):
-    """A validation part to stop early on has queries that are trained on or held out.
-
-    Attributes
-    ----------
-    queries : tuple
-        Their ids in the validation part.
-    renamed : tuple
-        Those of them that have another id in the data: their rows and labels are the same.
-    """
+    """A validation part to stop early on has queries that are trained on or held out."""
 
 
 class SharedQueries(_OfQueries, Refusal):
-    """`SharedQueriesError` inside a search of scikit-learn; a BaseException, as every `Refusal`.
-
-    Attributes
-    ----------
-    queries, renamed : tuple
-        As of `SharedQueriesError`.
-    """
+    """`SharedQueriesError` inside a search of scikit-learn; a BaseException, as every `Refusal`."""
 
 
 class UnusableWeights(Refusal):

@@ -54,33 +54,7 @@ def start(
     ask: Ask | None = None,
     **named: str | None,
 ) -> dict[str, str]:
-    """Write an experiment, a relevance test with its baseline, and a workflow.
-
-    Parameters
-    ----------
-    files : sequence of Path
-        A table (Parquet, CSV, TSV, LETOR or a folder of LETOR), or judgments and a run.
-    into : Path
-        The root of the repository.
-    features : sequence of str, optional
-        The columns of the features; by default, all numbers that a ranker may know.
-    ask : callable, optional
-        Asks the user for a column that the table leaves open.
-    **named : str, optional
-        The columns of ``qid``, ``relevance`` and ``score``.
-
-    Returns
-    -------
-    dict of str to str
-        Topic -> words: what was found in the user's files, the new files, and what to do with them.
-
-    Raises
-    ------
-    InvalidInput
-        If a file is there already, a column is open, or the test cannot rank.
-    GuardRefusal
-        If the data are registered test content.
-    """
+    """Write an experiment, a relevance test with its baseline, and a workflow."""
     if there := [one for one in (_CONFIG, _TEST, _BASELINE, _WORKFLOW) if os.path.lexists(into / one)]:
         remedy = "nothing was written: move them away, or start in another folder (--into)"
         raise InvalidInput(f"there already: {', '.join(there)}", where=str(into.absolute()), remedy=remedy)

@@ -39,13 +39,7 @@ OBSERVERS: list[Observer] = []
 
 
 def observed(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Let `OBSERVERS` watch the calls of a function.
-
-    Parameters
-    ----------
-    function : callable
-        The function.
-    """
+    """Let `OBSERVERS` watch the calls of a function."""
     spec = signature(function)
 
     @wraps(function)
@@ -78,61 +72,34 @@ class LoggedData:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """One run for a tracker, with its children.
+    """One run for a tracker, with its children."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the run.
-    params, metrics, tags : mapping
-        Plain values; metric names are the MLflow-safe keys of measures.
-    evaluations : mapping of str to Evaluation
-        Evaluations by role ("dev", "test"). The tracker writes their aggregates, per-query scores and cards.
-    comparison : Comparison, optional
-        A comparison; the tracker writes its table.
-    data : tuple of LoggedData
-        The data sets that the run used.
-    artifacts : mapping of str to bytes
-        Files by path.
-    children : tuple of RunRecord
-        Nested runs.
-    said : mapping of str to str
-        A sentence by role, for the page of the evaluation: such as what the guard says of the test part.
-    started : float, optional
-        When the work began, in seconds since the epoch; by default the run begins when it is logged.
-    seconds : float, optional
-        How long the work took by the clock on the wall; by default the run ends when it is logged.
-    model : object, optional
-        The fitted ranker that the evaluations are of, for a logged model; or the bytes to which the host packed it.
-    rows : array or frame of shape (n_some_rows, n_features), optional
-        Some rows of features, from which the tracker takes the names and types of the columns that the model reads.
-    folds : CrossValidation, optional
-        The cross-validation on the dev part, whose folds are logged.
-    status : {"FINISHED", "FAILED"}
-        How the work ended.
-    reason : str
-        Why it failed, for the description of the run.
-    key : str, optional
-        Identity of the work: a record of the same key that still waits to be sent is sent instead of logging again.
-    """
-
-    name: str
+    name: str  # Name of the run
+    # Plain values; metric names are the MLflow-safe keys of measures.
     params: Mapping[str, str | float | bool | None] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
+    # Evaluations by role ("dev", "test"). The tracker writes their aggregates, per-query scores and cards.
     evaluations: Mapping[str, Any] = field(default_factory=dict)
-    comparison: Any | None = None
-    data: tuple[LoggedData, ...] = ()
-    artifacts: Mapping[str, bytes] = field(default_factory=dict)
-    children: tuple[RunRecord, ...] = ()
+    comparison: Any | None = None  # A comparison; the tracker writes its table
+    data: tuple[LoggedData, ...] = ()  # The data sets that the run used
+    artifacts: Mapping[str, bytes] = field(default_factory=dict)  # Files by path
+    children: tuple[RunRecord, ...] = ()  # Nested runs
+    # A sentence by role, for the page of the evaluation: such as what the guard says of the test part.
     said: Mapping[str, str] = field(default_factory=dict)
+    # When the work began, in seconds since the epoch; by default the run begins when it is logged.
     started: float | None = None
+    # How long the work took by the clock on the wall; by default the run ends when it is logged.
     seconds: float | None = None
+    # The fitted ranker that the evaluations are of, for a logged model; or the bytes to which the host packed it.
     model: Any | None = None
+    # (n_some_rows, n_features): Some rows of features, from which the tracker takes the names and types of the
+    # columns that the model reads.
     rows: Any | None = None
-    folds: Any | None = None
-    status: Literal["FINISHED", "FAILED"] = "FINISHED"
-    reason: str = ""
+    folds: Any | None = None  # The cross-validation on the dev part, whose folds are logged
+    status: Literal["FINISHED", "FAILED"] = "FINISHED"  # How the work ended
+    reason: str = ""  # Why it failed, for the description of the run
+    # Identity of the work: a record of the same key that still waits to be sent is sent instead of logging again.
     key: str | None = None
 
 
@@ -156,43 +123,28 @@ class Tracker(Protocol):
 
 @dataclass(frozen=True)
 class Host:
-    """What a host package offers.
+    """What a host package offers."""
 
-    Parameters
-    ----------
-    title : str
-        A few words for people, shown in help and by ``rankeval doctor``.
-    tracker : callable, optional
-        Returns a `Tracker`, with no arguments. It imports what it needs when it is called.
-    commands : callable, optional
-        Returns a Typer application, with no arguments; ``rankeval NAME ...`` runs it.
-    default_uri : str, optional
-        The address that an experiment file means if it has no ``tracking.uri``.
-    check : callable, optional
-        Called before an experiment loads data, with the name of the experiment on the server and the address. It
-        raises InvalidInput if a run can never be logged there, and returns a sentence if it cannot be logged now, but
-        would be kept for later; else None.
-    pack : callable, optional
-        Called with a fitted ranker and some rows of features; it returns the bytes of a model without pickle. An
-        experiment keeps them with the cached result, so that a later run logs the same model without training.
-    label : str, optional
-        The name for people, such as "MLflow"; by default the name of the entry point.
-    push : callable, optional
-        Called as ``push(record, name=, experiment=, uri=)`` with a `rankeval.Record` of any kind, the name of its
-        folder, the name of the experiment on the server, and the address or None; it stores the record and returns a
-        `TrackedRun`. It stores every file of the record unchanged, or says that it keeps numbers only; it passes over
-        parts of a kind that it does not know. If it has other content under this name, it raises InvalidInput.
-        With ``rankeval push --run``, ``run=`` is given too: the id of a run to write to.
-        ``rankeval push`` calls it, and `rankeval.testing.check_host` tries it.
-    """
-
-    title: str
+    title: str  # A few words for people, shown in help and by ``rankeval doctor``
+    # Returns a `Tracker`, with no arguments. It imports what it needs when it is called.
     tracker: Callable[[], Tracker] | None = None
+    # Returns a Typer application, with no arguments; ``rankeval NAME ...`` runs it.
     commands: Callable[[], Any] | None = None
-    default_uri: str | None = None
+    default_uri: str | None = None  # The address that an experiment file means if it has no ``tracking.uri``
+    # Called before an experiment loads data, with the name of the experiment on the server and the address. It raises
+    # InvalidInput if a run can never be logged there, and returns a sentence if it cannot be logged now, but would be
+    # kept for later; else None.
     check: Callable[[str, str | None], str | None] | None = None
+    # Called with a fitted ranker and some rows of features; it returns the bytes of a model without pickle. An
+    # experiment keeps them with the cached result, so that a later run logs the same model without training.
     pack: Callable[[Any, Any], bytes] | None = None
-    label: str | None = None
+    label: str | None = None  # The name for people, such as "MLflow"; by default the name of the entry point
+    # Called as ``push(record, name=, experiment=, uri=)`` with a `rankeval.Record` of any kind, the name of its
+    # folder, the name of the experiment on the server, and the address or None; it stores the record and returns a
+    # `TrackedRun`. It stores every file of the record unchanged, or says that it keeps numbers only; it passes over
+    # parts of a kind that it does not know. If it has other content under this name, it raises InvalidInput. With
+    # ``rankeval push --run``, ``run=`` is given too: the id of a run to write to. ``rankeval push`` calls it, and
+    # `rankeval.testing.check_host` tries it.
     push: Callable[..., TrackedRun] | None = None
 
 
@@ -203,18 +155,7 @@ def host_names() -> list[str]:
 
 @explained
 def host(name: str) -> Host:
-    """Import a host by its name.
-
-    Parameters
-    ----------
-    name : str
-        Name of an entry point in the group ``rankeval.hosts``.
-
-    Raises
-    ------
-    UnknownName
-        If no installed package offers it.
-    """
+    """Import a host by its name."""
     points = {point.name: point for point in entry_points(group=GROUP)}
     found: Host = points[chosen("host", name, points)].load()
     return found
@@ -224,11 +165,6 @@ def shown_host(name: str) -> Host:
     """Return an installed host as the help shows it; of one that cannot be loaded, the title says why.
 
     One broken host must not break the help. It counts as one with commands, so that the help names it.
-
-    Parameters
-    ----------
-    name : str
-        One of `host_names`.
     """
     try:
         return host(name)

@@ -82,13 +82,7 @@ def _scored(search: Any) -> Scored | None:
 
 
 def left_to_us(should_log: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """Return MLflow's question whether to log an estimator, answered with no for searches that are logged here.
-
-    Parameters
-    ----------
-    should_log : callable
-        The method of MLflow's training session.
-    """
+    """Return MLflow's question whether to log an estimator, answered with no for searches that are logged here."""
 
     @wraps(should_log)
     def asked(session: Any) -> bool:
@@ -98,13 +92,7 @@ def left_to_us(should_log: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 
 def watched_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``fit`` of a search that logs.
-
-    Parameters
-    ----------
-    fit : callable
-        scikit-learn's own.
-    """
+    """Return ``fit`` of a search that logs."""
 
     @wraps(fit)
     def logged(search: Any, X: Any, y: Any = None, **params: Any) -> Any:
@@ -127,13 +115,7 @@ def watched_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def watched_validation(cross_validate: Callable[..., Any]) -> Callable[..., Any]:
-    """Return scikit-learn's ``cross_validate`` that logs.
-
-    Parameters
-    ----------
-    cross_validate : callable
-        scikit-learn's own.
-    """
+    """Return scikit-learn's ``cross_validate`` that logs."""
     spec = signature(cross_validate)
 
     @wraps(cross_validate)
@@ -160,13 +142,7 @@ def watched_validation(cross_validate: Callable[..., Any]) -> Callable[..., Any]
 
 @contextmanager
 def of_cross_validation(given: Mapping[str, Any]) -> Iterator[Callable[[Any], None]]:
-    """Watch a call of `rankeval.cross_validate`.
-
-    Parameters
-    ----------
-    given : mapping
-        Its arguments by name.
-    """
+    """Watch a call of `rankeval.cross_validate`."""
     if _within.get() or STATE.settings is None:
         yield lambda _: None
         return
@@ -178,13 +154,7 @@ def of_cross_validation(given: Mapping[str, Any]) -> Iterator[Callable[[Any], No
 
 
 def noting_failures(warn_of: Callable[..., None]) -> Callable[..., None]:
-    """Return the function that scikit-learn hands the results of fits to, which keeps their errors.
-
-    Parameters
-    ----------
-    warn_of : callable
-        scikit-learn's own.
-    """
+    """Return the function that scikit-learn hands the results of fits to, which keeps their errors."""
 
     @wraps(warn_of)
     def noted(results: Any, error_score: Any) -> None:

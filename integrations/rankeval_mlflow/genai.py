@@ -77,21 +77,7 @@ Specs = str | Measure | Iterable[str | Measure]
 
 
 def query_id(inputs: Any, qid: str | None) -> str:
-    """Return the id of a row's query.
-
-    Parameters
-    ----------
-    inputs : mapping
-        The inputs of the row.
-    qid : str, optional
-        Which of them is the id. By default ``qid``, ``query_id`` or ``id``, if it is text or a whole number; else the
-        only input, if it is a short text; else a hash of all inputs.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such input.
-    """
+    """Return the id of a row's query."""
     given = inputs if isinstance(inputs, Mapping) else {"inputs": inputs}
     if qid is not None and given.get(qid) is None:
         raise InvalidInput(f"qid is {qid!r}, but the inputs of a row are {sorted(map(str, given))}")
@@ -106,20 +92,7 @@ def query_id(inputs: Any, qid: str | None) -> str:
 
 
 def as_ranking(value: Any, ids: Iterable[str] = IDS) -> dict[str, float]:
-    """Return a list of ids or documents, or scores by id, as scores by document, best first.
-
-    Parameters
-    ----------
-    value : list or mapping
-        As above.
-    ids : iterable of str
-        The fields that may hold the id of a document.
-
-    Raises
-    ------
-    InvalidInput
-        If it is no ranking, or a document has no id.
-    """
+    """Return a list of ids or documents, or scores by id, as scores by document, best first."""
     if _is_scores(value):
         scores = {str(one): float(score) for one, score in value.items()}
         _refuse_same_text(scores, value)
@@ -136,20 +109,7 @@ def _refuse_same_text(named: Mapping[str, Any], given: Mapping[Any, Any]) -> Non
 
 
 def document_ids(documents: list[Any], ids: Iterable[str] = IDS) -> list[str | int]:
-    """Return the id of each document: itself, or the first of the given fields that every document has.
-
-    Parameters
-    ----------
-    documents : list
-        Ids, mappings, objects, or pairs of one of these and a score.
-    ids : iterable of str
-        Names of fields; ``"metadata.doc_uri"`` is a field within a field.
-
-    Raises
-    ------
-    InvalidInput
-        If a document has no id.
-    """
+    """Return the id of each document: itself, or the first of the given fields that every document has."""
     ids, alone = tuple(ids), [_without_score(one) for one in documents]
     objects = [one for one in alone if not _is_id(one)]
     for one in objects:
@@ -174,24 +134,7 @@ def field(value: Any, path: str) -> Any:
 
 
 def ranking_of_row(outputs: Any, trace: Any, retrieved: Retrieved, ids: Iterable[str] = IDS) -> dict[str, float]:
-    """Return the ranking of a row of an evaluation.
-
-    Parameters
-    ----------
-    outputs : object
-        The return value of the application.
-    trace : Trace, optional
-        Its trace.
-    retrieved : str, callable or None
-        Where the ranking is; `genai_scorer` explains it.
-    ids : iterable of str
-        The fields that may hold the id of a document.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no ranking, or it is not clear which of several is meant.
-    """
+    """Return the ranking of a row of an evaluation."""
     ids, found = tuple(ids), {}
     for place, value in _places(outputs, trace, retrieved):
         try:
@@ -308,22 +251,7 @@ def _described(value: Any) -> str:
 def judgments_of_row(
     expectations: Mapping[str, Any] | None, expected: Expected, ids: Iterable[str] = IDS
 ) -> dict[str, Any] | None:
-    """Return the grade of each judged document of a row, or None if the row is not judged.
-
-    Parameters
-    ----------
-    expectations : mapping, optional
-        The expectations of the row.
-    expected : str, callable or None
-        Which of them holds the judgments; by default the first of `FIELDS`.
-    ids : iterable of str
-        The fields that may hold the id of a document.
-
-    Raises
-    ------
-    InvalidInput
-        If the judgments cannot be read.
-    """
+    """Return the grade of each judged document of a row, or None if the row is not judged."""
     given = expectations or {}
     if callable(expected):
         name, value = "the result of expected", expected(given)
@@ -373,22 +301,13 @@ def _grades(name: str, value: Any, ids: Iterable[str]) -> dict[Any, Any]:
 
 
 class RankingScorer(Scorer):  # type: ignore[misc]  # MLflow has no types
-    """A scorer of rankings; `genai_scorer` makes it. Its fields are what MLflow's digest of a scorer reads.
+    """A scorer of rankings; `genai_scorer` makes it. Its fields are what MLflow's digest of a scorer reads."""
 
-    Attributes
-    ----------
-    measures, columns : dict
-        The full spelling of each measure, and the name of its value in MLflow, by the name asked for.
-    card : dict
-        The card of the convention.
-    retrieved, expected, docid, qid : str, optional
-        Where ranking, judgments and ids are; a function is named.
-    """
-
+    # The full spelling of each measure, and the name of its value in MLflow, by the name asked for.
     measures: dict[str, str]
     columns: dict[str, str]
-    card: dict[str, Any]
-    retrieved: str | None = None
+    card: dict[str, Any]  # The card of the convention
+    retrieved: str | None = None  # Where ranking, judgments and ids are; a function is named
     expected: str | None = None
     docid: str | None = None
     qid: str | None = None
@@ -399,22 +318,7 @@ class RankingScorer(Scorer):  # type: ignore[misc]  # MLflow has no types
     _expected: Any = PrivateAttr(default=None)
 
     def __call__(self, *, inputs: Any = None, outputs: Any = None, expectations: Any = None, trace: Any = None) -> Any:
-        """Score one row.
-
-        Parameters
-        ----------
-        inputs, outputs : object, optional
-            Inputs and return value of the application; by default those of the trace.
-        expectations : mapping, optional
-            The expectations; by default those of the trace.
-        trace : Trace, optional
-            The trace of the application.
-
-        Returns
-        -------
-        Feedback or list of Feedback
-            One for each measure; a single one with an error if the row cannot be scored.
-        """
+        """Score one row."""
         inputs, outputs, expectations = _completed(inputs, outputs, expectations, trace)
         query, code = query_id(inputs, self.qid), "INVALID"
         ids = ids_for(expectations, self._expected, self.docid)

@@ -91,13 +91,7 @@ _STEP = "/step-"
 
 
 def safe_name(name: str) -> str:
-    """Return a name that MLflow accepts: the same if possible, else with punctuation replaced.
-
-    Parameters
-    ----------
-    name : str
-        Any name.
-    """
+    """Return a name that MLflow accepts: the same if possible, else with punctuation replaced."""
     safe = _REFUSED.sub("_", name.replace("@", "_at_"))
     # A name must not resolve to another one when it is read as a path: no "..", no "//", no slash at either end.
     safe = "/".join(step for step in safe.split("/") if step.strip(". "))
@@ -107,13 +101,7 @@ def safe_name(name: str) -> str:
 
 
 def safe_names(names: Iterable[str]) -> dict[str, str]:
-    """Return a safe name for each name, all different; a name that is already safe stays.
-
-    Parameters
-    ----------
-    names : iterable of str
-        Distinct names.
-    """
+    """Return a safe name for each name, all different; a name that is already safe stays."""
     wanted = {name: safe_name(name) for name in names}
     taken = {name for name, safe in wanted.items() if name == safe}
     chosen = {}
@@ -127,15 +115,7 @@ def safe_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def short_name(name: str, most: int = MAX_SHOWN) -> str:
-    """Return a name that fits where people read it: a longer one is cut, with a mark and the start of its digest.
-
-    Parameters
-    ----------
-    name : str
-        Any name.
-    most : int
-        The number of characters.
-    """
+    """Return a name that fits where people read it: a longer one is cut, with a mark and the start of its digest."""
     return name if len(name) <= most else f"{name[: most - 12]}...~{sha256(name.encode())[:8]}"
 
 
@@ -180,37 +160,17 @@ def name_hash(name: str) -> str:
 
 
 def label_of(role: str, step: int | None = None) -> str:
-    """Return the label of the piece with an evaluation: its role, or ``dev/step-3`` at a step of training.
-
-    Parameters
-    ----------
-    role : str
-        The role of the data, a plain word.
-    step : int, optional
-        The epoch or other step.
-    """
+    """Return the label of the piece with an evaluation: its role, or ``dev/step-3`` at a step of training."""
     return checked_word(role) if step is None else f"{checked_word(role)}{_STEP}{step}"
 
 
 def role_of(label: str) -> str:
-    """Return the role in the label of a piece with an evaluation, without the step.
-
-    Parameters
-    ----------
-    label : str
-        A label of `label_of`.
-    """
+    """Return the role in the label of a piece with an evaluation, without the step."""
     return label.partition(_STEP)[0]
 
 
 def step_of(label: str) -> int:
-    """Return the step in the label of a piece with an evaluation; -1 without a step.
-
-    Parameters
-    ----------
-    label : str
-        A label of `label_of`.
-    """
+    """Return the step in the label of a piece with an evaluation; -1 without a step."""
     return int(label.partition(_STEP)[2] or -1)
 
 
@@ -221,17 +181,6 @@ def version_tag(role: str) -> str:
 
 def with_evaluation(before: str, role: str, metrics: Mapping[str, float], run_id: str) -> str:
     """Return the tag of a version with the evaluation of a role: its first measure with the interval, and its run.
-
-    Parameters
-    ----------
-    before : str
-        The present value; "" if there is none.
-    role : str
-        The role.
-    metrics : mapping of str to float
-        The metrics of the evaluation, the first measure first.
-    run_id : str
-        The run.
 
     Examples
     --------
@@ -248,24 +197,12 @@ def with_evaluation(before: str, role: str, metrics: Mapping[str, float], run_id
 
 
 def evaluated_runs(tags: Mapping[str, str]) -> dict[str, str]:
-    """Return the run of the last evaluation of each role by the tags of a version.
-
-    Parameters
-    ----------
-    tags : mapping of str to str
-        The tags of the version.
-    """
+    """Return the run of the last evaluation of each role by the tags of a version."""
     return {one["role"]: one["run_id"] for one in _EVALUATION.finditer(tags.get(EVALUATION, ""))}
 
 
 def folder(label: str) -> str:
-    """Return the folder of a piece among the artifacts.
-
-    Parameters
-    ----------
-    label : str
-        The label of the piece.
-    """
+    """Return the folder of a piece among the artifacts."""
     return f"rankeval/{label}"
 
 

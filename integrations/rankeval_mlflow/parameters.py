@@ -13,15 +13,7 @@ from rankeval_mlflow.layout import folder, param_text, safe_names
 
 
 def with_params(node: Node, values: Mapping[str, Any]) -> Node:
-    """Return a node with more parameters; what MLflow would cut stands whole in ``params.json``.
-
-    Parameters
-    ----------
-    node : Node
-        The node, whose own parameters stay.
-    values : mapping of str to object
-        Values by name, which may be one that MLflow does not take.
-    """
+    """Return a node with more parameters; what MLflow would cut stands whole in ``params.json``."""
     safe = safe_names(str(name) for name in values)
     texts = {safe[str(name)]: (str(name), str(value)) for name, value in values.items()}
     cut = {name: text for name, text in texts.values() if param_text(text) != text}
@@ -31,17 +23,7 @@ def with_params(node: Node, values: Mapping[str, Any]) -> Node:
 
 
 def with_settings(node: Node, settings: Mapping[str, Any], changed: Collection[str]) -> Node:
-    """Return a node with the parameters of an estimator; those that are no defaults become columns of the table.
-
-    Parameters
-    ----------
-    node : Node
-        The node. A parameter of the estimator by the name of one of the node has ``estimator__`` before it.
-    settings : mapping of str to object
-        The parameters by name.
-    changed : collection of str
-        Those that differ from their defaults.
-    """
+    """Return a node with the parameters of an estimator; those that are no defaults become columns of the table."""
     if not settings:
         return node
     names = {name: f"estimator__{name}" if name in node.params and name != "estimator" else name for name in settings}

@@ -57,21 +57,7 @@ def send(
     model_version: tuple[str, str] | None = None,
     page: str | None = None,
 ) -> TrackedRun:
-    """Send one node to the given run, the active run, or a new run that is ended.
-
-    Parameters
-    ----------
-    node : Node
-        The run's content.
-    run_id : str, optional
-        The run to write to.
-    model_id : str, optional
-        The logged model that gets the aggregates.
-    model_version : tuple of (name, version), optional
-        The version of a registered model that the evaluations are of.
-    page : str, optional
-        A page of queries, which stands beside its files.
-    """
+    """Send one node to the given run, the active run, or a new run that is ended."""
     require(isinstance(page, str | None), "page", page, "a page, as rankeval.report.report_for_queries returns it")
     files = {} if page is None else {f"{folder(node.label)}/{PAGE}": page.encode()}
     node = replace(node, files={**node.files, **files})
@@ -102,15 +88,7 @@ def _experiment() -> tuple[str | None, str | None]:
 
 
 def hint_at_guard(ev: Evaluation, role: str) -> None:
-    """Say once, and in no worker, what registering a test part would give, if no ledger knows its queries.
-
-    Parameters
-    ----------
-    ev : Evaluation
-        The evaluation.
-    role : str
-        The role of its data.
-    """
+    """Say once, and in no worker, what registering a test part would give, if no ledger knows its queries."""
     if role != "test" or discovery.default_url() is None or multiprocessing.parent_process() is not None:
         return
     try:
@@ -280,15 +258,7 @@ def log(
 
 
 def push(record: Record, *, name: str, experiment: str, uri: str | None = None, run: str | None = None) -> TrackedRun:
-    """Send a record to a run, or to a new one with the name of its folder.
-
-    Raises
-    ------
-    TrackingError
-        If the store cannot be reached or refuses. Everything is kept on disk, and the message says how to send it.
-    InvalidInput
-        If the run holds another record of this label; the same one may be sent again.
-    """
+    """Send a record to a run, or to a new one with the name of its folder."""
     target = Target(uri=store(uri), run_id=run, experiment_name=None if run else experiment)
     return deliver(Payload(target, replace(node_of(record), name=name), now_ms(), run_context()))
 
@@ -308,57 +278,20 @@ class MlflowTracker:
     """Writes a run record to MLflow as a run with nested runs."""
 
     def log(self, record: RunRecord, *, experiment: str, uri: str | None = None) -> TrackedRun:
-        """Write a record and its children to new runs.
-
-        Parameters
-        ----------
-        record : RunRecord
-            The record.
-        experiment : str
-            Name of the experiment, which is made if it does not exist.
-        uri : str, optional
-            The tracking store; by default MLflow's own setting.
-
-        Returns
-        -------
-        TrackedRun
-            The ids of the run and its children, and a line that says how to look at them.
-
-        Raises
-        ------
-        TrackingError
-            If the store cannot be reached or refuses. Everything is kept on disk, and the message says how to send it
-            again.
-        InvalidInput
-            If the experiment was deleted, or a role or the path of an artifact is not allowed.
-        """
+        """Write a record and its children to new runs."""
         target = Target(uri=store(uri), experiment_name=experiment)
         return deliver(Payload(target, record_node(record), now_ms(), run_context(), key=record.key))
 
 
 @dataclass(frozen=True)
 class LoggedRanker:
-    """A logged model.
+    """A logged model."""
 
-    Attributes
-    ----------
-    model_id : str
-        The id of the logged model, as for ``log(..., model_id=)``.
-    model_uri : str
-        The address for ``mlflow.pyfunc.load_model`` and ``load_evaluation``.
-    run : TrackedRun
-        The run that it belongs to.
-    registered_model_name : str, optional
-        The registered model, if it was registered.
-    version : str, optional
-        Its version there.
-    """
-
-    model_id: str
-    model_uri: str
-    run: TrackedRun
-    registered_model_name: str | None = None
-    version: str | None = None
+    model_id: str  # The id of the logged model, as for ``log(..., model_id=)``
+    model_uri: str  # The address for ``mlflow.pyfunc.load_model`` and ``load_evaluation``
+    run: TrackedRun  # The run that it belongs to
+    registered_model_name: str | None = None  # The registered model, if it was registered
+    version: str | None = None  # Its version there
 
 
 @explained

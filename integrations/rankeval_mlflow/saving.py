@@ -102,16 +102,6 @@ MODEL_TYPE = "ranker"
 def bare(ranker: Any) -> Any:
     """Return a fitted estimator that predicts as the ranker does and has no part of rankeval.
 
-    Parameters
-    ----------
-    ranker : object
-        A fitted QueryRanker, a Pipeline or search around one, or any other fitted estimator.
-
-    Raises
-    ------
-    InvalidInput
-        If it is no fitted estimator, or a QueryRanker of a classifier is a member of an ensemble.
-
     Examples
     --------
     >>> from sklearn.linear_model import Ridge
@@ -142,13 +132,7 @@ def bare(ranker: Any) -> Any:
 
 
 def gives_classes(estimator: Any) -> bool:
-    """Say whether `predict` gives labels, so that scores come from another method.
-
-    Parameters
-    ----------
-    estimator : object
-        A fitted estimator. CatBoost's rankers have an empty ``classes_``, and only `predict`.
-    """
+    """Say whether `predict` gives labels, so that scores come from another method."""
     return hasattr(estimator, "classes_") and (
         hasattr(estimator, "predict_proba") or hasattr(estimator, "decision_function")
     )
@@ -213,16 +197,6 @@ def way_of(estimator: Any) -> tuple[dict[str, Any], set[str]]:
 
     skops first: it loads no class that the model does not list. cloudpickle takes what skops cannot, such as functions
     and classes of a notebook.
-
-    Parameters
-    ----------
-    estimator : object
-        A fitted estimator.
-
-    Raises
-    ------
-    InvalidInput
-        If the file would need rankeval, or neither can write it.
     """
     by_skops = _by_skops(estimator)
     if by_skops is not None and "__main__" not in by_skops[1]:
@@ -239,13 +213,7 @@ def way_of(estimator: Any) -> tuple[dict[str, Any], set[str]]:
 
 
 def pinned(packages: Iterable[str]) -> list[str]:
-    """Return pip requirements with the installed versions; a module of no package or of Python's own is left out.
-
-    Parameters
-    ----------
-    packages : iterable of str
-        Import names of packages.
-    """
+    """Return pip requirements with the installed versions; a module of no package or of Python's own is left out."""
     found = {}
     for name in set(packages) - sys.stdlib_module_names:
         package = _PACKAGES.get(name, name)
@@ -291,25 +259,7 @@ def _by_cloudpickle(estimator: Any) -> set[str]:
 
 
 def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
-    """Save a fitted ranker as an MLflow model that needs no rankeval.
-
-    Parameters
-    ----------
-    ranker : object
-        A fitted QueryRanker, ranker, regressor or classifier, or a Pipeline or search with one.
-    name : str
-        Name of the model.
-    X : RankingData, array, sparse matrix or frame of shape (n_rows, n_features), optional
-        Rows to rank, such as those of `fit`. The signature is inferred from the first of them, the saved model is
-        checked on them, and three are its input example. A column "qid" is left out unless the ranker was fitted with
-        it.
-
-    Raises
-    ------
-    InvalidInput
-        If the ranker is not fitted, needs rankeval to predict, or is refused by its flavour; if the saved model gives
-        other scores than the ranker for the rows of X; or if categories cannot be sent as JSON.
-    """
+    """Save a fitted ranker as an MLflow model that needs no rankeval."""
     X = X.X if isinstance(X, RankingData) else X
     inner = bare(ranker)
     # Advice that we followed: on pickle, on integer columns, on requirements that are given, and on MLflow's own code.
@@ -335,13 +285,7 @@ def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
 
 
 def parameters(ranker: Any) -> dict[str, str]:
-    """Return the parameters of a fitted ranker, without those that are None or no plain values.
-
-    Parameters
-    ----------
-    ranker : object
-        A fitted ranker.
-    """
+    """Return the parameters of a fitted ranker, without those that are None or no plain values."""
     inner = bare(ranker)
     given = inner.get_params() if hasattr(inner, "get_params") else dict(getattr(inner, "params", {}))
     plain = {key: value for key, value in given.items() if isinstance(value, (str, bool, int, float))}
@@ -475,13 +419,7 @@ def _gives(model: Any, scores: NDArray[np.float64], rows: Any) -> bool:
 
 
 def packed(model: SavedModel) -> bytes:
-    """Return a saved ranker as the bytes of one file.
-
-    Parameters
-    ----------
-    model : SavedModel
-        From `saved`. Its name is not kept.
-    """
+    """Return a saved ranker as the bytes of one file."""
     facts = {"params": model.params, "flavor": model.flavor, "tags": model.tags}
     sink = io.BytesIO()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -493,18 +431,6 @@ def packed(model: SavedModel) -> bytes:
 
 def unpacked(content: bytes, name: str) -> SavedModel:
     """Return the saved ranker that `packed` wrote.
-
-    Parameters
-    ----------
-    content : bytes
-        What `packed` returned.
-    name : str
-        Name of the model.
-
-    Raises
-    ------
-    InvalidInput
-        If these are other bytes.
 
     Examples
     --------

@@ -32,15 +32,7 @@ def with_columns(rows: Any, columns: dict[Any, Any]) -> Any:
 
 
 class ServedRanker:
-    """Ranks rows by a fitted estimator.
-
-    Parameters
-    ----------
-    model : object
-        A fitted estimator or booster.
-    settings : dict
-        From the file.
-    """
+    """Ranks rows by a fitted estimator."""
 
     def __init__(self, model: Any, settings: dict[str, Any]) -> None:
         import pandas as pd

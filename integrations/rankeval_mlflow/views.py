@@ -70,19 +70,7 @@ def merged(note: str, sections: Mapping[str, str]) -> str:
 
 
 def with_measures(before: str | None, keys: Sequence[str], now_ms: int, params: Sequence[str] = ()) -> str | None:
-    """Return the saved view with columns for measures and parameters; None if it needs no change, or is not ours.
-
-    Parameters
-    ----------
-    before : str, optional
-        The present value of the tag.
-    keys : sequence of str
-        The metrics, the one that counts most first.
-    now_ms : int
-        The time.
-    params : sequence of str
-        Parameters that tell candidates apart.
-    """
+    """Return the saved view with columns for measures and parameters; None if it needs no change, or is not ours."""
     wanted = [f"metrics.`{key}`" for key in keys if len(key) <= _LONGEST]
     asked = [f"params.`{name}`" for name in params if len(name) <= _LONGEST]
     try:
@@ -106,13 +94,7 @@ def _columns(value: str) -> list[str]:
 
 
 def query_table(evaluation: Evaluation) -> bytes:
-    """Return the queries that a ranking can change, with all scores, the worst first, at most `MOST_QUERIES`.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        An evaluation with at least one query.
-    """
+    """Return the queries that a ranking can change, with all scores, the worst first, at most `MOST_QUERIES`."""
     worst = worst_first(evaluation, evaluation.measure_names[0])[:MOST_QUERIES]
     ids = [str(query) for query in np.asarray(evaluation.queries, dtype=object)[worst]]
     scores = dict(zip(evaluation.measure_names, evaluation.scores.T, strict=True))
@@ -121,15 +103,7 @@ def query_table(evaluation: Evaluation) -> bytes:
 
 
 def query_table_note(n_telling: int, n_queries: int, path: str) -> str:
-    """Return the sentences that say what a table of queries holds.
-
-    Parameters
-    ----------
-    n_telling, n_queries : int
-        The queries whose score a ranking can change, and all.
-    path : str
-        The table among the artifacts.
-    """
+    """Return the sentences that say what a table of queries holds."""
     some = "The queries, the worst first" if n_telling <= MOST_QUERIES else f"The {MOST_QUERIES:,} worst queries"
     said = f"{some}: {path} among the artifacts; evaluation.parquet beside it has all."
     left_out = n_queries - n_telling
@@ -137,28 +111,12 @@ def query_table_note(n_telling: int, n_queries: int, path: str) -> str:
 
 
 def log_table(frame: pd.DataFrame) -> bytes:
-    """Return a table in the layout of `mlflow.log_table`: names of columns, and rows; nan and infinity as null.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The table, with plain values.
-    """
+    """Return a table in the layout of `mlflow.log_table`: names of columns, and rows; nan and infinity as null."""
     return frame.to_json(orient="split", index=False, double_precision=6).encode()
 
 
 def render(kind: str, content: bytes, options: Mapping[str, Any]) -> dict[str, bytes]:
-    """Return drawn files by path.
-
-    Parameters
-    ----------
-    kind : str
-        A key of `KINDS`.
-    content : bytes
-        The file with the numbers.
-    options : mapping of str to value
-        Plain values. For an evaluation ``role`` and ``said``, and ``report`` and ``table``: whether each is drawn.
-    """
+    """Return drawn files by path."""
     return KINDS[kind](content, options)
 
 

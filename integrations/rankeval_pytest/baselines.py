@@ -27,32 +27,7 @@ from rankeval_pytest import RENEWED
 
 
 def baseline(node: pytest.Item, candidate: Evaluation, name: str | None = None) -> Evaluation:
-    """Return the baseline of a test; with ``--rankeval-update``, write the candidate first and return it.
-
-    Parameters
-    ----------
-    node : pytest.Item
-        The test; its configuration says where baselines are, and if they are renewed. A sentence on each baseline that
-        was renewed travels with its report, as the user property `RENEWED`.
-    candidate : Evaluation
-        The evaluation of the system under test.
-    name : str, optional
-        Name of the baseline, to share one between tests, or to have several in one test. By default the name of the
-        test.
-
-    Returns
-    -------
-    Evaluation
-        The baseline.
-
-    Raises
-    ------
-    pytest.fail.Exception
-        If there is no baseline, or its measures, rules or judgments are not those of the candidate. The message has the
-        command that writes one.
-    InvalidInput
-        If the candidate is no Evaluation, or the file is no saved one.
-    """
+    """Return the baseline of a test; with ``--rankeval-update``, write the candidate first and return it."""
     __tracebackhide__ = True
     is_one = isinstance(candidate, Evaluation)
     require(is_one, "candidate", type(candidate), "an Evaluation, as rankeval.evaluate returns")

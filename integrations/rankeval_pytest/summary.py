@@ -31,17 +31,7 @@ def table_of(rows: Sequence[Mapping[str, str]]) -> Table:
 
 
 def to_markdown(rows: Sequence[Mapping[str, str]], notes: Sequence[str], n_failed: int) -> str:
-    """Return the summary as Markdown, short enough for a comment.
-
-    Parameters
-    ----------
-    rows : sequence of mapping
-        What was checked: the columns of the table, and the ``failure``, which is empty if the check passed.
-    notes : sequence of str
-        Lines below the table.
-    n_failed : int
-        The number of tests that failed, for any reason.
-    """
+    """Return the summary as Markdown, short enough for a comment."""
     rows = sorted(rows, key=lambda row: not row["failure"])
     table = table_of(rows).to_markdown().splitlines() if rows else []
     failures = [_details(row) for row in rows if row["failure"]]

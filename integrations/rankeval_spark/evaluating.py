@@ -149,28 +149,14 @@ class SparkEvaluation:
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """Rows on the executors, in memory or on disk. If an executor is lost, Spark computes its rows again.
+    """Rows on the executors, in memory or on disk. If an executor is lost, Spark computes its rows again."""
 
-    Attributes
-    ----------
-    rows : DataFrame
-        Reads them; they are computed when they are first read.
-    rdd : RDD of the JVM
-        Holds them until `forget`.
-    """
-
-    rows: DataFrame
-    rdd: Any
+    rows: DataFrame  # Reads them; they are computed when they are first read
+    rdd: Any  # Holds them until `forget`
 
     @classmethod
     def of(cls, rows: DataFrame) -> Kept:
-        """Keep rows. What they are shuffled from is computed now.
-
-        Parameters
-        ----------
-        rows : DataFrame
-            Few and large rows: each is copied when it is read.
-        """
+        """Keep rows. What they are shuffled from is computed now."""
         from pyspark import StorageLevel
         from pyspark.sql import DataFrame
 
@@ -186,18 +172,7 @@ class Kept:
 
 
 def refuse_session(df: Any) -> None:
-    """Refuse anything but a DataFrame of a classic session that is new enough.
-
-    Parameters
-    ----------
-    df : object
-        The DataFrame.
-
-    Raises
-    ------
-    InvalidInput
-        If it is none, is of Spark Connect, or Spark is too old.
-    """
+    """Refuse anything but a DataFrame of a classic session that is new enough."""
     try:
         import pyspark
     except ImportError:
@@ -226,11 +201,6 @@ def partitions_for(rows: Any) -> int:
     a fifth of a second (bench_spark). The number comes from the optimizer's estimate of the size, which costs nothing.
     Estimates of joins are far too large at times, and some sources have none: if the estimate asks for more partitions
     than the session's default, the rows are counted.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        The columns that an evaluation reads.
     """
     session = rows.sparkSession
     size = int(str(rows._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))  # noqa: SLF001 - no other way

@@ -51,36 +51,16 @@ class Note(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class PartScoring:
-    """Scores partitions of whole queries, in the worker processes of Spark.
+    """Scores partitions of whole queries, in the worker processes of Spark."""
 
-    Attributes
-    ----------
-    convention : Convention
-        The rules.
-    asked : tuple of (str, Measure)
-        The measures, under the names asked for.
-    name : str, optional
-        The name of the system.
-    needs_grades : bool
-        Whether the driver must see the distinct grades of all rows.
-    watch : broadcast of a picklable object, optional
-        The registered content to look for; None if nothing is registered.
-    """
-
-    convention: Convention
-    asked: tuple[tuple[str, Measure], ...]
-    name: str | None = None
-    needs_grades: bool = False
-    watch: Any | None = None
+    convention: Convention  # The rules
+    asked: tuple[tuple[str, Measure], ...]  # The measures, under the names asked for
+    name: str | None = None  # The name of the system
+    needs_grades: bool = False  # Whether the driver must see the distinct grades of all rows
+    watch: Any | None = None  # The registered content to look for; None if nothing is registered
 
     def parts(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the part of one partition; nothing if it has no rows.
-
-        Parameters
-        ----------
-        batches : iterable of RecordBatch
-            Rows of whole queries, with the columns of `rows.chosen_columns`, packed.
-        """
+        """Yield the part of one partition; nothing if it has no rows."""
         filled = unpacked(batches)
         if not filled:
             return
@@ -115,13 +95,7 @@ class PartScoring:
 
 
 def as_raised(note: Note) -> RankevalError:
-    """Return the error of a note as the driver raises it.
-
-    Parameters
-    ----------
-    note : Note
-        A note with an error.
-    """
+    """Return the error of a note as the driver raises it."""
     kind, fields = note["error"]
     # Numbers of rows in a message count from the first row of a partition.
     error: RankevalError = getattr(errors, kind)(**fields).having(where="in one partition of Spark")
@@ -129,15 +103,7 @@ def as_raised(note: Note) -> RankevalError:
 
 
 def score_columns(names: Iterable[str], weighted: bool) -> dict[str, str]:
-    """Return the columns of an evaluation's table that `scores_of` yields, and their names there.
-
-    Parameters
-    ----------
-    names : iterable of str
-        The names of the measures.
-    weighted : bool
-        Whether queries have weights.
-    """
+    """Return the columns of an evaluation's table that `scores_of` yields, and their names there."""
     from rankeval.evaluation.facts import QUERY_COUNTS
 
     columns = {"qid": "qid"} | {f"measure:{name}": name for name in names}
@@ -147,27 +113,13 @@ def score_columns(names: Iterable[str], weighted: bool) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class PartScores:
-    """Turns parts into rows of scores, one a query, in the worker processes of Spark.
+    """Turns parts into rows of scores, one a query, in the worker processes of Spark."""
 
-    Attributes
-    ----------
-    columns : mapping of str to str
-        As `score_columns` gives them.
-    schema : Schema
-        Of the rows.
-    """
-
-    columns: dict[str, str]
-    schema: pa.Schema
+    columns: dict[str, str]  # As `score_columns` gives them
+    schema: pa.Schema  # Of the rows
 
     def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the scores of the queries of each part.
-
-        Parameters
-        ----------
-        batches : iterable of RecordBatch
-            Rows with a column ``part``.
-        """
+        """Yield the scores of the queries of each part."""
         for batch in batches:
             for part in batch.column("part").to_pylist():
                 table = pq.read_table(pa.BufferReader(part), columns=list(self.columns))

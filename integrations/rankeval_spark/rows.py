@@ -52,22 +52,7 @@ class Gap(TypedDict):
 
 
 def chosen_columns(df: DataFrame, names: Mapping[str, str | None]) -> DataFrame:
-    """Return the columns of a DataFrame that an evaluation reads, each under the name of its argument.
-
-    Parameters
-    ----------
-    df : DataFrame
-        The rows.
-    names : mapping of str to str or None
-        Argument -> the name of its column, None if it was not given.
-
-    Raises
-    ------
-    UnknownName
-        If there is no such column.
-    InvalidInput
-        If a column is there twice, also by another case, or of a type that cannot be read.
-    """
+    """Return the columns of a DataFrame that an evaluation reads, each under the name of its argument."""
     from pyspark.sql import functions
 
     given = {role: name for role, name in names.items() if name is not None or role not in _OPTIONAL}
@@ -95,13 +80,7 @@ def _checked(df: DataFrame, role: str, name: str | None) -> str:
 
 
 def gaps_of(table: pa.Table) -> dict[str, Gap]:
-    """Return the columns of some rows that have gaps: how many by kind, and a query in which one stands.
-
-    Parameters
-    ----------
-    table : Table
-        Rows, under the names of `chosen_columns`.
-    """
+    """Return the columns of some rows that have gaps: how many by kind, and a query in which one stands."""
     found = {role: _gap(table, role) for role in table.column_names}
     return {role: gap for role, gap in found.items() if gap["kinds"]}
 
@@ -121,20 +100,7 @@ def _gap(table: pa.Table, role: str) -> Gap:
 
 
 def refuse_gaps(gaps: Iterable[Mapping[str, Gap]], names: Mapping[str, str | None]) -> None:
-    """Raise for the first column with gaps.
-
-    Parameters
-    ----------
-    gaps : iterable of mapping
-        What `gaps_of` found in each part of the rows.
-    names : mapping of str to str or None
-        Argument -> the name of its column.
-
-    Raises
-    ------
-    InvalidInput
-        With the column, how many of its rows have no value, and a query of them; a `QueryIdError` for ids of queries.
-    """
+    """Raise for the first column with gaps."""
     parts = list(gaps)
     for role, name in names.items():
         found = [part[role] for part in parts if role in part]
@@ -160,15 +126,7 @@ def _dropping(name: str, is_infinite: bool) -> str:
 
 
 def by_query(rows: DataFrame, partitions: int) -> DataFrame:
-    """Return packed rows in so many partitions, all rows of a query in one of them; `unpacked` reads them.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        Rows with a column ``qid``.
-    partitions : int
-        The number of partitions.
-    """
+    """Return packed rows in so many partitions, all rows of a query in one of them; `unpacked` reads them."""
     places = _places(rows.sparkSession, partitions)
     return rows.mapInArrow(Packing(places).packed, "place int, rows binary").repartition(partitions, "place")
 
@@ -186,27 +144,13 @@ def _places(session: SparkSession, partitions: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Packing:
-    """Packs rows by the partition of their query, in the worker processes of Spark.
+    """Packs rows by the partition of their query, in the worker processes of Spark."""
 
-    Attributes
-    ----------
-    places : tuple of int
-        The number that stands for each partition.
-    run : int
-        Rows to pack at a time.
-    """
-
-    places: tuple[int, ...]
-    run: int = RUN
+    places: tuple[int, ...]  # The number that stands for each partition
+    run: int = RUN  # Rows to pack at a time
 
     def packed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield rows with a place and an Arrow stream each.
-
-        Parameters
-        ----------
-        batches : iterable of RecordBatch
-            Rows with a column ``qid``. Those without an id go to the first partition, which refuses them.
-        """
+        """Yield rows with a place and an Arrow stream each."""
         for rows in _runs(batches, self.run):
             known = rows.filter(pc.is_valid(rows["qid"])) if rows["qid"].null_count else rows
             pieces = [(0, rows.filter(pc.is_null(rows["qid"])))] if known is not rows else []
@@ -247,12 +191,6 @@ def _stream_of(rows: pa.RecordBatch) -> bytes:
 
 
 def unpacked(batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Return the rows of packed ones, without a copy.
-
-    Parameters
-    ----------
-    batches : iterable of RecordBatch
-        Rows as `Packing.packed` yields them.
-    """
+    """Return the rows of packed ones, without a copy."""
     streams = (stream.as_buffer() for batch in batches for stream in batch["rows"])
     return [rows for stream in streams for rows in pa.ipc.open_stream(stream)]

@@ -39,21 +39,7 @@ _SCORE = "score"
 
 
 class CollectionFiles(SimpleNamespace):
-    """A test collection as the options of a command name it: judgments, or rows with labels.
-
-    Attributes
-    ----------
-    qrels, texts : Path, optional
-        A file of judgments, and one of the queries' texts.
-    data : Path, optional
-        A file of rows, or a folder of LETOR.
-    qid, label, docid, features, part
-        Columns of a table.
-    input_format : str, optional
-        Format of the judgments or of the table.
-    limit : Limits
-        The limits on files.
-    """
+    """A test collection as the options of a command name it: judgments, or rows with labels."""
 
     @classmethod
     def taken(cls, given: dict[str, Any]) -> CollectionFiles:
@@ -61,13 +47,7 @@ class CollectionFiles(SimpleNamespace):
         return cls(**{name: given.pop(name) for name in COLLECTION.split()})
 
     def load(self) -> dict[str, Any]:
-        """Return the collection as arguments of `Guard.register`.
-
-        Raises
-        ------
-        InvalidInput
-            If the options name no collection or two, or a file cannot be read.
-        """
+        """Return the collection as arguments of `Guard.register`."""
         judged, n_named = self.qrels is not None, (self.qid is not None) + (self.label is not None)
         columns, of_table = self._given("qid label docid features part"), self._given("docid part input_format")
         both = "--qid and --label, the columns of the query and of the relevance"
@@ -86,18 +66,7 @@ class CollectionFiles(SimpleNamespace):
         return {"qrels": Qrels.read(self.qrels, self.input_format, limits=self.limit), "queries": texts}
 
     def systems(self, given: Iterable[str]) -> dict[str, Any]:
-        """Return the rankings of systems: runs for judgments, scores for rows.
-
-        Parameters
-        ----------
-        given : iterable of str
-            ``NAME=PATH`` each.
-
-        Raises
-        ------
-        InvalidInput
-            If a name is missing or stands twice, or a file cannot be read.
-        """
+        """Return the rankings of systems: runs for judgments, scores for rows."""
         from rankeval.collection.run import Run
 
         found: dict[str, Any] = {}

@@ -65,25 +65,7 @@ def evaluations(
     texts: Path | None = None,
     **how: Any,
 ) -> dict[str, Evaluation]:
-    """Score the rankings of some files, each by the name of its file.
-
-    Parameters
-    ----------
-    qrels : Path
-        The judgments.
-    runs : sequence of Path
-        The rankings.
-    measures : list of str
-        The measures.
-    rules : str or Convention
-        The rules.
-    form : str, optional
-        Format of the judgments.
-    texts : Path, optional
-        The texts of the queries, for the guard.
-    **how
-        The limits on files, as ``limits``.
-    """
+    """Score the rankings of some files, each by the name of its file."""
     from rankeval.collection.qrels import Qrels
     from rankeval.collection.run import Run
     from rankeval.evaluation import evaluate

@@ -30,13 +30,7 @@ _HINT = "(RANKEVAL_TRACEBACK=1 shows where)"
 
 
 def as_commands(refusal: GuardRefusal) -> str:
-    """Return the message of a refusal with the commands that go on from there.
-
-    Parameters
-    ----------
-    refusal : GuardRefusal
-        The refusal; one that is of no registered collection has its message only.
-    """
+    """Return the message of a refusal with the commands that go on from there."""
     if refusal.project is None or refusal.collection is None:
         return str(refusal)
     status = command("status", refusal.project, ledger=refusal.ledger)
@@ -47,15 +41,7 @@ def as_commands(refusal: GuardRefusal) -> str:
 
 
 def steps(project: str, collection: str, ledger: str | None) -> str:
-    """Return the commands for data that is refused: to score final systems, to release queries, to give it up.
-
-    Parameters
-    ----------
-    project, collection : str
-        The registered collection, and the project that registered it.
-    ledger : str, optional
-        The ledger, unless it is the one in force.
-    """
+    """Return the commands for data that is refused: to score final systems, to release queries, to give it up."""
     freeze, exempt, retire = (
         command(name, project, collection, ledger=ledger) for name in ("freeze", "exempt", "retire")
     )
@@ -71,15 +57,6 @@ def steps(project: str, collection: str, ledger: str | None) -> str:
 
 def command(name: str, *arguments: str, ledger: str | None) -> str:
     """Return a command of the guard as a shell takes it.
-
-    Parameters
-    ----------
-    name : str
-        The command.
-    *arguments : str
-        Its first arguments.
-    ledger : str, optional
-        The ledger, unless it is the one in force.
 
     Examples
     --------
@@ -118,13 +95,7 @@ def command_group(words: str) -> Typer:
 
 
 def caught(app: Callable[[], object]) -> NoReturn:
-    """Run a program and exit: 0 done, 1 refused, 2 wrong use or input; a signal ends the process itself.
-
-    Parameters
-    ----------
-    app : callable
-        The program, which ends by SystemExit.
-    """
+    """Run a program and exit: 0 done, 1 refused, 2 wrong use or input; a signal ends the process itself."""
     if sys.stdout is None:
         _fail(errors.InvalidInput("the standard output is closed: open it to get the result"), 2)
     try:

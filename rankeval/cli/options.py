@@ -220,17 +220,7 @@ _FILES = {"truth": "qrels", "ranking": "runs"}
 
 
 def options(names: str, **changed: Any) -> Callable[[_Command], _Command]:
-    """Give a command arguments and options of the table.
-
-    Parameters
-    ----------
-    names : str
-        The arguments, in capitals, and the options, in the order of the help. The command takes them as keywords, in
-        small letters; of ``limit``, the limits that the texts name, and of ``groups``, what the file holds.
-    **changed
-        Other defaults, by keyword; ``...`` for an option that must be given. The type of an enumeration is that of its
-        default.
-    """
+    """Give a command arguments and options of the table."""
 
     def given(command: _Command) -> _Command:
         made = [_parameter(name, changed) for name in names.split()]
@@ -271,15 +261,7 @@ def _parameter(name: str, changed: Mapping[str, Any]) -> inspect.Parameter:
 
 
 def in_options(error: RankevalError, command: Any) -> RankevalError:
-    """Return an error of a command with the option in place of the argument, and a remedy for a shell.
-
-    Parameters
-    ----------
-    error : RankevalError
-        What a call of Python raised.
-    command : click command
-        The command that called.
-    """
+    """Return an error of a command with the option in place of the argument, and a remedy for a shell."""
     flags = {one.name: one.opts[0] for one in command.params if isinstance(one, TyperOption)}
     names = {one.name: one.metavar or one.name for one in command.params}
     flags |= {role: names[name] for role, name in _FILES.items() if name in names}
@@ -318,13 +300,7 @@ def _literal(text: str | None) -> str | None:
 
 
 def ending_with(lines: Callable[[], Iterable[str]]) -> type[TyperCommand]:
-    """Make a class of commands whose help ends with lines that are found only when somebody asks for help.
-
-    Parameters
-    ----------
-    lines : callable
-        Returns the lines.
-    """
+    """Make a class of commands whose help ends with lines that are found only when somebody asks for help."""
 
     class Listing(TyperCommand):
         def format_help(self, ctx: Any, formatter: Any) -> None:

@@ -36,15 +36,7 @@ HELD: list[str] = []
 
 
 def tell(text: str, *, to_stderr: bool = False) -> None:
-    """Print lines for people.
-
-    Parameters
-    ----------
-    text : str
-        The lines.
-    to_stderr : bool
-        Whether to print on stderr, as for all messages that are no results.
-    """
+    """Print lines for people."""
     encoding = getattr(sys.stderr if to_stderr else sys.stdout, "encoding", None) or "utf-8"
     shown = visible(without_secrets(text), keep="\n")
     typer.echo(shown.encode(encoding, "backslashreplace").decode(encoding), err=to_stderr)

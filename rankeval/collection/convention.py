@@ -251,20 +251,7 @@ PRESETS |= {name: Convention(name, **rules) for name, rules in _RULES.items()}
 
 
 def get_convention(spec: str | Convention) -> Convention:
-    """Return a preset by its name, or a convention as it is.
-
-    Parameters
-    ----------
-    spec : str or Convention
-        The name of a preset, or a convention.
-
-    Raises
-    ------
-    UnknownName
-        If no preset has that name.
-    InvalidInput
-        If it is neither.
-    """
+    """Return a preset by its name, or a convention as it is."""
     if isinstance(spec, Convention):
         return spec
     require(isinstance(spec, str), "convention", spec, "the name of a preset, or a Convention")
@@ -272,24 +259,7 @@ def get_convention(spec: str | Convention) -> Convention:
 
 
 def rules_of_call(spec: str | Convention, rows: bool = True, /, **single: str | None) -> Convention:
-    """Return a convention with the single rules that a call changes.
-
-    Parameters
-    ----------
-    spec : str or Convention
-        The name of a preset, or a convention.
-    rows : bool, default=True
-        Whether the data are rows, which have no other judgments.
-    **single : str or None
-        ``ties``, ``missing``, ``no_relevant``, ``judgments``; a rule given as None stays as the convention says.
-
-    Raises
-    ------
-    UnknownName
-        If no preset has that name, or a rule no such value.
-    InvalidInput
-        If rows are to be scored by the judgments of a collection.
-    """
+    """Return a convention with the single rules that a call changes."""
     rules = get_convention(spec).with_rules(**single)
     if rows and single.get("judgments") == "qrels":
         raise InvalidInput("judgments='qrels' needs a collection (qrels and run); arrays hold the ranked rows only")

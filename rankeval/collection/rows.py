@@ -32,20 +32,7 @@ RowSource = formats.Source | frames.FrameSource
 
 
 def check_rows(**columns: Any) -> None:
-    """Refuse columns of one call whose indexes differ, masked values and lazy frames; lengths are left to the caller.
-
-    Parameters
-    ----------
-    **columns : array-like of shape (n_rows, ...) or None
-        Arguments by name.
-
-    Raises
-    ------
-    QueryIdError
-        If two have different indexes.
-    InvalidInput
-        If one masks a value, or is a lazy frame, whose rows are not known yet.
-    """
+    """Refuse columns whose indexes differ, masked values and lazy frames; lengths are left to the caller."""
     first, known = "", None
     for name, column in columns.items():
         refuse_masked(column, name)

@@ -304,13 +304,6 @@ def with_first_two(compared: Comparison, again: Callable[[str, str], Comparison]
 
     That a pair is chosen by its means makes no false claim more likely: systems whose means lie beside each other
     differ less than others. So it is tested without a correction.
-
-    Parameters
-    ----------
-    compared : Comparison
-        The comparison.
-    again : callable
-        Compares the systems by the measure and with the baseline that it is given.
     """
     leaders = list(best_first(compared))[:2]
     if compared.settings.baseline in (None, *leaders) or not leaders:
@@ -326,20 +319,7 @@ OPTIONS = ("correction", "family", "alpha", "alternative", "claim", "margin")
 
 
 def compare_models(evaluations: Mapping[str, Evaluation], **options: Any) -> Comparison:
-    """Compare fitted models by the queries they held out.
-
-    Parameters
-    ----------
-    evaluations : mapping of str to Evaluation
-        Out-of-fold scores of the same queries.
-    **options
-        As in `rankeval.compare`.
-
-    Returns
-    -------
-    Comparison
-        With a note on what it is about if there is one fold; `rankeval.compare` notes pooled ones.
-    """
+    """Compare fitted models by the queries they held out."""
     compared = compare(evaluations, **options)
     if any(one.facts.n_folds > 1 for one in evaluations.values()):
         return compared
@@ -356,42 +336,7 @@ def compare_algorithms(
     test: str = DEFAULT_TEST,
     **options: Any,
 ) -> Comparison:
-    """Compare algorithms by the corrected resampled t test over the same folds.
-
-    Parameters
-    ----------
-    folds : mapping of str to DataFrame
-        System -> a row per fold, a column per measure. The folds are the same for all systems.
-    evaluations : mapping of str to Evaluation
-        System -> out-of-fold scores, for the conventions and for the result.
-    sizes : sequence of (int, int)
-        Numbers of training and test queries of each fold.
-    baseline : str, optional
-        By default all pairs are compared.
-    measures : str, Measure or sequence of them, optional
-        By default all that are means over queries.
-    test : str, default "corrected_resampled_t"
-        A test over folds.
-    **options
-        ``correction`` ("holm", "bonferroni", "bh", "by" or "none", which need p-values only), ``family``, ``alpha``,
-        ``alternative``, ``claim`` and ``margin`` as in `rankeval.compare`. Its other options are about queries, and are
-        refused.
-
-    Returns
-    -------
-    Comparison
-        Means, differences, effect sizes, wins, ties and losses are those of folds.
-
-    Raises
-    ------
-    InvalidInput
-        Fewer than two folds or systems, a measure that is no mean over queries, a test over queries, or a
-        claim that has a direction without a baseline.
-    ConventionMismatch
-        Evaluations whose conventions or judgments differ.
-    UnknownName
-        A baseline, measure, setting or option that does not exist.
-    """
+    """Compare algorithms by the corrected resampled t test over the same folds."""
     for name in options:
         chosen("option for algorithms", name, (*OPTIONS, "baseline", "measures", "test"))
     plain = (

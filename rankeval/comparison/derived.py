@@ -51,20 +51,7 @@ def _holds(record: ComparisonRecord) -> bool:
 
 
 def held_scores(record: ComparisonRecord, measures: Sequence[str]) -> SharedScores:
-    """Return the scores of a comparison query by query, paired as it paired them.
-
-    Parameters
-    ----------
-    record : ComparisonRecord
-        The comparison.
-    measures : sequence of str
-        Measures that were compared.
-
-    Raises
-    ------
-    InvalidInput
-        Over several collections, whose queries are no single sample; of one system; without evaluations.
-    """
+    """Return the scores of a comparison query by query, paired as it paired them."""
     asked = record.settings
     several = f"this is computed from the {asked.units} of one collection, and the comparison is over several"
     one = "compare the systems on one of them, {system: parts[collection] for system, parts in evaluations.items()}"
@@ -90,22 +77,7 @@ def tested_scores(record: ComparisonRecord, measures: Sequence[str]) -> SharedSc
 
 
 def best_system(record: ComparisonRecord, measure: str) -> Choice:
-    """Return the system with the best mean, and its value corrected for the choosing.
-
-    Parameters
-    ----------
-    record : ComparisonRecord
-        The comparison. Candidates are all systems but its baseline.
-    measure : str
-        A measure that was compared.
-
-    Raises
-    ------
-    InvalidInput
-        Without scores per query, or if the comparison is one of folds.
-    UnknownName
-        If the measure was not compared.
-    """
+    """Return the system with the best mean, and its value corrected for the choosing."""
     asked, choice = record.settings, kept(record).choice
     if record.table.empty:
         rows = {row["measure"]: row for row in known_means(record).to_dict("records")}
@@ -191,23 +163,7 @@ def posteriors_of(record: ComparisonRecord, rope: float, *, method: str, n_sampl
 
 
 def rank_table(record: ComparisonRecord) -> pd.DataFrame:
-    """Return a row per measure and system with its rank and the range of ranks that is not ruled out.
-
-    Parameters
-    ----------
-    record : ComparisonRecord
-        A two-sided comparison of all pairs, corrected for any false claim.
-
-    Returns
-    -------
-    DataFrame
-        As `rankeval.Comparison.ranks` describes it.
-
-    Raises
-    ------
-    InvalidInput
-        A comparison that says nothing on all pairs at once; the message has the reason.
-    """
+    """Return a row per measure and system with its rank and the range of ranks that is not ruled out."""
     asked = record.settings
     correction = CORRECTIONS[chosen("correction", asked.correction, CORRECTIONS)]
     able = ", ".join(repr(name) for name, one in CORRECTIONS.items() if one.familywise)

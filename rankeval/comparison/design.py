@@ -66,29 +66,13 @@ def table_without_rows() -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Design:
-    """The comparisons made: pairs of systems, by each measure, in families that are corrected together.
+    """The comparisons made: pairs of systems, by each measure, in families that are corrected together."""
 
-    Attributes
-    ----------
-    systems, measures : list of str
-        Their names, in the order of the scores.
-    baseline : str or None
-        The system that the others are compared with; None for all pairs.
-    family : {"all", "measure"}
-        Whether all comparisons are one family, or those of each measure.
-    lower_is_better : mapping of str to bool
-        What was declared of columns that are no measures.
-
-    Raises
-    ------
-    UnknownName
-        There is no such baseline or family.
-    """
-
-    systems: list[str]
+    systems: list[str]  # Their names, in the order of the scores
     measures: list[str]
-    baseline: str | None
-    family: str
+    baseline: str | None  # The system that the others are compared with; None for all pairs
+    family: str  # Whether all comparisons are one family, or those of each measure
+    # What was declared of columns that are no measures.
     lower_is_better: Mapping[str, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

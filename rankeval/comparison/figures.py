@@ -42,15 +42,7 @@ KINDS = ("intervals", "forest", "matrix", "ranks", "queries")
 def drawn(
     record: ComparisonRecord, kind: str | None, *, system: str | None, baseline: str | None, measure: str | None
 ) -> Figure:
-    """Return a figure of a comparison; `rankeval.Comparison.plot` documents the arguments.
-
-    Raises
-    ------
-    InvalidInput
-        The kind does not fit the comparison.
-    UnknownName
-        There is no such kind, system or measure.
-    """
+    """Return a figure of a comparison; `rankeval.Comparison.plot` documents the arguments."""
     kind = kind or ("queries" if system is not None else "forest" if record.settings.grouped else "intervals")
     chosen("kind of plot", kind, KINDS)
     rows = record.table if not record.table.empty else known_means(record)

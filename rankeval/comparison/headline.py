@@ -69,11 +69,6 @@ def headline(record: ComparisonRecord) -> str:
 
     They speak of the primary measure, or else of the first one, and of the rows over all queries if there are slices
     or several collections.
-
-    Parameters
-    ----------
-    record : ComparisonRecord
-        The comparison.
     """
     if record.table.empty:
         return _one_system(record)
@@ -97,13 +92,7 @@ def headline(record: ComparisonRecord) -> str:
 
 
 def named_system(record: ComparisonRecord) -> str:
-    """Return the system that the headline names first.
-
-    Parameters
-    ----------
-    record : ComparisonRecord
-        The comparison.
-    """
+    """Return the system that the headline names first."""
     return _named(record, _rows(record)).system
 
 

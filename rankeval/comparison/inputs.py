@@ -72,32 +72,17 @@ _TURN = (
 
 @dataclass(frozen=True)
 class SharedScores:
-    """The scores of all systems by the same measures on the same queries.
+    """The scores of all systems by the same measures on the same queries."""
 
-    Attributes
-    ----------
-    systems, measures : list of str
-        Their names, in the order of the scores.
-    queries : Index
-        Query ids, ascending within each collection.
-    scores : ndarray of shape (n_queries, n_systems, n_measures)
-        Scores.
-    notes : list of str
-        Sentences on measures and queries that were left out.
-    given : mapping of str to scores
-        System -> scores, or collection -> scores for each.
-    places : mapping of str to ndarray of int
-        Collection -> the places of its queries, in the order in which the collections were given; empty for plain
-        scores. The order of the scores follows from their content, so that no result depends on the names of
-        collections.
-    """
-
-    systems: list[str]
+    systems: list[str]  # Their names, in the order of the scores
     measures: list[str]
-    queries: pd.Index[Any]
-    scores: Floats
-    notes: list[str]
-    given: Systems
+    queries: pd.Index[Any]  # Query ids, ascending within each collection
+    scores: Floats  # (n_queries, n_systems, n_measures): Scores
+    notes: list[str]  # Sentences on measures and queries that were left out
+    given: Systems  # System -> scores, or collection -> scores for each
+    # Collection -> the places of its queries, in the order in which the collections were given; empty for plain
+    # scores. The order of the scores follows from their content, so that no result depends on the names of
+    # collections.
     places: dict[str, Ints]
 
 
@@ -110,35 +95,7 @@ def shared_scores(
     fewest: int = 2,
     unit: str = "query",
 ) -> SharedScores:
-    """Check the scores of systems, pair them by query id on each collection, and stack the collections.
-
-    Parameters
-    ----------
-    systems : mapping of str to scores
-        As in `rankeval.compare`.
-    measures : str, Measure or sequence of them, or None
-        None: all means and geometric means that the systems share.
-    unpaired : {"error", "skip"}
-        For collections and queries that some systems lack.
-    baseline : str, optional
-        The baseline asked for; a mapping that has it within its values is the wrong way round.
-    fewest : {2, 1}, default 2
-        Number of systems that there must be.
-    unit : str
-        The noun for a row, for messages and notes; a column of this name holds the ids.
-
-    Raises
-    ------
-    ConventionMismatch
-        Conventions differ, or judgments within a collection.
-    QueryIdError
-        Query ids are repeated, missing, or not the same in all systems.
-    InvalidInput
-        Too few systems, weighted evaluations, a score that is not finite, no measure in common, only some
-        systems by collection, one that lacks a collection, or systems within collections.
-    UnknownName
-        A measure or a value of unpaired does not exist.
-    """
+    """Check the scores of systems, pair them by query id on each collection, and stack the collections."""
     check_number_of_systems(systems, fewest)
     given, notes = _common_parts(arranged(systems, baseline), unpaired)
     cells, units = cells_of(given, unit=unit), plural(unit)
@@ -175,11 +132,6 @@ def per_query_frame(scores: Scores, unit: str = "query") -> pd.DataFrame:
     """Return scores as a frame with query ids as index; frames of polars and Arrow and dicts are understood too.
 
     Ids of another unit may be a column of its name.
-
-    Raises
-    ------
-    InvalidInput
-        Scores of folds, or neither an Evaluation nor a frame.
     """
     if isinstance(scores, Evaluation):
         return scores.per_query
@@ -204,15 +156,7 @@ def cell(system: str, part: Any, joint: str = " on ") -> str:
 
 
 def cells_of(given: Given, joint: str = " on ", unit: str = "query") -> dict[str, Scores]:
-    """Return all scores by the names of their cells.
-
-    Raises
-    ------
-    ConventionMismatch
-        Judgments differ within a part, or conventions anywhere.
-    InvalidInput
-        An evaluation is weighted, or two collections are the same one; replicates may have the same judgments.
-    """
+    """Return all scores by the names of their cells."""
     cells: dict[str, Scores] = {}
     within: dict[Any, dict[str, Evaluation]] = {}
     for name, parts in given.items():
@@ -304,13 +248,7 @@ def _chosen_measures(
 
 
 def arranged(systems: Mapping[str, Any], baseline: str | None = None) -> Given:
-    """Return the scores of systems by collection; plain ones have the part None.
-
-    Raises
-    ------
-    InvalidInput
-        Only some systems are by collection, or systems stand within collections, as the baseline shows.
-    """
+    """Return the scores of systems by collection; plain ones have the part None."""
     parted = {str(name): parts_of(scores) for name, scores in systems.items()}
     found = {name: dict(parts) for name, parts in parted.items() if parts is not None}
     if not found:
@@ -324,13 +262,7 @@ def arranged(systems: Mapping[str, Any], baseline: str | None = None) -> Given:
 
 
 def parts_of(scores: Any) -> Mapping[str, Scores] | None:
-    """Return a system's scores by collection; None if they are not by collection.
-
-    Raises
-    ------
-    InvalidInput
-        If the values of a mapping are of several kinds, or two collections have the same name.
-    """
+    """Return a system's scores by collection; None if they are not by collection."""
     if isinstance(scores, Mapping):
         kinds = {_is_scores(value) for value in scores.values()}
         both = (
@@ -389,19 +321,7 @@ def _common_parts(given: Given, unpaired: str) -> tuple[Given, list[str]]:
 
 
 def collection_notes(places: Mapping[str, Ints], shares: Floats, weights: str, unit: str = "query") -> list[str]:
-    """Return notes on what rows over all collections speak of, and on the share of each in them.
-
-    Parameters
-    ----------
-    places : mapping of str to ndarray of int
-        Collection -> the places of its queries.
-    shares : ndarray of shape (n_collections,)
-        Their shares in the mean.
-    weights : str
-        How the shares were chosen.
-    unit : str
-        The noun for a query.
-    """
+    """Return notes on what rows over all collections speak of, and on the share of each in them."""
     if len(places) == 1:
         return [
             f"rows over all and rows of {next(iter(places))} are of the same {plural(unit)}: it is the only collection"

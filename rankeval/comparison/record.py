@@ -125,99 +125,51 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class FoldScores:
-    """Means by fold, from which effects and posteriors are computed after a comparison of algorithms.
+    """Means by fold, from which effects and posteriors are computed after a comparison of algorithms."""
 
-    Attributes
-    ----------
-    systems, measures : sequence of str
-        Names, in the order of the scores.
-    scores : ndarray of shape (n_folds, n_systems, n_measures)
-        The mean of each fold.
-    ratio : float
-        Queries in the test part by queries in the training part, the mean over folds.
-    """
-
-    systems: Sequence[str]
+    systems: Sequence[str]  # Names, in the order of the scores
     measures: Sequence[str]
-    scores: Floats
-    ratio: float
+    scores: Floats  # (n_folds, n_systems, n_measures): The mean of each fold
+    ratio: float  # Queries in the test part by queries in the training part, the mean over folds
 
 
 @escaping
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """What a comparison keeps of the scores that its table does not show.
+    """What a comparison keeps of the scores that its table does not show."""
 
-    Attributes
-    ----------
-    choice : Choice or None
-        The value of the best system as `Comparison.to_json` kept it; `Comparison.best` returns it if there are no
-        scores.
-    folds : FoldScores or None
-        The scores by fold of a comparison of algorithms; None for one over queries.
-    groups : Groups or None
-        The groups that the compared queries are of; None without groups, and after `Comparison.from_json`.
-    first_two : DataFrame or None
-        The row of the two systems with the best means by the main measure, the second as baseline, tested for a
-        difference without any correction; None if one of them is the baseline or all pairs were compared, since
-        ``table`` has that row. The headline says whether the two can be told apart.
-    """
-
+    # The value of the best system as `Comparison.to_json` kept it; `Comparison.best` returns it if there are no
+    # scores.
     choice: Choice | None = None
+    # The scores by fold of a comparison of algorithms; None for one over queries.
     folds: FoldScores | None = None
+    # The groups that the compared queries are of; None without groups, and after `Comparison.from_json`.
     groups: Groups | None = None
+    # The row of the two systems with the best means by the main measure, the second as baseline, tested for a
+    # difference without any correction; None if one of them is the baseline or all pairs were compared, since
+    # ``table`` has that row. The headline says whether the two can be told apart.
     first_two: pd.DataFrame | None = None
 
 
 @dataclass(frozen=True)
 class ComparisonSettings(Settings):
-    """What was asked of a comparison, as in `rankeval.compare`, and the families that follow.
+    """What was asked of a comparison, as in `rankeval.compare`, and the families that follow."""
 
-    Attributes
-    ----------
-    test, correction, family : str
-        As in `rankeval.compare`.
-    alternative, claim : str
-        What was to be shown.
-    alpha, margin : float
-        The level, and the margin of the claim.
-    unseen : int
-        Number of unseen queries that the claim counts, each with the greatest loss possible; 0 for "difference" and
-        "better", and for comparisons of folds.
-    n_resamples, rng : int
-        The number of resamples and the seed, for tests that resample.
-    baseline : str or None
-        The system that the others are compared with; None for all pairs.
-    primary : str or None
-        The only confirmatory measure, if one was fixed beforehand. Other measures get no stars.
-    n_comparisons : int
-        The size of the family that p_adjusted accounts for, in rows over all queries. The rows of collections or slices
-        are a family of their own, as many times larger as there are parts that are tested.
-    grouped : str
-        The name of the first column if there are rows for collections or slices, else "".
-    collection_weights : str
-        How collections are weighed in the rows over all; "" for one collection.
-    lower_is_better : mapping of str to bool
-        What was declared of columns that are no measures.
-    unit : str
-        The noun for what is tested: a row of the scores, "query", "user", ..., or a group of them, "conversation".
-    member : str
-        The noun for a row of the scores, if the tests are over groups of them; else "".
-    n_members : int
-        The number of these rows; 0 without groups.
-    """
-
-    test: str = "t"
+    test: str = "t"  # As in `rankeval.compare`
     correction: str = "holm"
     family: str = "all"
-    baseline: str | None = None
+    baseline: str | None = None  # The system that the others are compared with; None for all pairs
+    # The only confirmatory measure, if one was fixed beforehand. Other measures get no stars.
     primary: str | None = None
+    # The size of the family that p_adjusted accounts for, in rows over all queries. The rows of collections or slices
+    # are a family of their own, as many times larger as there are parts that are tested.
     n_comparisons: int = 0
-    grouped: str = ""
-    collection_weights: str = ""
+    grouped: str = ""  # The name of the first column if there are rows for collections or slices, else ""
+    collection_weights: str = ""  # How collections are weighed in the rows over all; "" for one collection
+    # What was declared of columns that are no measures.
     lower_is_better: Any = field(default_factory=dict, hash=False)
-    member: str = ""
-    n_members: int = 0
+    member: str = ""  # The noun for a row of the scores, if the tests are over groups of them; else ""
+    n_members: int = 0  # The number of these rows; 0 without groups
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -444,13 +396,7 @@ def gains(record: ComparisonRecord) -> pd.Series[float]:
 
 
 def known_means(record: ComparisonRecord) -> pd.DataFrame:
-    """Return the means of a comparison without pairs.
-
-    Raises
-    ------
-    InvalidInput
-        If there are none.
-    """
+    """Return the means of a comparison without pairs."""
     if record.means is None or record.means.empty:
         raise InvalidInput("the comparison has neither pairs nor means", remedy="compare two systems")
     return record.means

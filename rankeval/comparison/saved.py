@@ -113,13 +113,7 @@ def to_json(record: ComparisonRecord, headline: str, choice: Choice | None) -> s
 
 
 def from_json(text: str) -> dict[str, Any]:
-    """Return the fields of a `ComparisonRecord` that `to_json` wrote.
-
-    Raises
-    ------
-    InvalidInput
-        Text of another kind, or fields that are missing or unknown.
-    """
+    """Return the fields of a `ComparisonRecord` that `to_json` wrote."""
     try:
         found = json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:

@@ -88,15 +88,7 @@ def laid_out(
     gain: bool = False,
     digits: int | None = None,
 ) -> Table:
-    """Return the table of a comparison; `rankeval.Comparison.to_latex` documents the arguments.
-
-    Raises
-    ------
-    InvalidInput
-        An argument does not fit the comparison or the layout.
-    UnknownName
-        There is no such layout, spread or system.
-    """
+    """Return the table of a comparison; `rankeval.Comparison.to_latex` documents the arguments."""
     chosen("layout", layout, LAYOUTS)
     fits = digits is None or (not isinstance(digits, bool) and digits in range(MOST_DIGITS + 1))
     require(fits, "digits", digits, f"a whole number from 0 to {MOST_DIGITS}")
@@ -152,13 +144,7 @@ def printed(record: ComparisonRecord) -> Table:
 
 
 def unjudged_tables(record: ComparisonRecord) -> list[Table]:
-    """Return the tables on unjudged documents: of condensed lists, if they were asked for, and of unequal shares.
-
-    Parameters
-    ----------
-    record : ComparisonRecord
-        The comparison.
-    """
+    """Return the tables on unjudged documents: of condensed lists, if they were asked for, and of unequal shares."""
     found = []
     if record.condensed is not None:
         second = printed(replace(record, table=record.condensed, notes=()))
@@ -297,15 +283,7 @@ def _legend(
 
 
 def clearest(table: pd.DataFrame, most: int) -> NDArray[np.bool_]:
-    """Return which rows to show: all, or of more than so many those with the smallest p-values.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Rows of the table of a comparison.
-    most : int
-        Number of rows to show at most.
-    """
+    """Return which rows to show: all, or of more than so many those with the smallest p-values."""
     chosen = np.zeros(len(table), dtype=np.bool_)
     # Rows without a p-value, such as those of small slices, come last; of equal ones the larger differences first.
     order = np.lexsort((-table["effect_size"].abs(), table["p_value"], table["p_adjusted"]))

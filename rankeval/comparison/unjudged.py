@@ -82,17 +82,7 @@ def reading(systems: Systems, name: str) -> dict[str, Any]:
 def with_bounds(
     compared: Comparison, systems: Systems, again: Callable[[Systems, list[str]], Comparison]
 ) -> Comparison:
-    """Add the bounds, and notes where shares differ, to a comparison of evaluations that know their documents.
-
-    Parameters
-    ----------
-    compared : Comparison
-        The comparison.
-    systems : mapping of str to scores
-        Its systems.
-    again : callable
-        Compares other scores of the systems by the measures that it is given.
-    """
+    """Add the bounds, and notes where shares differ, to a comparison of evaluations that know their documents."""
     parts = [each.values() if isinstance(each, Mapping) else [each] for each in systems.values()]
     held = [one for each in parts for one in each if isinstance(one, Evaluation)]
     if len(held) < sum(map(len, parts)) or compared.settings.collection_weights == "inverse_variance":
@@ -131,13 +121,7 @@ def _is_bounded(one: Evaluation, name: str) -> bool:
 
 
 def share_notes(bounds: pd.DataFrame | None) -> list[str]:
-    """Return a note on each comparison whose shares of judged documents differ.
-
-    Parameters
-    ----------
-    bounds : DataFrame or None
-        `rankeval.Comparison.bounds`.
-    """
+    """Return a note on each comparison whose shares of judged documents differ."""
     rows = [] if bounds is None else bounds[bounds["shares_differ"]].to_dict("records")
     left = len(rows) - MOST_NOTED
     more = [f"shares of judged documents differ in {count(left, 'more comparison')}: see .bounds"] if left > 0 else []

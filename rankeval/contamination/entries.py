@@ -62,24 +62,12 @@ def short(hashes: Hashes) -> NDArray[np.uint32]:
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """Values that stand in queries, sorted by query and value, each value of a query once.
+    """Values that stand in queries, sorted by query and value, each value of a query once."""
 
-    Attributes
-    ----------
-    query : ndarray of int of shape (n,)
-        The query of each value.
-    value : ndarray of uint32 of shape (n,)
-        The values.
-    bits : ndarray of float of shape (n,), optional
-        The evidence that a match of each value is.
-    label : ndarray of uint8 of shape (n,), optional
-        The label of each document.
-    """
-
-    query: NDArray[np.int32]
-    value: NDArray[np.uint32]
-    bits: NDArray[np.float32] | None = None
-    label: NDArray[np.uint8] | None = None
+    query: NDArray[np.int32]  # (n,): The query of each value
+    value: NDArray[np.uint32]  # (n,): The values
+    bits: NDArray[np.float32] | None = None  # (n,): The evidence that a match of each value is
+    label: NDArray[np.uint8] | None = None  # (n,): The label of each document
 
     @classmethod
     def of(
@@ -275,23 +263,13 @@ def label_bytes(labels: Hashes) -> NDArray[np.uint8]:
 
 @dataclass(frozen=True, eq=False)
 class LabelCounts:
-    """The labels of queries, whatever their order.
+    """The labels of queries, whatever their order."""
 
-    Attributes
-    ----------
-    sizes : ndarray of int of shape (n_queries,)
-        Number of rows of each query.
-    levels : ndarray of float of shape (n_levels,)
-        The labels that occur, ascending; none if they are too many.
-    counts : ndarray of unsigned int of shape (n_queries, n_levels)
-        How often each label stands in each query, in the smallest type that holds it.
-    hashed : ndarray of uint64 of shape (n_queries,), optional
-        A hash of the labels of each query; None if the counts tell it.
-    """
-
-    sizes: NDArray[np.int64]
-    levels: NDArray[np.float64]
+    sizes: NDArray[np.int64]  # (n_queries,): Number of rows of each query
+    levels: NDArray[np.float64]  # (n_levels,): The labels that occur, ascending; none if they are too many
+    # (n_queries, n_levels): How often each label stands in each query, in the smallest type that holds it.
     counts: NDArray[Any]
+    # (n_queries,): A hash of the labels of each query; None if the counts tell it.
     hashed: Hashes | None = None
 
     @classmethod
@@ -472,17 +450,7 @@ def _blocks(codes: NDArray[np.intp], n_columns: int) -> Iterator[slice]:
 
 
 class _Block:
-    """The columns of some whole queries, each sorted by query, value and label.
-
-    Parameters
-    ----------
-    X : ndarray of float32 of shape (n_rows, n_columns)
-        The features, the rows of a query together.
-    label : ndarray of uint64 of shape (n_rows,)
-        The labels as hashes of 15 bits.
-    codes : ndarray of int of shape (n_rows,)
-        The query of each row.
-    """
+    """The columns of some whole queries, each sorted by query, value and label."""
 
     def __init__(self, X: NDArray[np.float32], label: Hashes, codes: NDArray[np.intp]) -> None:
         new = _first(codes)

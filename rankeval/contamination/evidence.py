@@ -133,18 +133,11 @@ def surprise(n: Any, k: Any, chance: Any) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class Recurrence:
-    """How often the rows of registered queries come back in other queries, learnt from these queries.
+    """How often the rows of registered queries come back in other queries, learnt from these queries."""
 
-    Attributes
-    ----------
-    times : ndarray of float of shape (n,)
-        How many registered queries have each row; 0 for rows that are no evidence.
-    chance : ndarray of float of shape (n,)
-        The chance that a row of a foreign query is this one.
-    """
-
+    # (n,): How many registered queries have each row; 0 for rows that are no evidence.
     times: NDArray[np.float64]
-    chance: NDArray[np.float64]
+    chance: NDArray[np.float64]  # (n,): The chance that a row of a foreign query is this one
 
     @classmethod
     def of(cls, rows: Entries, n_queries: int) -> Recurrence:

@@ -71,15 +71,7 @@ _SORTED_AT_ONCE = 2**16
 
 
 class Lazy(UserDict[str, Any]):
-    """Kind of content -> hashes, computed when first asked for.
-
-    Parameters
-    ----------
-    makers : mapping of str to callable
-        Kind of content -> function that computes its hashes.
-    not_kept : sequence of str
-        Kinds that are computed each time: that takes less than the memory is worth.
-    """
+    """Kind of content -> hashes, computed when first asked for."""
 
     def __init__(self, makers: Mapping[str, Callable[[], Hashes]], not_kept: Sequence[str] = ()) -> None:
         super().__init__({kind: make if kind in not_kept else cache(make) for kind, make in makers.items()})
@@ -91,30 +83,14 @@ class Lazy(UserDict[str, Any]):
 
 @dataclass(frozen=True, eq=False)
 class Fingerprint:
-    """The content of a collection as hashes.
+    """The content of a collection as hashes."""
 
-    Attributes
-    ----------
-    names : ndarray of shape (n_queries,)
-        The ids of the queries in this data; part of no content.
-    codes : ndarray of int of shape (n_rows,)
-        The query of each row, as its place among `names`.
-    rows : mapping of str to ndarray of uint64 of shape (n_rows,)
-        Kind of content -> hash of each row.
-    queries : mapping of str to ndarray of uint64 of shape (n_queries,)
-        Kind of content -> signature of each query.
-    X : array, CSR matrix or DataFrame, optional
-        The features.
-    y : ndarray of float of shape (n_rows,), optional
-        The labels.
-    """
-
-    names: NDArray[Any]
-    codes: NDArray[np.intp]
-    rows: Mapping[str, Hashes]
-    queries: Mapping[str, Hashes]
-    X: Any | None = None
-    y: NDArray[np.float64] | None = None
+    names: NDArray[Any]  # (n_queries,): The ids of the queries in this data; part of no content
+    codes: NDArray[np.intp]  # (n_rows,): The query of each row, as its place among `names`
+    rows: Mapping[str, Hashes]  # (n_rows,): Kind of content -> hash of each row
+    queries: Mapping[str, Hashes]  # (n_queries,): Kind of content -> signature of each query
+    X: Any | None = None  # The features
+    y: NDArray[np.float64] | None = None  # (n_rows,): The labels
 
     @property
     def n_queries(self) -> int:

@@ -46,23 +46,14 @@ from rankeval.join.matching import Hashes
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """Evidence on the queries of one registered collection.
+    """Evidence on the queries of one registered collection."""
 
-    Attributes
-    ----------
-    content : ndarray of bool of shape (n_queries,)
-        The queries whose content was shown.
-    columns : ndarray of float of shape (n_queries,)
-        The best evidence of columns of each query, in bits; 0 for none.
-    candidates : ndarray of int of shape (n_queries,)
-        How many queries with the labels of each one were shown.
-    ratios : ndarray of float of shape (n_queries, len(CHANGED))
-        The evidence of the labels of each query (`contamination.evidence`); nan where none was shown.
-    """
-
-    content: NDArray[np.bool_]
+    content: NDArray[np.bool_]  # (n_queries,): The queries whose content was shown
+    # (n_queries,): The best evidence of columns of each query, in bits; 0 for none.
     columns: NDArray[np.float64]
-    candidates: NDArray[np.int64]
+    candidates: NDArray[np.int64]  # (n_queries,): How many queries with the labels of each one were shown
+    # (n_queries, len(CHANGED): The evidence of the labels of each query (`contamination.evidence`); nan where none
+    # was shown.
     ratios: NDArray[np.float64]
 
     @classmethod
@@ -117,52 +108,26 @@ _WARNING_BITS = 8.0
 
 @dataclass(frozen=True, eq=False)
 class Match:
-    """The part of a registered collection that some data holds, and how sure that is.
+    """The part of a registered collection that some data holds, and how sure that is."""
 
-    Attributes
-    ----------
-    registered : RegisteredContent
-        The collection.
-    matched : ndarray of bool of shape (n_registered,)
-        The registered queries that were found, here or in earlier calls of this process.
-    pairs : ndarray of int of shape (k, 2)
-        Query of the data, registered query: those found here.
-    queries : ndarray of bool of shape (n_queries,)
-        The queries of the data that are in the collection.
-    bits : float
-        Evidence of the labels of shared ids and documents, for (above 0) or against; log2 of a Bayes factor.
-    chance : float
-        Chance that other data has the labels, or the relevant documents, of all queries; 1 if they are no evidence.
-    alike : {"labels", "relevant documents"}
-        Which of the two it is.
-    same_labels : bool
-        Whether the data has the labels of the whole collection, query for query.
-    n_before : int
-        Registered queries that only earlier calls showed.
-    by_ids : bool
-        Whether only labels under the same ids show what was found.
-    collective : bool
-        Whether some queries were found by evidence that counts for all queries together only. Then others may be in
-        the data that nothing shows.
-    suspects : ndarray of bool of shape (n_queries,)
-        The queries of the data that are evidence of any strength.
-    shown : Shown, optional
-        What to remember of this call; None if nothing.
-    """
-
-    registered: RegisteredContent
+    registered: RegisteredContent  # The collection
+    # (n_registered,): The registered queries that were found, here or in earlier calls of this process.
     matched: NDArray[np.bool_]
-    pairs: Pairs
-    queries: NDArray[np.bool_]
+    pairs: Pairs  # (k, 2): Query of the data, registered query: those found here
+    queries: NDArray[np.bool_]  # (n_queries,): The queries of the data that are in the collection
+    # Evidence of the labels of shared ids and documents, for (above 0) or against; log2 of a Bayes factor.
     bits: float
+    # Chance that other data has the labels, or the relevant documents, of all queries; 1 if they are no evidence.
     chance: float
-    alike: str
-    same_labels: bool
-    n_before: int
-    by_ids: bool
+    alike: str  # Which of the two it is
+    same_labels: bool  # Whether the data has the labels of the whole collection, query for query
+    n_before: int  # Registered queries that only earlier calls showed
+    by_ids: bool  # Whether only labels under the same ids show what was found
+    # Whether some queries were found by evidence that counts for all queries together only. Then others may be in the
+    # data that nothing shows.
     collective: bool
-    suspects: NDArray[np.bool_]
-    shown: Shown | None = None
+    suspects: NDArray[np.bool_]  # (n_queries,): The queries of the data that are evidence of any strength
+    shown: Shown | None = None  # What to remember of this call; None if nothing
 
     @property
     def n_matched(self) -> int:

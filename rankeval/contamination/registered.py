@@ -33,37 +33,21 @@ _REMOTE_PATIENCE = 2.0
 
 @dataclass(frozen=True, eq=False)
 class RegisteredContent:
-    """The content of one registered collection, as the ledger describes it.
+    """The content of one registered collection, as the ledger describes it."""
 
-    Attributes
-    ----------
-    project, name, digest : str
-        The project that registered it, its name there, and the digest of its content.
-    id, who, time : str
-        The hash of its entry in the ledger, and who registered it when.
-    signature : Signature
-        The traces of its queries.
-    opened : tuple of mappings of str to ndarray of uint64
-        The opened ranking outputs: kind of row -> hash of each query.
-    retired : str, optional
-        The reason for which it was retired.
-    exempt : ndarray of bool of shape (n_queries,), optional
-        The queries that may be used elsewhere: they count for nothing.
-    revises : str, optional
-        The id of the registration that this one revises or supersedes.
-    """
-
-    project: str
+    project: str  # The project that registered it, its name there, and the digest of its content
     name: str
     digest: str
-    id: str
+    id: str  # The hash of its entry in the ledger, and who registered it when
     who: str
     time: str
-    signature: Signature
+    signature: Signature  # The traces of its queries
+    # The opened ranking outputs: kind of row -> hash of each query.
     opened: tuple[Mapping[str, Hashes], ...] = ()
-    retired: str | None = None
+    retired: str | None = None  # The reason for which it was retired
+    # (n_queries,): The queries that may be used elsewhere: they count for nothing.
     exempt: NDArray[np.bool_] | None = None
-    revises: str | None = None
+    revises: str | None = None  # The id of the registration that this one revises or supersedes
 
     @property
     def n_queries(self) -> int:

@@ -77,24 +77,13 @@ _SHARE = 0.4
 
 @dataclass(frozen=True, eq=False)
 class SharedValues:
-    """Pairs of queries that have values in common.
+    """Pairs of queries that have values in common."""
 
-    Attributes
-    ----------
-    places : ndarray of int of shape (n_pairs, 2)
-        The pairs.
-    n, bits : ndarray of shape (n_pairs,)
-        How many values they have in common, and the evidence of these.
-    recognised : ndarray of bool of shape (n_pairs,)
-        Whether that is enough to take them for the same query.
-    pair, ours, theirs : ndarray of int of shape (n_common,)
-        The pair of each common value, and the places of the value on both sides.
-    """
-
-    places: Pairs
-    n: NDArray[np.int64]
+    places: Pairs  # (n_pairs, 2): The pairs
+    n: NDArray[np.int64]  # (n_pairs,): How many values they have in common, and the evidence of these
     bits: NDArray[np.float64]
-    recognised: NDArray[np.bool_]
+    recognised: NDArray[np.bool_]  # (n_pairs,): Whether that is enough to take them for the same query
+    # (n_common,): The pair of each common value, and the places of the value on both sides.
     pair: NDArray[np.int64]
     ours: NDArray[np.intp]
     theirs: NDArray[np.intp]
@@ -114,20 +103,12 @@ class SharedValues:
 
 @dataclass(frozen=True, eq=False)
 class ColumnHits:
-    """Queries with the labels of registered ones, and those of them that have columns in common.
+    """Queries with the labels of registered ones, and those of them that have columns in common."""
 
-    Attributes
-    ----------
-    pairs : ndarray of int of shape (k, 2)
-        Pairs with two columns in common or more.
-    bits : ndarray of float of shape (k,)
-        The evidence of the best column: columns of a query resemble each other, so their bits do not add up.
-    candidates : ndarray of int of shape (n_registered,)
-        How many queries of the data have the labels of each registered one that keeps columns.
-    """
-
-    pairs: Pairs
+    pairs: Pairs  # (k, 2): Pairs with two columns in common or more
+    # (k,): The evidence of the best column: columns of a query resemble each other, so their bits do not add up.
     bits: NDArray[np.float64]
+    # (n_registered,): How many queries of the data have the labels of each registered one that keeps columns.
     candidates: NDArray[np.int64]
 
     @classmethod
@@ -246,29 +227,16 @@ def _starts(ours: LabelCounts, theirs: LabelCounts) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class SharedLabels:
-    """Queries with the same id or the same documents, and what their labels say.
+    """Queries with the same id or the same documents, and what their labels say."""
 
-    Attributes
-    ----------
-    pairs : ndarray of int of shape (k, 2)
-        The pairs, each registered query once.
-    ratios : ndarray of float of shape (k, len(CHANGED))
-        Natural logarithms of l_i(e), as `contamination.evidence` defines them.
-    fits : ndarray of bool of shape (k,)
-        Whether the queries are the same if the labels are: by their size or their documents.
-    by_documents : ndarray of bool of shape (k,)
-        Whether the documents tell the query from others.
-    complete : bool
-        Whether all registered queries are told by their documents, and no label differs.
-    other_documents : bool
-        Whether queries with the same id have other relevant documents. Then their labels are no evidence.
-    """
-
-    pairs: Pairs
+    pairs: Pairs  # (k, 2): The pairs, each registered query once
+    # (k, len(CHANGED): Natural logarithms of l_i(e), as `contamination.evidence` defines them.
     ratios: NDArray[np.float64]
+    # (k,): Whether the queries are the same if the labels are: by their size or their documents.
     fits: NDArray[np.bool_]
-    by_documents: NDArray[np.bool_]
-    complete: bool
+    by_documents: NDArray[np.bool_]  # (k,): Whether the documents tell the query from others
+    complete: bool  # Whether all registered queries are told by their documents, and no label differs
+    # Whether queries with the same id have other relevant documents. Then their labels are no evidence.
     other_documents: bool = False
 
     @property
@@ -393,25 +361,15 @@ def _persistence(known: Signature, data: Traces) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Positives:
-    """The relevant documents of paired queries.
+    """The relevant documents of paired queries."""
 
-    Attributes
-    ----------
-    ours, theirs : ndarray of int of shape (n,)
-        The places of the registered ones, and of the same in the query of the data; -1 for one that is not relevant
-        there, or not there.
-    added : ndarray of int of shape (n_added,)
-        The places of the others in the data.
-    query : ndarray of int of shape (n_added,)
-        The registered query of each of these.
-    prevalence : float
-        The share of relevant documents among those of the data; 0 if either side has relevant documents only.
-    """
-
+    # (n,): The places of the registered ones, and of the same in the query of the data; -1 for one that is not
+    # relevant there, or not there.
     ours: NDArray[np.intp]
     theirs: NDArray[np.intp]
-    added: NDArray[np.intp]
-    query: NDArray[np.intp]
+    added: NDArray[np.intp]  # (n_added,): The places of the others in the data
+    query: NDArray[np.intp]  # (n_added,): The registered query of each of these
+    # The share of relevant documents among those of the data; 0 if either side has relevant documents only.
     prevalence: float = 0.0
 
     @classmethod
@@ -516,18 +474,10 @@ _LOOKED_AT = 100
 
 @dataclass(frozen=True, eq=False)
 class SharedRows:
-    """Pairs of queries, one of the data and one that is registered, with unchanged rows in common.
+    """Pairs of queries, one of the data and one that is registered, with unchanged rows in common."""
 
-    Attributes
-    ----------
-    together : ndarray of int of shape (k, 2)
-        Pairs that are told by their rows.
-    alone : ndarray of int of shape (l, 2)
-        Pairs that only all queries together tell.
-    """
-
-    together: Pairs
-    alone: Pairs
+    together: Pairs  # (k, 2): Pairs that are told by their rows
+    alone: Pairs  # (l, 2): Pairs that only all queries together tell
 
     @classmethod
     def of(cls, known: Signature, data: Traces) -> SharedRows:
@@ -556,25 +506,14 @@ class SharedRows:
 
 @dataclass(frozen=True, eq=False)
 class Overlaps:
-    """Pairs of queries that have rows in common.
+    """Pairs of queries that have rows in common."""
 
-    Attributes
-    ----------
-    places : ndarray of int of shape (n_pairs, 2)
-        Query of the data, known query: the pairs that may be told.
-    bits, share : ndarray of float of shape (n_pairs,)
-        The evidence of their common rows, and their share of the shorter query.
-    single : ndarray of int of shape (n_single, 2)
-        The pair of each common row that stands in no other known query.
-    row : ndarray of int of shape (n_single,)
-        Its place among the known rows.
-    """
-
-    places: Pairs
+    places: Pairs  # (n_pairs, 2): Query of the data, known query: the pairs that may be told
+    # (n_pairs,): The evidence of their common rows, and their share of the shorter query.
     bits: NDArray[np.float64]
     share: NDArray[np.float64]
-    single: Pairs
-    row: NDArray[np.intp]
+    single: Pairs  # (n_single, 2): The pair of each common row that stands in no other known query
+    row: NDArray[np.intp]  # (n_single,): Its place among the known rows
 
     @classmethod
     def of(cls, rows: Entries, learnt: Recurrence, theirs: Entries) -> Overlaps:

@@ -46,34 +46,17 @@ _ROWS = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class Signature:
-    """The traces of the queries of a registration, sorted by content.
+    """The traces of the queries of a registration, sorted by content."""
 
-    Attributes
-    ----------
-    content : ndarray of uint64 of shape (n_queries,)
-        One hash per query, over its strongest content and its labels.
-    ids : ndarray of uint64 of shape (n_queries,)
-        One hash per query id.
-    label_counts : LabelCounts, optional
-        How often each label stands in each query.
-    row_entries, document_entries, columns : Entries, optional
-        The values kept of each query.
-    texts : ndarray of uint64 of shape (n_queries,), optional
-        One hash per text; 0 where several queries have it.
-    left_out : ndarray of bool of shape (n_queries,), optional
-        The queries that are no evidence any more.
-    by_signs : bool
-        Whether the rows are told by the signs of the differences of their columns, as those of embeddings are.
-    """
-
-    content: Hashes
-    ids: Hashes
-    label_counts: LabelCounts | None = None
-    row_entries: Entries | None = None
+    content: Hashes  # (n_queries,): One hash per query, over its strongest content and its labels
+    ids: Hashes  # (n_queries,): One hash per query id
+    label_counts: LabelCounts | None = None  # How often each label stands in each query
+    row_entries: Entries | None = None  # The values kept of each query
     document_entries: Entries | None = None
     columns: Entries | None = None
-    texts: Hashes | None = None
-    left_out: NDArray[np.bool_] | None = None
+    texts: Hashes | None = None  # (n_queries,): One hash per text; 0 where several queries have it
+    left_out: NDArray[np.bool_] | None = None  # (n_queries,): The queries that are no evidence any more
+    # Whether the rows are told by the signs of the differences of their columns, as those of embeddings are.
     by_signs: bool = False
 
     @classmethod
@@ -281,30 +264,15 @@ def _kept_texts(data: Fingerprint) -> Hashes | None:
 
 @dataclass(frozen=True, eq=False)
 class KeptTraces:
-    """The traces of some data without features: ids, documents and counts of labels of kept queries, which come first.
+    """The traces of data without features: ids, documents and label counts of kept queries, which come first."""
 
-    Attributes
-    ----------
-    names : ndarray of shape (n_kept,)
-        The ids of the kept queries.
-    ids, own : ndarray of uint64 of shape (n_kept,)
-        A hash of each of them, and of its content.
-    label_counts : LabelCounts
-        Their labels.
-    document_entries : Entries, optional
-        Their documents; None if no documents are known.
-    others : ndarray of uint64 of shape (n_others,)
-        A hash of the content of each other query.
-    ranked : mapping of str to ndarray of uint64 of shape (n_kept,)
-        Kind of row -> hash of the ranking of each kept query; empty if no output was opened.
-    """
-
-    names: NDArray[Any]
-    ids: Hashes
+    names: NDArray[Any]  # (n_kept,): The ids of the kept queries
+    ids: Hashes  # (n_kept,): A hash of each of them, and of its content
     own: Hashes
-    label_counts: LabelCounts
-    document_entries: Entries | None
-    others: Hashes
+    label_counts: LabelCounts  # Their labels
+    document_entries: Entries | None  # Their documents; None if no documents are known
+    others: Hashes  # (n_others,): A hash of the content of each other query
+    # (n_kept,): Kind of row -> hash of the ranking of each kept query; empty if no output was opened.
     ranked: Mapping[str, Hashes]
 
     X: None = None

@@ -42,37 +42,19 @@ _LEAST_JOINED = 1 << 16
 
 @dataclass(frozen=True)
 class Evidence:
-    """What one part of some data shows; small enough to be sent between processes and kept in a file.
+    """What one part of some data shows; small enough to be sent between processes and kept in a file."""
 
-    Attributes
-    ----------
-    key : str
-        The `StreamedCheck.key` for which it was collected.
-    traces : KeptTraces
-        The traces.
-    is_ranked : bool
-        Whether a ranking was given.
-    """
-
-    key: str
-    traces: KeptTraces
-    is_ranked: bool
+    key: str  # The `StreamedCheck.key` for which it was collected
+    traces: KeptTraces  # The traces
+    is_ranked: bool  # Whether a ranking was given
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The registered content that a `StreamedCheck` looks for. It needs no ledger, and can be pickled.
+    """The registered content that a `StreamedCheck` looks for. It needs no ledger, and can be pickled."""
 
-    Attributes
-    ----------
-    key : str
-        The `StreamedCheck.key`.
-    registered : tuple of RegisteredContent
-        The content.
-    """
-
-    key: str
-    registered: tuple[RegisteredContent, ...]
+    key: str  # The `StreamedCheck.key`
+    registered: tuple[RegisteredContent, ...]  # The content
 
     def evidence(self, y: Any, qid: Any, *, docid: Any | None = None, score: Any | None = None) -> Evidence | None:
         """Return what one part shows: changes nothing."""

@@ -109,13 +109,7 @@ _SHOWN = 8  # values of a column of parts in a message
 
 
 def is_letor(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file begins with a row as LETOR and svmlight have them, perhaps behind comments.
-
-    Parameters
-    ----------
-    path : path
-        The file, also compressed.
-    """
+    """Return whether a file begins with a row as LETOR and svmlight have them, perhaps behind comments."""
     with reading(path) as file:
         return ROW.match(file.read(1 << 12)) is not None
 
@@ -271,26 +265,7 @@ def read_table(
 def split_table(
     table: FeatureTable, words: Mapping[str, Values | None], *, others: str, where: str, name: str
 ) -> tuple[dict[str, RankingData], list[str]]:
-    """Split a table by its column of parts, and return notes instead of warnings.
-
-    Parameters
-    ----------
-    table : FeatureTable
-        A table with a column of parts.
-    words : mapping of str to values
-        The values of ``train``, ``vali`` and ``test``; None for the usual ones.
-    others : {"error", "drop"}
-        As in `load_table_parts`.
-    where : str
-        The file and the column, for messages.
-    name : str
-        The data's name.
-
-    Raises
-    ------
-    InvalidInput
-        As `load_table_parts`.
-    """
+    """Split a table by its column of parts, and return notes instead of warnings."""
     chosen("value of others", others, ("error", "drop"))
     part_of = _part_of(words)
     values = [None if value is None else value.strip().casefold() for value in table.part or ()]
@@ -344,15 +319,7 @@ def _refuse_absent(words: Mapping[str, Values | None], found: Iterable[str | Non
 
 
 def as_data(table: FeatureTable, name: str) -> RankingData:
-    """Return the rows of a table, X as a DataFrame.
-
-    Parameters
-    ----------
-    table : FeatureTable
-        The table.
-    name : str
-        The data's name.
-    """
+    """Return the rows of a table, X as a DataFrame."""
     import pandas as pd
 
     names = tuple(table.features)

@@ -30,24 +30,7 @@ if TYPE_CHECKING:
 
 
 def places_of(asked: Any, queries: NDArray[Any], excluded: Mapping[str, tuple[Any, ...]]) -> Ints:
-    """Return the places of the queries asked for, in that order; those of a mask ascend.
-
-    Parameters
-    ----------
-    asked : iterable of ids, or mask
-        As in `Evaluation.subset`.
-    queries : ndarray of shape (n_queries,)
-        The ids of the evaluation.
-    excluded : mapping of str to tuple
-        Reason -> ids left out of the evaluation, for the message on one of them.
-
-    Raises
-    ------
-    QueryIdError
-        If an id is unknown, repeated or missing, or a mask does not fit.
-    InvalidInput
-        If nothing is asked for, or something else is given.
-    """
+    """Return the places of the queries asked for, in that order; those of a mask ascend."""
     unfit = isinstance(asked, (str, bytes, Mapping)) or hasattr(asked, "columns") or not isinstance(asked, Iterable)
     unfit = unfit or getattr(asked, "ndim", 1) == 0
     other = f"expected ids of queries or a mask with a bool for each, found a {type(asked).__name__}"
@@ -102,22 +85,7 @@ def _type_hint(asked: Iterable[Any], known: Iterable[Any]) -> str:
 
 
 def by_query(values: Values, queries: NDArray[Any], what: str) -> Values:
-    """Return the value of each query in a Series or frame indexed by query id; missing if it has none.
-
-    Parameters
-    ----------
-    values : Series or DataFrame
-        Indexed by query id. It may have more queries, and a query several times if all its values are equal.
-    queries : ndarray of shape (n_queries,)
-        The ids of the evaluation.
-    what : str
-        The argument's name in messages.
-
-    Raises
-    ------
-    QueryIdError
-        If an id is missing, values of one query differ, no id is common, or the index may be one of rows.
-    """
+    """Return the value of each query in a Series or frame indexed by query id; missing if it has none."""
     known = id_index(queries)
     index = values.index
     way = f"give {what}.to_numpy() in the order of `queries`, else {what}.set_axis(qid) by the queries; name ids"
@@ -157,31 +125,7 @@ UNNAMED = "slice"
 def slices_of(
     by: Any, queries: NDArray[Any], counts: Mapping[str, Ints], rows: Any = None, what: str = "by"
 ) -> tuple[pd.Index[Any], list[Ints]]:
-    """Return the values of an attribute, ascending, and the places of the queries with each of them.
-
-    Parameters
-    ----------
-    by : str, Series, DataFrame, mapping or array
-        As in `Evaluation.slices`.
-    queries : ndarray of shape (n_queries,)
-        The ids of the evaluation.
-    counts : mapping of str to ndarray of shape (n_queries,)
-        The numbers that a name stands for; empty if they are not known.
-    rows : array of shape (n_rows,), optional
-        The query of each evaluated row, by which an attribute by row is read.
-    what : str, default "by"
-        The argument's name in messages.
-
-    Returns
-    -------
-    tuple
-        Index of the values, nan last, and one array of places for each.
-
-    Raises
-    ------
-    InvalidInput
-        If the attribute is no column with a value for each query, or its ids do not fit.
-    """
+    """Return the values of an attribute, ascending, and the places of the queries with each of them."""
     import pandas as pd
 
     refuse_ragged(by, what)
@@ -240,24 +184,7 @@ def _uneven(values: Values) -> list[Any]:
 def labels_of(
     wanted: str | Measure | Iterable[str | Measure], labels: Sequence[str], kind: str = "measure"
 ) -> list[str]:
-    """Find measures among the labels of columns, by name or by meaning ("ndcg_cut_10" for "nDCG@10").
-
-    Parameters
-    ----------
-    wanted : str, Measure or iterable of them
-        The measures asked for.
-    labels : sequence of str
-        Columns that there are; a frame's column need not be one of our measures.
-    kind : str
-        Noun for them in the error.
-
-    Raises
-    ------
-    InvalidInput
-        None is asked for.
-    UnknownName
-        One of them is not among the labels.
-    """
+    """Find measures among the labels of columns, by name or by meaning ("ndcg_cut_10" for "nDCG@10")."""
     asked = [wanted] if isinstance(wanted, str | Measure) or not isinstance(wanted, Iterable) else list(wanted)
     refuse((not asked, "measures is empty: name at least one, or leave it out for all that are shared"))
     return list(dict.fromkeys(label for each in asked for label in _labels_meant(each, labels, kind)))

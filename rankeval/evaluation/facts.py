@@ -54,62 +54,46 @@ _STEP = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True, eq=False)
 class QueryFacts:
-    """What is known of each query of an evaluation, and of where the queries come from.
+    """What is known of each query of an evaluation, and of where the queries come from."""
 
-    Attributes
-    ----------
-    query_counts : mapping of str to ndarray of int64 of shape (n_queries,)
-        Numbers of documents: ``relevant``, ``retrieved``, and of the retrieved ones ``tied`` and ``judged``.
-    rule_counts : mapping of str to ndarray of int64 of shape (n_queries,)
-        How many rows of the query each rule of the convention affected, or 1 if the query itself was affected; under
-        ``gain``, how many documents have a grade that a measure's map of gains does not name; under ``constant``, 1 if
-        all its rows have one score; under ``fixed``, 1 if no ranking of its documents changes any of its scores.
-    undefined : ndarray of bool of shape (n_queries, n_measures)
-        Which values were 0/0.
-    judgments, rankings : ndarray of uint64 of shape (n_queries,)
-        A hash of the query's judgments, and of its ranking as the measures see it.
-    least, greatest : ndarray of shape (n_queries,)
-        The least and the greatest grade of the query's documents, with 0 for ranked documents that are not judged; nan
-        if it has no documents.
-    readings : mapping of str to ndarray of shape (n_queries, n_measures)
-        What unjudged documents mean for the scores, by the names of `READINGS`; empty if there are none.
-    columns : mapping of str to ndarray of uint64 of shape (n_queries,)
-        A hash of the query's values in each column that a measure reads; the order of rows does not matter.
-    drawn : ndarray of bool of shape (n_queries, n_measures), optional
-        Which values are means over drawn orders of tied rows; None if all are exact.
-    errors : ndarray of shape (n_queries, n_measures), optional
-        Standard errors of scores that are means over drawn orders, 0 for exact scores; None if all are exact. They do
-        not contain the uncertainty from the choice of queries.
-    left_out : mapping of str to int
-        How many rows or queries each rule affected of the queries that are left out.
-    whole : int, optional
-        The number of queries of the evaluation that this is a subset of.
-    n_folds : int, default 0
-        Number of folds whose held-out queries are scored here, each by a model of its own; 0 if these are not scores of
-        a cross-validation. `rankeval.compare` notes that a test over several folds is approximate.
-    rows : array of shape (n_rows,), optional
-        The query of each evaluated row, as it was given: slices by row need it. It is not saved.
-    signs : mapping of str to tuple of str
-        Signs of a mistake in the input. ``ids``: hardly a document is judged; an id of the run, one of the qrels, and
-        the likely cause or "". ``rank``: the scores run against a column of ranks. ``clicks``: the gains are of clicks
-        that depend on more than position and document; the sentences.
-    """
-
+    # (n_queries,): Numbers of documents: ``relevant``, ``retrieved``, and of the retrieved ones ``tied`` and
+    # ``judged``.
     query_counts: Mapping[str, Ints]
+    # (n_queries,): How many rows of the query each rule of the convention affected, or 1 if the query itself was
+    # affected; under ``gain``, how many documents have a grade that a measure's map of gains does not name; under
+    # ``constant``, 1 if all its rows have one score; under ``fixed``, 1 if no ranking of its documents changes any of
+    # its scores.
     rule_counts: Mapping[str, Ints]
-    undefined: Mask
+    undefined: Mask  # (n_queries, n_measures): Which values were 0/0
+    # (n_queries,): A hash of the query's judgments, and of its ranking as the measures see it.
     judgments: Hashes
     rankings: Hashes
+    # (n_queries,): The least and the greatest grade of the query's documents, with 0 for ranked documents that are
+    # not judged; nan if it has no documents.
     least: Floats
     greatest: Floats
+    # (n_queries, n_measures): What unjudged documents mean for the scores, by the names of `READINGS`; empty if there
+    # are none.
     readings: Mapping[str, Floats] = field(default_factory=dict)
+    # (n_queries,): A hash of the query's values in each column that a measure reads; the order of rows does not
+    # matter.
     columns: Mapping[str, Hashes] = field(default_factory=dict)
+    # (n_queries, n_measures): Which values are means over drawn orders of tied rows; None if all are exact.
     drawn: Mask | None = None
+    # (n_queries, n_measures): Standard errors of scores that are means over drawn orders, 0 for exact scores; None if
+    # all are exact. They do not contain the uncertainty from the choice of queries.
     errors: Floats | None = None
+    # How many rows or queries each rule affected of the queries that are left out.
     left_out: Mapping[str, int] = field(default_factory=dict)
-    whole: int | None = None
+    whole: int | None = None  # The number of queries of the evaluation that this is a subset of
+    # Number of folds whose held-out queries are scored here, each by a model of its own; 0 if these are not scores of
+    # a cross-validation. `rankeval.compare` notes that a test over several folds is approximate.
     n_folds: int = 0
+    # (n_rows,): The query of each evaluated row, as it was given: slices by row need it. It is not saved.
     rows: Any = None
+    # Signs of a mistake in the input. ``ids``: hardly a document is judged; an id of the run, one of the qrels, and
+    # the likely cause or "". ``rank``: the scores run against a column of ranks. ``clicks``: the gains are of clicks
+    # that depend on more than position and document; the sentences.
     signs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -162,15 +146,6 @@ def label_hashes(judged: Judged) -> Hashes:
     """Return a hash of each query's labels, in whatever order their documents stand.
 
     A sum over documents of a mixed label: sums of plain labels would be equal for {1, 1} and {2, 0}.
-
-    Parameters
-    ----------
-    judged : Judged
-        A chunk of queries.
-
-    Returns
-    -------
-    ndarray of uint64 of shape (n_queries,)
     """
     label = np.asarray(judged.levels, dtype=np.float64).view(np.uint64)
     with np.errstate(over="ignore"):
@@ -181,19 +156,7 @@ def label_hashes(judged: Judged) -> Hashes:
 
 
 def column_hashes(column: Floats, joined: Joined) -> Hashes:
-    """Return a hash of each query's values in a column; the order of rows does not matter.
-
-    Parameters
-    ----------
-    column : ndarray of shape (n_rows,)
-        A column of the input's rows.
-    joined : Joined
-        Their queries.
-
-    Returns
-    -------
-    ndarray of uint64 of shape (n_queries,)
-    """
+    """Return a hash of each query's values in a column; the order of rows does not matter."""
     # A sum of bits: it is there to show that two columns differ, and a better mixing takes longer than the measure
     # (bench_columns).
     rows = column if joined.order is None else column[joined.order]
@@ -201,17 +164,7 @@ def column_hashes(column: Floats, joined: Joined) -> Hashes:
 
 
 def ranking_hashes(judged: Judged) -> Hashes:
-    """Return a hash of each query's ranking as the measures see it: the label at each rank, and the open ties.
-
-    Parameters
-    ----------
-    judged : Judged
-        A chunk of queries.
-
-    Returns
-    -------
-    ndarray of uint64 of shape (n_queries,)
-    """
+    """Return a hash of each query's ranking as the measures see it: the label at each rank, and the open ties."""
     levels = np.asarray(judged.levels, dtype=np.float64)
     fits = (levels >= 0) & (levels < _BYTES) & (levels == np.floor(levels))
     # Chunks differ in length, so as many numbers as the next power of two are cached.

@@ -359,22 +359,7 @@ def _refuse_mixed(truth: Any, ranking: Any, group: Any, named: dict[str, Any]) -
 
 
 def columns_read(columns: Any, asked: Iterable[LabelledMeasure], rules: Convention) -> dict[str, Any]:
-    """Return the columns that measures read: name -> the column, or the name of a frame's column.
-
-    Parameters
-    ----------
-    columns : object
-        As in `rankeval.evaluate`.
-    asked : iterable of (str, Measure)
-        The measures by name.
-    rules : Convention
-        Binds parameters that their names leave open.
-
-    Raises
-    ------
-    InvalidInput
-        If a measure cannot be computed under these rules, or reads a column that is not given.
-    """
+    """Return the columns that measures read: name -> the column, or the name of a frame's column."""
     known, measures = columns_by_name(columns), bound_measures((one for _, one in asked), rules)
     for one in measures:
         one.refuse_lacking(known)
@@ -401,20 +386,7 @@ def refuse_unnamed(named: Mapping[str, Any], what: str) -> None:
 
 
 def refuse_swapped(relevance: NDArray[Any], score: NDArray[Any], qid: Any) -> None:
-    """Refuse judgments that look like scores beside scores that look like judgments.
-
-    Parameters
-    ----------
-    relevance, score : ndarray
-        All judgments, and the score of each row of the ranking.
-    qid : array of shape (n_rows,)
-        The query of each row of the ranking.
-
-    Raises
-    ------
-    InvalidInput
-        If both look like the other.
-    """
+    """Refuse judgments that look like scores beside scores that look like judgments."""
     some = score[:: len(score) // _SAMPLE + 1]
     is_real = relevance.dtype.kind == "f" and _real(relevance[:: len(relevance) // _SAMPLE + 1])
     if is_real and len(score) and (some == np.floor(some)).all() and _labels(score, qid):

@@ -72,24 +72,7 @@ def _are_alike(one: Measure, facts: QueryFacts) -> Mask:
 def left_out(
     queries: NDArray[Any], named: Mapping[str, Measure], lacks: Sequence[Mask], facts: QueryFacts
 ) -> dict[str, Mask]:
-    """Return the queries that ``no_relevant="skip"`` leaves out, by the reason.
-
-    Parameters
-    ----------
-    queries : ndarray of shape (n_queries,)
-        The ids.
-    named : mapping of str to Measure
-        The measures.
-    lacks : sequence of ndarray of bool of shape (n_queries,)
-        What `lacking` says of each of them.
-    facts : QueryFacts
-        The greatest grades, which decide if all measures count rows of all grades.
-
-    Raises
-    ------
-    InvalidInput
-        If measures lack something in different queries: a query counts in all means or in none.
-    """
+    """Return the queries that ``no_relevant="skip"`` leaves out, by the reason."""
     known = [(label, of) for (label, one), of in zip(named.items(), lacks, strict=True) if one.level > -np.inf]
     (first, out), *others = known or [("", facts.greatest <= 0)]
     for label, other in others:
@@ -106,17 +89,7 @@ def left_out(
 
 
 def undefined_notes(evaluation: Any, names: Sequence[str] | None = None, unit: str = "query") -> list[str]:
-    """Return notes on the queries in which measures have nothing to count, or are 0/0.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        The evaluation.
-    names : sequence of str, optional
-        The names of the measures to speak of; by default all.
-    unit : str
-        The noun for a query.
-    """
+    """Return notes on the queries in which measures have nothing to count, or are 0/0."""
     facts = evaluation.facts
     barren = facts.query_counts["relevant"] == 0
     if evaluation.convention.judgments == "rows":  # a query without rows does not show whether it has some

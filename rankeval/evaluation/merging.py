@@ -166,13 +166,7 @@ def differences(mine: Evaluation, other: Evaluation) -> list[str]:
 
 
 def rule_differences(mine: Evaluation, other: Evaluation) -> list[str]:
-    """Return a sentence for each rule and measure in which two evaluations differ, on whatever judgments.
-
-    Parameters
-    ----------
-    mine, other : Evaluation
-        The evaluations, "one" and "the other" in the sentences.
-    """
+    """Return a sentence for each rule and measure in which two evaluations differ, on whatever judgments."""
     found = []
     counts = [each.facts.totals() for each in (mine, other)]
     for rule in [*CHOICES, "depth"]:

@@ -19,33 +19,12 @@ RESPONSES = ("predict", "predict_proba", "decision_function")
 
 
 def ranking_methods(estimator: Any) -> tuple[str, ...]:
-    """Return the methods that rank the rows, the best first: of a classifier, those with more values than its labels.
-
-    Parameters
-    ----------
-    estimator : object
-        A fitted estimator.
-    """
+    """Return the methods that rank rows, the best first: for a classifier, those with more values than its labels."""
     return ("predict_proba", "decision_function", "predict") if hasattr(estimator, "classes_") else ("predict",)
 
 
 def responses(estimator: Any, X: Any, methods: Sequence[str] | None = None) -> NDArray[np.float64]:
-    """Return one score a row by the first of these methods that the estimator has; higher ranks first.
-
-    Parameters
-    ----------
-    estimator : object
-        A fitted estimator.
-    X : array, sparse matrix or frame of shape (n_rows, n_features)
-        The rows.
-    methods : sequence of str, optional
-        Names out of `RESPONSES`; by default `ranking_methods`.
-
-    Raises
-    ------
-    InvalidInput
-        If the estimator has none of them, or gives several scores a row.
-    """
+    """Return one score a row by the first of these methods that the estimator has; higher ranks first."""
     methods = ranking_methods(estimator) if methods is None else methods
     known = [method for method in methods if hasattr(estimator, method)]
     refuse((not known, f"{type(estimator).__name__} has no {' or '.join(methods)}: choose another response_method"))

@@ -41,23 +41,14 @@ Named = Iterable[tuple[str, Measure]]
 
 @dataclass(frozen=True, eq=False)
 class Unread:
-    """The scores of an evaluation in all readings of its unjudged documents, filled in chunk by chunk.
+    """The scores of an evaluation in all readings of its unjudged documents, filled in chunk by chunk."""
 
-    Attributes
-    ----------
-    scores : ndarray of shape (3, n_queries, n_measures), or (1, n_queries, n_measures)
-        The scores themselves; if unjudged documents are relevant; without them. The first alone if there are none.
-    judged : ndarray of shape (n_queries, n_measures)
-        The share of the documents within the cut-off that is judged.
-    grade : float
-        The greatest grade of the collection, at least 1.
-    drawn : dict of (int, int) to float
-        The standard errors of scores that are means over drawn orders of tied rows, by query and measure.
-    """
-
+    # (3, n_queries, n_measures): The scores themselves; if unjudged documents are relevant; without them. The first
+    # alone if there are none.
     scores: Floats
-    judged: Floats
-    grade: float
+    judged: Floats  # (n_queries, n_measures): The share of the documents within the cut-off that is judged
+    grade: float  # The greatest grade of the collection, at least 1
+    # The standard errors of scores that are means over drawn orders of tied rows, by query and measure.
     drawn: dict[tuple[int, int], float] = field(default_factory=dict)
 
     @classmethod
@@ -113,26 +104,6 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
     """Score what is joined, be it all queries or some of them: `merged` makes one evaluation of several parts.
 
     This asks no guard, reads no names and changes none of its arguments.
-
-    Parameters
-    ----------
-    joined : Joined
-        Truth and ranking, joined by a convention.
-    asked : iterable of (str, Measure)
-        The measures, under the names asked for.
-    weights : ndarray of shape (n_queries,), optional
-        Query weights, as `query_weights` gives them.
-    name : str, optional
-        Name of the system.
-
-    Returns
-    -------
-    Evaluation
-
-    Raises
-    ------
-    InvalidInput
-        If a measure cannot be computed from these judgments, or not under this convention.
     """
     names, measures = zip(*asked, strict=True)
     measures = bound_measures(measures, joined.convention)
@@ -231,22 +202,7 @@ def warned_if_empty(evaluation: Evaluation) -> Evaluation:
 
 
 def bound_measures(measures: Iterable[Measure], convention: Convention) -> tuple[Measure, ...]:
-    """Return measures with the parameters that a convention binds.
-
-    Parameters
-    ----------
-    measures : iterable of Measure
-        The measures asked for.
-    convention : Convention
-        Binds parameters that their names leave open.
-
-    Raises
-    ------
-    UnknownName
-        If the convention binds a family that does not exist.
-    InvalidInput
-        If a parameter is still missing, or the convention asks for a bound that a measure does not have.
-    """
+    """Return measures with the parameters that a convention binds."""
     for family in convention.bind:
         chosen("family that the convention binds", family, FAMILIES)
     bound = tuple(one.bound(convention.bind) for one in measures)

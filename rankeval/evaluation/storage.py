@@ -95,20 +95,7 @@ def _plain(value: Any) -> Any:
 
 
 def unpack(content: bytes, where: str = "") -> dict[str, Any]:
-    """Return the fields of the evaluation that `to_bytes` wrote.
-
-    Parameters
-    ----------
-    content : bytes
-        A Parquet file.
-    where : str
-        The name of the file, for messages.
-
-    Raises
-    ------
-    InvalidInput
-        If it is another file.
-    """
+    """Return the fields of the evaluation that `to_bytes` wrote."""
     if not isinstance(content, (bytes, bytearray)):
         raise InvalidInput(argument="content", found=shown(content), expected="bytes")
     place = _place_of_checksum(content)

@@ -69,20 +69,7 @@ def query_weights(
 
 
 def refuse_unusable(values: Floats, *, all_queries: bool = True) -> None:
-    """Refuse weights with which no mean can be computed.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_queries,)
-        Weights of queries.
-    all_queries : bool
-        Whether there are no other queries, so that all of these must not be 0.
-
-    Raises
-    ------
-    InvalidInput
-        If a weight is negative or not finite, or all are 0.
-    """
+    """Refuse weights with which no mean can be computed."""
     bad = not np.isfinite(values).all() or (values < 0).any() or (all_queries and not values.sum() > 0)
     refuse((bad, "expected finite numbers, none below 0 and not all 0"), argument="query_weight")
 

@@ -101,22 +101,7 @@ def check_run(config: ExperimentConfig) -> Parts:
 def room_for_files(
     config: ExperimentConfig, predictions: Mapping[str, bytes] | None = None, *, n_queries: int = 0
 ) -> Iterator[None]:
-    """Hold the room of all files of an experiment.
-
-    Parameters
-    ----------
-    config : ExperimentConfig
-        The experiment.
-    predictions : mapping of str to bytes, optional
-        The files of predictions by path. Before they are known, some room is held for each.
-    n_queries : int
-        Number of test queries.
-
-    Raises
-    ------
-    InvalidInput
-        If a file cannot be written: for its name, its folder, a permission or the disk.
-    """
+    """Hold the room of all files of an experiment."""
     paths = [f"predictions/{name}.parquet" for name in config.rankers]
     sizes = _ROOM | {path: 1 if predictions is None else len(predictions[path]) for path in paths}
     sizes["report.html"] += min(_SCORE * n_queries * len(paths), MOST_BYTES)
@@ -199,22 +184,7 @@ def _made_of(config: ExperimentConfig) -> Checked:
 
 
 def check_experiment(config: ExperimentConfig) -> Checked:
-    """Check an experiment without reading its data.
-
-    Parameters
-    ----------
-    config : ExperimentConfig
-        The experiment.
-
-    Raises
-    ------
-    ConfigError
-        If a measure cannot be computed from rows, a ranker cannot be made, the comparison is unknown or not one that a
-        plan freezes, the loader cannot be called, there is no such file, the folder of the results cannot be written,
-        or nothing can be logged to the tracking server.
-    LedgerError
-        If the ledger cannot be read, or would be lost with this machine.
-    """
+    """Check an experiment without reading its data."""
     from rankeval.model_selection.checks import check_measures
 
     with blaming("measures"):
@@ -263,20 +233,7 @@ def _check_tracker(config: ExperimentConfig) -> None:
 
 
 def make_ranker(config: ExperimentConfig, name: str) -> QueryRanker:
-    """Make a ranker of an experiment as a QueryRanker, which stops early if the file says so.
-
-    Parameters
-    ----------
-    config : ExperimentConfig
-        The experiment.
-    name : str
-        The ranker.
-
-    Raises
-    ------
-    ConfigError
-        If it cannot be made, or an option of early stopping does not fit it.
-    """
+    """Make a ranker of an experiment as a QueryRanker, which stops early if the file says so."""
     from rankeval.model_selection.boosters import library
     from rankeval.model_selection.checks import check_measures
     from rankeval.model_selection.nesting import last_of
@@ -305,22 +262,7 @@ def make_ranker(config: ExperimentConfig, name: str) -> QueryRanker:
 
 
 def make_estimator(config: RankerConfig, *, name: str, seed: int) -> Any:
-    """Make the estimator or the Pipeline of a ranker, with the seed of the experiment unless the file sets one.
-
-    Parameters
-    ----------
-    config : RankerConfig
-        Its classes and parameters.
-    name : str
-        The ranker's name, for errors.
-    seed : int
-        The experiment's seed.
-
-    Raises
-    ------
-    ConfigError
-        If a class cannot be imported or refuses a parameter.
-    """
+    """Make the estimator or the Pipeline of a ranker, with the seed of the experiment unless the file sets one."""
     from rankeval.model_selection.checks import check_names
 
     key = f"rankers.{name}"

@@ -40,20 +40,7 @@ _WIDTH = 100
 
 
 def parse_yaml(text: str, source: str) -> Any:
-    """Return the plain values of a text.
-
-    Parameters
-    ----------
-    text : str
-        The text.
-    source : str
-        Its name in messages.
-
-    Raises
-    ------
-    ConfigError
-        If it is no YAML, repeats a key, or aliases make too many values of it.
-    """
+    """Return the plain values of a text."""
     try:
         raw = yaml.load(text, Loader=Loader)  # noqa: S506 - a SafeLoader, see above
     except yaml.MarkedYAMLError as error:
@@ -81,15 +68,7 @@ def _n_values(value: Any, known: dict[int, float]) -> float:
 
 @contextmanager
 def blaming(key: str, problem: str = "") -> Iterator[None]:
-    """Raise an error of a library as one of a key of the experiment file.
-
-    Parameters
-    ----------
-    key : str
-        The key; an argument that the error names is a key below it.
-    problem : str
-        What is wrong if another library raises anything; without it, only errors of this one are taken.
-    """
+    """Raise an error of a library as one of a key of the experiment file."""
     try:
         yield
     except RankevalError as error:
@@ -102,20 +81,7 @@ def blaming(key: str, problem: str = "") -> Iterator[None]:
 
 
 def set_key(raw: dict[str, Any], override: str) -> None:
-    """Set one ``key.sub=value``; the model checks later if the key exists.
-
-    Parameters
-    ----------
-    raw : dict
-        The content of an experiment file.
-    override : str
-        The key and its value, in YAML.
-
-    Raises
-    ------
-    ConfigError
-        If this is no ``key.sub=value``, or a key above holds a value.
-    """
+    """Set one ``key.sub=value``; the model checks later if the key exists."""
     key, equals, text = override.partition("=")
     steps = key.strip().split(".")
     if not equals or not all(steps):
@@ -132,17 +98,7 @@ def set_key(raw: dict[str, Any], override: str) -> None:
 
 
 def refusal(error: ValidationError, source: str, settings: Iterable[str] = ()) -> ConfigError:
-    """Return the error for the first problem that pydantic found; it counts the others.
-
-    Parameters
-    ----------
-    error : ValidationError
-        What pydantic raised.
-    source : str
-        The name of the file.
-    settings : iterable of str
-        The ``key.sub=value`` that replaced values of the file.
-    """
+    """Return the error for the first problem that pydantic found; it counts the others."""
     problems, keys = error.errors(include_url=False), {key.path: key.kind for key in list_keys()}
     # Show an unknown key first: the key that it was meant to be is then missing too.
     first = min(problems, key=lambda problem: problem["type"] != "extra_forbidden")
@@ -274,24 +230,13 @@ def shipped_configs() -> dict[str, Path]:
 
 @dataclass(frozen=True)
 class Key:
-    """One key of an experiment file.
+    """One key of an experiment file."""
 
-    Attributes
-    ----------
-    path : str
-        Its place, such as ``cv.n_splits``; NAME stands for the name of a ranker, and [] for each item of a list.
-    kind : str
-        The type of its value in words.
-    default : str
-        Its default as YAML; "required", or empty if there is none.
-    meaning : str
-        Its description.
-    """
-
+    # Its place, such as ``cv.n_splits``; NAME stands for the name of a ranker, and [] for each item of a list.
     path: str
-    kind: str
-    default: str
-    meaning: str
+    kind: str  # The type of its value in words
+    default: str  # Its default as YAML; "required", or empty if there is none
+    meaning: str  # Its description
 
 
 def list_keys() -> list[Key]:

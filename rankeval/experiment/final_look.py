@@ -70,13 +70,7 @@ class TestPart:
 
 
 def unguarded(config: ExperimentConfig) -> str:
-    """Return why no guard counts the looks at the test part; an empty text if one does.
-
-    Parameters
-    ----------
-    config : ExperimentConfig
-        The experiment.
-    """
+    """Return why no guard counts the looks at the test part; an empty text if one does."""
     if config.guard is None:
         return "The experiment file switches the guard off."
     if config.guard.ledger is None and discovery.default_url() is None:
@@ -89,16 +83,6 @@ def check_ledger(config: ExperimentConfig) -> None:
 
     Nothing is written. Entries were lost if a report in the folder of the results names a head of this ledger that it
     no longer holds: the run would write over the only file that shows it.
-
-    Parameters
-    ----------
-    config : ExperimentConfig
-        The experiment.
-
-    Raises
-    ------
-    LedgerError
-        If so.
     """
     if config.guard is None or unguarded(config):
         return
@@ -123,20 +107,6 @@ def guard_test_part(config: ExperimentConfig, parts: Parts) -> TestPart:
     """Register the test part, so that this experiment and later ones cannot score it by accident.
 
     Nothing is registered if the rows to train on are refused, or the ledger cannot be written.
-
-    Parameters
-    ----------
-    config : ExperimentConfig
-        The experiment, with its project and ledger.
-    parts : Parts
-        Its data.
-
-    Raises
-    ------
-    GuardRefusal
-        If a part to train on holds registered test content, or queries of the test part.
-    LedgerError
-        If the ledger cannot be written, or the test part was retired.
     """
     guard = check_parts(config, parts)
     if guard is None or config.guard is None:
@@ -147,20 +117,7 @@ def guard_test_part(config: ExperimentConfig, parts: Parts) -> TestPart:
 
 
 def check_parts(config: ExperimentConfig, parts: Parts) -> Guard | None:
-    """Return the guard of an experiment, None if it has none, once it refuses no part to train on.
-
-    Parameters
-    ----------
-    config : ExperimentConfig
-        The experiment, with its project and ledger.
-    parts : Parts
-        Its data.
-
-    Raises
-    ------
-    GuardRefusal
-        If a part to train on holds registered test content, or queries of the test part.
-    """
+    """Return the guard of an experiment, None if it has none, once it refuses no part to train on."""
     if config.guard is None or unguarded(config):
         return None
     from rankeval.guard import Guard
@@ -234,17 +191,7 @@ class Opened:
 
 
 def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDArray[np.float64]]) -> Opened:
-    """Freeze the winners, open the test part once, and compare.
-
-    Parameters
-    ----------
-    config : ExperimentConfig
-        The experiment.
-    part : TestPart
-        The test part, as `guard_test_part` returns it.
-    scores : mapping of str to ndarray of shape (n_test_rows,)
-        The scores of each winner.
-    """
+    """Freeze the winners, open the test part once, and compare."""
     data, tested = part.data, config.comparison
     asked = tested.model_dump(include={"alpha", "claim", "margin"}) | {"baseline": config.baseline, "rng": config.seed}
     if part.guard is None or config.guard is None:
@@ -287,24 +234,7 @@ def moved_rows(
     scores: Mapping[str, NDArray[np.float64]],
     test: RankingData,
 ) -> MovedRows | None:
-    """Return the rows that moved in the query on which the system of the headline lost most.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        The systems against a baseline.
-    evaluations : mapping of str to Evaluation
-        Their scores by query; the first measure counts.
-    scores : mapping of str to ndarray of shape (n_rows,)
-        Their scores of the rows.
-    test : RankingData
-        The rows.
-
-    Returns
-    -------
-    MovedRows or None
-        None without a baseline, and if no query lost.
-    """
+    """Return the rows that moved in the query on which the system of the headline lost most."""
     baseline = comparison.settings.baseline
     if baseline is None or comparison.table.empty:
         return None

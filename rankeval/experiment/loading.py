@@ -71,30 +71,17 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts of the data of an experiment, and their source.
+    """The parts of the data of an experiment, and their source."""
 
-    Attributes
-    ----------
-    dev, test : RankingData
-        The rows to train and to tune on, and those to test on.
-    source : str
-        The file, or the loader.
-    validation : RankingData, optional
-        The rows that early stopping watches. No ranker is trained on them.
-    notes : tuple of str
-        What a reader of the report should know of the data.
-    slices : DataFrame of shape (n_queries, n_slices)
-        The values of all queries by id; the report shows the rankers for each value.
-    times : Series of shape (n_queries,), optional
-        The times of all queries by id, if dev is cross-validated by time.
-    """
-
-    dev: RankingData
+    dev: RankingData  # The rows to train and to tune on, and those to test on
     test: RankingData
-    source: str
+    source: str  # The file, or the loader
+    # The rows that early stopping watches. No ranker is trained on them.
     validation: RankingData | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # What a reader of the report should know of the data
+    # (n_queries, n_slices): The values of all queries by id; the report shows the rankers for each value.
     slices: pd.DataFrame = field(default_factory=pd.DataFrame)
+    # (n_queries,): The times of all queries by id, if dev is cross-validated by time.
     times: pd.Series[Any] | None = None
 
     def folds(self, cv: CvConfig) -> QuerySplit:
@@ -117,18 +104,7 @@ class Parts:
 
 
 def find_loader(config: ExperimentConfig) -> Callable[[], Loaded]:
-    """Return the function that loads the data, with its arguments; it is not called.
-
-    Parameters
-    ----------
-    config : ExperimentConfig
-        The experiment.
-
-    Raises
-    ------
-    ConfigError
-        If the loader cannot be imported or called, or there is no such file.
-    """
+    """Return the function that loads the data, with its arguments; it is not called."""
     from rankeval import datasets
 
     data = config.data
@@ -145,20 +121,7 @@ def find_loader(config: ExperimentConfig) -> Callable[[], Loaded]:
 
 
 def imported(path: str, *, key: str) -> Any:
-    """Import ``package.module.Name`` or ``module:name``.
-
-    Parameters
-    ----------
-    path : str
-        The import path in the experiment file.
-    key : str
-        The key that holds it, for errors.
-
-    Raises
-    ------
-    ConfigError
-        If the module or the name does not exist; the message names the extra that installs the module.
-    """
+    """Import ``package.module.Name`` or ``module:name``."""
     module_path, _, name = path.rpartition(":") if ":" in path else path.rpartition(".")
     if not module_path:
         raise ConfigError(f"{path!r} is no import path; expected package.module.Name or module:name", argument=key)
@@ -190,22 +153,7 @@ def _own_loader(path: str) -> Any:
 
 
 def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> Parts:
-    """Split loaded rows.
-
-    Parameters
-    ----------
-    config : ExperimentConfig
-        The experiment.
-    loaded : Loaded
-        Its rows.
-    watched : bool
-        Whether a ranker stops early.
-
-    Raises
-    ------
-    ConfigError
-        If a part is missing.
-    """
+    """Split loaded rows."""
     notes, validation, times = [*loaded.notes], None, None
     if isinstance(loaded.rows, RankingData):
         from rankeval.model_selection.holdout import dev_test_split
@@ -249,13 +197,7 @@ def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> Parts:
 
 
 def data_digest(data: RankingData) -> str:
-    """Return the SHA-256 of features, labels, query ids and document ids, in the order of the rows.
-
-    Parameters
-    ----------
-    data : RankingData
-        The rows.
-    """
+    """Return the SHA-256 of features, labels, query ids and document ids, in the order of the rows."""
     digest = hashlib.sha256()
     for label, column in _columns(data):
         digest.update(f"{label}:{column.dtype}:{column.shape};".encode())
@@ -380,45 +322,17 @@ _HIGH, _FEWEST, _MOST = 0.95, 10, 20_000  # of a correlation; rows that show one
 
 @dataclass(frozen=True)
 class Guess:
-    """The columns of a table.
+    """The columns of a table."""
 
-    Attributes
-    ----------
-    format : str
-        The format of the file: parquet, csv or tsv.
-    roles : dict of str to str
-        The columns of ``qid`` and ``relevance``, perhaps of ``docid``, ``score`` and ``part``.
-    features : list of str
-        The columns that a ranker may know.
-    left_out : dict of str to str
-        The columns that are no features unless the user names them, and why.
-    """
-
-    format: str
+    format: str  # The format of the file: parquet, csv or tsv
+    # The columns of ``qid`` and ``relevance``, perhaps of ``docid``, ``score`` and ``part``.
     roles: dict[str, str]
-    features: list[str]
-    left_out: dict[str, str]
+    features: list[str]  # The columns that a ranker may know
+    left_out: dict[str, str]  # The columns that are no features unless the user names them, and why
 
 
 def guess(path: Path, named: Mapping[str, str], features: Sequence[str] | None = None, ask: Ask | None = None) -> Guess:
-    """Guess the columns of a table.
-
-    Parameters
-    ----------
-    path : Path
-        A Parquet, CSV or TSV file.
-    named : mapping of str to str
-        Role -> column, as far as the user says it.
-    features : sequence of str, optional
-        The features, if the user says them.
-    ask : callable, optional
-        Asks the user for a role that the table leaves open.
-
-    Raises
-    ------
-    InvalidInput
-        If a column that is named does not exist, or a role is open and nobody can be asked.
-    """
+    """Guess the columns of a table."""
     with reading(path, DEFAULT) as file:
         source = open_table(file, str(path), None, DEFAULT)
         reasons = {name: "lists" for name, kind in source.kinds.items() if pa.types.is_nested(kind)}
@@ -500,22 +414,7 @@ def _fits(role: str, column: pd.Series[Any], table: pd.DataFrame, roles: Mapping
 
 
 def refuse_answers(columns: Mapping[str, Any], relevance: NDArray[Any], where: str) -> None:
-    """Raise if a column looks like an answer, and list the columns that a ranker may know.
-
-    Parameters
-    ----------
-    columns : mapping of str to array or Series of shape (n_rows,)
-        The features that nobody has named: numbers, or categories.
-    relevance : array of shape (n_rows,)
-        The labels.
-    where : str
-        The file.
-
-    Raises
-    ------
-    ConfigError
-        If so.
-    """
+    """Raise if a column looks like an answer, and list the columns that a ranker may know."""
     some = np.random.default_rng(0).permutation(len(relevance))[:_MOST]  # every tenth row may be the best of its query
     truth = pd.Series(relevance).iloc[some]
     reasons = {name: _reason(name, pd.Series(column).iloc[some], truth) for name, column in columns.items()}

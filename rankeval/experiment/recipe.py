@@ -279,11 +279,6 @@ def begun(config: ExperimentConfig) -> Iterator[Run]:
     """Begin a run; if a refusal or an error ends it, log a run that FAILED and says why.
 
     Nothing was scored then, or not all, so the run has no evaluations. A wrong key or value of the file is no run.
-
-    Parameters
-    ----------
-    config : ExperimentConfig
-        The experiment, with its host.
     """
     run = Run()
     try:
@@ -300,15 +295,7 @@ def begun(config: ExperimentConfig) -> Iterator[Run]:
 
 
 def sent(config: ExperimentConfig, record: RunRecord) -> tuple[TrackedRun | None, str | None]:
-    """Log a run; return it, or the message of a server that refused, or neither if nothing is tracked.
-
-    Parameters
-    ----------
-    config : ExperimentConfig
-        The experiment, with its host.
-    record : RunRecord
-        The run.
-    """
+    """Log a run; return it, or the message of a server that refused, or neither if nothing is tracked."""
     if config.tracking is None:
         return None, None
     make_tracker = host(config.tracking.host).tracker
@@ -345,21 +332,7 @@ def record_of(
     trained: Mapping[str, Trained],
     run: Run,
 ) -> RunRecord:
-    """Return the run of an experiment that is done, with a child for each ranker.
-
-    Parameters
-    ----------
-    config : ExperimentConfig
-        The experiment.
-    facts : ExperimentFacts
-        The content of its report.
-    artifacts : mapping of str to bytes
-        Its files by path.
-    trained : mapping of str to Trained
-        The candidates by name.
-    run : Run
-        When it began.
-    """
+    """Return the run of an experiment that is done, with a child for each ranker."""
     tested, results = facts.comparison.settings, [facts.guard.plan, *(each.digest for each in facts.candidates)]
     begun = _begun(config, run, facts.comparison.headline, results)
     return replace(

@@ -62,62 +62,27 @@ _INNER = "estimator__"  # the search is over a QueryRanker, whose parameter hold
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A candidate with its result, and what a tracker needs beside it.
+    """A candidate with its result, and what a tracker needs beside it."""
 
-    Attributes
-    ----------
-    params : mapping
-        The winning point of the search.
-    search : DataFrame
-        One row per point: its parameters, mean and standard deviation of the primary measure over the folds.
-    validation : CrossValidation
-        The cross-validation of the winner on dev.
-    scores : ndarray of shape (n_test_rows,)
-        Scores of the test rows by the winner, fitted on all of dev.
-    seconds : float
-        Time of the search, the validation and the prediction.
-    n_iterations : int, optional
-        The iterations of the winner, if it stopped early.
-    model : QueryRanker or bytes, optional
-        The winner, fitted on all of dev, or what the tracking host packed of it, maybe in an earlier run.
-    reused : bool
-        True if the result came from the cache.
-    digest : str
-        SHA-256 of everything that determines it.
-    started, took : float
-        When this run began with it, in seconds since the epoch, and the seconds that it took.
-    rows : array or frame of shape (n_some_rows, n_features)
-        The first rows of dev.
-    """
-
-    params: Mapping[str, Any]
+    params: Mapping[str, Any]  # The winning point of the search
+    # One row per point: its parameters, mean and standard deviation of the primary measure over the folds.
     search: pd.DataFrame
-    validation: CrossValidation
-    scores: NDArray[np.float64]
-    seconds: float
-    n_iterations: int | None = None
+    validation: CrossValidation  # The cross-validation of the winner on dev
+    scores: NDArray[np.float64]  # (n_test_rows,): Scores of the test rows by the winner, fitted on all of dev
+    seconds: float  # Time of the search, the validation and the prediction
+    n_iterations: int | None = None  # The iterations of the winner, if it stopped early
+    # The winner, fitted on all of dev, or what the tracking host packed of it, maybe in an earlier run.
     model: QueryRanker | bytes | None = None
-    reused: bool = False
-    digest: str = ""
+    reused: bool = False  # True if the result came from the cache
+    digest: str = ""  # SHA-256 of everything that determines it
+    # When this run began with it, in seconds since the epoch, and the seconds that it took.
     started: float = 0.0
     took: float = 0.0
-    rows: Any = None
+    rows: Any = None  # (n_some_rows, n_features): The first rows of dev
 
 
 def train(name: str, ranker: QueryRanker, config: ExperimentConfig, parts: Parts) -> Trained:
-    """Tune a candidate, or read its result from the cache.
-
-    Parameters
-    ----------
-    name : str
-        The ranker.
-    ranker : QueryRanker
-        The ranker, not fitted.
-    config : ExperimentConfig
-        The experiment.
-    parts : Parts
-        Its data.
-    """
+    """Tune a candidate, or read its result from the cache."""
     from rankeval.model_selection.ranker import stops_early
 
     started, clock = time.time(), time.perf_counter()
@@ -150,20 +115,7 @@ def train(name: str, ranker: QueryRanker, config: ExperimentConfig, parts: Parts
 
 
 def tune(ranker: QueryRanker, name: str, parts: Parts, *, config: ExperimentConfig) -> Trained:
-    """Search on dev, score the winner out of fold, and predict the test part with it.
-
-    Parameters
-    ----------
-    ranker : QueryRanker
-        The ranker with its fixed parameters.
-    name : str
-        Its name in the experiment, whose grid or random search is done.
-    parts : Parts
-        The data. Of the test part only the features are used. The validation part is watched by a ranker that stops
-        early, in every fit.
-    config : ExperimentConfig
-        Measures, folds, convention, seed and number of jobs.
-    """
+    """Search on dev, score the winner out of fold, and predict the test part with it."""
     import sklearn
     from sklearn.base import clone
 
@@ -223,11 +175,6 @@ def _search(ranker: QueryRanker, name: str, config: ExperimentConfig, folds: Any
 def distributions(search: SearchConfig) -> dict[str, Any]:
     """Return lists, and SciPy's distributions for ranges.
 
-    Parameters
-    ----------
-    search : SearchConfig
-        The random search.
-
     Examples
     --------
     >>> search = SearchConfig(distributions={"depth": {"int": [2, 4]}})
@@ -261,13 +208,7 @@ _distributions = cache(metadata.packages_distributions)
 
 
 def versions(estimators: Iterable[str]) -> dict[str, str]:
-    """Return the versions of Python and of the libraries that the results depend on.
-
-    Parameters
-    ----------
-    estimators : iterable of str
-        Import paths of the estimators, whose distributions are included.
-    """
+    """Return the versions of Python and of the libraries that the results depend on."""
     packages = {DISTRIBUTION, "numpy", "scipy", "scikit-learn"}
     known = _distributions()
     for path in estimators:
@@ -276,17 +217,7 @@ def versions(estimators: Iterable[str]) -> dict[str, str]:
 
 
 def candidate_digest(name: str, config: ExperimentConfig, **digests: str) -> str:
-    """Return the digest of everything that the result of a candidate depends on.
-
-    Parameters
-    ----------
-    name : str
-        The ranker.
-    config : ExperimentConfig
-        The experiment. Settings of the other rankers do not change the digest.
-    **digests : str
-        Digests of dev and test; of the validation part, if this ranker watches it; of the times, if folds are by time.
-    """
+    """Return the digest of everything that the result of a candidate depends on."""
     ranker = config.rankers[name]
     dependencies = {
         "format": FORMAT,
@@ -304,22 +235,7 @@ def candidate_digest(name: str, config: ExperimentConfig, **digests: str) -> str
 
 
 def read_cached(folder: Path, *, name: str, host: str) -> Trained | None:
-    """Read a cached result; None if there is none.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder named after the digest of the candidate.
-    name : str
-        The present name of the candidate.
-    host : str
-        The tracking host of this run. Without a model that this host packed, the result has none.
-
-    Raises
-    ------
-    InvalidInput
-        If a file of the folder is damaged.
-    """
+    """Read a cached result; None if there is none."""
     if not folder.is_dir():
         return None
     try:
@@ -354,17 +270,7 @@ def _packed(host: str) -> str:
 
 
 def write_cached(folder: Path, done: Trained, *, host: str) -> None:
-    """Write the result of a candidate to the cache.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder named after the digest of the candidate.
-    done : Trained
-        The result. Its model is kept if the host packed it.
-    host : str
-        The tracking host of this run.
-    """
+    """Write the result of a candidate to the cache."""
     record = Record(
         "candidate",
         # Scikit-learn hands out scalars of NumPy, which JSON does not know.

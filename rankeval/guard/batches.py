@@ -43,41 +43,17 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class ScoredPlan:
-    """The systems of a plan with their scores.
+    """The systems of a plan with their scores."""
 
-    Attributes
-    ----------
-    plan : Plan
-        The plan.
-    loaded : LoadedCollection
-        The queries of the plan.
-    rankings : mapping of str to ranking
-        System -> its ranking.
-    evaluations : mapping of str to Evaluation
-        System -> its scores, by the primary and the secondary measures.
-    groups : Series, optional
-        The group of each query by its id, under the noun for a group.
-    """
-
-    plan: Plan
-    loaded: LoadedCollection
-    rankings: Mapping[str, Ranking]
-    evaluations: Mapping[str, Evaluation]
-    groups: pd.Series[int] | None = None
+    plan: Plan  # The plan
+    loaded: LoadedCollection  # The queries of the plan
+    rankings: Mapping[str, Ranking]  # System -> its ranking
+    evaluations: Mapping[str, Evaluation]  # System -> its scores, by the primary and the secondary measures
+    groups: pd.Series[int] | None = None  # The group of each query by its id, under the noun for a group
 
     @classmethod
     def of(cls, plan: Plan, loaded: LoadedCollection, stored: Mapping[str, NDArray[Any]]) -> ScoredPlan:
-        """Score the systems of a plan.
-
-        Parameters
-        ----------
-        plan : Plan
-            The plan.
-        loaded : LoadedCollection
-            The queries of the plan.
-        stored : mapping of str to ndarray
-            The rankings, as the ledger stores them.
-        """
+        """Score the systems of a plan."""
         rankings = {name: loaded.restored(part_of(stored, f"{place}."), name) for place, name in enumerate(plan.names)}
         measures = [plan.measure, *plan.secondary]
         found = {name: loaded.evaluate(name, ranking, measures, plan.convention) for name, ranking in rankings.items()}
@@ -105,15 +81,7 @@ class ScoredPlan:
         return {name: self.loaded.outputs(ranking) for name, ranking in self.rankings.items()}
 
     def keep_opening(self, standing: Standing, ledger: Ledger) -> dict[str, Any]:
-        """Return the body of the opening's entry, and keep its outputs and scores beside the ledger.
-
-        Parameters
-        ----------
-        standing : Standing
-            Its standing as it is opened.
-        ledger : Ledger
-            The ledger.
-        """
+        """Return the body of the opening's entry, and keep its outputs and scores beside the ledger."""
         from rankeval.comparison.concluding import means_of
 
         plan, means = self.plan, means_of(self.evaluations, groups=self.grouped)
@@ -137,20 +105,7 @@ class ScoredPlan:
         }
 
     def check_against(self, body: Mapping[str, Any], ledger: Ledger) -> None:
-        """Compare the scores with those of the plan's first opening.
-
-        Parameters
-        ----------
-        body : mapping
-            The body of the first opening's entry.
-        ledger : Ledger
-            The ledger, whose files hold the scores.
-
-        Raises
-        ------
-        LedgerError
-            If the score of a query differs.
-        """
+        """Compare the scores with those of the plan's first opening."""
         arrays = ledger.load(body["outputs"])
         for place, name in enumerate(self.plan.names):
             then, now = arrays[f"{place}.scores"], self.loaded.by_content(self.evaluations[name]).ravel()
@@ -171,35 +126,15 @@ Score = Callable[[Plan], ScoredPlan | None]
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """The systems that are corrected together with those of a plan.
+    """The systems that are corrected together with those of a plan."""
 
-    Attributes
-    ----------
-    scored : ScoredPlan
-        The plan.
-    evaluations : mapping of str to Evaluation
-        Its systems, and those of plans that share all else with it.
-    n_batches : int
-        Number of batches in the family.
-    """
-
-    scored: ScoredPlan
-    evaluations: Mapping[str, Evaluation]
-    n_batches: int
+    scored: ScoredPlan  # The plan
+    evaluations: Mapping[str, Evaluation]  # Its systems, and those of plans that share all else with it
+    n_batches: int  # Number of batches in the family
 
     @classmethod
     def of(cls, scored: ScoredPlan, others: Sequence[Plan], score: Score) -> Batch:
-        """Gather the systems of a family.
-
-        Parameters
-        ----------
-        scored : ScoredPlan
-            The plan.
-        others : sequence of Plan
-            The other plans of its family.
-        score : callable
-            Scores one of them.
-        """
+        """Gather the systems of a family."""
         plan, batch = scored.plan, dict(scored.evaluations)
         # A plan of one system tests nothing, so it takes no share of the level.
         others = [one for one in others if len(one.systems) > 1 and len(plan.systems) > 1]
@@ -223,13 +158,7 @@ class Batch:
         return len(self.evaluations) - len(self.scored.evaluations)
 
     def compare(self, *, adjusted: bool) -> Comparison:
-        """Compare by the primary measure within the batch, and by the secondary measures within the plan.
-
-        Parameters
-        ----------
-        adjusted : bool
-            Whether p-values are adjusted; if not, there are none.
-        """
+        """Compare by the primary measure within the batch, and by the secondary measures within the plan."""
         from rankeval.comparison.concluding import comparison_of_one, means_of
         from rankeval.comparison.record import with_settings
 

@@ -56,18 +56,10 @@ def check_text(name: str, value: Any, expected: str) -> None:
 
 @dataclass(frozen=True)
 class Aim:
-    """The difference that somebody wants to find on a collection.
+    """The difference that somebody wants to find on a collection."""
 
-    Attributes
-    ----------
-    effect : float, optional
-        The difference; None if nobody said.
-    sd : float
-        Standard deviation of the differences by query.
-    """
-
-    effect: float | None = None
-    sd: float = 0.2
+    effect: float | None = None  # The difference; None if nobody said
+    sd: float = 0.2  # Standard deviation of the differences by query
 
     def __post_init__(self) -> None:
         check_positive("sd", self.sd)
@@ -80,33 +72,16 @@ NO_AIM = Aim()
 
 @dataclass(frozen=True, eq=False)
 class Registration:
-    """The data of a registration, as the checks see it.
+    """The data of a registration, as the checks see it."""
 
-    Attributes
-    ----------
-    data : Fingerprint
-        Content of the collection.
-    content : RegisteredContent
-        The collection as the ledger will hold it.
-    labels : ndarray of shape (n_rows,)
-        The labels.
-    others : tuple of Match
-        The parts of other registered collections that are in it.
-    retired : tuple of Match
-        The parts of collections that were given up as tests.
-    ranks_rows : bool
-        Whether rankings are of these rows alone. Those of judgments may hold documents without one.
-    aim : Aim
-        The difference that is to be found.
-    """
-
-    data: Fingerprint
-    content: RegisteredContent
-    labels: NDArray[np.float64]
-    others: tuple[Match, ...]
-    retired: tuple[Match, ...] = ()
+    data: Fingerprint  # Content of the collection
+    content: RegisteredContent  # The collection as the ledger will hold it
+    labels: NDArray[np.float64]  # (n_rows,): The labels
+    others: tuple[Match, ...]  # The parts of other registered collections that are in it
+    retired: tuple[Match, ...] = ()  # The parts of collections that were given up as tests
+    # Whether rankings are of these rows alone. Those of judgments may hold documents without one.
     ranks_rows: bool = True
-    aim: Aim = NO_AIM
+    aim: Aim = NO_AIM  # The difference that is to be found
 
     @property
     def has_one_label(self) -> NDArray[np.bool_]:
@@ -185,18 +160,7 @@ def guard_check(code: str, *, severity: Severity = "note") -> Callable[[Find], F
 
 
 def run_checks(registration: Registration) -> tuple[Finding, ...]:
-    """Return the findings of all checks, in the order of their codes.
-
-    Parameters
-    ----------
-    registration : Registration
-        The collection to be registered.
-
-    Raises
-    ------
-    InvalidInput
-        If a finding is an error.
-    """
+    """Return the findings of all checks, in the order of their codes."""
     found = tuple(
         Finding(check.code, check.severity, message)
         for _, check in sorted(CHECKS.items())

@@ -50,27 +50,15 @@ Ranking = NDArray[np.float64] | Run
 
 @dataclass(frozen=True, eq=False)
 class LoadedCollection:
-    """A collection in memory: rows with their labels, or judgments.
+    """A collection in memory: rows with their labels, or judgments."""
 
-    Attributes
-    ----------
-    X, y, qid, docid
-        Rows; None for judgments.
-    qrels : Qrels, optional
-        Judgments.
-    queries : mapping of query id to str, optional
-        The texts of the queries.
-    index : pandas Index, optional
-        Labels of the rows; scores with an index must have the same one.
-    """
-
-    X: Any | None = None
+    X: Any | None = None  # Rows; None for judgments
     y: NDArray[np.float64] | None = None
     qid: NDArray[Any] | None = None
     docid: NDArray[Any] | None = None
-    qrels: Qrels | None = None
-    queries: Mapping[Any, str] | None = None
-    index: Any | None = None
+    qrels: Qrels | None = None  # Judgments
+    queries: Mapping[Any, str] | None = None  # The texts of the queries
+    index: Any | None = None  # Labels of the rows; scores with an index must have the same one
 
     @cached_property
     def prints(self) -> Fingerprint:
@@ -86,26 +74,14 @@ class LoadedCollection:
         return prints
 
     def rows_of(self, places: NDArray[Any]) -> NDArray[np.bool_]:
-        """Return which rows belong to some queries.
-
-        Parameters
-        ----------
-        places : ndarray of int
-            Places of queries in the order of the content.
-        """
+        """Return which rows belong to some queries."""
         # Places count queries in the order of the content; the sort says which query of the data each one is.
         wanted = np.zeros(self.prints.n_queries, dtype=bool)
         wanted[np.argsort(self.prints.content, kind="stable")[places]] = True
         return wanted[self.prints.codes]
 
     def part(self, rows: NDArray[np.bool_]) -> LoadedCollection:
-        """Return the collection with some of its rows, those of whole queries.
-
-        Parameters
-        ----------
-        rows : ndarray of bool of shape (n_rows,)
-            The result of `rows_of`.
-        """
+        """Return the collection with some of its rows, those of whole queries."""
         if self.qrels is not None:
             columns = {name: getattr(self.qrels, name) for name in ("qid", "docid", "aspect", "subgroup")}
             kept = {name: column and column.filter(rows) for name, column in columns.items()}
@@ -121,20 +97,7 @@ class LoadedCollection:
         return as_numbers(self.y if self.qrels is None else self.qrels.relevance, name="labels")
 
     def ranking(self, name: str, system: Any) -> Ranking:
-        """Return the ranking of one system from its scores, its fitted model or its run.
-
-        Parameters
-        ----------
-        name : str
-            Name of the system, for errors.
-        system : array, fitted model or Run
-            The system.
-
-        Raises
-        ------
-        InvalidInput
-            If it gives no ranking of this collection.
-        """
+        """Return the ranking of one system from its scores, its fitted model or its run."""
         if self.qrels is not None:
             return as_run(system)
         if hasattr(system, "predict"):
@@ -159,32 +122,14 @@ class LoadedCollection:
         return score
 
     def outputs(self, ranking: Ranking) -> dict[str, Hashes]:
-        """Return the hashes of a ranking output, query by query, in the order of the content.
-
-        Parameters
-        ----------
-        ranking : ndarray or Run
-            The ranking.
-        """
+        """Return the hashes of a ranking output, query by query, in the order of the content."""
         data = self.prints
         found = run_outputs(data, ranking) if isinstance(ranking, Run) else data.outputs(ranking)
         order = np.argsort(data.content, kind="stable")
         return {kind: hashes[order] for kind, hashes in found.items()}
 
     def evaluate(self, name: str, ranking: Ranking, measures: Sequence[str], convention: Any) -> Evaluation:
-        """Score a ranking without asking whether the collection is registered.
-
-        Parameters
-        ----------
-        name : str
-            Name of the system.
-        ranking : ndarray or Run
-            The ranking.
-        measures : sequence of str
-            Canonical names. A convention could read them as names of another tool, so they are parsed without it.
-        convention : Convention
-            The rules of scoring.
-        """
+        """Score a ranking without asking whether the collection is registered."""
         from rankeval.evaluation import Given, score
 
         truth = self.labels if self.qrels is None else self.qrels
@@ -192,13 +137,7 @@ class LoadedCollection:
         return score(Given(truth, ranking, self.qid, self.docid).join(convention), asked, name=name)
 
     def stored(self, ranking: Ranking) -> dict[str, NDArray[Any]]:
-        """Return a ranking as arrays, in the order of the content.
-
-        Parameters
-        ----------
-        ranking : ndarray or Run
-            The ranking.
-        """
+        """Return a ranking as arrays, in the order of the content."""
         if not isinstance(ranking, Run):
             return {"score": ranking[self.prints.canonical_order]}
         grouping, codes = queries_of(ranking.qid)
@@ -211,15 +150,7 @@ class LoadedCollection:
         }
 
     def restored(self, stored: Mapping[str, NDArray[Any]], name: str) -> Ranking:
-        """Return a stored ranking for the rows or query ids at hand.
-
-        Parameters
-        ----------
-        stored : mapping
-            The result of `stored`.
-        name : str
-            Name of the system.
-        """
+        """Return a stored ranking for the rows or query ids at hand."""
         score = stored["score"]
         if "docid" not in stored:
             # The inverse of the order in which `stored` takes the scores.
@@ -230,13 +161,7 @@ class LoadedCollection:
         return Run(qid, _decode_ids(stored["docid"]), score, name)
 
     def by_content(self, evaluation: Evaluation) -> NDArray[np.float64]:
-        """Return the scores of an evaluation, a row per query in the order of the content; nan if it lacks one.
-
-        Parameters
-        ----------
-        evaluation : Evaluation
-            Of this collection.
-        """
+        """Return the scores of an evaluation, a row per query in the order of the content; nan if it lacks one."""
         scores = np.full((self.prints.n_queries, len(evaluation.measure_names)), np.nan)
         scores[self.prints.places(evaluation.queries)] = evaluation.scores
         return scores
@@ -272,13 +197,7 @@ class LoadedCollection:
 
 
 def output_digest(outputs: Mapping[str, Hashes]) -> str:
-    """Return one hash for a whole ranking output, under which its look is counted.
-
-    Parameters
-    ----------
-    outputs : mapping of str to ndarray of uint64
-        Kind of row -> hash of each query.
-    """
+    """Return one hash for a whole ranking output, under which its look is counted."""
     # The first kind that the rows have: features tell rows apart that share a label. Sorted, so that the order of the
     # queries makes no difference, and little-endian, so that the machine makes none.
     kind = next(kind for kind in ("features", "documents", "labels") if kind in outputs)
@@ -392,24 +311,7 @@ def check_registered(test: Any, *, or_name: bool = False) -> None:
 def load_collection(
     X: Any, y: Any, *, qid: Any, group: Any, qrels: Any, queries: Mapping[Any, str] | None, docid: Any
 ) -> LoadedCollection:
-    """Check the data that was given to `Guard.register` or `Guard.status`.
-
-    Parameters
-    ----------
-    X, y, qid, group, docid
-        Rows; X may be a RankingData, or judgments as Qrels.
-    qrels : Qrels, mapping, frame or path
-        Judgments, instead of rows.
-    queries : mapping of query id to str, optional
-        The texts of the queries.
-
-    Raises
-    ------
-    InvalidInput
-        If both are given, or neither, or a part is missing.
-    QueryIdError
-        If the group sizes are none of these rows, or disagree with the ids.
-    """
+    """Check the data that was given to `Guard.register` or `Guard.status`."""
     twice = isinstance(X, RankingData) and any(part is not None for part in (y, qid, group))
     if isinstance(X, RankingData):
         X, y, qid, docid = X.X, X.y, X.qid, X.docid if docid is None else docid

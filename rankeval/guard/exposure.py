@@ -43,11 +43,6 @@ SHARE, NUMBER = 0.05, 5
 def is_few(n_exposed: int, n_queries: int) -> bool:
     """Return whether so few queries are exposed that a plan counts as if none were: under 5 %, and under 5.
 
-    Parameters
-    ----------
-    n_exposed, n_queries : int
-        Exposed queries, and all.
-
     Examples
     --------
     >>> is_few(4, 100), is_few(5, 1000), is_few(1, 20)

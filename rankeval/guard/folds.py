@@ -41,41 +41,16 @@ NOTE = (
 
 @dataclass(frozen=True, eq=False)
 class OutOfFold:
-    """The predictions of a plan over folds.
+    """The predictions of a plan over folds."""
 
-    Attributes
-    ----------
-    systems : mapping of str to ndarray of shape (n_rows,)
-        System -> the score of each row, by the model of the fold that held the row out.
-    folds : str
-        The folds in words, with a hash over their queries.
-    n_folds : int
-        Their number.
-    """
-
+    # (n_rows,): System -> the score of each row, by the model of the fold that held the row out.
     systems: Mapping[str, NDArray[np.float64]]
-    folds: str
-    n_folds: int
+    folds: str  # The folds in words, with a hash over their queries
+    n_folds: int  # Their number
 
 
 def out_of_fold(loaded: LoadedCollection, systems: Mapping[str, Any], folds: Any) -> OutOfFold:
-    """Fit each estimator on each training part, and predict the parts held out.
-
-    Parameters
-    ----------
-    loaded : LoadedCollection
-        The registered rows.
-    systems : mapping of str to estimator
-        Anything that `rankeval.QueryRanker` takes. It is copied for each fold, and fitted as `cross_validate` does.
-    folds : int, splitter, iterable of (train, test) or array of shape (n_rows,)
-        As in `Guard.freeze`.
-
-    Raises
-    ------
-    InvalidInput
-        If the collection has no rows with features, a system cannot be fitted, or folds cut a query, or do not hold
-        each query out exactly once.
-    """
+    """Fit each estimator on each training part, and predict the parts held out."""
     from rankeval.model_selection.fitting import Task, run_folds
     from rankeval.model_selection.holdout import as_ranking_data
     from rankeval.model_selection.ranker import as_ranker

@@ -60,29 +60,7 @@ def freeze(
     groups: Any = None,
     **options: Any,
 ) -> Plan:
-    """Record a plan with the rankings of its systems, unless it is on record.
-
-    Parameters
-    ----------
-    journal : Journal
-        The ledger.
-    test : RegisteredCollection
-        The collection.
-    systems : mapping of str to array, fitted model or Run
-        The systems.
-    folds : object, optional
-        If given, the systems are estimators, and their out-of-fold predictions are frozen.
-    measures : sequence of str or Measure
-        The primary measure, then the secondary ones.
-    convention : Convention
-        The rules of scoring.
-    fresh : bool
-        Whether to test on those queries alone that nobody looked at.
-    groups : object, optional
-        The group of each query.
-    **options
-        Further fields of the plan.
-    """
+    """Record a plan with the rankings of its systems, unless it is on record."""
     if not isinstance(systems, Mapping) or not systems:
         raise InvalidInput("systems must map names to rankings: at least one, for its mean, or two to compare them")
     check_registered(test)
@@ -146,13 +124,7 @@ def _record(journal: Journal, records: Records, asked: _Asked) -> Plan:
 
 
 def _try_to_score(plan: Plan, loaded: LoadedCollection, rankings: Mapping[str, Ranking]) -> None:
-    """Score rankings that no system made, and so find out what would fail at the opening.
-
-    Raises
-    ------
-    InvalidInput
-        If a measure cannot be computed, or there are too few queries.
-    """
+    """Score rankings that no system made, and so find out what would fail at the opening."""
     measures = [plan.measure, *plan.secondary]
     for name, ranking in rankings.items():
         if isinstance(ranking, Run):  # other runs may lack other queries
@@ -202,20 +174,7 @@ _MOST = 0.5
 
 
 def untold(records: Records, registration: str) -> NDArray[np.bool_]:
-    """Return which queries of a collection may be ones that were looked at, although they are not recognised.
-
-    Parameters
-    ----------
-    records : Records
-        The ledger.
-    registration : str
-        Id of the collection.
-
-    Returns
-    -------
-    ndarray of bool of shape (n_queries,)
-        In the order of the content.
-    """
+    """Return which queries of a collection may be ones that were looked at, although they are not recognised."""
     signatures = {one.id: one.signature for one in records.contents}
     classes = records.exposure.classes
     found = np.zeros(len(classes[registration]), dtype=bool)
@@ -268,20 +227,7 @@ TYPICAL_SD = 0.2
 
 
 def fresh_places(records: Records, registration: Entry) -> NDArray[np.intp]:
-    """Return the places, in the order of the content, of the queries that no entry exposes, as far as can be told.
-
-    Parameters
-    ----------
-    records : Records
-        The ledger.
-    registration : Entry
-        The entry of the collection.
-
-    Raises
-    ------
-    InvalidInput
-        If there are fewer than two.
-    """
+    """Return the places, in the order of the content, of the queries that no entry exposes, as far as can be told."""
     exposure, body = records.exposure, registration.body
     whole = {"registration": registration.hash, "queries": None}
     exposed = exposure.exposed(exposure.queries_of(whole), exposure.exposing(records.project))
@@ -303,15 +249,7 @@ def fresh_places(records: Records, registration: Entry) -> NDArray[np.intp]:
 
 
 def note_on_fresh(records: Records, plan: Plan) -> str:
-    """Return how many queries a plan tests on, and the difference that they can show.
-
-    Parameters
-    ----------
-    records : Records
-        The ledger.
-    plan : Plan
-        A plan on fresh queries.
-    """
+    """Return how many queries a plan tests on, and the difference that they can show."""
     exposure = records.exposure
     n = len(exposure.queries_of(plan.about))
     total = len(exposure.queries_of(plan.about | {"queries": None}))

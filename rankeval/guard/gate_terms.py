@@ -58,13 +58,6 @@ class Budget:
     next candidate would have been made with any other scores too. So the chance that a candidate is ever accepted
     although none is better is at most alpha, by Bonferroni's inequality, as nearly as the test holds its level.
 
-    Attributes
-    ----------
-    alpha : float
-        The one-sided level of all decisions together.
-    decisions : int
-        Their number.
-
     Examples
     --------
     >>> budget = Budget(0.05, 20)
@@ -72,8 +65,8 @@ class Budget:
     (0.0025, 9999)
     """
 
-    alpha: float
-    decisions: int
+    alpha: float  # The one-sided level of all decisions together
+    decisions: int  # Their number
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
@@ -425,13 +418,7 @@ class GateRecord:
 
     @property
     def standard(self) -> Standard:
-        """The baseline of the next decision.
-
-        Raises
-        ------
-        LedgerError
-            If two clones accepted different systems.
-        """
+        """The baseline of the next decision."""
         if len(self.standards) > 1:
             names = " and ".join(repr(one.name) for one in self.standards)
             raise LedgerError(

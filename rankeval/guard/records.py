@@ -41,21 +41,11 @@ _SEEN: dict[str, str] = {}
 
 @dataclass(frozen=True)
 class Records:
-    """The entries that decisions of one project are based on.
+    """The entries that decisions of one project are based on."""
 
-    Attributes
-    ----------
-    project : str
-        The project.
-    ledger : Ledger
-        The ledger.
-    snapshot : Snapshot
-        Its entries, of all projects.
-    """
-
-    project: str
-    ledger: Ledger
-    snapshot: Snapshot
+    project: str  # The project
+    ledger: Ledger  # The ledger
+    snapshot: Snapshot  # Its entries, of all projects
 
     @property
     def where(self) -> str:
@@ -89,31 +79,12 @@ class Records:
         return {body["registration"]: body["reason"] for body in bodies}
 
     def named(self, name: str) -> list[Entry]:
-        """Return the registrations of a collection by the project: the first, and its revisions.
-
-        Parameters
-        ----------
-        name : str
-            The name of the collection.
-        """
+        """Return the registrations of a collection by the project: the first, and its revisions."""
         entries = self.exposure.registrations.values()
         return [entry for entry in entries if entry.project == self.project and entry.body["name"] == name]
 
     def registered(self, test: RegisteredCollection | str) -> Entry:
-        """Return the entry that registered a collection of the project; by its name, the latest.
-
-        Parameters
-        ----------
-        test : RegisteredCollection or str
-            The collection or its name.
-
-        Raises
-        ------
-        InvalidInput
-            If it is neither.
-        LedgerError
-            If it is not registered.
-        """
+        """Return the entry that registered a collection of the project; by its name, the latest."""
         check_registered(test, or_name=True)
         name = test if isinstance(test, str) else test.name
         found = [one for one in self.named(name) if isinstance(test, str) or one.body["digest"] == test.digest]
@@ -127,18 +98,7 @@ class Records:
         return found[-1]
 
     def anybodys(self, test: RegisteredCollection | str) -> Entry:
-        """Return the entry that registered a collection of any project, by "name" or "project/name".
-
-        Parameters
-        ----------
-        test : RegisteredCollection or str
-            The collection or its name.
-
-        Raises
-        ------
-        LedgerError
-            If there is none, or several projects have one of this name.
-        """
+        """Return the entry that registered a collection of any project, by "name" or "project/name"."""
         if isinstance(test, RegisteredCollection):
             return Records(test.project, self.ledger, self.snapshot).registered(test)
         check_registered(test, or_name=True)
@@ -163,20 +123,7 @@ class Records:
         return entry
 
     def plan(self, plan_id: str) -> Plan:
-        """Return a plan by its id.
-
-        Parameters
-        ----------
-        plan_id : str
-            The id, or enough of its beginning.
-
-        Raises
-        ------
-        InvalidInput
-            If it is no text.
-        LedgerError
-            If no plan or more than one begins so, or it cannot be read.
-        """
+        """Return a plan by its id."""
         require(isinstance(plan_id, str), "plan", plan_id, "a frozen plan or its id")
         frozen = self.standings.frozen
         found = [one for one in frozen if one.startswith(plan_id)]
@@ -239,15 +186,7 @@ def _is_set(variable: str) -> bool:
 
 
 class Journal:
-    """The ledger as one project reads and extends it.
-
-    Parameters
-    ----------
-    project : str
-        The project.
-    ledger : Ledger
-        The ledger.
-    """
+    """The ledger as one project reads and extends it."""
 
     def __init__(self, project: str, ledger: Ledger) -> None:
         self.project = project
@@ -259,13 +198,7 @@ class Journal:
         return _SEEN.get(self.ledger.url, GENESIS)
 
     def read(self) -> Records:
-        """Read the ledger.
-
-        Raises
-        ------
-        LedgerError
-            If it is not whole, or lost the last head that this process saw.
-        """
+        """Read the ledger."""
         # A ledger whose newest entries were cut off is whole: only a head that was seen before shows it.
         snapshot, seen = self.ledger.read(), self.seen
         if not snapshot.holds(seen):
@@ -277,13 +210,7 @@ class Journal:
         return Records(self.project, self.ledger, snapshot)
 
     def check_lasting(self) -> None:
-        """Find out whether a look or a decision will be kept, before anything is scored.
-
-        Raises
-        ------
-        LedgerError
-            If the ledger cannot be written, or would be lost with the machine of a CI run.
-        """
+        """Find out whether a look or a decision will be kept, before anything is scored."""
         if lost := why_lost(self.ledger.url):
             raise LedgerError(lost)
         self.ledger.check_writable()
@@ -295,20 +222,7 @@ class Journal:
         return head
 
     def transact(self, step: Callable[[Records], T], records: Records | None = None) -> T:
-        """Let a step decide and append, again if somebody else appended in between.
-
-        Parameters
-        ----------
-        step : callable
-            Decides on records, and appends to them.
-        records : Records, optional
-            Records that were just read.
-
-        Raises
-        ------
-        HeadMovedError
-            If others append although the ledger is locked, as they can on file systems without locks.
-        """
+        """Let a step decide and append, again if somebody else appended in between."""
         try:
             return step(records or self.read())
         except HeadMovedError:
@@ -323,17 +237,7 @@ COLUMNS = (
 
 
 def looks_table(records: Records, test: RegisteredCollection | str | None, *, everybody: bool) -> pd.DataFrame:
-    """Return the looks, one row each, in the order of the ledger.
-
-    Parameters
-    ----------
-    records : Records
-        The ledger.
-    test : RegisteredCollection or str, optional
-        The collection; all that the project opened without one.
-    everybody : bool
-        Whether the looks of other projects are listed too.
-    """
+    """Return the looks, one row each, in the order of the ledger."""
     import pandas as pd
 
     queries = _queries(records, test)

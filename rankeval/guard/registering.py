@@ -37,21 +37,7 @@ def register(
     supersedes: RegisteredCollection | str | None = None,
     aim: Aim = NO_AIM,
 ) -> RegisteredCollection:
-    """Record a collection and the findings of the checks, unless it is on record.
-
-    Parameters
-    ----------
-    journal : Journal
-        The ledger.
-    name : str
-        Name of the collection.
-    content : LoadedCollection
-        Its data.
-    supersedes : RegisteredCollection or str, optional
-        The collection that it takes the place of.
-    aim : Aim
-        The difference that is to be found on it.
-    """
+    """Record a collection and the findings of the checks, unless it is on record."""
     data = content.prints
     if not data.n_queries:
         raise InvalidInput("the collection has no rows")
@@ -111,14 +97,7 @@ def _refuse_retired(name: str, reason: str) -> NoReturn:
 def _predecessor(
     records: Records, new: Registration, matches: list[Match], supersedes: RegisteredCollection | str | None
 ) -> str | None:
-    """Return the id of the registration that the new one revises or supersedes; None for a new collection.
-
-    Raises
-    ------
-    LedgerError
-        If the project retired as many of these queries as would be refused elsewhere, or the name stands for other
-        content and the caller does not say that this takes its place.
-    """
+    """Return the id of the registration that the new one revises or supersedes; None for a new collection."""
     for one in matches:
         theirs = one.registered
         if theirs.project == records.project and theirs.retired is not None and one.refused:
@@ -201,18 +180,10 @@ Places = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Link:
-    """The queries that a new registration shares with an earlier one.
+    """The queries that a new registration shares with an earlier one."""
 
-    Attributes
-    ----------
-    found : Match
-        The evidence.
-    own, other : ndarray of int of shape (k,)
-        The places of the same queries in the new registration and in the earlier one.
-    """
-
-    found: Match
-    own: Places
+    found: Match  # The evidence
+    own: Places  # (k,): The places of the same queries in the new registration and in the earlier one
     other: Places
 
     @property
@@ -223,15 +194,7 @@ class Link:
 
 
 def is_revision(found: Match, data: Fingerprint) -> bool:
-    """Return whether data is a registered collection with other features or a few other labels: query for query.
-
-    Parameters
-    ----------
-    found : Match
-        The evidence against the registered collection.
-    data : Fingerprint
-        The data.
-    """
+    """Return whether data is a registered collection with other features or a few other labels: query for query."""
     signature = found.registered.signature
     if signature.n_queries != data.n_queries:
         return False
@@ -240,18 +203,7 @@ def is_revision(found: Match, data: Fingerprint) -> bool:
 
 
 def link_to(found: Match, data: Fingerprint, *, is_successor: bool) -> Link:
-    """Return the link to a registered collection.
-
-    Parameters
-    ----------
-    found : Match
-        The evidence.
-    data : Fingerprint
-        The data of the new registration.
-    is_successor : bool
-        Whether it revises or supersedes the collection. Queries with the same id are the same then, even if nothing
-        else shows it.
-    """
+    """Return the link to a registered collection."""
     pairs = found.pairs
     if is_successor:
         pairs = np.concatenate([pairs, _by_id(found, data)])
@@ -266,13 +218,6 @@ def recognised_together(matches: Sequence[Match], data: Fingerprint) -> list[Mat
 
     Each query of the data counts once, and with its weakest evidence: the versions of a collection are no witnesses
     for each other. Queries with the same id and labels of their own are evidence against, as within one collection.
-
-    Parameters
-    ----------
-    matches : sequence of Match
-        The matches with all registered collections.
-    data : Fingerprint
-        The data.
     """
     unknown = {place: _weighed(one, data) for place, one in enumerate(matches) if not len(one.pairs)}
     # The weakest evidence: two versions of one collection would else testify twice for the same query.
@@ -290,15 +235,7 @@ def recognised_together(matches: Sequence[Match], data: Fingerprint) -> list[Mat
 
 
 def kept_links(ledger: Ledger, links: Sequence[Link]) -> dict[str, Any]:
-    """Keep links and what they release in files of the ledger, and return what the entry says of them.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        The ledger.
-    links : sequence of Link
-        The links to other collections.
-    """
+    """Keep links and what they release in files of the ledger, and return what the entry says of them."""
     linked = [one for one in links if len(one.own)]
     arrays: Mapping[str, NDArray[Any]] = {
         f"{place}.{side}": ends

@@ -98,19 +98,7 @@ class Status:
 
 
 def status_of(found: Sequence[Match], data: Fingerprint, *, ledger: str, head: str, off: bool) -> Status:
-    """Sum up matches by the strongest of them.
-
-    Parameters
-    ----------
-    found : sequence of Match
-        One for each registered collection.
-    data : Fingerprint
-        The data.
-    ledger, head : str
-        The ledger that was asked.
-    off : bool
-        Whether refusals are switched off in this process.
-    """
+    """Sum up matches by the strongest of them."""
     queries = np.logical_or.reduce([np.zeros(data.n_queries, dtype=bool), *(one.queries for one in found)])
     shared = {
         "queries": data.names[queries].tolist(),
@@ -138,24 +126,7 @@ def status_of(found: Sequence[Match], data: Fingerprint, *, ledger: str, head: s
 
 
 def exempt(journal: Journal, test: RegisteredCollection | str, queries: Iterable[Any] | Status, reason: str) -> int:
-    """Record that some queries of a collection may be used elsewhere.
-
-    Parameters
-    ----------
-    journal : Journal
-        The ledger.
-    test : RegisteredCollection or str
-        The collection, of any project.
-    queries : iterable of query id, or Status
-        The queries by their registered ids, or those that `Guard.status` found.
-    reason : str
-        The reason.
-
-    Returns
-    -------
-    int
-        Number of queries that were exempted now.
-    """
+    """Record that some queries of a collection may be used elsewhere."""
     check_text("reason", reason, "why the queries are exempted; it goes on record")
     expected = "a list of query ids, or the result of guard.status"
     require(not isinstance(queries, str), "queries", queries, expected)
@@ -184,17 +155,7 @@ def exempt(journal: Journal, test: RegisteredCollection | str, queries: Iterable
 
 
 def retire(journal: Journal, test: RegisteredCollection | str, reason: str) -> None:
-    """Record that a collection of the project, with all its revisions, is no test any more.
-
-    Parameters
-    ----------
-    journal : Journal
-        The ledger.
-    test : RegisteredCollection or str
-        The collection.
-    reason : str
-        The reason.
-    """
+    """Record that a collection of the project, with all its revisions, is no test any more."""
     check_text("reason", reason, "why the collection is given up; it goes on record")
 
     def record(records: Records) -> None:

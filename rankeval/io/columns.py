@@ -67,20 +67,7 @@ class Columns:
 
 
 def id_column(values: Any, name: str) -> pa.Array:
-    """Return ids as an Arrow array of string (large_string beyond 2 GB) or int64.
-
-    Parameters
-    ----------
-    values : array, list, Series or Arrow array
-        Strings or integers, not both.
-    name : str
-        The column's name for messages.
-
-    Raises
-    ------
-    InvalidInput
-        If an id is missing, empty, or neither text nor integer, or if types are mixed.
-    """
+    """Return ids as an Arrow array of string (large_string beyond 2 GB) or int64."""
     refuse_masked(values, f"column {name}")
     array = _as_arrow(values, name)
     if len(array) == 0 and not pa.types.is_integer(array.type):  # libraries give any type to an empty column
@@ -212,20 +199,7 @@ def refuse_masked(values: Any, name: str, error: type[InvalidInput] = InvalidInp
 
 
 def labels(values: Any, name: str) -> NDArray[Any]:
-    """Return grades or weights as an array of whole numbers within int64, or of floats of at most 64 bits.
-
-    Parameters
-    ----------
-    values : array-like of shape (n_rows,)
-        Numbers of any make. NaN and infinity pass; `refuse_unbounded` refuses them.
-    name : str
-        The column's name for messages.
-
-    Raises
-    ------
-    InvalidInput
-        If a value is missing, masked, no number or beyond int64, or if the array is not one-dimensional.
-    """
+    """Return grades or weights as an array of whole numbers within int64, or of floats of at most 64 bits."""
     column = _numbers(values, name)
     if column.dtype.kind != "u" or column.dtype.itemsize < 8:
         return column
@@ -236,20 +210,7 @@ def labels(values: Any, name: str) -> NDArray[Any]:
 
 
 def scores(values: Any, name: str) -> NDArray[Any]:
-    """Return numbers that float64 holds: whole numbers as they are or as float64, fractions rounded to the nearest.
-
-    Parameters
-    ----------
-    values : array-like of shape (n_rows,)
-        Numbers of any make. NaN and infinity pass; `refuse_unbounded` refuses them.
-    name : str
-        The column's name for messages.
-
-    Raises
-    ------
-    InvalidInput
-        If a value is missing, masked, no number or beyond float64, or if the array is not one-dimensional.
-    """
+    """Return numbers that float64 holds: whole numbers as they are or as float64, fractions rounded to the nearest."""
     column = _numbers(values, name)
     if column.dtype.kind not in "iu" or column.dtype.itemsize < 8 or not len(column):
         return column
@@ -279,17 +240,7 @@ def as_column(values: Any) -> Any:
 
 
 def runs_against(rank: Any, query: NDArray[Any], score: NDArray[Any]) -> bool:
-    """Say whether scores rise with the ranks: in some query, and in none otherwise.
-
-    Parameters
-    ----------
-    rank : array-like of shape (n_rows,)
-        A column of ranks; with anything else than numbers, it says nothing.
-    query : ndarray of int of shape (n_rows,)
-        The number of each row's query.
-    score : ndarray of shape (n_rows,)
-        The scores.
-    """
+    """Say whether scores rise with the ranks: in some query, and in none otherwise."""
     try:
         ranks = _as_arrow(rank, "rank").cast(pa.float64())
     except (InvalidInput, pa.ArrowException):
@@ -417,25 +368,7 @@ _NOUNS = {"qid": "query", "docid": "document"}
 
 
 def comparable(column: ArrayLike, what: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Return ids as an array that NumPy sorts quickly: numbers in the order of the names for texts and objects.
-
-    Parameters
-    ----------
-    column : array of shape (n_rows,)
-        Ids of any one sortable type.
-    what : {"qid", "docid"}
-        The column's name in messages.
-
-    Returns
-    -------
-    tuple of ndarray
-        The ids, and None; or their numbers, and the distinct ids that the numbers stand for.
-
-    Raises
-    ------
-    InvalidInput
-        If an id is missing, or ids of several types are mixed; a `QueryIdError` for ids of queries.
-    """
+    """Return ids as an array that NumPy sorts quickly: numbers in the order of the names for texts and objects."""
     if isinstance(column, (list, tuple, np.ndarray)):
         column = as_typed(column, what)  # Arrow imports pandas to read a list
     if isinstance(column, np.ndarray) and column.dtype.kind == "U" and column.ndim == 1 and column.nbytes:
@@ -508,20 +441,7 @@ def _coded_texts(ids: Any, what: str) -> pa.DictionaryArray | None:
 
 
 def as_typed(ids: ArrayLike, what: str = "qid") -> NDArray[Any]:
-    """Return ids as an array, and as objects where NumPy would change one.
-
-    Parameters
-    ----------
-    ids : array-like of shape (n_rows,)
-        Ids of any type.
-    what : {"qid", "docid"}
-        The column's name in messages.
-
-    Raises
-    ------
-    InvalidInput
-        If the ids are masked or are no array; a `QueryIdError` for ids of queries.
-    """
+    """Return ids as an array, and as objects where NumPy would change one."""
     refuse_masked(ids, what, QueryIdError if what == "qid" else InvalidInput)
     ids = without_wide(ids)
     try:
@@ -550,20 +470,7 @@ def _wrong(what: str, problem: str) -> InvalidInput:
 
 
 def refuse_missing(ids: NDArray[Any], what: str) -> None:
-    """Raise if an id is None, NaN or the like.
-
-    Parameters
-    ----------
-    ids : ndarray of shape (n_rows,)
-        Ids of any type.
-    what : {"qid", "docid"}
-        The column's name in messages.
-
-    Raises
-    ------
-    InvalidInput
-        If a row has no id, naming the first; a `QueryIdError` for ids of queries.
-    """
+    """Raise if an id is None, NaN or the like."""
     if ids.dtype.kind not in "fcmMO":
         return
     if ids.dtype.kind in "fc":

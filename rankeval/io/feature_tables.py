@@ -42,31 +42,17 @@ Numbers = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class FeatureTable:
-    """The columns of a table of features.
+    """The columns of a table of features."""
 
-    Attributes
-    ----------
-    qid, docid : ndarray of shape (n_rows,)
-        Ids, integers or text; ``docid`` may be None.
-    label : ndarray of shape (n_rows,)
-        Relevance.
-    part : list of str, optional
-        The value of the column of parts in each row, as text; None where it is missing.
-    features : mapping of str to ndarray or Series of shape (n_rows,)
-        Numbers, or a Series of categories; NaN where a cell is empty.
-    left_out : mapping of str to str
-        Columns that are no features, and why.
-    beside : mapping of str to Series of shape (n_rows,)
-        The columns that were asked for as slices.
-    """
-
-    qid: NDArray[Any]
-    label: NDArray[Any]
+    qid: NDArray[Any]  # (n_rows,): Ids, integers or text; ``docid`` may be None
+    label: NDArray[Any]  # (n_rows,): Relevance
     docid: NDArray[Any] | None
+    # The value of the column of parts in each row, as text; None where it is missing.
     part: list[str | None] | None
+    # (n_rows,): Numbers, or a Series of categories; NaN where a cell is empty.
     features: Mapping[str, Numbers | pd.Series[Any]]
-    left_out: Mapping[str, str]
-    beside: Mapping[str, pd.Series[Any]]
+    left_out: Mapping[str, str]  # Columns that are no features, and why
+    beside: Mapping[str, pd.Series[Any]]  # (n_rows,): The columns that were asked for as slices
 
 
 def read_feature_table(
@@ -79,32 +65,7 @@ def read_feature_table(
     format: str | None,  # noqa: A002 - as in `Qrels.read`
     limits: Limits,
 ) -> FeatureTable:
-    """Read a table of features.
-
-    Parameters
-    ----------
-    path : path
-        The file, also as ``.gz`` or ``.zst``.
-    roles : mapping of str to str
-        The columns of ``qid`` and ``label``, perhaps of ``docid``, ``part`` and ``time``.
-    features : sequence of str, optional
-        The columns of the features; all others that are numbers or categories if not given.
-    categories : sequence of str
-        Features of any kind whose values are categories: ascending, as pandas makes them.
-    slices : sequence of str
-        Further columns to read. They are features only if they are named as such.
-    format : {"parquet", "csv", "tsv"}, optional
-        By default, the content and the suffix of the file decide.
-    limits : Limits
-        How far the file may expand, and how long a line may be.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such file or column, or no feature.
-    FileFormatError
-        If a cell is refused.
-    """
+    """Read a table of features."""
     with reading(path, limits) as file:
         source = open_table(file, str(path), format, limits)
         names = _asked(source, roles, features, categories=categories, slices=slices)
@@ -180,15 +141,7 @@ def _kind_words(kind: pa.DataType) -> str:
 
 
 def feature_numbers(column: pa.ChunkedArray, source: TableSource) -> Numbers | str:
-    """Return the numbers of a column, NaN for empty cells, or the reason why it has none.
-
-    Parameters
-    ----------
-    column : Arrow array
-        A column of the table.
-    source : TableSource
-        The table.
-    """
+    """Return the numbers of a column, NaN for empty cells, or the reason why it has none."""
     if source.delimiter:
         return _parsed(column, source)
     kind = column.type

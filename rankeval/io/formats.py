@@ -63,53 +63,31 @@ class OpenFile:
 
 @dataclass(frozen=True)
 class Format:
-    r"""A format of files, declared once.
+    r"""A format of files, declared once."""
 
-    Parameters
-    ----------
-    name : str
-        The value of ``format=``.
-    words : str
-        The format in a few words, for help and errors: "CSV with a header".
-    read : callable
-        Takes an `OpenFile` and returns ``Columns``. These may be lists, with numbers as text; they are checked
-        afterwards.
-    write : callable, optional
-        Takes an Arrow table and returns the pieces of the file. The columns are qid, docid and relevance, perhaps
-        aspect and subgroup; or qid, docid and score, perhaps run.
-    suffixes : tuple of str
-        Such as ``(".csv",)``.
-    sniff : callable, optional
-        Takes the first bytes of a file and says whether they are of this format.
-    row_lines : callable, optional
-        Takes all bytes and returns the line of each row, from 1. Messages of a format without it count rows.
-    unfit : str
-        Regular expression (RE2) for ids that the format cannot hold. By default ids with NUL.
-    unread : str
-        Regular expression for ids that are refused if they are read: a fault of the file. By default ids with NUL;
-        empty if the reader refuses them itself.
-    values : tuple of str
-        ``("relevance",)`` if the format is for judgments only.
-    beside : callable, optional
-        Takes an `OpenFile` and rows, from 0, and returns their cells in the columns that ``read`` leaves out, by name.
-    is_told_by_suffix : bool
-        Whether a file with this suffix is read as this format if no format claims its content.
-    is_keyed : bool
-        Whether messages name a row by its query and document, because the format has no rows.
-    """
-
-    name: str
-    words: str
+    name: str  # The value of ``format=``
+    words: str  # The format in a few words, for help and errors: "CSV with a header"
+    # Takes an `OpenFile` and returns ``Columns``. These may be lists, with numbers as text; they are checked
+    # afterwards.
     read: Callable[[OpenFile], Columns]
+    # Takes an Arrow table and returns the pieces of the file. The columns are qid, docid and relevance, perhaps
+    # aspect and subgroup; or qid, docid and score, perhaps run.
     write: Callable[[pa.Table], Iterable[bytes | pa.Buffer]] | None = None
-    suffixes: tuple[str, ...] = ()
+    suffixes: tuple[str, ...] = ()  # Such as ``(".csv",)``
+    # Takes the first bytes of a file and says whether they are of this format.
     sniff: Callable[[bytes], bool] | None = None
+    # Takes all bytes and returns the line of each row, from 1. Messages of a format without it count rows.
     row_lines: Callable[[bytes], Sequence[int]] | None = None
-    unfit: str = NUL
+    unfit: str = NUL  # Regular expression (RE2) for ids that the format cannot hold. By default ids with NUL.
+    # Regular expression for ids that are refused if they are read: a fault of the file. By default ids with NUL;
+    # empty if the reader refuses them itself.
     unread: str = NUL
-    values: tuple[str, ...] = ("relevance", "score")
+    values: tuple[str, ...] = ("relevance", "score")  # ``("relevance",)`` if the format is for judgments only
+    # Takes an `OpenFile` and rows, from 0, and returns their cells in the columns that ``read`` leaves out, by name.
     beside: Callable[[OpenFile, Sequence[int]], Mapping[str, Sequence[Any]]] | None = None
+    # Whether a file with this suffix is read as this format if no format claims its content.
     is_told_by_suffix: bool = True
+    # Whether messages name a row by its query and document, because the format has no rows.
     is_keyed: bool = False
 
 
@@ -119,11 +97,6 @@ FORMATS: dict[str, Format] = {}
 
 def add_format(declared: Format) -> Format:
     """Add a format, or replace the one of this name.
-
-    Parameters
-    ----------
-    declared : Format
-        The declaration.
 
     Examples
     --------
@@ -199,30 +172,7 @@ class Source:
 
 @contextmanager
 def reading_rows(path: str | os.PathLike[str], value: str, format: str | None, limits: Limits) -> Iterator[Columns]:  # noqa: A002 - as in `Qrels.read`
-    """Read a file of judgments or a ranking; if its columns are refused within the block, name the line of the cell.
-
-    Parameters
-    ----------
-    path : path
-        The file; gzip and zstd are recognised by content.
-    value : {"relevance", "score"}
-        The number of each row.
-    format : str or None
-        The name of a format, by default recognised by content, then by suffix.
-    limits : Limits
-        How large the file and its parts may be.
-
-    Raises
-    ------
-    InvalidInput
-        If the file does not exist or cannot be read.
-    FileFormatError
-        If its content does not follow the format, or changed while it was read.
-    LimitExceeded
-        If it exceeds a limit.
-    UnknownName
-        If there is no such format for judgments, or for rankings.
-    """
+    """Read a file of judgments or a ranking; if its columns are refused within the block, name the line of the cell."""
     where = opening.as_path(path)
     named = None if format is None else _named(format, lambda one: value in one.values)
     with opening.reading(where, limits) as file:
@@ -303,24 +253,7 @@ def suffix_of(where: Path) -> str:
 
 
 def write_rows(path: str | os.PathLike[str], table: pa.Table, format: str | None = None) -> None:  # noqa: A002
-    """Write rows, replacing the file in one step.
-
-    Parameters
-    ----------
-    path : path
-        The file; with ``.gz`` or ``.zst`` it is compressed.
-    table : pyarrow.Table
-        Columns as `Format.write` takes them.
-    format : str, optional
-        The name of a format, by default the one of the suffix, or TREC text.
-
-    Raises
-    ------
-    InvalidInput
-        If the format cannot hold an id, or the file cannot be written.
-    UnknownName
-        If no format of this name can be written.
-    """
+    """Write rows, replacing the file in one step."""
     where, values = opening.as_path(path), {"relevance", "score"} & {*table.column_names}
 
     def writes(one: Format) -> bool:

@@ -59,19 +59,7 @@ def spelled(names: Iterable[str], part: str) -> list[str]:
 
 
 def columns_of(names: Sequence[str], role: str, asked: Mapping[str, Any], where: str, advice: str) -> dict[str, str]:
-    """Return part -> column: query, document and number, and of the other parts those that are there.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The names of the columns.
-    role : {"relevance", "score"}
-        The part that the number is.
-    asked : mapping of str to str, False or None
-        The column that the caller asked for, by part. None is any usual name, False leaves out a part.
-    where, advice : str
-        The table and what to do, for messages.
-    """
+    """Return part -> column: query, document and number, and of the other parts those that are there."""
     parts = {}
     needed = ("qid", "docid", role)
     for part in (*needed, *(("aspect", "subgroup") if role == "relevance" else ("name",))):
@@ -108,20 +96,7 @@ def _hint(names: Sequence[str], part: str, found: Sequence[str]) -> str:
 
 
 def columns_in(table: Any, parts: Mapping[str, str], role: str, where: str, advice: str) -> Columns:
-    """Return the columns of a table that `columns_of` found.
-
-    Parameters
-    ----------
-    table : frame, Arrow table or mapping of str to column
-        Columns by name.
-    parts, role, where, advice
-        As of `columns_of`.
-
-    Raises
-    ------
-    InvalidInput
-        If ``docno`` stands beside ``docid`` and they are not PyTerrier's: an id of text, and a number in the index.
-    """
+    """Return the columns of a table that `columns_of` found."""
     cells = {part: table[name] for part, name in parts.items() if part != "name"}
     if (docid := cells.pop(NUMBER_IN_INDEX, None)) is not None:
         try:
@@ -254,16 +229,7 @@ def is_records(thing: Any) -> bool:
 
 
 def from_records(thing: Any, value: str) -> Columns:
-    """Take what `is_records` says; the records have a query, a document, and a relevance or a score.
-
-    Parameters
-    ----------
-    thing : records, dataset, or object of ranx
-        Records are named tuples, other objects or mappings, whose fields have the names that columns of frames may
-        have.
-    value : {"relevance", "score"}
-        The number of each record.
-    """
+    """Take what `is_records` says; the records have a query, a document, and a relevance or a score."""
     if _is_ranx(thing):
         if not hasattr(thing, _HOLDERS[value]):
             raise InvalidInput(f"expected {_HOLDERS[value].title()} of ranx, found its {type(thing).__name__}")
@@ -311,18 +277,7 @@ def _is_ranx(thing: Any) -> bool:
 
 
 def from_frame(frame: Any, role: str, **asked: str | Literal[False] | None) -> Columns:
-    """Take columns of a pandas or polars frame, an Arrow table or anything with an Arrow C stream.
-
-    Parameters
-    ----------
-    frame : frame
-        One row per (query, document).
-    role : {"relevance", "score"}
-        The part that the number is.
-    **asked : str or False, optional
-        Name of the column of a part; by default usual names are looked for. With False for the aspect, neither it nor
-        ``subgroup`` is read.
-    """
+    """Take columns of a pandas or polars frame, an Arrow table or anything with an Arrow C stream."""
     table = as_table(frame)
     asked["subgroup"] = False if asked.get("aspect") is False else None
     parts = columns_of(names_in(table), role, asked, "the frame", _ADVICE)
@@ -343,20 +298,7 @@ def _cell(table: Any, name: str, row: int) -> Any:
 
 
 def frame_columns(frame: Any, names: Mapping[str, str]) -> dict[str, Any]:
-    """Return columns of a frame by their roles.
-
-    Parameters
-    ----------
-    frame : frame
-        As in `from_frame`.
-    names : mapping of str to str
-        The argument that names each column -> the column. A further column of ranks is returned as ``rank``.
-
-    Raises
-    ------
-    InvalidInput
-        If it is no frame, or lacks a column, or has it more than once.
-    """
+    """Return columns of a frame by their roles."""
     table = as_table(frame)
     known = names_in(table)
     for role, name in names.items():

@@ -70,20 +70,7 @@ _SIZE = re.compile(rb"[0-9]{1,9}")  # Python refuses to parse 5,000 digits
 
 
 def check_distinct(qids: Mapping[str, NDArray[np.generic]], remedy: str) -> None:
-    """Raise if a query is in two parts.
-
-    Parameters
-    ----------
-    qids : mapping of str to ndarray of shape (n_rows,)
-        The query of each row, by part.
-    remedy : str
-        The end of the message: the way to read such data all the same.
-
-    Raises
-    ------
-    InvalidInput
-        Naming the query and its parts.
-    """
+    """Raise if a query is in two parts."""
     seen: dict[object, str] = {}
     for part, qid in qids.items():
         for query in np.unique(qid).tolist():
@@ -95,46 +82,18 @@ def check_distinct(qids: Mapping[str, NDArray[np.generic]], remedy: str) -> None
 
 @dataclass(frozen=True, eq=False)
 class SparseRows:
-    """The rows of one file.
+    """The rows of one file."""
 
-    Attributes
-    ----------
-    X : sparse matrix of shape (n_rows, largest index + 1)
-        The cells in CSR format; the columns are the indices of the file, which count from 0 or from 1.
-    label : ndarray of shape (n_rows,)
-        Relevance.
-    qid : ndarray of shape (n_rows,), or None
-        Query ids, int64 or str, if the rows have them.
-    docid : ndarray of shape (n_rows,), or None
-        Document ids, if every row has a comment with one.
-    """
-
+    # (n_rows, largest index + 1): The cells in CSR format; the columns are the indices of the file, which count from
+    # 0 or from 1.
     X: Any
-    label: NDArray[np.float64]
-    qid: Any
-    docid: NDArray[Any] | None
+    label: NDArray[np.float64]  # (n_rows,): Relevance
+    qid: Any  # (n_rows,): Query ids, int64 or str, if the rows have them
+    docid: NDArray[Any] | None  # (n_rows,): Document ids, if every row has a comment with one
 
 
 def read_svmlight(data: bytes, where: str, limits: Limits = DEFAULT) -> SparseRows:
-    """Read the text of a learning-to-rank file.
-
-    Parameters
-    ----------
-    data : bytes
-        The text, as `opening.read_text` returns it.
-    where : str
-        The file's name for messages.
-    limits : Limits
-        The largest feature index.
-
-    Raises
-    ------
-    FileFormatError
-        If the file is empty, a line is not ``label [qid:id] index:value ...``, a value is no finite number, an index
-        is given twice, a comment holds a row, or only some rows have a query or a document id.
-    LimitExceeded
-        If a feature index is larger.
-    """
+    """Read the text of a learning-to-rank file."""
     data = data.replace(b"\r\n", b"\n")
     text = data
     if b"#" in data:

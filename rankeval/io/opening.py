@@ -96,18 +96,7 @@ DEFAULT = Limits()
 
 
 def limits_of(settings: Iterable[str]) -> Limits:
-    """Return the default limits with some replaced by ``"name=value"``.
-
-    Parameters
-    ----------
-    settings : iterable of str
-        One limit each.
-
-    Raises
-    ------
-    InvalidInput
-        If a limit does not exist, or its value is no whole number.
-    """
+    """Return the default limits with some replaced by ``"name=value"``."""
     given = {}
     for setting in settings:
         name, _, value = setting.partition("=")
@@ -163,24 +152,7 @@ _NOT_TEXT = {
 
 
 def text_blocks(source: pa.NativeFile, where: str, limits: Limits) -> Iterator[bytes]:
-    """Yield a text in blocks of whole lines, without a byte order mark at its start.
-
-    Parameters
-    ----------
-    source : Arrow file
-        The text.
-    where : str
-        The file's name for messages.
-    limits : Limits
-        The longest line.
-
-    Raises
-    ------
-    FileFormatError
-        For NUL, CR without LF, and a byte order mark at the start of a later line.
-    LimitExceeded
-        For a line beyond the limit.
-    """
+    """Yield a text in blocks of whole lines, without a byte order mark at its start."""
     source.seek(0)
     seen = len(BOM) if source.read(len(BOM)) == BOM else 0
     source.seek(seen)
@@ -354,19 +326,7 @@ def draft_of(path: Path, ending: str = ".part") -> Path:
 
 @contextmanager
 def replacing(path: Path, draft: Path, *, mode: int = 0o666, lasting: bool = False) -> Iterator[BinaryIO]:
-    """Yield a file that gets its name when it is whole, so that nobody sees half of it.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    draft : Path
-        Its name until then, in the same folder.
-    mode : int
-        The permissions, less the umask. The functions of `tempfile` let the owner alone read, and a result is for all.
-    lasting : bool
-        Whether to wait until the disk has it.
-    """
+    """Yield a file that gets its name when it is whole, so that nobody sees half of it."""
     try:
         with open(draft, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             yield file
@@ -394,20 +354,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def write_atomically(path: str | os.PathLike[str], pieces: Iterable[bytes | pa.Buffer]) -> None:
-    """Write a file, whole or not at all.
-
-    Parameters
-    ----------
-    path : path
-        The file; with ``.gz`` or ``.zst`` it is compressed.
-    pieces : iterable of bytes-like
-        The content.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such folder, nothing may be written there, or the disk is full.
-    """
+    """Write a file, whole or not at all."""
     where = as_path(path)
     packing = COMPRESSION.get(where.suffix)
     with writing(where), replacing(where, draft_of(where)) as file, pa.output_stream(file, packing) as stream:

@@ -55,53 +55,18 @@ _DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 
 @dataclass(frozen=True, eq=False)
 class TableSource:
-    """A table that is open: its columns can be read once.
+    """A table that is open: its columns can be read once."""
 
-    Attributes
-    ----------
-    path : str
-        The file, for messages.
-    names : sequence of str
-        The columns; a name may be there twice.
-    kinds : mapping of str to Arrow type
-        The type of each column; text for CSV.
-    columns : callable
-        Takes names and returns these columns.
-    place : callable
-        Takes a row and returns its place in the file, in words.
-    delimiter : str
-        That of CSV or TSV, empty for Parquet.
-    """
-
-    path: str
-    names: Sequence[str]
-    kinds: Mapping[str, pa.DataType]
-    columns: Callable[[Sequence[str]], pa.Table]
-    place: Callable[[int], str]
-    delimiter: str = ""
+    path: str  # The file, for messages
+    names: Sequence[str]  # The columns; a name may be there twice
+    kinds: Mapping[str, pa.DataType]  # The type of each column; text for CSV
+    columns: Callable[[Sequence[str]], pa.Table]  # Takes names and returns these columns
+    place: Callable[[int], str]  # Takes a row and returns its place in the file, in words
+    delimiter: str = ""  # That of CSV or TSV, empty for Parquet
 
 
 def open_table(file: pa.NativeFile, path: str, format: str | None, limits: Limits) -> TableSource:  # noqa: A002
-    """Open a table in the format given (named as in `Qrels.read`), or in the one that content and suffix tell.
-
-    Parameters
-    ----------
-    file : Arrow file
-        The file.
-    path : str
-        Its name.
-    format : {"parquet", "csv", "tsv"}, optional
-        The format to expect.
-    limits : Limits
-        How far the file may expand, and how long a line may be.
-
-    Raises
-    ------
-    FileFormatError
-        If the file is of another format, damaged or empty, or a column is there twice.
-    UnknownName
-        If there is no such format.
-    """
+    """Open a table in the format given (named as in `Qrels.read`), or in the one that content and suffix tell."""
     is_parquet = file.read(len(MAGIC)) == MAGIC
     file.seek(0)
     told = "parquet" if is_parquet else "tsv" if suffix_of(Path(path)) == ".tsv" else "csv"
@@ -157,23 +122,7 @@ def _open_text(file: pa.NativeFile, path: str, limits: Limits, delimiter: str) -
 def csv_cells(
     source: pa.NativeFile, names: Sequence[str], kinds: Mapping[str, Any], delimiter: str, *, quoted: bool, block: int
 ) -> pa.Table:
-    """Return columns of text as Arrow reads them, all rows, and no cell as missing.
-
-    Parameters
-    ----------
-    source : Arrow file
-        The text.
-    names : sequence of str
-        All columns in their order.
-    kinds : mapping of str to Arrow type
-        The columns to read, and their types.
-    delimiter : str
-        One character.
-    quoted : bool
-        Whether cells may stand in quotes, and then hold line breaks.
-    block : int
-        Bytes that are parsed at a time.
-    """
+    """Return columns of text as Arrow reads them, all rows, and no cell as missing."""
     return pacsv.read_csv(
         source,
         pacsv.ReadOptions(column_names=names, use_threads=False, block_size=block),
@@ -381,26 +330,7 @@ def whole_parquet(where: str) -> Iterator[None]:
 
 
 def parquet_table(source: pa.NativeFile, where: str, limits: Limits, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read a Parquet file.
-
-    Parameters
-    ----------
-    source : Arrow file
-        The file.
-    where : str
-        The file's name for messages.
-    limits : Limits
-        How far it may expand.
-    columns : sequence of str, optional
-        The columns to read; all if not given.
-
-    Raises
-    ------
-    FileFormatError
-        If the file is damaged, or a column holds lists.
-    LimitExceeded
-        If the values could take more memory than the limit allows.
-    """
+    """Read a Parquet file."""
     import pyarrow.parquet as pq
 
     source.seek(0)

@@ -30,26 +30,14 @@ from rankeval.io.opening import DEFAULT, Limits, read_text
 
 
 class TextFormat(NamedTuple):
-    """A format of texts, declared once.
+    """A format of texts, declared once."""
 
-    Parameters
-    ----------
-    words : str
-        The format in a few words, for help and errors.
-    sniff : bytes
-        A regular expression that matches the start of a file of this format.
-    starts : bytes
-        A regular expression without width that matches where a record starts.
-    parse : callable
-        Takes a record and returns its texts by field, with the id in one of the fields of `_IDS`, or raises ValueError.
-    is_counted : bool
-        Whether the ids must be 1, 2, 3, ... unless the caller says how they are meant.
-    """
-
-    words: str
-    sniff: bytes
-    starts: bytes
+    words: str  # The format in a few words, for help and errors
+    sniff: bytes  # A regular expression that matches the start of a file of this format
+    starts: bytes  # A regular expression without width that matches where a record starts
+    # Takes a record and returns its texts by field, with the id in one of the fields of `_IDS`, or raises ValueError.
     parse: Callable[[str], dict[str, str]]
+    # Whether the ids must be 1, 2, 3, ... unless the caller says how they are meant.
     is_counted: bool = False
 
 

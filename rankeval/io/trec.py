@@ -72,21 +72,7 @@ RUN = Layout("run", ("qid", "Q0", "docid", "rank", "score", "tag"), "score", "ta
 
 
 def read_trec(judgments: Layout, given: OpenFile) -> Columns:
-    """Read the text of a TREC file.
-
-    Parameters
-    ----------
-    judgments : Layout
-        The columns to expect of judgments; a ranking has those of `RUN`.
-    given : OpenFile
-        The file.
-
-    Raises
-    ------
-    FileFormatError
-        If a line has another number of columns, a value is no finite number, or the bytes are no text; the message
-        has the line and the text found there.
-    """
+    """Read the text of a TREC file."""
     layout = judgments if given.value == "relevance" else RUN
     if not given.is_named:
         _refuse_other_reading(given, layout)

@@ -36,26 +36,13 @@ class Entries(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AspectTable:
-    """The judgments of a collection by aspect, documents numbered by (query, document).
+    """The judgments of a collection by aspect, documents numbered by (query, document)."""
 
-    Parameters
-    ----------
-    offsets : ndarray of shape (n_documents + 1,)
-        Where the entries of each document begin.
-    aspect : ndarray of shape (n_entries,)
-        Number of the aspect, in the order of the names.
-    grade : ndarray of shape (n_entries,)
-        The grade for that aspect.
-    docid : pyarrow.Array
-        Name of each document.
-    group : ndarray of shape (n_aspects,), optional
-        For judgments by sub-group, which take the place of aspects: the group of each sub-group.
-    """
-
-    offsets: Ints
-    aspect: Ints
-    grade: NDArray[Any]
-    docid: pa.Array
+    offsets: Ints  # (n_documents + 1,): Where the entries of each document begin
+    aspect: Ints  # (n_entries,): Number of the aspect, in the order of the names
+    grade: NDArray[Any]  # (n_entries,): The grade for that aspect
+    docid: pa.Array  # Name of each document
+    # (n_aspects,): For judgments by sub-group, which take the place of aspects: the group of each sub-group.
     group: Ints | None = None
 
     def entries(self, document: Ints) -> tuple[Ints, Entries]:
@@ -73,24 +60,12 @@ class AspectTable:
 
 @dataclass(frozen=True, eq=False)
 class JoinedAspects:
-    """The judgments by aspect of a run's rows and of the documents that it lacks.
+    """The judgments by aspect of a run's rows and of the documents that it lacks."""
 
-    Parameters
-    ----------
-    table : AspectTable
-        All judgments.
-    document : ndarray of shape (n_rows,)
-        Judged document of each row of the run, -1 if it has none.
-    unretrieved : ndarray
-        Judged documents that were not ranked and count, grouped by query.
-    skips_below : float, optional
-        If unjudged documents are taken out: a grade below this is no judgment.
-    """
-
-    table: AspectTable
-    document: Ints
-    unretrieved: Ints
-    skips_below: float | None = None
+    table: AspectTable  # All judgments
+    document: Ints  # (n_rows,): Judged document of each row of the run, -1 if it has none
+    unretrieved: Ints  # Judged documents that were not ranked and count, grouped by query
+    skips_below: float | None = None  # If unjudged documents are taken out: a grade below this is no judgment
 
     def block(
         self, rows: slice | Ints, ranked: Ints, keep: NDArray[np.bool_] | None, offsets: Ints, rest: tuple[Ints, Ints]
@@ -109,40 +84,17 @@ class JoinedAspects:
 
 @dataclass(frozen=True, eq=False)
 class AspectBlock:
-    """The judgments by aspect of one chunk.
+    """The judgments by aspect of one chunk."""
 
-    Parameters
-    ----------
-    table : AspectTable
-        All judgments of the collection.
-    document : ndarray of shape (n_rows,)
-        Judged document of each row in rank order, -1 if it has none.
-    known, known_query : ndarray of shape (n_known,)
-        The judged documents that count, retrieved or not, and their queries.
-    skips_below : float, optional
-        If unjudged documents are taken out: a grade below this is no judgment.
-    """
-
-    table: AspectTable
-    document: Ints
-    known: Ints
+    table: AspectTable  # All judgments of the collection
+    document: Ints  # (n_rows,): Judged document of each row in rank order, -1 if it has none
+    known: Ints  # (n_known,): The judged documents that count, retrieved or not, and their queries
     known_query: Ints
-    skips_below: float | None = None
+    skips_below: float | None = None  # If unjudged documents are taken out: a grade below this is no judgment
 
 
 def fold_aspects(qrels: Qrels) -> tuple[Qrels, AspectTable]:
-    """Return the judgments with one grade a document, the greatest over its aspects, and the table of all grades.
-
-    Parameters
-    ----------
-    qrels : Qrels
-        Judgments with ``aspect``.
-
-    Raises
-    ------
-    InvalidInput
-        If a document is judged twice for one aspect (sub-group) of a query.
-    """
+    """Return the judgments with one grade a document, the greatest over its aspects, and the table of all grades."""
     aspect = qrels.aspect
     assert aspect is not None
     query, document, part = (_ranks(column) for column in (qrels.qid, qrels.docid, aspect))

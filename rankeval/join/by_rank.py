@@ -39,28 +39,15 @@ MOST_PADDED = 3
 
 @dataclass(frozen=True, eq=False)
 class ByRank:
-    """Label codes by rank and query.
+    """Label codes by rank and query."""
 
-    Attributes
-    ----------
-    code : ndarray of uint8 of shape (longest, n_queries)
-        The codes, 0 beyond the end of a list.
-    lists : ndarray of uint8 of shape (n_queries, longest, rounded up to whole words of 8 bytes)
-        The same codes query by query, 0 beyond the end.
-    """
-
-    code: NDArray[np.uint8]
+    code: NDArray[np.uint8]  # (longest, n_queries): The codes, 0 beyond the end of a list
+    # (n_queries, longest, rounded up to whole words of 8 bytes): The same codes query by query, 0 beyond the end.
     lists: NDArray[np.uint8]
 
     @classmethod
     def empty(cls, offsets: Ints) -> ByRank | None:
-        """Return a table of zeros; None if it would be mostly empty.
-
-        Parameters
-        ----------
-        offsets : ndarray of shape (n_queries + 1,)
-            Where each query begins.
-        """
+        """Return a table of zeros; None if it would be mostly empty."""
         n_queries, longest = len(offsets) - 1, int(np.diff(offsets).max(initial=0))
         if not 0 < longest * n_queries <= MOST_PADDED * offsets[-1]:
             return None
@@ -69,15 +56,7 @@ class ByRank:
 
     @classmethod
     def of(cls, code: NDArray[np.uint8] | Ints, offsets: Ints) -> ByRank | None:
-        """Return the table of a chunk, or None if it would be mostly empty or not of bytes.
-
-        Parameters
-        ----------
-        code : ndarray of shape (n_rows,)
-            Label codes in rank order, query by query.
-        offsets : ndarray of shape (n_queries + 1,)
-            Where each query begins.
-        """
+        """Return the table of a chunk, or None if it would be mostly empty or not of bytes."""
         table = cls.empty(offsets) if code.dtype == np.uint8 else None
         if table is not None:
             longest = len(table.code)
@@ -133,15 +112,7 @@ def before_first_hit(hits: Table) -> Table:
 
 
 def sum_of_precisions(hits: Table, counting: NDArray[np.uint8]) -> Floats:
-    """Return the sum of hits / rank over the rows that count, added in rank order.
-
-    Parameters
-    ----------
-    hits : ndarray of shape (n_ranks + 1, n_queries)
-        As `ByRank.hits` returns them.
-    counting : ndarray of uint8 of shape (n_ranks, n_queries)
-        1 for each row that counts, else 0.
-    """
+    """Return the sum of hits / rank over the rows that count, added in rank order."""
     rank = np.arange(1.0, len(counting) + 1)[:, None]
 
     def precisions(ranks: slice, out: Floats) -> None:
@@ -151,17 +122,7 @@ def sum_of_precisions(hits: Table, counting: NDArray[np.uint8]) -> Floats:
 
 
 def discounted_gains(code: NDArray[np.uint8] | Ints, gain: Floats, discount: Floats) -> Floats:
-    """Return the sum of gain * discount, added in rank order.
-
-    Parameters
-    ----------
-    code : ndarray of shape (n_ranks, n_queries)
-        Label codes by rank.
-    gain : ndarray of shape (n_levels,)
-        Gain of each code.
-    discount : ndarray of shape (at least n_ranks,)
-        Factor of each rank.
-    """
+    """Return the sum of gain * discount, added in rank order."""
     factor = discount[: len(code), None]
     is_code = (gain == np.arange(len(gain))).all()  # no look-up then (bench_arrays D)
 
@@ -192,19 +153,7 @@ _MOST_KINDS = 2**16
 
 
 def ideal_sums(counts: Ints, gain: Floats, discount: Floats, cutoff: int | None) -> Floats:
-    """Return the discounted gain of the best order of each query's judged documents.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (n_queries, n_levels)
-        Number of documents of each label.
-    gain : ndarray of shape (n_levels,)
-        Gain of each label. The best order is by gain, which need not be the order of the labels.
-    discount : ndarray of shape (at least the longest list or the cut-off,)
-        Factor of each rank.
-    cutoff : int or None
-        Deepest rank that counts.
-    """
+    """Return the discounted gain of the best order of each query's judged documents."""
     best_first = np.argsort(-gain, kind="stable")
     best_first = best_first[gain[best_first] > 0]
     counts, gains = counts[:, best_first], gain[best_first]

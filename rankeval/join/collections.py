@@ -39,27 +39,7 @@ _UNKNOWN = places_of(np.array([-1])).cast(pa.int32())[0]  # given a plain -1, Ar
 
 
 def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined:
-    """Join a run with its judgments.
-
-    Parameters
-    ----------
-    qrels : Qrels
-        The judgments.
-    run : Run
-        The ranking.
-    convention : Convention
-        The rules.
-
-    Returns
-    -------
-    Joined
-
-    Raises
-    ------
-    InvalidInput
-        If there are no judgments, ids are of different types, a document stands twice in a ranking or in the judgments
-        of a query, no query is common, or a query is missing and the convention says "error".
-    """
+    """Join a run with its judgments."""
     empty = "the qrels are empty: no query can be scored"
     refuse((not len(qrels), empty, "give a row for each judged document"))
     qrels, table = (qrels, None) if qrels.aspect is None else fold_aspects(qrels)

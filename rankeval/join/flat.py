@@ -91,38 +91,16 @@ _HEAD = 1024
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """Rows grouped by query.
+    """Rows grouped by query."""
 
-    Attributes
-    ----------
-    queries : ndarray of shape (n_queries,)
-        The distinct ids, ascending.
-    offsets : ndarray of shape (n_queries + 1,)
-        Where each query begins among the grouped rows.
-    order : ndarray of shape (n_rows,) or None
-        Row of the input at each grouped place; None if the input is already grouped.
-    """
-
-    queries: NDArray[Any]
-    offsets: Ints
+    queries: NDArray[Any]  # (n_queries,): The distinct ids, ascending
+    offsets: Ints  # (n_queries + 1,): Where each query begins among the grouped rows
+    # (n_rows,): Row of the input at each grouped place; None if the input is already grouped.
     order: Ints | None
 
 
 def sizes_to_ids(group: ArrayLike, n_rows: int) -> Ints:
-    """Turn group sizes, as LightGBM takes them, into one query id a row: 0, 1, 2 ...
-
-    Parameters
-    ----------
-    group : array of int of shape (n_queries,)
-        Number of rows of each query, in row order; whole numbers of any type.
-    n_rows : int
-        Number of rows in the data.
-
-    Raises
-    ------
-    UnusableQueryIdsError
-        If a size is no count or is 0 (such a query would count in no mean), or the sizes do not add up to the rows.
-    """
+    """Turn group sizes, as LightGBM takes them, into one query id a row: 0, 1, 2 ..."""
     refuse_masked(group, "group", UnusableQueryIdsError)
     try:
         counts = whole(labels(group, "group"))
@@ -144,22 +122,7 @@ def sizes_to_ids(group: ArrayLike, n_rows: int) -> Ints:
 
 
 def ids_of_rows(qid: ArrayLike | None, group: ArrayLike, n_rows: int) -> Any:
-    """Return the query of each row: the ids if they are given, else the numbers of the queries.
-
-    Parameters
-    ----------
-    qid : array of shape (n_rows,), optional
-        The ids.
-    group : array of int of shape (n_queries,)
-        As in `sizes_to_ids`.
-    n_rows : int
-        Number of rows in the data.
-
-    Raises
-    ------
-    QueryIdError
-        If the sizes are none of these rows, or disagree with the ids.
-    """
+    """Return the query of each row: the ids if they are given, else the numbers of the queries."""
     sizes = sizes_to_ids(group, n_rows)
     if qid is None:
         return sizes
@@ -171,22 +134,7 @@ def ids_of_rows(qid: ArrayLike | None, group: ArrayLike, n_rows: int) -> Any:
 
 
 def group_rows(qid: ArrayLike) -> Grouping:
-    """Group rows by query id.
-
-    Parameters
-    ----------
-    qid : array of shape (n_rows,)
-        The query of each row, ids of any one sortable type, in any order: a query's rows may stand apart.
-
-    Returns
-    -------
-    Grouping
-
-    Raises
-    ------
-    QueryIdError
-        If an id is missing, or ids of several types are mixed.
-    """
+    """Group rows by query id."""
     ids, names = comparable(qid, "qid")
     # Rows in any order show it at once. To look up where each of their runs begins is dear (bench_streaming).
     starts, order = _starts(ids) if ascend(ids[:_HEAD]) else None, None
@@ -208,13 +156,7 @@ def _starts(ids: NDArray[Any]) -> Ints:
 
 
 def order_of(ids: NDArray[Any]) -> Ints:
-    """Return a stable order of the rows by id.
-
-    Parameters
-    ----------
-    ids : ndarray of shape (n_rows,)
-        Ids that NumPy can compare.
-    """
+    """Return a stable order of the rows by id."""
     if (np.count_nonzero(ids[1:] != ids[:-1]) + 1) * 8 < len(ids):  # few: whole blocks change places (bench_files)
         starts = _starts(ids)
         blocks = order_of(ids[starts])

@@ -154,17 +154,7 @@ class _Sample:
 
 
 def unlike_ids(truth: Side, ranked: Side, n_judged: int, score: NDArray[np.float64]) -> Unlike | None:
-    """Return why few retrieved documents are judged; None if many are, or if some are and no form explains the rest.
-
-    Parameters
-    ----------
-    truth, ranked : Side
-        Judgments and ranking, over the same queries.
-    n_judged : int
-        The number of retrieved documents with a judgment.
-    score : ndarray of shape (n_rows,)
-        The scores of the ranking.
-    """
+    """Return why few retrieved documents are judged; None if many are, or if some are and no form explains the rest."""
     possible = np.minimum(np.diff(truth.offsets), np.diff(ranked.offsets))
     if FEW * n_judged > possible.sum() or not possible.any():
         return None

@@ -72,75 +72,41 @@ _LARGEST = np.finfo(np.float64).max
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """Rows of a ranking with their judgments, grouped by query.
+    """Rows of a ranking with their judgments, grouped by query."""
 
-    Attributes
-    ----------
-    queries : ndarray of shape (n_queries,)
-        The queries that count, ascending.
-    offsets : ndarray of shape (n_queries + 1,)
-        Where each query's rows begin among the grouped rows.
-    order : ndarray or None
-        Row of the input at each grouped place; None if the input is already grouped.
-    score, relevance : ndarray
-        The input's columns, in its own order.
-    judged : ndarray of bool or None
-        Which rows of the input have a judgment; None if all have.
-    unretrieved, unretrieved_offsets : ndarray
-        Labels of judged documents that were not retrieved, grouped by query.
-    convention : Convention
-        The rules, with `judgments` resolved.
-    lacking : ndarray of bool of shape (n_queries,), optional
-        Which of the queries the ranking lacks; None if it lacks none.
-    docid : array, optional
-        Documents of the input's rows, read for tied rows only.
-    columns : mapping of str to ndarray of float64 of shape (n_rows,)
-        Columns of the input that measures read.
-    reach : int
-        The deepest rank at which they read an untied row.
-    aspects : JoinedAspects, optional
-        The judgments by aspect, if the qrels have aspects.
-    separate_unjudged : bool
-        Give unjudged rows a level below all others, for measures that value a judged 0. Otherwise they have level 0,
-        and only `judged` tells them apart.
-    ascending : bool
-        Whether ``ties="docid"`` goes by ascending ids, as trec_eval does for preferences.
-    identity : ndarray of uint64 of shape (n_queries,), optional
-        A sum over hashes of each query's judged documents, for the digest.
-    excluded : mapping of str to tuple
-        Queries left out, by reason.
-    rule_counts : dict of str to ndarray of int64 of shape (n_queries,)
-        How many rows of each query a rule affected, or 1 for the query itself; complete once all chunks are made.
-    left_out_counts : mapping of str to int
-        The same for the queries that were left out, all together.
-    signs : mapping of str to tuple of str
-        Signs of a mistake in the input, as `QueryFacts.signs`.
-    truth_name : str
-        The caller's name of the judgments, for messages.
-    """
-
-    queries: NDArray[Any]
-    offsets: Ints
-    order: Ints | None
-    score: NDArray[Any]
+    queries: NDArray[Any]  # (n_queries,): The queries that count, ascending
+    offsets: Ints  # (n_queries + 1,): Where each query's rows begin among the grouped rows
+    order: Ints | None  # Row of the input at each grouped place; None if the input is already grouped
+    score: NDArray[Any]  # The input's columns, in its own order
     relevance: NDArray[Any]
-    convention: Convention
-    judged: NDArray[np.bool_] | None = None
+    convention: Convention  # The rules, with `judgments` resolved
+    judged: NDArray[np.bool_] | None = None  # Which rows of the input have a judgment; None if all have
+    # Labels of judged documents that were not retrieved, grouped by query.
     unretrieved: NDArray[Any] = field(default_factory=lambda: NO_ROWS)
     unretrieved_offsets: Ints | None = None
+    # (n_queries,): Which of the queries the ranking lacks; None if it lacks none.
     lacking: NDArray[np.bool_] | None = None
-    docid: Any | None = None
+    docid: Any | None = None  # Documents of the input's rows, read for tied rows only
+    # (n_rows,): Columns of the input that measures read.
     columns: Mapping[str, Floats] = field(default_factory=dict)
-    reach: int = DEEPEST
-    aspects: JoinedAspects | None = None
+    reach: int = DEEPEST  # The deepest rank at which they read an untied row
+    aspects: JoinedAspects | None = None  # The judgments by aspect, if the qrels have aspects
+    # Give unjudged rows a level below all others, for measures that value a judged 0. Otherwise they have level 0,
+    # and only `judged` tells them apart.
     separate_unjudged: bool = False
+    # Whether ``ties="docid"`` goes by ascending ids, as trec_eval does for preferences.
     ascending: bool = False
+    # (n_queries,): A sum over hashes of each query's judged documents, for the digest.
     identity: NDArray[np.uint64] | None = None
-    excluded: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    excluded: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # Queries left out, by reason
+    # (n_queries,): How many rows of each query a rule affected, or 1 for the query itself; complete once all chunks
+    # are made.
     rule_counts: dict[str, Ints] = field(default_factory=dict)
+    # The same for the queries that were left out, all together.
     left_out_counts: Mapping[str, int] = field(default_factory=dict)
+    # Signs of a mistake in the input, as `QueryFacts.signs`.
     signs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    truth_name: str = "truth"
+    truth_name: str = "truth"  # The caller's name of the judgments, for messages
 
     @property
     def n_queries(self) -> int:
@@ -354,20 +320,7 @@ def _count_labels(
 
 
 def number_column(values: ArrayLike, name: str) -> Floats:
-    """Return a column that a measure reads as floats.
-
-    Parameters
-    ----------
-    values : array of shape (n_rows,)
-        Numbers of any make.
-    name : str
-        The name by which measures know it.
-
-    Raises
-    ------
-    InvalidInput
-        If a value is missing, not finite or no number.
-    """
+    """Return a column that a measure reads as floats."""
     found = columns.scores(values, role_of(name))
     columns.refuse_unbounded(found, role_of(name))
     return found.astype(np.float64, copy=False)
@@ -393,27 +346,7 @@ def join_arrays(
     read: Mapping[str, Any] = MappingProxyType({}),
     arguments: tuple[str, str] = ("relevance", "score"),
 ) -> Joined:
-    """Join labels and scores that stand row by row.
-
-    Parameters
-    ----------
-    y, score, qid : array of shape (n_rows,)
-        Relevance, score and query of each row.
-    docid : array of shape (n_rows,), optional
-        Document of each row. Only ``ties="docid"`` reads it, but no document may stand twice in a query.
-    convention : Convention
-        The rules.
-    read : mapping of str to array of shape (n_rows,)
-        Columns that measures read, by name.
-    arguments : tuple of str
-        The caller's names of the first two, for messages.
-
-    Raises
-    ------
-    InvalidInput
-        If the columns are empty, differ in length or hold no finite numbers, an id is missing, ids are of several
-        types, or a document stands twice in a query.
-    """
+    """Join labels and scores that stand row by row."""
     of_truth, of_score = arguments
     of_read = {role_of(name): one for name, one in read.items()}
     check_rows(**{of_truth: y, of_score: score, "qid": qid, "docid": docid}, **of_read)

@@ -132,47 +132,24 @@ class Column:
 
 @dataclass(eq=False)
 class Judged:
-    """A chunk of queries, ranked and judged.
+    """A chunk of queries, ranked and judged."""
 
-    Parameters
-    ----------
-    offsets : ndarray of shape (n_queries + 1,)
-        Where each query's rows begin.
-    levels : ndarray of shape (n_levels,)
-        The distinct labels, ascending, zero among them. Labels below zero are kept and gain nothing.
-    flat : ndarray of shape (n_rows,) or None
-        What `code` returns, if it is at hand: None leaves it to be taken from ``by_rank``.
-    counts : ndarray of shape (n_queries, n_levels)
-        Number of judged documents of each label, retrieved or not.
-    groups : Groups
-        Tied rows of unlike labels whose order is open; empty if ties are broken.
-    judged : ndarray of bool of shape (n_rows,), optional
-        Which rows have a judgment; None if all have.
-    ties : Groups
-        All tied rows whose order is open, also those of one label.
-    aspects : AspectBlock, optional
-        The judgments by aspect, if there are any.
-    queries : ndarray of shape (n_queries,), optional
-        The ids of the queries, which seed the drawing of orders.
-    by_rank : ByRank, optional
-        The codes once more, by rank, if the lists are many and of similar length.
-    columns : mapping of str to Column
-        Columns of the rows.
-    drawn : dict of int to float
-        Queries whose last value is a mean over drawn orders of tied rows: the standard error of that mean.
-    """
-
-    offsets: Ints
+    offsets: Ints  # (n_queries + 1,): Where each query's rows begin
+    # (n_levels,): The distinct labels, ascending, zero among them. Labels below zero are kept and gain nothing.
     levels: NDArray[Any]
+    # (n_rows,): What `code` returns, if it is at hand: None leaves it to be taken from ``by_rank``.
     flat: NDArray[Any] | None
-    counts: Ints
-    groups: Groups
-    judged: NDArray[np.bool_] | None = None
-    ties: Groups = NO_GROUPS
-    aspects: AspectBlock | None = None
+    counts: Ints  # (n_queries, n_levels): Number of judged documents of each label, retrieved or not
+    groups: Groups  # Tied rows of unlike labels whose order is open; empty if ties are broken
+    judged: NDArray[np.bool_] | None = None  # (n_rows,): Which rows have a judgment; None if all have
+    ties: Groups = NO_GROUPS  # All tied rows whose order is open, also those of one label
+    aspects: AspectBlock | None = None  # The judgments by aspect, if there are any
+    # (n_queries,): The ids of the queries, which seed the drawing of orders.
     queries: NDArray[Any] | None = field(default=None, repr=False)
+    # The codes once more, by rank, if the lists are many and of similar length.
     by_rank: ByRank | None = field(default=None, repr=False)
-    columns: Mapping[str, Column] = field(default_factory=dict, repr=False)
+    columns: Mapping[str, Column] = field(default_factory=dict, repr=False)  # Columns of the rows
+    # Queries whose last value is a mean over drawn orders of tied rows: the standard error of that mean.
     drawn: dict[int, float] = field(default_factory=dict, repr=False)
     _memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
@@ -269,20 +246,7 @@ class Judged:
         return self.once(("prefix", first), lambda: offsets_of(self.code >= first))
 
     def hits(self, rel: float, cutoff: int | Ints | None = None) -> Floats:
-        """Return the number of relevant rows within the cut-off, its mean over orders if rows are tied.
-
-        Parameters
-        ----------
-        rel : float
-            Lowest relevant label.
-        cutoff : int or ndarray of shape (n_queries,), optional
-            Deepest rank that counts.
-
-        Returns
-        -------
-        ndarray of shape (n_queries,)
-            Counts, fractional where the cut-off falls inside a group of tied rows.
-        """
+        """Return the number of relevant rows within the cut-off, its mean over orders if rows are tied."""
         stop = self.offsets[:-1] + self.depth(cutoff)
         found = self.hits_above(rel, stop, np.arange(self.n_queries)).astype(np.float64)
         if cutoff is not None and len(self.groups.start):
@@ -330,21 +294,7 @@ class Judged:
         return self.once(key, lambda: self.n_hits_before(rel, self.offsets))
 
     def mean_within(self, groups: Groups, before: NDArray[Any], cutoff: int | Ints | None) -> Floats:
-        """Return the number of counted rows within the cut-off, its mean over orders if rows are tied.
-
-        Parameters
-        ----------
-        groups : Groups
-            Groups of tied rows.
-        before : ndarray of shape (n_rows + 1,)
-            Number of counted rows of the chunk before each row, with the total behind.
-        cutoff : int or ndarray of shape (n_queries,), optional
-            Deepest rank that counts.
-
-        Returns
-        -------
-        ndarray of shape (n_queries,)
-        """
+        """Return the number of counted rows within the cut-off, its mean over orders if rows are tied."""
         begin = self.offsets[:-1]
         stop = begin + self.depth(cutoff)
         found: Floats = (before[stop] - before[begin]).astype(np.float64)
@@ -371,22 +321,7 @@ class Judged:
         return self.once(("relevant", self.threshold(rel)), find)
 
     def discounted(self, gain: Floats, discount: Floats, cutoff: int | None = None) -> Floats:
-        """Return the discounted gain of each query, added in rank order.
-
-        Parameters
-        ----------
-        gain : ndarray of shape (n_levels,)
-            Gain of each label.
-        discount : ndarray of shape (at least the longest list or the cut-off,)
-            Factor of each rank.
-        cutoff : int, optional
-            Deepest rank that counts.
-
-        Returns
-        -------
-        ndarray of shape (n_queries,)
-            Added one after the other, as `ideal` is, so that a perfect ranking scores exactly the ideal.
-        """
+        """Return the discounted gain of each query, added in rank order."""
         if cutoff is not None:
             cutoff = min(cutoff, len(discount))  # no list is longer
         if self.by_rank is not None and gain[0] == 0:
@@ -410,23 +345,7 @@ class Judged:
     def discounted_rows(
         self, values: Column | Floats, discount: Floats, cutoff: int | None = None, *, rel: float | None = None
     ) -> Floats:
-        """Return the discounted sum of a value of each row, added in rank order: tied rows take their group's mean.
-
-        Parameters
-        ----------
-        values : Column, or ndarray of shape (n_rows,)
-            Values of the rows in rank order.
-        discount : ndarray of shape (at least the longest list or the cut-off,)
-            Factor of each rank.
-        cutoff : int, optional
-            Deepest rank that counts.
-        rel : float, optional
-            Lowest label of the rows that count; by default all count.
-
-        Returns
-        -------
-        ndarray of shape (n_queries,)
-        """
+        """Return the discounted sum of a value of each row, added in rank order: tied rows take their group's mean."""
         column = values if isinstance(values, Column) else Column.of(values, self.offsets)
 
         def counted(query: Ints, rank: Ints) -> Floats:
@@ -484,17 +403,7 @@ class Judged:
         return self.once("tied", self.groups.rows)
 
     def ideal(self, gain: Floats, discount: Floats, cutoff: int | None = None) -> Floats:
-        """Return the discounted gain of the best order of each query's judged documents.
-
-        Parameters
-        ----------
-        gain : ndarray of shape (n_levels,)
-            Gain of each label. The best order is by gain, which need not be the order of the labels.
-        discount : ndarray of shape (at least the longest list or the cut-off,)
-            Factor of each rank.
-        cutoff : int, optional
-            Deepest rank that counts.
-        """
+        """Return the discounted gain of the best order of each query's judged documents."""
         key = "ideal", gain.tobytes(), discount[:64].tobytes(), cutoff
         return self.once(key, lambda: ideal_sums(self.counts, gain, discount, cutoff))
 

@@ -56,17 +56,7 @@ def mixed(value: Hashes) -> Hashes:
 
 
 def hash_ids(ids: pa.Array) -> Hashes:
-    """Return a 64-bit hash of each id: equal ids have equal hashes in every column.
-
-    Parameters
-    ----------
-    ids : Arrow array of string or int64
-        Ids without nulls.
-
-    Returns
-    -------
-    ndarray of uint64 of shape (n_rows,)
-    """
+    """Return a 64-bit hash of each id: equal ids have equal hashes in every column."""
     if pa.types.is_integer(ids.type):
         return mixed(numbers_of(ids).astype(np.int64).view(np.uint64))
     width = np.int64 if pa.types.is_large_string(ids.type) else np.int32
@@ -129,35 +119,16 @@ def _stirred(word: Hashes, found: Any) -> Hashes:
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One side of a match: the judgments or the ranking, rows grouped by query.
+    """One side of a match: the judgments or the ranking, rows grouped by query."""
 
-    Attributes
-    ----------
-    rows : ndarray of int64
-        The rows that take part, query after query.
-    offsets : ndarray of int64 of shape (n_queries + 1,)
-        Where each query begins among them.
-    docid : Arrow array
-        Document ids of all rows of the side, in its own order.
-    hashes : ndarray of uint64
-        Hashes of those ids.
-    qid : Arrow array
-        Query ids of all rows, for messages.
-    name : str
-        The side's name in messages.
-    source : Source or FrameSource, optional
-        The file or the frame that the rows were read from, for messages.
-    values : mapping of str to ndarray
-        The number of each row by its name, for messages.
-    """
-
-    rows: Ints
-    offsets: Ints
-    docid: pa.Array
-    hashes: Hashes
-    qid: pa.Array
-    name: str
-    source: RowSource | None = None
+    rows: Ints  # The rows that take part, query after query
+    offsets: Ints  # (n_queries + 1,): Where each query begins among them
+    docid: pa.Array  # Document ids of all rows of the side, in its own order
+    hashes: Hashes  # Hashes of those ids
+    qid: pa.Array  # Query ids of all rows, for messages
+    name: str  # The side's name in messages
+    source: RowSource | None = None  # The file or the frame that the rows were read from, for messages
+    # The number of each row by its name, for messages.
     values: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def part(self, queries: slice) -> slice:
@@ -175,23 +146,7 @@ class Side:
 
 
 def match(truth: Side, ranked: Side) -> tuple[Ints, Ints]:
-    """Find the judgments of retrieved documents.
-
-    Parameters
-    ----------
-    truth, ranked : Side
-        Judgments and ranking, over the same queries.
-
-    Returns
-    -------
-    tuple of ndarray of int64
-        Rows of the truth, and for each the row of the ranking that it judges.
-
-    Raises
-    ------
-    InvalidInput
-        If a document stands twice in the judgments or in the ranking of a query.
-    """
+    """Find the judgments of retrieved documents."""
     found = [(NO_ROWS, NO_ROWS)]
     for queries in query_blocks(truth.offsets + ranked.offsets, _ROWS):
         pairs = _match_block(truth, ranked, queries)

@@ -111,19 +111,7 @@ class Block(NamedTuple):
 
 
 def cuts(offsets: Ints) -> Ints:
-    """Return where to cut queries into blocks of at most some 33,000 rows, or of one query.
-
-    Parameters
-    ----------
-    offsets : ndarray of shape (n_queries + 1,)
-        Where each query begins.
-
-    Returns
-    -------
-    ndarray of int64
-        Blocks are also cut where the length of the lists doubles, if they would be mostly padding otherwise. They are
-        many then, unless the lists stand in order of their lengths (`Joined.chunks_by_length`).
-    """
+    """Return where to cut queries into blocks of at most some 33,000 rows, or of one query."""
     lengths = np.diff(offsets)
     block = (offsets[1:] - 1) >> _BLOCK_BITS
     cut = np.flatnonzero(np.diff(block, prepend=_NO_BLOCK, append=_NO_BLOCK))
@@ -134,19 +122,7 @@ def cuts(offsets: Ints) -> Ints:
 
 
 def sorted_blocks(score: Floats, code: Ints | None, offsets: Ints, layout: Layout) -> Iterator[Block]:
-    """Yield the sorted keys of each block of queries.
-
-    Parameters
-    ----------
-    score : ndarray of shape (n_rows,)
-        Finite scores.
-    code : ndarray of int64 of shape (n_rows,), optional
-        Label codes, if the keys are to hold them.
-    offsets : ndarray of shape (n_queries + 1,)
-        Where each query begins.
-    layout : Layout
-        What the keys hold.
-    """
+    """Yield the sorted keys of each block of queries."""
     lengths, cut = np.diff(offsets), cuts(offsets)
     most = int((np.maximum.reduceat(lengths, cut[:-1]) * np.diff(cut)).max(initial=0))
     flat_keys, tables = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
@@ -212,31 +188,7 @@ def _sort(key: Ints) -> None:
 def mended(
     found: list[Collisions], score: Floats, offsets: Ints, layout: Layout, *, by_position: bool, with_rows: bool
 ) -> tuple[Ints, Ints, Ints, Groups]:
-    """Put keys that collide into exact order.
-
-    Parameters
-    ----------
-    found : list of Collisions
-        Of all blocks, in their order.
-    score : ndarray of shape (n_rows,)
-        The scores that the keys were made of.
-    offsets : ndarray of shape (n_queries + 1,)
-        Where each query begins.
-    layout : Layout
-        What the keys hold.
-    by_position : bool
-        Order tied rows by their position, else by code and then position.
-    with_rows : bool
-        Whether positions are asked for.
-
-    Returns
-    -------
-    row, query, key : ndarray of int64
-        The rows whose keys collide, the query of each, and the low bits of the key that belongs there: the code alone
-        if no positions are asked for.
-    ties : Groups
-        The tied rows.
-    """
+    """Put keys that collide into exact order."""
     same, upper, above = (np.concatenate(part) for part in zip(*found, strict=True)) if found else (NO_ROWS,) * 3
     if not len(same):
         return NO_ROWS, NO_ROWS, NO_ROWS, NO_GROUPS
@@ -319,35 +271,7 @@ def rank_rows(
     with_head: int = 0,
     with_table: bool = False,
 ) -> Ranked:
-    """Put the rows of each query into descending order of score.
-
-    Parameters
-    ----------
-    score : ndarray of shape (n_rows,)
-        Finite scores.
-    code : ndarray of int64 of shape (n_rows,)
-        Label codes.
-    offsets : ndarray of shape (n_queries + 1,)
-        Where each query begins.
-    n_levels : int
-        Number of label codes.
-    by_position : bool
-        Order tied rows by their position, else by label and then position. By label, the result is the same for every
-        order of the input.
-    highest_first : bool
-        Whether tied rows of the highest label come first, if they are ordered by label.
-    with_rows : bool
-        Also return which row stands at each rank.
-    with_head : int
-        Make it possible to ask `Ranked.rows_at` down to this rank and within ties. A few ranks cost less than all rows.
-    with_table : bool
-        Return the codes by rank, if they are sorted and the table would not be mostly empty. Not with `with_rows`.
-
-    Returns
-    -------
-    Ranked
-        With every group of two or more tied rows, whatever their labels.
-    """
+    """Put the rows of each query into descending order of score."""
     few = n_levels <= _FEW_LEVELS
     all_rows = with_rows or with_head > FEW_RANKS or not few
     turned = n_levels - 1 - code if highest_first else code
@@ -426,17 +350,7 @@ def _sorted(
 
 
 def order_tied(row: Ints, ties: Groups, key_of: Callable[[Ints], NDArray[Any]]) -> None:
-    """Put the tied among ranked rows into the order of their keys; rows of one key stay as they stand.
-
-    Parameters
-    ----------
-    row : ndarray of shape (n_rows,)
-        Row of the input at each rank; changed in place.
-    ties : Groups
-        The tied rows.
-    key_of : callable
-        Returns the keys of rows of the input.
-    """
+    """Put the tied among ranked rows into the order of their keys; rows of one key stay as they stand."""
     place, group = ties.rows()
     tied = row[place]
     row[place] = tied[np.lexsort((key_of(tied), group))]

@@ -31,29 +31,13 @@ from rankeval.join.judged import Groups, Judged
 
 
 def condensed(judged: Judged) -> Judged:
-    """Return a chunk without its unjudged rows.
-
-    Parameters
-    ----------
-    judged : Judged
-        A chunk that knows which rows are judged. Its aspects are left behind.
-    """
+    """Return a chunk without its unjudged rows."""
     assert judged.judged is not None
     return judged.kept(judged.judged)
 
 
 def completed(judged: Judged, cutoff: int | None, grade: float) -> Judged:
-    """Return a chunk whose unjudged rows within the cut-off are judged.
-
-    Parameters
-    ----------
-    judged : Judged
-        A chunk that knows which rows are judged. Its aspects are left behind.
-    cutoff : int or None
-        Deepest rank that counts. Tied rows that may stand within it are all completed.
-    grade : float
-        The grade that they get, at least that of every judged row.
-    """
+    """Return a chunk whose unjudged rows within the cut-off are judged."""
     assert judged.judged is not None
     found = ~judged.judged
     if cutoff is not None:
@@ -83,34 +67,12 @@ class Parts(NamedTuple):
 
 
 def by_aspect(whole: Judged) -> Parts:
-    """Return the aspects of a chunk as queries.
-
-    Parameters
-    ----------
-    whole : Judged
-        A chunk with aspects.
-
-    Raises
-    ------
-    InvalidInput
-        If the judgments are by sub-group.
-    """
+    """Return the aspects of a chunk as queries."""
     return whole.once("aspects", lambda: _parts(whole, None))
 
 
 def by_group(whole: Judged) -> Parts:
-    """Return the groups of judgments of a chunk as queries, each without the documents that it skips.
-
-    Parameters
-    ----------
-    whole : Judged
-        A chunk with aspects, which here are groups of judgments.
-
-    Raises
-    ------
-    InvalidInput
-        If the judgments are by sub-group.
-    """
+    """Return the groups of judgments of a chunk as queries, each without the documents that it skips."""
     assert whole.aspects is not None
     skips_below = whole.aspects.skips_below
     return whole.once("groups", lambda: _parts(whole, skips_below))

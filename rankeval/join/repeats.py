@@ -32,26 +32,7 @@ def refuse_repeats(
     source: RowSource | None = None,
     **values: NDArray[Any],
 ) -> None:
-    """Raise if an id stands twice in a query.
-
-    Parameters
-    ----------
-    query, ids : ndarray of shape (n,)
-        The query and the id of each row that takes part, a query's rows in their own order.
-    rows : ndarray of shape (n,)
-        Their rows of the input.
-    says : callable
-        Turns a place in these arrays into words: "document 'd' stands twice in query 'q'".
-    source : Source or FrameSource, optional
-        The file or the frame that the rows were read from.
-    **values : ndarray of shape (n_rows,)
-        What the rows of the input say of the id, such as ``relevance``.
-
-    Raises
-    ------
-    InvalidInput
-        With two rows of such an id, the number of such rows, and what to do.
-    """
+    """Raise if an id stands twice in a query."""
     # Two stable sorts, the last by query: rows by query, then id, then their order in the input.
     order = order_of(ids)
     order = order[order_of(query[order])]

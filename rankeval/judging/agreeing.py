@@ -98,13 +98,7 @@ class Agreement(Recorded):
     notes: tuple[str, ...] = ()
 
     def __getitem__(self, coefficient: str) -> float:
-        """Return the value of a coefficient, such as ``agreement["scott_pi"]``; nan if it is undefined.
-
-        Raises
-        ------
-        UnknownName
-            If there is no such coefficient.
-        """
+        """Return the value of a coefficient, such as ``agreement["scott_pi"]``; nan if it is undefined."""
         return float(self.table.set_index("coefficient")["value"][chosen("coefficient", coefficient, WORDS)])
 
     @property
@@ -253,17 +247,7 @@ def agreement(
 
 
 def _interval(value: Floats, left_out: Floats, confidence_level: float) -> dict[str, Floats]:
-    """Return the ends of the jackknife's interval: Student's t, bent by the cubic of Hall (1992) against skew.
-
-    Parameters
-    ----------
-    value : array of shape (n_coefficients,)
-        The value over all groups.
-    left_out : array of shape (n_groups, n_coefficients)
-        The value without each group.
-    confidence_level : float
-        That of the interval.
-    """
+    """Return the ends of the jackknife's interval: Student's t, bent by the cubic of Hall (1992) against skew."""
     n = len(left_out)
     adds = (n - 1) * (left_out.mean(axis=0) - left_out)  # how much each group adds to the value
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -308,19 +292,7 @@ def _notes(table: pd.DataFrame, n_labels: Ints, rare: int, unit: str, *, unorder
 
 
 def of_labels(counts: Ints, group: Ints, places: Floats, level: str) -> tuple[dict[str, Floats], Floats]:
-    """Return the coefficients of labels, of shape (s,) each, and Krippendorff's coincidences over all groups.
-
-    Parameters
-    ----------
-    counts : array of shape (n_items, n_grades)
-        How many labels of each grade an item has, two or more in all.
-    group : array of shape (n_items,)
-        Codes of the groups of items, ascending.
-    places : array of shape (n_grades,)
-        The grades as numbers.
-    level : str
-        "nominal", "ordinal" or "interval".
-    """
+    """Return the coefficients of labels, of shape (s,) each, and Krippendorff's coincidences over all groups."""
     n_labels, n_grades = counts.sum(axis=1, keepdims=True), counts.shape[1]
     pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(n_grades, dtype=np.int64)
     agreed = np.einsum("igg->i", pairs)[:, None] / (n_labels * (n_labels - 1))
@@ -350,19 +322,7 @@ def of_labels(counts: Ints, group: Ints, places: Floats, level: str) -> tuple[di
 
 
 def of_judges(codes: Ints, group: Ints, places: Floats, level: str) -> tuple[dict[str, Floats], dict[str, str]]:
-    """Return the means over all pairs of judges, of shape (s,) each, and why a coefficient of any kind has no value.
-
-    Parameters
-    ----------
-    codes : array of shape (n_items, n_judges)
-        The grade of each item by each judge as a code; -1 if there is none.
-    group : array of shape (n_items,)
-        Codes of the groups of items, ascending.
-    places : array of shape (n_grades,)
-        The grades as numbers, for the weighted forms.
-    level : str
-        As in `of_labels`. A coefficient that is undefined at this level, or for some pair, may be left out.
-    """
+    """Return the means over all pairs of judges, of shape (s,) each, and why a coefficient of any kind has no value."""
     n_grades, n_groups, alike, found = len(places), int(group[-1]) + 1, 0, []
     has, pairs = (codes >= 0).astype(np.float32), [*combinations(codes.T, 2)]
     strangers = int(np.triu(has.T @ has == 0, 1).sum())

@@ -16,19 +16,7 @@ MOST_NAMED = 30
 
 
 def agreement_figure(confusion: pd.DataFrame, by_topic: pd.Series[float], value: float, caption: str) -> plots.Figure:
-    """Draw the confusion of grades with shares, and a coefficient of each topic with that of all as a line.
-
-    Parameters
-    ----------
-    confusion : DataFrame
-        Grades by grades, with counts.
-    by_topic : Series
-        The coefficient by topic, with its name in words; topics where it is undefined are left out and counted.
-    value : float
-        The coefficient over all topics.
-    caption : str
-        The line above.
-    """
+    """Draw the confusion of grades with shares, and a coefficient of each topic with that of all as a line."""
     figure = plots.Figure(figsize=(9, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.4))
     shares = confusion.to_numpy(dtype=np.float64) / confusion.to_numpy().sum()
@@ -72,13 +60,7 @@ def order_under_judges(ranks: pd.DataFrame, caption: str) -> plots.Figure:
 
 
 def estimates(table: pd.DataFrame, *, alpha: float, caption: str) -> plots.Figure:
-    """Draw each estimate with its interval beside those of the people alone and of the machine alone.
-
-    Parameters
-    ----------
-    table, alpha, caption
-        Of a `Calibration`.
-    """
+    """Draw each estimate with its interval beside those of the people alone and of the machine alone."""
     low, high, kind = shown_interval(table)
     ends, outer = ["difference", "ci_low", "ci_high"], ["outer_low", "outer_high"]
     pairs = [" - ".join(filter(None, pair)) for pair in zip(table["system"], table["baseline"], strict=True)]

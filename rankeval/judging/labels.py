@@ -73,13 +73,7 @@ class Labels:
 
     @classmethod
     def of(cls, judgments: Any) -> Labels:
-        """Return the labels of judgments whose aspect is the judge, or of a mapping of judge to judgments.
-
-        Raises
-        ------
-        InvalidInput
-            If there are no judges or no labels, or a judge labels a document twice.
-        """
+        """Return the labels of judgments whose aspect is the judge, or of a mapping of judge to judgments."""
         each = judgments if isinstance(judgments, Mapping) else {}
         parts = [as_qrels(given).to_frame().assign(aspect=judge) for judge, given in each.items()]
         frame = pd.concat(parts, ignore_index=True) if parts else as_qrels(judgments).to_frame()

@@ -40,20 +40,11 @@ _LOGIN = re.compile(r"[a-z][\w+.-]+:/?[^/]*:[^/]*@|sqlite[+\w]*://[^/]*@|(?!.*:/
 
 @dataclass(frozen=True)
 class _Found:
-    """The project's own ledger; none if ledgers are switched off.
+    """The project's own ledger; none if ledgers are switched off."""
 
-    Attributes
-    ----------
-    url : str, optional
-        The ledger; None if ledgers are switched off.
-    named_by : str, optional
-        The setting that names the first one; None if it is the default.
-    homeless : bool
-        Whether the first one lies in the working directory because there is no project around.
-    """
-
-    url: str | None = None
-    named_by: str | None = None
+    url: str | None = None  # The ledger; None if ledgers are switched off
+    named_by: str | None = None  # The setting that names the first one; None if it is the default
+    # Whether the first one lies in the working directory because there is no project around.
     homeless: bool = False
 
 
@@ -71,13 +62,7 @@ def default_url() -> str | None:
 
 
 def watch(url: str) -> None:
-    """Look into this ledger too from now on, unless ledgers are switched off.
-
-    Parameters
-    ----------
-    url : str
-        As `ledger_url` returns it.
-    """
+    """Look into this ledger too from now on, unless ledgers are switched off."""
     if _ledgers().url is not None and url not in _WATCHED:
         _WATCHED.append(url)
 
@@ -129,22 +114,7 @@ def announce(url: str, where: str) -> None:
 
 
 def ledger_url(spec: str | os.PathLike[str], *, base: Path | None = None) -> str:
-    """Return a path or URL as a URL that does not depend on the working directory.
-
-    Parameters
-    ----------
-    spec : str or path
-        ``"rankeval-ledger"``, ``"ledger.db"``, ``"sqlite:///ledger.db"``, ``"postgresql+psycopg://..."``.
-    base : path, optional
-        The folder that relative paths start from; by default the working directory.
-
-    Raises
-    ------
-    InvalidInput
-        If it is neither.
-    LedgerError
-        If nothing can be kept there.
-    """
+    """Return a path or URL as a URL that does not depend on the working directory."""
     require(isinstance(spec, (str, os.PathLike)), "ledger", type(spec), "a path or an SQLAlchemy URL")
     text = os.fspath(spec)
     remedy = f"give a path such as {FOLDER}, or an SQLAlchemy URL"

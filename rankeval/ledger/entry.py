@@ -30,31 +30,16 @@ GENESIS = "0" * 64
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry of a ledger.
+    """One entry of a ledger."""
 
-    Attributes
-    ----------
-    kind : str
-        What was done: ``register`` (guard.registering), ``freeze`` (guard.freezing), ``open`` (guard.opening), ``gate``
-        and ``decide`` (guard.gate), ``exempt`` and ``retire`` (guard.releasing).
-    project : str
-        The project that did it.
-    time : str
-        UTC, for readers; nothing is decided by it.
-    who : str
-        The person or machine.
-    parents : tuple of str
-        Hashes of the newest entries when it was written, sorted.
-    body : mapping
-        The rest, as JSON can hold it.
-    """
-
+    # What was done: ``register`` (guard.registering), ``freeze`` (guard.freezing), ``open`` (guard.opening), ``gate``
+    # and ``decide`` (guard.gate), ``exempt`` and ``retire`` (guard.releasing).
     kind: str
-    project: str
-    time: str
-    who: str
-    parents: tuple[str, ...]
-    body: Mapping[str, Any]
+    project: str  # The project that did it
+    time: str  # UTC, for readers; nothing is decided by it
+    who: str  # The person or machine
+    parents: tuple[str, ...]  # Hashes of the newest entries when it was written, sorted
+    body: Mapping[str, Any]  # The rest, as JSON can hold it
 
     @cached_property
     def hash(self) -> str:
@@ -82,13 +67,6 @@ def parsed(text: str, name: str) -> Entry | None:
     """Return the entry of a text, or None if it is not the entry of that name.
 
     A text that was parsed before is not parsed again. It is read again each time, so that no edit stays unseen.
-
-    Parameters
-    ----------
-    text : str
-        The text of its file.
-    name : str
-        The hash by which it was kept.
     """
     try:
         content = json.loads(text, object_pairs_hook=_unique, parse_constant=_refused)

@@ -47,17 +47,7 @@ _WITHOUT_LOCKS: set[Path] = set()
 
 
 def write_whole(target: Path, data: bytes, *, lasting: bool = True) -> None:
-    """Write a file, whole or not at all.
-
-    Parameters
-    ----------
-    target : path
-        The file. Its folder exists.
-    data : bytes
-        The content.
-    lasting : bool
-        Whether to wait until the disk has it.
-    """
+    """Write a file, whole or not at all."""
     with replacing(target, draft_of(target, ".tmp"), lasting=lasting) as file:
         file.write(data)
     if lasting:
@@ -89,16 +79,6 @@ def room_held(sizes: Mapping[Path, int]) -> Iterator[None]:
 
     That alone tells whether they can be written: a permission says nothing about a name that is too long, a full disk,
     a quota or a disk that is mounted for reading.
-
-    Parameters
-    ----------
-    sizes : mapping of Path to int
-        The bytes of each file.
-
-    Raises
-    ------
-    OSError
-        If a file cannot be written; it has the file's name.
     """
     with contextlib.ExitStack() as stack:
         for path, size in sizes.items():
@@ -127,15 +107,7 @@ class NoLocks(OSError):
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a file, which is made; the lock ends with this context, or when the process dies.
-
-    Raises
-    ------
-    NoLocks
-        If the file system has none.
-    TimeoutError
-        If another process holds it for a minute.
-    """
+    """Hold the lock of a file, which is made; the lock ends with this context, or when the process dies."""
     with path.open("ab") as file:
         _wait(file)
         try:
@@ -182,13 +154,7 @@ else:
 
 
 class FolderStore:
-    """Keeps entries and files in a folder.
-
-    Parameters
-    ----------
-    path : path
-        The folder. It is made with the first entry.
-    """
+    """Keeps entries and files in a folder."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -91,13 +91,7 @@ class Snapshot:
         return _AND.join(self.heads)
 
     def holds(self, head: str) -> bool:
-        """Return whether all entries that a head names are here; every ledger holds the head of an empty one.
-
-        Parameters
-        ----------
-        head : str
-            A head, or at least the first 12 digits of one, as reports have it.
-        """
+        """Return whether all entries that a head names are here; every ledger holds the head of an empty one."""
         return all(_held(one, self.places) for one in head.split(_AND))
 
     def precedes(self, earlier: str, later: str) -> bool:
@@ -128,15 +122,7 @@ class Snapshot:
 
 
 def graph_of(texts: Mapping[str, str], *heads: str) -> tuple[Snapshot, list[str]]:
-    """Return the whole entries of a store, and its faults in words.
-
-    Parameters
-    ----------
-    texts : mapping of str to str
-        Hash -> text of the entry that is kept by it.
-    *heads : str
-        Heads noted earlier, which the ledger must still hold.
-    """
+    """Return the whole entries of a store, and its faults in words."""
     found = {name: parsed(text, name) for name, text in texts.items()}
     whole = {name: entry for name, entry in found.items() if entry is not None}
     wanted = {parent: name for name in sorted(whole, reverse=True) for parent in whole[name].parents}
@@ -155,13 +141,7 @@ def graph_of(texts: Mapping[str, str], *heads: str) -> tuple[Snapshot, list[str]
 
 
 def parts_of(head: str) -> list[str]:
-    """Return the heads that a text joins by a plus sign.
-
-    Raises
-    ------
-    InvalidInput
-        If it is no head, nor the beginning of one.
-    """
+    """Return the heads that a text joins by a plus sign."""
     parts = head.strip().split(_AND)
     for part in parts:
         require(_HEAD.fullmatch(part), "head", head, f"{SHORTEST} to 64 hexadecimal digits, as a report has them")
@@ -188,11 +168,6 @@ def _fault(name: str, text: str) -> str:
 def short(head: str) -> str:
     """Return a head as texts name it: 12 digits of each of its parts.
 
-    Parameters
-    ----------
-    head : str
-        The head of a ledger.
-
     Examples
     --------
     >>> short("0123456789abcdef+fedcba9876543210")
@@ -204,13 +179,6 @@ def short(head: str) -> str:
 def mention(where: str, head: str) -> str:
     """Return the name of a ledger at a head as all our texts write it, so that `heads_in` finds the head in them.
 
-    Parameters
-    ----------
-    where : str
-        The place of the ledger.
-    head : str
-        Its head, whole or short.
-
     Examples
     --------
     >>> mention("rankeval-ledger", "0123456789ab")
@@ -220,26 +188,7 @@ def mention(where: str, head: str) -> str:
 
 
 def heads_in(path: str | os.PathLike[str], *, ledger: str | None = None) -> list[str]:
-    """Return the heads of ledgers that a file names, in order, each once.
-
-    Parameters
-    ----------
-    path : str or path
-        A report (HTML), a record of a run (JSON) or any text in which heads stand behind the word "head", as `mention`
-        writes them; or a file of nothing but heads.
-    ledger : str, optional
-        A ledger as `Ledger.where` names it: a report of an experiment with another one is passed over.
-
-    Returns
-    -------
-    list of str
-        As `Ledger.problems` takes them; empty if the file names none.
-
-    Raises
-    ------
-    InvalidInput
-        If the file cannot be read.
-    """
+    """Return the heads of ledgers that a file names, in order, each once."""
     try:
         text = Path(path).read_text(encoding="utf-8-sig", errors="replace")
     except OSError as error:

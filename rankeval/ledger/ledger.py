@@ -48,20 +48,7 @@ Note = tuple[str, Mapping[str, Any]]
 
 
 class Ledger:
-    """An append-only graph of entries that are linked by hashes.
-
-    Parameters
-    ----------
-    url : str
-        As `discovery.ledger_url` returns it. Nothing is created before the first entry.
-    who : str, optional
-        The person or machine in new entries; by default ``RANKEVAL_WHO``, or user@host.
-
-    Raises
-    ------
-    InvalidInput
-        If ``who`` is no text of one line.
-    """
+    """An append-only graph of entries that are linked by hashes."""
 
     def __init__(self, url: str, who: str | None = None) -> None:
         fits = who is None or (isinstance(who, str) and who.strip() and who.isprintable())
@@ -99,24 +86,12 @@ class Ledger:
             return self._store.stamp()
 
     def check_writable(self) -> None:
-        """Find out whether entries can be appended, before something is done that must go on record.
-
-        Raises
-        ------
-        LedgerError
-            If not.
-        """
+        """Find out whether entries can be appended, before something is done that must go on record."""
         with self._errors("written"):
             self._store.check_writable()
 
     def read(self) -> Snapshot:
-        """Read and verify all entries. No lock is needed.
-
-        Raises
-        ------
-        LedgerError
-            If the ledger cannot be read, an entry was altered or one is missing.
-        """
+        """Read and verify all entries. No lock is needed."""
         snapshot, faults = self._verified()
         if faults:
             raise LedgerError(
@@ -148,30 +123,7 @@ class Ledger:
                 stack.close()
 
     def append(self, project: str, *notes: Note, expected: str | None = None) -> Entry:
-        """Append entries after the present heads, unless another writer moved them.
-
-        Parameters
-        ----------
-        project : str
-            The project that the entries belong to.
-        *notes : (kind, body)
-            The entries, each after the one before. A body is a mapping that JSON can hold. If the process is killed
-            meanwhile, a folder may keep the first ones only.
-        expected : str, optional
-            The head that the entries were made for; any head by default.
-
-        Returns
-        -------
-        Entry
-            The last one.
-
-        Raises
-        ------
-        HeadMovedError
-            If another writer appended in between.
-        LedgerError
-            If the ledger cannot be written.
-        """
+        """Append entries after the present heads, unless another writer moved them."""
         discovery.announce(self.url, self.where)
         with self.locked():
             snapshot = self.read()
@@ -183,15 +135,7 @@ class Ledger:
         return added[-1]
 
     def keep(self, kind: str, arrays: Mapping[str, NDArray[Any]]) -> str:
-        """Keep arrays in a file that is named by its content, and return the name, for the body of an entry.
-
-        Parameters
-        ----------
-        kind : {"signatures", "rankings"}
-            Rankings are large, and needed only until they are opened.
-        arrays : mapping of str to ndarray
-            One-dimensional arrays of numbers or booleans.
-        """
+        """Keep arrays in a file that is named by its content, and return the name, for the body of an entry."""
         discovery.announce(self.url, self.where)
         name, content = as_file(kind, arrays)
         with self._errors("written"):
@@ -199,29 +143,12 @@ class Ledger:
         return name
 
     def has(self, name: str) -> bool:
-        """Return whether a file is here.
-
-        Parameters
-        ----------
-        name : str
-            The result of `keep`.
-        """
+        """Return whether a file is here."""
         with self._errors("read"):
             return self._store.load(name) is not None
 
     def load(self, name: str) -> dict[str, NDArray[Any]]:
-        """Return the arrays of a file.
-
-        Parameters
-        ----------
-        name : str
-            The result of `keep`.
-
-        Raises
-        ------
-        LedgerError
-            If the file is missing or was altered.
-        """
+        """Return the arrays of a file."""
         kept = self._kept(name)
         try:
             return from_file(name, kept)
@@ -233,21 +160,6 @@ class Ledger:
 
         Nothing is lost, and merging again adds nothing. What the two ledgers wrote apart from each other stays
         so: the next entry follows the heads of both.
-
-        Parameters
-        ----------
-        other : Ledger
-            The other one, in any store.
-
-        Returns
-        -------
-        int
-            Number of entries that were added. Files that were missing here come along and are not counted.
-
-        Raises
-        ------
-        LedgerError
-            If the other one does not exist, one of the two is not whole, or this one cannot be written.
         """
         other._check_exists()
         theirs, their_files = other.read(), other._files()
@@ -263,42 +175,11 @@ class Ledger:
         return len(new)
 
     def export(self, target: str | os.PathLike[str]) -> int:
-        """Add all entries and files to another ledger, which is made if it does not exist.
-
-        Parameters
-        ----------
-        target : str or path
-            A path or an SQLAlchemy URL, as in `discovery.ledger_url`.
-
-        Returns
-        -------
-        int
-            Number of entries that were added there.
-
-        Raises
-        ------
-        LedgerError
-            As in `merge`.
-        """
+        """Add all entries and files to another ledger, which is made if it does not exist."""
         return Ledger(discovery.ledger_url(target), self._named).merge(self)
 
     def problems(self, *heads: str, other: Ledger | None = None) -> list[str]:
-        """Return the faults of the ledger in words; an empty list if it is whole.
-
-        Parameters
-        ----------
-        *heads : str
-            Heads noted earlier, which it must still hold; 12 digits of a head suffice.
-        other : Ledger, optional
-            An earlier copy, all of whose entries must be here too.
-
-        Raises
-        ------
-        InvalidInput
-            If a text is no head.
-        LedgerError
-            If the ledger cannot be read at all.
-        """
+        """Return the faults of the ledger in words; an empty list if it is whole."""
         with self._errors("read"), self._store.reading():
             return self._faults(heads) + ([] if other is None else self._missing_from(other))
 

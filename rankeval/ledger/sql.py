@@ -58,13 +58,7 @@ class _UndoneError(Exception):
 
 
 class SqlStore:
-    """Keeps entries and files in tables.
-
-    Parameters
-    ----------
-    url : str
-        An SQLAlchemy URL. Nothing is created before the first entry.
-    """
+    """Keeps entries and files in tables."""
 
     def __init__(self, url: str) -> None:
         self.url = url

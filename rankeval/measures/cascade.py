@@ -139,26 +139,7 @@ def _mean_products(counts: Ints, passes: Floats, places: int) -> Floats:
 
 
 def stop_chances(judged: Judged, name: str, max_rel: float, gain: str) -> Floats:
-    """Return the chance that a document of each label satisfies the user.
-
-    Parameters
-    ----------
-    judged : Judged
-        The chunk.
-    name : str
-        The name of the measure, for messages.
-    max_rel : float
-        The greatest grade of the scale.
-    gain : {"exp", "linear"}
-        (2^rel - 1) / 2^max_rel, or rel / max_rel.
-
-    Raises
-    ------
-    InvalidInput
-        If max_rel is not above 0, if a label is greater than max_rel, or if 2^max_rel is too large.
-    UnknownName
-        If gain is neither "exp" nor "linear".
-    """
+    """Return the chance that a document of each label satisfies the user."""
     chosen("gain", gain, ("exp", "linear"))
     level = np.maximum(np.asarray(judged.levels, dtype=np.float64), 0)
     if max_rel <= 0 or level[-1] > max_rel:

@@ -19,13 +19,7 @@ CELLS = 2**18
 
 
 def hypergeometric(size: ArrayLike, marked: ArrayLike, drawn: ArrayLike, hits: ArrayLike) -> Floats:
-    """Return the chance that ``drawn`` out of ``size`` rows include ``hits`` of the ``marked`` ones.
-
-    Parameters
-    ----------
-    size, marked, drawn, hits : array of int
-        Numbers that broadcast together. The chance of an impossible number is 0.
-    """
+    """Return the chance that ``drawn`` out of ``size`` rows include ``hits`` of the ``marked`` ones."""
     from scipy.special import gammaln
 
     size, marked, drawn, hits = np.broadcast_arrays(size, marked, drawn, hits)

@@ -41,24 +41,7 @@ def _counted_aspects(judged: Judged, rel: float) -> tuple[NDArray[np.bool_], Int
 
 
 def intent_aware(judged: Judged, name: str, *, rel: float, **parameters: Any) -> Floats:
-    """Return the mean of a measure over the aspects of each query.
-
-    Parameters
-    ----------
-    judged : Judged
-        A chunk with aspects.
-    name : str
-        The measure to apply to each aspect.
-    rel : float
-        Lowest relevant grade.
-    **parameters
-        Other parameters of the measure.
-
-    Returns
-    -------
-    ndarray of shape (n_queries,)
-        nan if no aspect of the query has a relevant document.
-    """
+    """Return the mean of a measure over the aspects of each query."""
     parts = by_aspect(judged)
     counted, number = _counted_aspects(judged, rel)
     values = FAMILIES[name].with_parameters(rel=rel, **parameters).values(parts.judged)

@@ -57,42 +57,18 @@ GainMap = tuple[tuple[float, float], ...]
 
 
 def mapped_gains(grades: NDArray[Any], gain: GainMap) -> NDArray[np.float64]:
-    """Return the gain of each grade; a grade below 0 has none.
-
-    Parameters
-    ----------
-    grades : ndarray of shape (n,)
-        Grades.
-    gain : GainMap
-        Gains by grade. A grade that it does not name is its own gain, as in trec_eval's ``-m ndcg.1=3.5``.
-    """
+    """Return the gain of each grade; a grade below 0 has none."""
     given = dict(gain)
     return np.array([given.get(one, one) if one >= 0 else 0.0 for one in grades.tolist()], dtype=np.float64)
 
 
 def are_unnamed(grades: NDArray[Any], gain: GainMap) -> NDArray[np.bool_]:
-    """Say which grades above 0 a map does not name.
-
-    Parameters
-    ----------
-    grades : ndarray of shape (n,)
-        Grades.
-    gain : GainMap
-        Gains by grade.
-    """
+    """Say which grades above 0 a map does not name."""
     return (grades > 0) & ~np.isin(grades, [grade for grade, _ in gain])
 
 
 def first_fall(grades: NDArray[Any], gain: GainMap) -> str:
-    """Describe the lowest grade with a smaller gain than the next lower one, or return "" if gains rise with grades.
-
-    Parameters
-    ----------
-    grades : ndarray of shape (n,)
-        Grades. Those that the map names are added.
-    gain : GainMap
-        Gains by grade.
-    """
+    """Describe the lowest grade with a smaller gain than the next lower one, or return "" if gains rise with grades."""
     ordered = np.unique(np.append(grades, [grade for grade, _ in gain]).astype(np.float64))
     gains = mapped_gains(ordered, gain)
     falls = np.flatnonzero(np.diff(gains) < 0)
@@ -137,13 +113,7 @@ class _Code:
 
 
 def _packed(value: Any) -> Any:
-    """Return a value, or `_Code` if it is a function whose module no other process can import.
-
-    Parameters
-    ----------
-    value : object
-        An attribute of a `Family`.
-    """
+    """Return a value, or `_Code` if it is a function whose module no other process can import."""
     module = sys.modules.get(value.__module__) if isinstance(value, FunctionType) else None
     if module is None or value.__module__ == "__main__" or _is_importable(value.__module__, module):
         return value
@@ -151,13 +121,7 @@ def _packed(value: Any) -> Any:
 
 
 def hash_of_code(function: Callable[..., Any]) -> str:
-    """Return a SHA-256 of a function's code and of what it refers to in its module.
-
-    Parameters
-    ----------
-    function : callable
-        The kernel of a measure of one's own.
-    """
+    """Return a SHA-256 of a function's code and of what it refers to in its module."""
     return sha256(_code_of(function, sys.modules[function.__module__])).hexdigest()
 
 
@@ -183,13 +147,7 @@ def _by_value(module: Any) -> Iterator[None]:
 
 
 def _unpacked(value: Any) -> Any:
-    """Return the value that `_packed` was given.
-
-    Parameters
-    ----------
-    value : object
-        The result of `_packed`.
-    """
+    """Return the value that `_packed` was given."""
     if not isinstance(value, _Code):
         return value
     import cloudpickle

@@ -235,23 +235,13 @@ _CELLS = 2**18
 
 @dataclass(frozen=True, eq=False)
 class GainTable:
-    """Some queries by rank, a query a row.
+    """Some queries by rank, a query a row."""
 
-    Attributes
-    ----------
-    query : ndarray of shape (n,)
-        The numbers of the queries.
-    row : ndarray of shape (n, n_ranks)
-        The row of the chunk at each rank; 0 beyond the end of the list.
-    listed : ndarray of bool of shape (n, n_ranks)
-        Whether the list has this rank.
-    gain, ideal : ndarray of shape (n, n_ranks)
-        Gain at each rank (for tied rows the mean of their group), and gain at each rank of the best order.
-    """
-
-    query: Ints
-    row: Ints
-    listed: NDArray[np.bool_]
+    query: Ints  # (n,): The numbers of the queries
+    row: Ints  # (n, n_ranks): The row of the chunk at each rank; 0 beyond the end of the list
+    listed: NDArray[np.bool_]  # (n, n_ranks): Whether the list has this rank
+    # (n, n_ranks): Gain at each rank (for tied rows the mean of their group), and gain at each rank of the best
+    # order.
     gain: Floats
     ideal: Floats
 

@@ -76,14 +76,7 @@ class Written(NamedTuple):
 
 
 def taken_apart(name: str) -> Written | None:
-    """Return the parts of a name, None if it has another form.
-
-    Raises
-    ------
-    InvalidInput
-        If the parentheses hold anything but ``parameter=value`` with Python literals, or a parameter twice; or if
-        there are two cut-offs.
-    """
+    """Return the parts of a name, None if it has another form."""
     match = re.fullmatch(_NAME, name, re.DOTALL)
     if match is None:
         return None
@@ -127,13 +120,7 @@ def key(family: str, parameters: Parameters) -> str:
 
 
 def name_of_key(text: str) -> str:
-    """Return the name that a key stands for.
-
-    Raises
-    ------
-    InvalidInput
-        If it is no key.
-    """
+    """Return the name that a key stands for."""
     match = re.fullmatch(_KEY, text)
     if match is None:
         raise InvalidInput(f"{text!r} is no key of a measure")
@@ -237,22 +224,7 @@ def _kind(one: inspect.Parameter) -> str:
 
 
 def checked(family: str, name: str, kind: str, value: Any) -> Any:
-    """Return a parameter in its canonical form: whole floats as integers, mappings as sorted tuples.
-
-    Parameters
-    ----------
-    family, name : str
-        The family and its parameter, for messages.
-    kind : str
-        As in `kinds`.
-    value : object
-        The value that was given.
-
-    Raises
-    ------
-    InvalidInput
-        If the parameter cannot have the value.
-    """
+    """Return a parameter in its canonical form: whole floats as integers, mappings as sorted tuples."""
     try:
         form = _canonical(value)
     except RecursionError:

@@ -155,20 +155,7 @@ def worst_ranks(judged: Judged, rel: float, groups: Mixed, alone: NDArray[np.boo
 
 
 def chance_of_places(misses: int, allowed: Ints) -> Floats:
-    """Return the chance that a hit of a group, and each one behind it, stands at its first allowed place or below.
-
-    Parameters
-    ----------
-    misses : int
-        Rows of the group that are no hits.
-    allowed : ndarray of shape (hits, n_items)
-        The first allowed place of each hit; a column for each boundary.
-
-    Returns
-    -------
-    ndarray of shape (hits, n_items)
-        Row k - 1 is the chance for hit number k and those behind it.
-    """
+    """Return the chance that a hit of a group, and each one behind it, stands at its first allowed place or below."""
     hits, n_items = allowed.shape
     size = hits + misses
     left = np.ones((hits + 1, n_items))  # row j, with j hits found so far: the chance for the hits still to come
@@ -222,19 +209,7 @@ def n_states(groups: Mixed, n_queries: int) -> Floats:
 
 
 def mean_interpolated(groups: Mixed, levels: RecallLevels) -> Floats:
-    """Return the mean of interpolated precision.
-
-    Parameters
-    ----------
-    groups : Mixed
-        Groups of relevant and other rows whose order matters at some level.
-    levels : RecallLevels
-        One or more recall levels.
-
-    Returns
-    -------
-    ndarray of shape (n_levels, n_queries)
-    """
+    """Return the mean of interpolated precision."""
     shapes = distinct_rows(np.column_stack((groups.hits, groups.misses)))
     steps = [one for _, same in shapes for one in _steps_of_shape(groups.of(same), levels)]
     if not steps:

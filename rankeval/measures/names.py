@@ -288,17 +288,7 @@ def _words_for_less(name: str) -> tuple[str, str] | None:
 
 
 def meanings(name: str) -> Meanings:
-    """Return tool and measure for each way to read a name.
-
-    Raises
-    ------
-    UnknownName
-        If nothing has that name.
-    AmbiguousName
-        If it is the name of a family that needs a parameter, and another tool's name for something else.
-    InvalidInput
-        If a parameter is missing or cannot have its value.
-    """
+    """Return tool and measure for each way to read a name."""
     written = taken_apart(name)
     if canonical := _canonical(name, written):
         return (("rankeval", canonical),)
@@ -343,15 +333,7 @@ def _ours(name: str, written: Written | None) -> Measure:
 
 
 def sized(name: str, collection_size: int | None) -> str:
-    """Return the name of a measure with the size of the collection, if the measure needs one and the name has none.
-
-    Parameters
-    ----------
-    name : str
-        The name as it was given.
-    collection_size : int, optional
-        The number of documents.
-    """
+    """Return the name of a measure with the size of the collection, if the measure needs one and the name has none."""
     written = taken_apart(name)
     own = _family(written.head) if written else None
     needs = written and own and "collection_size" in {*own.required} - {*written.given}
@@ -630,22 +612,7 @@ def plain_aliases() -> list[str]:
 
 
 def aliased(name: str, tool: str = "", more: Mapping[str, Any] | None = None) -> Meanings:
-    """Return tool and measure for each tool, or for one, that has such a name.
-
-    Parameters
-    ----------
-    name : str
-        Such as ``"ndcg_cut_10"``.
-    tool : str
-        The only tool that counts; "" for all.
-    more : mapping of str to value, optional
-        Parameters beside those that the name gives.
-
-    Raises
-    ------
-    InvalidInput
-        If a tool has such a name with a value that the measure cannot have.
-    """
+    """Return tool and measure for each tool, or for one, that has such a name."""
     return tuple(
         (alias.tool, one)
         for prefix, aliases in _table(*FAMILIES.values()).items()
@@ -656,13 +623,7 @@ def aliased(name: str, tool: str = "", more: Mapping[str, Any] | None = None) ->
 
 
 def with_their_parameters(name: str, written: Written) -> Meanings:
-    """Read an alias with parameters in parentheses: ``MRR(rel=2)@10`` of ir_measures, ``Revenue(column='price')@5``.
-
-    Raises
-    ------
-    InvalidInput
-        For a parameter that is not one of the measure here, with our way to write it.
-    """
+    """Read an alias with parameters in parentheses: ``MRR(rel=2)@10`` of ir_measures, ``Revenue(column='price')@5``."""
     ours = {parameter: value for parameter, value in written.given.items() if parameter not in _THEIRS}
     theirs = [parameter for parameter in written.given if parameter in _THEIRS]
     spelling = written.head + (f"@{written.at}" if written.at else "")
@@ -719,20 +680,7 @@ NICKNAMES: dict[str, tuple[str, ...]] = {
 
 
 def names_behind(spec: str, *, version_10: bool) -> list[str]:
-    """Return the names that one name of trec_eval stands for, [] if it stands for a single measure.
-
-    Parameters
-    ----------
-    spec : str
-        Such as ``"official"``, ``"P.5,10"``, ``"ndcg_cut"``.
-    version_10 : bool
-        Whether the names are those of trec_eval 10.
-
-    Returns
-    -------
-    list of str
-        Such as ``["P_5", "P_10"]``, without the lines that are no measures.
-    """
+    """Return the names that one name of trec_eval stands for, [] if it stands for a single measure."""
     if spec in NICKNAMES:
         roots = [root for root in NICKNAMES[spec] if root not in PRINTED and (version_10 or root not in NEW)]
         return [name for root in roots for name in (_names_at(root, ROOTS[root]) or [root])]

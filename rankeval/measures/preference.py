@@ -179,29 +179,18 @@ COUNTS = ("all", "retrieved", "implied")
 
 
 class Preferences(NamedTuple):
-    """The preferences of one query.
+    """The preferences of one query."""
 
-    Attributes
-    ----------
-    prefers : ndarray of bool of shape (n_groups, n_documents, n_documents)
-        Whether a group prefers the document of the row to that of the column.
-    fulfilled : ndarray of shape (n_documents, n_documents)
-        1 if the document of the row is ranked above that of the column, 1/2 if they are tied, else 0.
-    retrieved : ndarray of bool of shape (n_documents,)
-        Whether the document is retrieved.
-    grade : ndarray of shape (n_documents, n_groups)
-        The grades: the greatest over sub-groups, nan if the group did not grade the document.
-    place : ndarray of shape (n_documents,)
-        Places in the ranking, infinite for documents that are not retrieved.
-    partial : ndarray of bool of shape (n_groups,)
-        Whether a group has sub-groups, and so may not have compared all its documents.
-    """
-
+    # (n_groups, n_documents, n_documents): Whether a group prefers the document of the row to that of the column.
     prefers: NDArray[np.bool_]
+    # (n_documents, n_documents): 1 if the document of the row is ranked above that of the column, 1/2 if they are
+    # tied, else 0.
     fulfilled: Floats
-    retrieved: NDArray[np.bool_]
+    retrieved: NDArray[np.bool_]  # (n_documents,): Whether the document is retrieved
+    # (n_documents, n_groups): The grades: the greatest over sub-groups, nan if the group did not grade the document.
     grade: Floats
-    place: Floats
+    place: Floats  # (n_documents,): Places in the ranking, infinite for documents that are not retrieved
+    # (n_groups,): Whether a group has sub-groups, and so may not have compared all its documents.
     partial: NDArray[np.bool_]
 
     def pairs(self, count: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -126,11 +126,6 @@ def utility(
     """Total price of the documents: ``a`` to ``d`` are the prices of the four cells of the contingency table.
 
     Unbounded, higher is better. ``d``, the price of documents rightly left out, needs the size of the collection.
-
-    Raises
-    ------
-    InvalidInput
-        If d is not 0 and collection_size is not given.
     """
     if d != 0 and collection_size is None:
         raise InvalidInput(
@@ -165,11 +160,6 @@ def f_measure(
 
     In [0, 1], higher is better; 0/0 without relevant documents. ``beta`` above 1 favours recall; ``alpha`` is the
     weight of precision: 1 gives precision, 0 recall.
-
-    Raises
-    ------
-    InvalidInput
-        If both beta and alpha are given.
     """
     if alpha is not None and beta != 1:
         raise InvalidInput(f"F: give beta or alpha, not both (found beta={beta}, alpha={alpha})")
@@ -287,24 +277,7 @@ def num_rel_ret(judged: Judged, *, rel: float = 1, cutoff: int | None = None) ->
 
 
 def false_and_missed(judged: Judged, rel: float, cutoff: int | None, collection_size: int) -> tuple[Floats, Floats]:
-    """Return the number of false positives and the number of false negatives of each query.
-
-    Parameters
-    ----------
-    judged : Judged
-        The chunk.
-    rel : float
-        Lowest relevant label.
-    cutoff : int, optional
-        Deepest rank that counts as retrieved.
-    collection_size : int
-        Number of documents in the collection.
-
-    Raises
-    ------
-    InvalidInput
-        If the documents of a query, retrieved or relevant, outnumber the collection.
-    """
+    """Return the number of false positives and the number of false negatives of each query."""
     hits, relevant = judged.hits(rel, cutoff), judged.n_relevant(rel)
     seen = judged.n_retrieved - judged.hits(rel) + relevant
     if len(seen) and seen.max() > collection_size:

@@ -66,17 +66,7 @@ _BATCH = 2**19
 
 
 def number_of_arrangements(counts: tuple[int, ...], places: int, most: int) -> int:
-    """Return in how many distinct ways the first places of a group can be filled.
-
-    Parameters
-    ----------
-    counts : tuple of int
-        Number of rows of each kind, the greatest first.
-    places : int
-        Number of places to fill, at most the number of rows.
-    most : int
-        If there are more ways than this, any number above it may be returned.
-    """
+    """Return in how many distinct ways the first places of a group can be filled."""
     # First a cheap lower bound, all other kinds taken as one: large groups end here.
     others = sum(counts[1:])
     at_least = 0
@@ -113,22 +103,7 @@ def _choose(n: int, k: int, most: int) -> int:
 
 @lru_cache(maxsize=16)
 def arrangements(counts: tuple[int, ...], places: int) -> tuple[Kinds, Floats]:
-    """Return all distinct ways to fill the first places of a group, and the chance of each.
-
-    Parameters
-    ----------
-    counts : tuple of int
-        Number of rows of each kind.
-    places : int
-        Number of places to fill.
-
-    Returns
-    -------
-    kinds : ndarray of shape (n_arrangements, places)
-        The kind at each place.
-    chance : ndarray of shape (n_arrangements,)
-        The share of all orders of the rows that begin with this arrangement.
-    """
+    """Return all distinct ways to fill the first places of a group, and the chance of each."""
     # A tree, grown place by place: a branch for each kind that has rows left. `steps` keeps each branch's parent.
     left, chance, size = np.array([counts]), np.ones(1), sum(counts)
     steps = []
@@ -182,29 +157,7 @@ def over_orders(
     rel: float | None = None,
     columns: Iterable[str] = (),
 ) -> Floats:
-    """Return the mean of a kernel's values over the orders of tied rows.
-
-    Parameters
-    ----------
-    kernel : callable
-        The measure for rankings without ties.
-    judged : Judged
-        A chunk with open ties. If orders are drawn, ``judged.drawn`` gets the standard error of the mean.
-    parameters : mapping
-        The kernel's parameters. Rows beyond a ``cutoff`` or ``depth`` are assumed not to matter.
-    only : ndarray, optional
-        The queries wanted, as a mask or as numbers, such as those that are too large for a formula.
-    rel : float, optional
-        The lowest relevant label. Give it if the kernel sees only which rows are relevant: there are then only two
-        kinds, and fewer arrangements.
-    columns : iterable of str
-        The columns of the rows that the kernel reads. Rows of one kind have the same values in them.
-
-    Returns
-    -------
-    ndarray of shape (n_queries,) or of the number of queries wanted
-        Orders with the value 0/0 count as 0, unless all orders have it: then the mean is 0/0.
-    """
+    """Return the mean of a kernel's values over the orders of tied rows."""
     if rel is not None:
         judged = _as_hits(judged, rel)
     judged = replace(judged, columns={name: judged.columns[name] for name in columns})

@@ -35,22 +35,7 @@ DEPTH = 1000
 
 
 def scaled_gains(judged: Judged, name: str, min_rel: float, max_rel: float) -> Floats:
-    """Return the gain of each label, (rel - min_rel) / (max_rel - min_rel), 0 below min_rel.
-
-    Parameters
-    ----------
-    judged : Judged
-        The chunk.
-    name : str
-        The name of the measure, for messages.
-    min_rel, max_rel : float
-        Grades with gain 0 and gain 1.
-
-    Raises
-    ------
-    InvalidInput
-        If a label is above max_rel, or min_rel is not between 0 and max_rel.
-    """
+    """Return the gain of each label, (rel - min_rel) / (max_rel - min_rel), 0 below min_rel."""
     level = np.asarray(judged.levels, dtype=np.float64)
     if not 0 <= min_rel < max_rel or level[-1] > max_rel:
         raise InvalidInput(

@@ -35,41 +35,18 @@ from rankeval.model_selection.rows import EarlyStopping, TrainingRows, as_argume
 
 
 def library(estimator: Any) -> str:
-    """Return the library of an estimator, or an empty string for any other than the three.
-
-    Parameters
-    ----------
-    estimator : object
-        Any estimator; a subclass counts as its base class.
-    """
+    """Return the library of an estimator, or an empty string for any other than the three."""
     roots = (cls.__module__.partition(".")[0] for cls in type(estimator).__mro__)
     return next((root for root in roots if root in _STOPPED_FITS), "")
 
 
 def is_ranker(estimator: Any) -> bool:
-    """Return whether this is a ranker of a library, which needs the queries.
-
-    Parameters
-    ----------
-    estimator : object
-        Any estimator.
-    """
+    """Return whether this is a ranker of a library, which needs the queries."""
     return bool(library(estimator)) and bool(_TOLD & set(signature(estimator.fit).parameters))
 
 
 def own_rounds(estimator: Any) -> int | None:
-    """Return the rounds of early stopping that the parameters of a booster ask for, or None.
-
-    Parameters
-    ----------
-    estimator : object
-        Any estimator.
-
-    Raises
-    ------
-    InvalidInput
-        If CatBoost is to stop by its own statistics (``od_pval``), which our measures cannot replace.
-    """
+    """Return the rounds of early stopping that the parameters of a booster ask for, or None."""
     name = library(estimator)
     params = estimator.get_params() if name else {}
     given = [params[param] for param in _OWN_ROUNDS.get(name, ()) if params.get(param) is not None]
@@ -86,18 +63,7 @@ def own_rounds(estimator: Any) -> int | None:
 
 
 def refuse_no_earlier_model(estimator: Any) -> None:
-    """Raise if a booster changes its earlier iterations, so that `predict` cannot go back to the best one.
-
-    Parameters
-    ----------
-    estimator : object
-        Any estimator.
-
-    Raises
-    ------
-    InvalidInput
-        If it is a booster with such a parameter.
-    """
+    """Raise if a booster changes its earlier iterations, so that `predict` cannot go back to the best one."""
     names, kinds, other = _NO_EARLIER_MODEL.get(library(estimator), ((), (), ""))
     params = estimator.get_params() if names else {}
     for name in names:
@@ -109,27 +75,7 @@ def refuse_no_earlier_model(estimator: Any) -> None:
 
 
 def fit(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None = None) -> int | None:
-    """Fit an estimator in place, with the queries in the form of its library.
-
-    Parameters
-    ----------
-    estimator : object
-        A ranker, regressor or classifier.
-    rows : TrainingRows
-        The rows.
-    watch : EarlyStopping, optional
-        If given, stops the training early.
-
-    Returns
-    -------
-    int or None
-        The number of iterations that `predict` uses, if training could stop early.
-
-    Raises
-    ------
-    InvalidInput
-        If the estimator cannot stop early.
-    """
+    """Fit an estimator in place, with the queries in the form of its library."""
     name = library(estimator)
     kind = type(estimator).__name__
     other = f"only LightGBM, XGBoost and CatBoost can stop early, found {kind}: leave early_stopping_rounds out"
@@ -157,17 +103,7 @@ def fit(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None = None) 
 
 
 def refuse_position(rows: TrainingRows, estimator: Any, *, taken: bool) -> None:
-    """Refuse positions for an estimator that learns nothing from them.
-
-    Parameters
-    ----------
-    rows : TrainingRows
-        The rows.
-    estimator : object
-        The estimator, for the message.
-    taken : bool
-        Whether it takes positions.
-    """
+    """Refuse positions for an estimator that learns nothing from them."""
     if rows.position is not None and not taken:
         raise InvalidInput(
             argument="position",
@@ -356,13 +292,7 @@ _STOPPED_FITS: dict[str, Callable[[Any, TrainingRows, EarlyStopping, dict[str, A
 
 
 def cloned(estimator: Any) -> Any:
-    """Return an unfitted copy with the same parameters.
-
-    Parameters
-    ----------
-    estimator : object
-        Any estimator. scikit-learn refuses to clone CatBoost's, since they copy the lists among their parameters.
-    """
+    """Return an unfitted copy with the same parameters."""
     if library(estimator) == "catboost":
         return type(estimator)(**copy.deepcopy(estimator.get_params()))
     if isinstance(estimator, Pipeline):

@@ -10,13 +10,7 @@ from typing import Any
 
 
 def categories_of(X: Any) -> dict[str, Any]:
-    """Return the type of each column of categories of a pandas frame, by name; none of other rows.
-
-    Parameters
-    ----------
-    X : array, sparse matrix or frame of shape (n_rows, n_features)
-        The rows.
-    """
+    """Return the type of each column of categories of a pandas frame, by name; none of other rows."""
     return {name: kind for name, kind in X.dtypes.items() if hasattr(kind, "categories")} if hasattr(X, "iloc") else {}
 
 
@@ -24,15 +18,6 @@ def coded(X: Any, known: Mapping[str, Any], *, keep_unknown: bool) -> Any:
     """Return a pandas frame whose columns of categories have the categories of training, in their order.
 
     LightGBM and XGBoost refuse texts, and XGBoost refuses whole numbers of another width.
-
-    Parameters
-    ----------
-    X : array, sparse matrix or frame of shape (n_rows, n_features)
-        The rows; an array or sparse matrix is returned as it is.
-    known : mapping of str to CategoricalDtype
-        From `categories_of` of the rows of training.
-    keep_unknown : bool
-        Whether unknown categories stand behind the known ones. Otherwise they become missing values.
     """
     if not known or not hasattr(X, "iloc"):
         return X

@@ -33,25 +33,7 @@ def check_measures(
     *,
     takes_columns: bool = True,
 ) -> list[LabelledMeasure]:
-    """Return (name asked for, measure) for each measure, if rows with labels can be scored by all of them.
-
-    Parameters
-    ----------
-    measures : str, Measure, or list of them
-        The measures to compute.
-    convention : str or Convention, default="rankeval"
-        The rules by which rankings are scored.
-    takes_columns : bool, default=True
-        Whether measures can be given columns of the rows later.
-
-    Raises
-    ------
-    UnknownName
-        If a measure does not exist.
-    InvalidInput
-        If a measure cannot be computed from rows with labels: a parameter is missing or out of range, or the measure
-        needs judgments by aspect, or a column that nobody can give.
-    """
+    """Return (name asked for, measure) for each measure, if rows with labels can be scored by all of them."""
     rules = get_convention(convention)
     found = parse_measures(measures, rules)
     for _, one in found:
@@ -76,13 +58,6 @@ def for_other_processes(measure: Any, convention: str | Convention) -> Any:
 
     A worker does not know the name of a measure that a notebook declared. So a name is replaced by the measure itself,
     which travels with its function.
-
-    Parameters
-    ----------
-    measure : object
-        A parameter of an estimator: a name, a Measure or None. A name that does not exist is left to `check_measures`.
-    convention : str or Convention
-        The rules under which a name is read.
     """
     if not isinstance(measure, str):
         return measure
@@ -94,32 +69,12 @@ def for_other_processes(measure: Any, convention: str | Convention) -> Any:
 
 
 def signs(found: Iterable[tuple[str, Measure]]) -> dict[str, int]:
-    """Return 1 for the name of each measure whose greater values are better, -1 for the others.
-
-    Parameters
-    ----------
-    found : iterable of (str, Measure)
-        The measures by name.
-    """
+    """Return 1 for the name of each measure whose greater values are better, -1 for the others."""
     return {name: 1 if one.family.greater_is_better else -1 for name, one in found}
 
 
 def check_names(estimator: Any, params: Mapping[str, Any], *, where: str) -> None:
     """Raise if an estimator has no parameter of a name, warn if a booster would take the name in silence.
-
-    Parameters
-    ----------
-    estimator : object
-        Any estimator, such as a Pipeline or a QueryRanker.
-    params : mapping
-        Parameters as for ``set_params``. Of the values only those that replace a part of the estimator matter.
-    where : str
-        The place of the parameters, for messages.
-
-    Raises
-    ------
-    UnknownName
-        With the name that may be meant.
 
     Examples
     --------

@@ -40,50 +40,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Rows to be split into folds, and perhaps the unit and the weights of each row.
+    """Rows to be split into folds, and perhaps the unit and the weights of each row."""
 
-    Attributes
-    ----------
-    data : RankingData
-        All rows.
-    beside : mapping of str to ndarray of shape (n_rows,)
-        What is given for each row, by its name in `QueryRanker.fit`: ``unit``, which no split cuts, ``sample_weight``,
-        ``query_weight`` (that of the row's query) and ``position``.
-    validation : RankingData, optional
-        A validation part on which every fit that can stops early.
-    """
-
-    data: RankingData
+    data: RankingData  # All rows
+    # (n_rows,): What is given for each row, by its name in `QueryRanker.fit`: ``unit``, which no split cuts,
+    # ``sample_weight``, ``query_weight`` (that of the row's query) and ``position``.
     beside: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    validation: RankingData | None = None
+    validation: RankingData | None = None  # A validation part on which every fit that can stops early
 
     @classmethod
     def of(cls, rankers: Sequence[QueryRanker], X: Any, y: Any, *, who: str, action: str = "", **given: Any) -> Task:
-        """Check all that is given beside the rankers, and ask the guard, before anything is fitted.
-
-        Parameters
-        ----------
-        rankers : sequence of QueryRanker
-            The rankers to fit.
-        X, y
-            As in `cross_validate`.
-        who : str
-            The caller, for messages.
-        action : str
-            What the caller does, for the guard's message, if it is not the caller's name.
-        **given
-            ``qid``, ``group``, ``docid``, ``unit``, ``sample_weight``, ``query_weight``, ``position``, ``eval_set`` and
-            ``eval_qid`` of `cross_validate`.
-
-        Raises
-        ------
-        QueryIdError
-            If the query of each row is not known.
-        InvalidInput
-            If lengths or forms are wrong, units cut queries, or there is a validation part and no ranker stops early.
-        GuardRefusal
-            If the rows, or those of the validation part, are registered test content.
-        """
+        """Check all that is given beside the rankers, and ask the guard, before anything is fitted."""
         query_weight, eval_set, eval_qid = (given.pop(name) for name in ("query_weight", "eval_set", "eval_qid"))
         data = as_ranking_data(X, y, who=who, **given)
         check, action = ContaminationCheck.current(), action or who
@@ -143,24 +110,12 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class FoldScoring:
-    """The measures by which folds are scored, and all rows, grouped by query once.
+    """The measures by which folds are scored, and all rows, grouped by query once."""
 
-    Attributes
-    ----------
-    joined : Joined
-        All rows with their labels; scores are put in fold by fold.
-    asked : sequence of (str, Measure)
-        The measures by name.
-    weight : ndarray of shape (n_rows,), optional
-        The weight of each row's query.
-    qid : ndarray of shape (n_rows,), optional
-        The query of each row.
-    """
-
-    joined: Joined
-    asked: Sequence[tuple[str, Measure]]
-    weight: NDArray[np.float64] | None = None
-    qid: NDArray[Any] | None = None
+    joined: Joined  # All rows with their labels; scores are put in fold by fold
+    asked: Sequence[tuple[str, Measure]]  # The measures by name
+    weight: NDArray[np.float64] | None = None  # (n_rows,): The weight of each row's query
+    qid: NDArray[Any] | None = None  # (n_rows,): The query of each row
 
     @classmethod
     def of(
@@ -215,19 +170,7 @@ def run_folds(
     progress: Progress | bool | None,
     keep: bool = False,
 ) -> list[FittedFold]:
-    """Fit and predict in parallel; results come in the order of jobs.
-
-    Parameters
-    ----------
-    task : Task
-        All rows.
-    jobs : sequence of (QueryRanker, ndarray, ndarray)
-        For each fit: the ranker, the rows to train on, the rows to predict.
-    n_jobs, progress
-        As in `cross_validate`.
-    keep : bool
-        Keep the fitted estimators.
-    """
+    """Fit and predict in parallel; results come in the order of jobs."""
     if n_jobs is not None:
         check_jobs(n_jobs)  # joblib waits for ever for an array of one number
         n_jobs = min(int(n_jobs), len(jobs))  # and starts all processes at once
@@ -255,17 +198,7 @@ def _fit_fold(ranker: QueryRanker, train: Rows, test: Rows, keep: bool, **column
 
 
 def fold_table(scoring: FoldScoring, tests: Sequence[Rows], done: list[FittedFold]) -> pd.DataFrame:
-    """Return a row per fold: its queries, measures and seconds.
-
-    Parameters
-    ----------
-    scoring : FoldScoring
-        All rows, and the measures.
-    tests : sequence of ndarray
-        The held-out rows of each fold.
-    done : list of FittedFold
-        The fitted folds.
-    """
+    """Return a row per fold: its queries, measures and seconds."""
     import pandas as pd
 
     table = []

@@ -205,24 +205,7 @@ def dev_test_split(
 def as_ranking_data(
     X: Any, y: Any = None, *, who: str, qid: Any = None, group: Any = None, docid: Any = None, **beside: Any
 ) -> RankingData:
-    """Return rows, labels and query ids as `RankingData`.
-
-    Parameters
-    ----------
-    X, y, qid, group, docid
-        As in `dev_test_split`.
-    who : str
-        The caller, for messages.
-    **beside : array-like of shape (n_rows,), optional
-        Further columns of these rows, to check their lengths and indexes.
-
-    Raises
-    ------
-    InvalidInput
-        If y is missing, or given twice.
-    QueryIdError
-        If the query of each row is not known, or indexes differ.
-    """
+    """Return rows, labels and query ids as `RankingData`."""
     if isinstance(X, RankingData):
         again = f"{who} got a RankingData, which has labels and ids, and also y, qid, group or docid: leave those out"
         refuse((any(one is not None for one in (y, qid, group, docid)), again))
@@ -238,15 +221,7 @@ def as_ranking_data(
 
 
 def hashed_share(queries: NDArray[Any], salt: str) -> NDArray[np.float64]:
-    """Return a number in [0, 1) for each query, a hash of its id and the salt.
-
-    Parameters
-    ----------
-    queries : ndarray of shape (n_queries,)
-        Query ids.
-    salt : str
-        Another salt gives other numbers.
-    """
+    """Return a number in [0, 1) for each query, a hash of its id and the salt."""
     heads = [hashlib.sha256(f"{salt}\0{query}".encode()).digest()[:8] for query in queries.tolist()]
     return np.array([int.from_bytes(head, "big") >> 11 for head in heads], dtype=np.float64) / 2.0**53
 
@@ -258,23 +233,7 @@ SCORE = "nDCG@10"
 def hold_out(
     ranker: Any, rows: TrainingRows, validation: TrainingRows | None = None
 ) -> tuple[TrainingRows, EarlyStopping | None]:
-    """Return the rows to fit and those to watch: the validation part, or queries held out of all rows.
-
-    Parameters
-    ----------
-    ranker : QueryRanker
-        Says how much to hold out, when to stop and by which measure. If it does not say when, the parameter for early
-        stopping of its estimator counts.
-    rows : TrainingRows
-        All rows.
-    validation : TrainingRows, optional
-        A validation part, instead of held-out queries.
-
-    Raises
-    ------
-    InvalidInput
-        If an option is out of range, the booster cannot go back to an earlier iteration, or there are too few queries.
-    """
+    """Return the rows to fit and those to watch: the validation part, or queries held out of all rows."""
     share, rounds, last = ranker.validation_fraction, ranker.early_stopping_rounds, nesting.last_of(ranker.estimator)
     rounds = boosters.own_rounds(last) if rounds is None else rounds
     useless = validation is not None and rounds is None and not nesting.stops_by_itself(ranker.estimator)
@@ -328,26 +287,7 @@ CUT = "A search of scikit-learn cuts metadata that is as long as X"
 def validation_part(
     eval_set: Any, eval_qid: Any = None, *, eval_X: Any = None, eval_y: Any = None, single_query: bool = False
 ) -> RankingData | None:
-    """Return the validation rows with labels and ids, or None if none are given.
-
-    Parameters
-    ----------
-    eval_set : tuple of (Xv, yv), list of one such pair, or RankingData, optional
-        Features and labels, rows in any order.
-    eval_qid : array-like of shape (n_validation_rows,), or list of one, optional
-        The query of each row. It may also be a pandas index level or a column of Xv named "qid".
-    eval_X, eval_y : optional
-        The same as ``eval_set=(eval_X, eval_y)``.
-    single_query : bool, default=False
-        Treat rows without ids as one query.
-
-    Raises
-    ------
-    InvalidInput
-        If `eval_set` has another form, a part is missing, or lengths or indexes differ.
-    QueryIdError
-        If the query of each row is not known.
-    """
+    """Return the validation rows with labels and ids, or None if none are given."""
     while isinstance(eval_set, (list, tuple)) and len(eval_set) == 1:
         eval_set = eval_set[0]
     parts = tuple(part for part in (eval_X, eval_y) if part is not None)
@@ -393,17 +333,6 @@ def _checked(X: Any, y: Any, qid: Any, *, single_query: bool) -> RankingData:
 
 
 def refuse_cut(eval_X: Any, X: Any) -> None:
-    """Raise if a search may have cut a validation part like X; all its columns would be cut alike, and queries too.
-
-    Parameters
-    ----------
-    eval_X, X : array, sparse matrix or frame
-        The features to stop on and to fit, as they came to a fit inside a search.
-
-    Raises
-    ------
-    InvalidInput
-        If they have the same number of rows.
-    """
+    """Raise if a search may have cut a validation part like X; all its columns would be cut alike, and queries too."""
     way = "put the steps into QueryRanker(Pipeline([...])) and give eval_set=(Xv, yv), eval_qid=[ids]"
     refuse((n_rows(eval_X) == n_rows(X), f"eval_X has as many rows as X. {CUT}: {way}"))

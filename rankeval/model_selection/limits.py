@@ -73,13 +73,7 @@ DECIDES = frozenset(
 
 
 def decides(params: Mapping[str, Any]) -> bool:
-    """Return whether parameters to try may change which rows a booster takes, or put another estimator in its place.
-
-    Parameters
-    ----------
-    params : mapping of str to list or distribution
-        The values to try, by parameter.
-    """
+    """Return whether parameters to try may change which rows a booster takes, or put another estimator in its place."""
     choices = (getattr(values, "choices", values) for values in params.values())
     estimators = (hasattr(one, "fit") for values in choices if isinstance(values, (list, tuple)) for one in values)
     return any(name.rpartition("__")[2] in DECIDES for name in params) or any(estimators)

@@ -28,13 +28,7 @@ from rankeval.model_selection.splitters import by_query
 
 
 def last_of(estimator: Any) -> Any:
-    """Return the last step of a Pipeline, nested ones included, or any other estimator itself.
-
-    Parameters
-    ----------
-    estimator : object
-        Any estimator.
-    """
+    """Return the last step of a Pipeline, nested ones included, or any other estimator itself."""
     while isinstance(estimator, Pipeline):
         estimator = estimator.steps[-1][1]
     return estimator
@@ -45,11 +39,6 @@ def keeps_unknown(estimator: Any) -> bool:
 
     XGBoost 3 takes an unknown category for the known one that is next in its order, and raises only if there is none.
     The other libraries, and the steps of a Pipeline before an XGBoost without categories, have rules of their own.
-
-    Parameters
-    ----------
-    estimator : object
-        Any estimator.
     """
     params = estimator.get_params() if hasattr(estimator, "get_params") else {}
     if "xgboost" not in map(boosters.library, (estimator, *params.values())):
@@ -61,18 +50,7 @@ def keeps_unknown(estimator: Any) -> bool:
 
 
 def check_estimator(estimator: Any) -> None:
-    """Raise before anything is fitted if an estimator cannot be fitted to queries.
-
-    Parameters
-    ----------
-    estimator : object
-        The argument of `QueryRanker`.
-
-    Raises
-    ------
-    InvalidInput
-        If it is no estimator, or a search that cannot pass the queries on or keeps no estimator to predict with.
-    """
+    """Raise before anything is fitted if an estimator cannot be fitted to queries."""
     if isinstance(estimator, type) or not hasattr(estimator, "fit"):
         found = f"the class {estimator.__name__}" if isinstance(estimator, type) else shown(estimator)
         raise InvalidInput(f"estimator is {found}; give an estimator, such as LGBMRanker() or Ridge()")
@@ -110,17 +88,7 @@ def _takes_qid(estimator: Any) -> bool:
 
 
 def fitted(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None) -> tuple[Any, int | None]:
-    """Fit an estimator of any kind; return it with the number of iterations that `predict` uses.
-
-    Parameters
-    ----------
-    estimator : object
-        Any estimator that the caller owns.
-    rows : TrainingRows
-        The rows.
-    watch : EarlyStopping, optional
-        If given, stops the training early.
-    """
+    """Fit an estimator of any kind; return it with the number of iterations that `predict` uses."""
     if isinstance(estimator, Pipeline):
         return _fitted_pipeline(estimator, rows, watch)
     with _whole_queries(estimator, rows):
@@ -149,26 +117,14 @@ def _fitted_pipeline(
 
 
 def asks_for_qid(estimator: Any) -> bool:
-    """Return whether only routing can pass ``qid`` on, as in a search over a QueryRanker.
-
-    Parameters
-    ----------
-    estimator : object
-        Any estimator.
-    """
+    """Return whether only routing can pass ``qid`` on, as in a search over a QueryRanker."""
     if boosters.library(estimator) or "qid" in signature(estimator.fit).parameters:
         return False
     return _consumes(estimator, "qid")
 
 
 def stops_by_itself(estimator: Any) -> bool:
-    """Return whether the last step takes a validation part as a QueryRanker does, or is a search over such a step.
-
-    Parameters
-    ----------
-    estimator : object
-        Any estimator.
-    """
+    """Return whether the last step takes a validation part as a QueryRanker does, or is a search over such a step."""
     last = last_of(estimator)
     if asks_for_qid(last):
         return _consumes(last, "eval_set")
@@ -270,22 +226,7 @@ def _with_numbers(frame: Any) -> Any:
 
 
 def features_for(estimator: Any, X: Any) -> Any:
-    """Return features as a pandas frame, a sparse matrix or an array.
-
-    Parameters
-    ----------
-    estimator : object
-        The estimator that gets them.
-    X : array, sparse matrix or frame of shape (n_rows, n_features)
-        The rows.
-
-    Raises
-    ------
-    InvalidInput
-        If X masks a value, or has two columns of one name.
-    ValueError
-        If X has another number of dimensions, or no row or column.
-    """
+    """Return features as a pandas frame, a sparse matrix or an array."""
     check_rows(X=X)
     features = without_ids(X)
     if hasattr(features, "to_pandas"):

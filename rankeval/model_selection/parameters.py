@@ -25,23 +25,12 @@ _PLACE = re.compile(r" at 0x[0-9A-Fa-f]+")  # of an object in memory: another on
 
 
 def kind_of(estimator: Any) -> str:
-    """Return the class of an estimator; of a QueryRanker, that of its estimator.
-
-    Parameters
-    ----------
-    estimator : object
-        Any estimator.
-    """
+    """Return the class of an estimator; of a QueryRanker, that of its estimator."""
     return kind_of(estimator.estimator) if isinstance(estimator, QueryRanker) else type(estimator).__name__
 
 
 def shown_names(estimator: Any) -> dict[str, str]:
     """Return the name that a run shows of each parameter, by the name that `get_params` gives.
-
-    Parameters
-    ----------
-    estimator : object
-        Any estimator. If it has no parameters, as an estimator of somebody's own may, there are no names.
 
     Examples
     --------
@@ -72,11 +61,6 @@ def _steps(name: str, owners: Mapping[str, Any]) -> Iterator[str]:
 
 def settings_of(estimator: Any) -> dict[str, tuple[str, bool]]:
     """Return the parameters of an estimator: by shown name the text of the value, and whether it is no default.
-
-    Parameters
-    ----------
-    estimator : object
-        Any estimator.
 
     Examples
     --------
@@ -111,13 +95,6 @@ def _default(kind: type, name: str) -> Any:
 
 def shown_text(name: str, value: Any) -> str:
     """Return the value of a parameter as text: of an estimator its class, of a function its name, of a secret ``***``.
-
-    Parameters
-    ----------
-    name : str
-        The parameter.
-    value : object
-        Its value.
 
     Examples
     --------

@@ -61,22 +61,7 @@ def without_ids(X: Any) -> Any:
 
 
 def id_array(ids: Any, rows: int, source: str) -> NDArray[Any]:
-    """Check ids of any type and return them as an array.
-
-    Parameters
-    ----------
-    ids : array-like of shape (n_rows,)
-        The query of each row.
-    rows : int
-        The number of rows.
-    source : str
-        The source of the ids, for messages.
-
-    Raises
-    ------
-    UnusableQueryIdsError
-        If the length is wrong or an id is missing.
-    """
+    """Check ids of any type and return them as an array."""
     import pandas as pd
 
     if isinstance(ids, str):
@@ -99,20 +84,7 @@ def id_array(ids: Any, rows: int, source: str) -> NDArray[Any]:
 
 
 def encode(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Return numbers for distinct ids, in the order in which they first appear.
-
-    Parameters
-    ----------
-    ids : ndarray of shape (n_rows,)
-        Ids of any hashable type.
-
-    Returns
-    -------
-    codes : ndarray of shape (n_rows,)
-        The number of each row's query.
-    queries : ndarray of shape (n_queries,)
-        The ids by number.
-    """
+    """Return numbers for distinct ids, in the order in which they first appear."""
     import pandas as pd
 
     codes, _ = pd.factorize(ids)
@@ -127,13 +99,7 @@ def first_rows(codes: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
 
 
 def by_id(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Return numbers for distinct ids in their ascending order, and the ids by number.
-
-    Parameters
-    ----------
-    ids : ndarray of shape (n_rows,)
-        As for `encode`.
-    """
+    """Return numbers for distinct ids in their ascending order, and the ids by number."""
     codes, queries = encode(ids)
     try:
         order = np.argsort(queries, kind="stable")
@@ -153,35 +119,12 @@ def same_queries(left: NDArray[Any], right: NDArray[Any]) -> bool:
 
 
 def differing(values: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Return the rows whose value is not that of their query's first row; none if values are those of queries.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows,)
-        A value, such as the weight, of each row.
-    codes : ndarray of shape (n_rows,)
-        Queries by number.
-    """
+    """Return the rows whose value is not that of their query's first row; none if values are those of queries."""
     return np.flatnonzero(values != values[first_rows(codes)[codes]])
 
 
 def per_query(values: Any, codes: NDArray[np.int64], what: str) -> NDArray[Any]:
-    """Return the one value that each query's rows share.
-
-    Parameters
-    ----------
-    values : array-like of shape (n_rows,)
-        One value a row.
-    codes : ndarray of shape (n_rows,)
-        Queries by number.
-    what : str
-        The name of the values, for the message.
-
-    Raises
-    ------
-    InvalidInput
-        If the length is wrong or rows of one query differ.
-    """
+    """Return the one value that each query's rows share."""
     column = np.asarray(values)
     if column.shape != codes.shape:
         raise InvalidInput(f"{what} has shape {column.shape}, but there are {len(codes)} rows: give one per row")
@@ -198,20 +141,11 @@ class BoundIds:
     Index labels prove little: after ``reset_index`` they still resolve, to the wrong queries. So the relevance that was
     bound beside the ids must equal y. Without it, rows in another order cannot be detected if they have no index, or
     the index 0, 1, 2, ... of ``reset_index``: such calls are refused.
-
-    Parameters
-    ----------
-    ids : Series or array-like
-        The query of each row of the whole data.
-    y : array-like, optional
-        The relevance of the same rows.
-    name : str
-        The column, for messages.
     """
 
-    ids: Any
-    y: Any | None = None
-    name: str = NAME
+    ids: Any  # The query of each row of the whole data
+    y: Any | None = None  # The relevance of the same rows
+    name: str = NAME  # The column, for messages
 
     def __post_init__(self) -> None:
         for name, column in {self.name: self.ids, "y": self.y}.items():
@@ -224,13 +158,7 @@ class BoundIds:
         check_rows(**{self.name: self.ids, "y": self.y})
 
     def at(self, X: Any, y: Any) -> NDArray[Any]:
-        """Return the ids of the rows of X and y.
-
-        Raises
-        ------
-        UnusableQueryIdsError
-            If it is not certain which of the bound rows these are.
-        """
+        """Return the ids of the rows of X and y."""
         positions = self._positions(X, y)
         ids = id_array(self.ids, len(self.ids), f"bound {self.name}")[positions]
         if self.y is not None and not np.array_equal(column_or_1d(self.y)[positions], column_or_1d(y)):
@@ -275,20 +203,6 @@ def read_columns(
     """Return the columns of rows that measures read: those that are given, else those of X with their names.
 
     The columns of a frame travel with its rows wherever scikit-learn cuts them, with metadata routing on or off.
-
-    Parameters
-    ----------
-    X, y : array-like of shape (n_rows, ...)
-        The rows.
-    measures : iterable of Measure
-        The measures.
-    given : mapping of str to array-like of shape (n_rows,), BoundIds or str
-        Columns, columns of all rows, or names of columns of X, by the names that the measures know.
-
-    Raises
-    ------
-    InvalidInput
-        If a column is not there, or not a finite number in every row.
     """
     asked, frame = list(measures), {str(name) for name in column_names(X)}
     found = {}
@@ -334,26 +248,7 @@ def _sources(X: Any, y: Any, qid: Any, group: Any, bound: BoundIds | None) -> It
 def find(
     X: Any, y: Any = None, *, qid: Any = None, group: Any = None, bound: BoundIds | None = None
 ) -> NDArray[Any] | None:
-    """Return the query of each row, or None if there are no ids.
-
-    Parameters
-    ----------
-    X : array, sparse matrix or frame of shape (n_rows, n_features)
-        The rows; may carry an index level or a column named "qid".
-    y : array-like, optional
-        Their labels; a Series may carry an index level named "qid".
-    qid : array-like of shape (n_rows,), optional
-        The ids themselves.
-    group : array-like of int, optional
-        Sizes of consecutive queries.
-    bound : BoundIds, optional
-        Ids that a scorer carries.
-
-    Raises
-    ------
-    QueryIdError
-        If the ids are unusable, or two sources disagree.
-    """
+    """Return the query of each row, or None if there are no ids."""
     check_rows(X=X, y=y, qid=qid)
     found = list(_sources(X, y, qid, group, bound))
     if not found:
@@ -377,22 +272,7 @@ WAYS = (
 
 
 def require(X: Any, y: Any = None, *, who: str, ways: str = WAYS, **sources: Any) -> NDArray[Any]:
-    """Return the query of each row; the error of a missing one lists the ways to give it.
-
-    Parameters
-    ----------
-    X, y, **sources
-        As in `find`.
-    who : str
-        The caller, for the message.
-    ways : str
-        Ways to give ids there.
-
-    Raises
-    ------
-    QueryIdError
-        If there are none, or as in `find`.
-    """
+    """Return the query of each row; the error of a missing one lists the ways to give it."""
     ids = find(X, y, **sources)
     if ids is None:
         raise UnusableQueryIdsError(f"{who} needs the query id of each row: give {ways}")

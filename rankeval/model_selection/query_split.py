@@ -277,53 +277,18 @@ def stratifies(splitter: Any) -> bool:
 
 
 def of_labels(y: NDArray[Any], stratum: Stratum, codes: NDArray[np.int64]) -> list[Any]:
-    """Apply `stratum` to the relevance of each query.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n_rows,)
-        Relevance.
-    stratum : callable
-        Function from the relevance of the rows of a query to a value.
-    codes : ndarray of shape (n_rows,)
-        Queries by number.
-    """
+    """Apply `stratum` to the relevance of each query."""
     order = np.argsort(codes, kind="stable")
     return [stratum(part) for part in np.split(y[order], np.flatnonzero(np.diff(codes[order])) + 1)]
 
 
 def is_by_query(key: Any, n_rows: int) -> bool:
-    """Say whether values are by query: in a mapping, or in a Series that is not as long as the rows.
-
-    Parameters
-    ----------
-    key : mapping, Series or array-like
-        Values by query, or by row.
-    n_rows : int
-        The number of rows.
-    """
+    """Say whether values are by query: in a mapping, or in a Series that is not as long as the rows."""
     return isinstance(key, Mapping) or (hasattr(getattr(key, "index", None), "get_indexer") and len(key) != n_rows)
 
 
 def of_key(key: Any, queries: NDArray[Any], codes: NDArray[np.int64], name: str = "key") -> list[Any]:
-    """Return the value of a key for each query.
-
-    Parameters
-    ----------
-    key : mapping, Series or array-like
-        Values by query, or by row; a Series that is as long as the rows is by row.
-    queries : ndarray of shape (n_queries,)
-        Ids of the queries.
-    codes : ndarray of shape (n_rows,)
-        Queries by number.
-    name : str, default="key"
-        The argument that errors speak of.
-
-    Raises
-    ------
-    InvalidInput
-        If a query has no value, or several.
-    """
+    """Return the value of a key for each query."""
     known = dict(key.items()) if is_by_query(key, len(codes)) else None
     values = list(per_query(key, codes, name)) if known is None else [known.get(query) for query in queries.tolist()]
     pairs = zip(queries.tolist(), values, strict=True)
@@ -335,20 +300,7 @@ def of_key(key: Any, queries: NDArray[Any], codes: NDArray[np.int64], name: str 
 
 
 def strata(values: list[Any], splitter: Any) -> NDArray[np.int64]:
-    """Return the stratum of each query, by number.
-
-    Parameters
-    ----------
-    values : list
-        A number or a label of each query. Neighbouring numbers may share a stratum.
-    splitter : object
-        A stratified splitter; it decides how many queries a stratum needs.
-
-    Raises
-    ------
-    InvalidInput
-        If there are too few queries for the folds.
-    """
+    """Return the stratum of each query, by number."""
     try:
         names = sorted(set(values))
     except TypeError:  # several types have no common order

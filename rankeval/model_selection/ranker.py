@@ -421,18 +421,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
 
 
 def as_ranker(estimator: Any) -> QueryRanker:
-    """Return the estimator as an unfitted QueryRanker, if it can be fitted to queries.
-
-    Parameters
-    ----------
-    estimator : object
-        Anything that `QueryRanker` takes, or a QueryRanker.
-
-    Raises
-    ------
-    InvalidInput
-        If it cannot be fitted.
-    """
+    """Return the estimator as an unfitted QueryRanker, if it can be fitted to queries."""
     ranker = estimator if isinstance(estimator, QueryRanker) else QueryRanker(estimator)
     nesting.check_estimator(ranker.estimator)
     unfitted: QueryRanker = boosters.cloned(ranker)
@@ -456,13 +445,7 @@ def refuse_unusable(estimator: Any, X: Any, y: NDArray[Any], qid: NDArray[Any], 
 
 
 def stops_early(estimator: Any) -> bool:
-    """Return whether training stops early, so that a validation part is used.
-
-    Parameters
-    ----------
-    estimator : object
-        Anything that `QueryRanker` takes, or a QueryRanker; of a search, its estimator counts.
-    """
+    """Return whether training stops early, so that a validation part is used."""
     last = nesting.last_of(estimator)
     if isinstance(last, QueryRanker):
         return last.early_stopping_rounds is not None or stops_early(last.estimator)
@@ -472,13 +455,7 @@ def stops_early(estimator: Any) -> bool:
 
 
 def what_was_chosen(ranker: QueryRanker) -> dict[str, Any] | None:
-    """Return the best parameters of a search inside a fitted ranker, or None.
-
-    Parameters
-    ----------
-    ranker : QueryRanker
-        A fitted ranker.
-    """
+    """Return the best parameters of a search inside a fitted ranker, or None."""
     last: Any = ranker
     while isinstance(last, QueryRanker):
         last = nesting.last_of(last.estimator_)

@@ -75,32 +75,12 @@ def as_arguments(part: TrainingRows | RankingData | None) -> dict[str, Any]:
 
     A search cuts every array that is as long as its X. So the ids stand in a list, beside the pair of features and
     labels.
-
-    Parameters
-    ----------
-    part : TrainingRows or RankingData, optional
-        Features, labels and query of each row; there are no arguments without it.
     """
     return {} if part is None else {"eval_set": (part.X, part.y), "eval_qid": [part.qid]}
 
 
 def query_weight_of_rows(query_weight: Any, ids: NDArray[Any], **beside: Any) -> NDArray[np.float64] | None:
-    """Check weights of queries, and return that of each row's query.
-
-    Parameters
-    ----------
-    query_weight : mapping or Series by query id, array-like of shape (n_rows,), or None
-        The weights.
-    ids : ndarray of shape (n_rows,)
-        The query of each row.
-    **beside : array-like
-        The columns of the same call, which tell a Series by row from one by query.
-
-    Raises
-    ------
-    InvalidInput
-        If a query has no weight or several, or weights are negative, not finite, or all 0.
-    """
+    """Check weights of queries, and return that of each row's query."""
     if query_weight is None:
         return None
     nothing = np.zeros(len(ids))
@@ -114,27 +94,7 @@ def query_weight_of_rows(query_weight: Any, ids: NDArray[Any], **beside: Any) ->
 def row_columns(
     ids: NDArray[Any], *, sample_weight: Any = None, unit: Any = None, position: Any = None
 ) -> dict[str, NDArray[Any]]:
-    """Check what is given for each row, and return it as arrays by argument.
-
-    Parameters
-    ----------
-    ids : ndarray of shape (n_rows,)
-        The query of each row.
-    sample_weight : array-like of shape (n_rows,), optional
-        The weight of each row.
-    unit : array-like of shape (n_rows,), optional
-        Units coarser than queries.
-    position : array-like of shape (n_rows,), optional
-        The rank at which each row was shown.
-
-    Raises
-    ------
-    InvalidInput
-        If there is not one weight or whole number a row, a weight is negative or not finite, all are 0, or rows of one
-        query are in several units.
-    QueryIdError
-        If there is not one unit a row.
-    """
+    """Check what is given for each row, and return it as arrays by argument."""
     rows, found = len(ids), dict[str, NDArray[Any]]()
     if sample_weight is not None:
         weights = found["sample_weight"] = labels(sample_weight, "sample_weight").astype(np.float64)
@@ -160,24 +120,12 @@ def row_columns(
 
 @dataclass
 class EarlyStopping:
-    """Watch a measure on other queries while a booster trains, and say when to stop.
+    """Watch a measure on other queries while a booster trains, and say when to stop."""
 
-    Parameters
-    ----------
-    measure : Measure
-        The measure.
-    rounds : int
-        Stop after this many iterations without a better value.
-    held_out : TrainingRows
-        Rows of queries held out of X, or of a validation part, in blocks.
-    convention : str or Convention
-        The rules by which rankings are scored.
-    """
-
-    measure: Measure
-    rounds: int
-    held_out: TrainingRows
-    convention: str | Convention = "rankeval"
+    measure: Measure  # The measure
+    rounds: int  # Stop after this many iterations without a better value
+    held_out: TrainingRows  # Rows of queries held out of X, or of a validation part, in blocks
+    convention: str | Convention = "rankeval"  # The rules by which rankings are scored
     best: float | None = None
     best_iteration: int = 0
     _joined: Joined | None = field(default=None, repr=False)

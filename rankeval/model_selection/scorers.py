@@ -169,61 +169,23 @@ def make_scorer(
 
 @dataclass(eq=False, repr=False)
 class QueryScorer:
-    """Scores an estimator's ranking of each query; see `make_scorer`.
+    """Scores an estimator's ranking of each query; see `make_scorer`."""
 
-    Attributes
-    ----------
-    measures : str, Measure, or tuple of them
-        As they were asked for: a tuple if the scorer returns a dict.
-    by_name : dict of str to Measure
-        Its measures by the names under which they are returned.
-    convention : Convention
-        The rules, with the single rules of the call.
-    methods : tuple of str, optional
-        The methods of an estimator that may give the scores.
-    name : str, optional
-        Name of the system in the evaluations.
-    given : mapping of str to object
-        Other arguments of `make_scorer`, as they are shown.
-    qid : BoundIds, optional
-        Bound query ids.
-    columns : dict of str to BoundIds or str
-        Bound columns, or names of columns of X.
-    requests : dict of str to bool, str or None
-        The metadata that is routed here, as scikit-learn's requests.
-    contamination : ContaminationCheck
-        The ledgers that were known when the scorer was made: a worker knows them from the scorer.
-    """
-
+    # As they were asked for: a tuple if the scorer returns a dict.
     measures: str | Measure | tuple[str | Measure, ...]
-    by_name: dict[str, Measure]
-    convention: Convention
-    methods: tuple[str, ...] | None
-    name: str | None
-    given: Mapping[str, Any]
-    qid: BoundIds | None
-    columns: dict[str, Any]
-    requests: Mapping[str, bool | str | None]
+    by_name: dict[str, Measure]  # Its measures by the names under which they are returned
+    convention: Convention  # The rules, with the single rules of the call
+    methods: tuple[str, ...] | None  # The methods of an estimator that may give the scores
+    name: str | None  # Name of the system in the evaluations
+    given: Mapping[str, Any]  # Other arguments of `make_scorer`, as they are shown
+    qid: BoundIds | None  # Bound query ids
+    columns: dict[str, Any]  # Bound columns, or names of columns of X
+    requests: Mapping[str, bool | str | None]  # The metadata that is routed here, as scikit-learn's requests
+    # The ledgers that were known when the scorer was made: a worker knows them from the scorer.
     contamination: ContaminationCheck
 
     def __call__(self, estimator: Any, X: Any, y: Any, qid: Any = None, **beside: Any) -> float | dict[str, float]:
-        """Predict once and return the measure, or a dict of measures; negative if less of a measure is better.
-
-        Parameters
-        ----------
-        estimator, X, y, qid, **beside
-            As in `evaluate`.
-
-        Raises
-        ------
-        MissingQueryIds, UnusableWeights, UnusableColumns, SharedQueries, GuardRefusal
-            As in `evaluate`.
-
-        Warns
-        -----
-        RankevalWarning
-            If a measure has nothing to count in any query, so that every model has the same score.
-        """
+        """Predict once and return the measure, or a dict of measures; negative if less of a measure is better."""
         evaluation = self.evaluate(estimator, X, y, qid=qid, **beside)
         if blind := lacking_everywhere(evaluation):
             warn(f"the scores of a part say nothing: {'; '.join(undefined_notes(evaluation, blind))}")
@@ -244,47 +206,7 @@ class QueryScorer:
         query_weight: Any = None,
         **columns: Any,
     ) -> Evaluation:
-        """Predict once and return the scores of every query.
-
-        Parameters
-        ----------
-        estimator : object
-            A fitted estimator.
-        X : array, sparse matrix or frame of shape (n_rows, n_features)
-            The rows, in any order.
-        y : array-like of shape (n_rows,)
-            Their relevance.
-        qid : array-like of shape (n_rows,), optional
-            The query of each row.
-        group : array-like of int of shape (n_queries,), optional
-            Sizes of consecutive queries, instead of `qid`.
-        docid : array-like of shape (n_rows,), optional
-            The document of each row, or a pandas index level named "docid"; only ``ties="docid"`` reads it.
-        query_weight : mapping or Series by query id, or array-like of shape (n_rows,), optional
-            The weight of each query in the mean. Weights of rows are for fitting only: no scorer takes them.
-        **columns : array-like of shape (n_rows,)
-            Columns that the measures read, by name.
-
-        Returns
-        -------
-        Evaluation
-            Under the scorer's measures and convention.
-
-        Raises
-        ------
-        MissingQueryIds
-            If the query of each row is not known; a `BaseException`.
-        ConflictingQueryIds
-            If two sources of ids disagree; a `MissingQueryIds` too.
-        UnusableWeights
-            If a search of scikit-learn gives weights that differ within a query; outside of one, an `InvalidInput`.
-        UnusableColumns
-            If a search has no column that a measure reads, or one with gaps; outside of one, an `InvalidInput`.
-        SharedQueries
-            If a search scores queries on which a `QueryRanker` stopped early, its ``eval_set``.
-        GuardRefusal
-            If X and y are registered test content.
-        """
+        """Predict once and return the scores of every query."""
         for column in columns:
             chosen("metadata of a scorer", column, self.requests)
         documents = documents_of_rows(X, y, docid)
@@ -316,24 +238,7 @@ class QueryScorer:
         return request
 
     def set_score_request(self, **requests: bool | str | None) -> QueryScorer:
-        """Change the names under which metadata is routed here, as for scikit-learn's own scorers.
-
-        Parameters
-        ----------
-        **requests : bool, str or None
-            For ``qid``, ``docid``, ``query_weight`` and the columns that the measures read: whether to request it, or
-            its name in ``params=``.
-
-        Returns
-        -------
-        QueryScorer
-            This scorer.
-
-        Raises
-        ------
-        UnknownName
-            If a keyword is none of these.
-        """
+        """Change the names under which metadata is routed here, as for scikit-learn's own scorers."""
         for param in requests:
             chosen("metadata of a scorer", param, self.requests)
         self.requests = {**self.requests, **requests}
@@ -355,15 +260,7 @@ class QueryScorer:
 
 
 def as_fitted(estimator: Any, X: Any) -> Any:
-    """Return X without its column of ids, unless the estimator was fitted with it: a Pipeline may drop it itself.
-
-    Parameters
-    ----------
-    estimator : object
-        A fitted estimator.
-    X : array, sparse matrix or frame of shape (n_rows, n_features)
-        The rows.
-    """
+    """Return X without its column of ids, unless the estimator was fitted with it: a Pipeline may drop it itself."""
     return X if has_column(X) and NAME in _fitted_with(estimator) else without_ids(X)
 
 
@@ -393,13 +290,7 @@ class TrainingMetric:
 
     @property
     def maximize(self) -> bool:
-        """Whether higher is better.
-
-        Raises
-        ------
-        InvalidInput
-            If that differs between the measures.
-        """
+        """Whether higher is better."""
         higher = {one.family.greater_is_better for one in self.measures}
         if len(higher) > 1:
             raise InvalidInput("more is better for some of these measures, less for others: stop by one of them")

@@ -67,15 +67,7 @@ def callers() -> Iterator[FrameType]:
 
 
 def is_of(frame: FrameType, *packages: str) -> bool:
-    """Say whether a frame's module is in one of these packages.
-
-    Parameters
-    ----------
-    frame : frame
-        The frame of a function.
-    *packages : str
-        Beginnings of module names.
-    """
+    """Say whether a frame's module is in one of these packages."""
     return str(frame.f_globals.get("__name__", "")).startswith(packages)
 
 
@@ -91,20 +83,7 @@ def searched() -> dict[str, list[Any]]:
 
 
 def stop(error: InvalidInput, refusal: type[Refusal] | None = None) -> NoReturn:
-    """Stop the search around this call, if there is one.
-
-    Parameters
-    ----------
-    error : InvalidInput
-        Why. A `QueryIdError` that is not an `UnusableQueryIdsError` is a disagreement of sources.
-    refusal : class, optional
-        The class of the refusal, by default that of missing or contradicted query ids.
-
-    Raises
-    ------
-    Refusal
-        Always, except in a worker whose caller would hang, as that of a ``multiprocessing.Pool``: there the error.
-    """
+    """Stop the search around this call, if there is one."""
     if hangs_on_refusals():
         raise error
     conflict = isinstance(error, QueryIdError) and not isinstance(error, UnusableQueryIdsError)
@@ -131,18 +110,10 @@ _OF_WORKER: dict[str, Any] = {}
 
 @dataclass(frozen=True, eq=False)
 class Watched:
-    """The queries of a validation part as hashes, without the rows.
+    """The queries of a validation part as hashes, without the rows."""
 
-    Attributes
-    ----------
-    names : ndarray of shape (n_queries,)
-        Their ids.
-    ids, content : ndarray of uint64 of shape (n_queries,)
-        A hash of each id, and of the rows and labels of each query.
-    """
-
-    names: NDArray[Any]
-    ids: Hashes
+    names: NDArray[Any]  # (n_queries,): Their ids
+    ids: Hashes  # (n_queries,): A hash of each id, and of the rows and labels of each query
     content: Hashes
 
     @classmethod
@@ -152,24 +123,7 @@ class Watched:
         return cls(data.names, data.ids, data.content)
 
     def refuse_in(self, data: Fingerprint, where: str, *, by_id: bool = True) -> None:
-        """Refuse them if other data has one of them too, under its id or with the same rows and labels.
-
-        Parameters
-        ----------
-        data : Fingerprint
-            The other data.
-        where : str
-            Its name, for the message.
-        by_id : bool, default=True
-            Whether ids count; rows that are one query without an id have none.
-
-        Raises
-        ------
-        SharedQueries
-            In a search, which would go on after any other error.
-        SharedQueriesError
-            Outside of one, and in a worker whose caller would hang.
-        """
+        """Refuse them if other data has one of them too, under its id or with the same rows and labels."""
         same_id, same = np.isin(self.ids, data.ids) & by_id, np.isin(self.content, data.content)
         if same.any():  # equal rows are no evidence where many queries have such rows
             known = Signature.of(data)
@@ -189,15 +143,7 @@ class Watched:
 
 
 def check_fold(estimator: Any, X: Any, y: NDArray[Any], ids: NDArray[Any]) -> None:
-    """Refuse a fold of a search on whose queries training stopped, and warn if it cuts queries that were fitted.
-
-    Parameters
-    ----------
-    estimator : object
-        What a scorer scores: a QueryRanker, a Pipeline that ends in one, or a search over these.
-    X, y, ids
-        The rows that it scores, without ids, their labels, and the query of each.
-    """
+    """Refuse a fold of a search on whose queries training stopped, and warn if it cuts queries that were fitted."""
     while (inner := last_of(getattr(estimator, "best_estimator_", estimator))) is not estimator:
         estimator = inner
     rows, watched = getattr(estimator, "_known", (None, None))

@@ -36,19 +36,11 @@ _FACTS = {name: f"{FOLD_START}{name.removeprefix('n_')}" for name in ("n_queries
 
 @dataclass(frozen=True)
 class Split:
-    """The queries that one fold trains on and holds out.
+    """The queries that one fold trains on and holds out."""
 
-    Attributes
-    ----------
-    n_train, n_test : int
-        Numbers of queries.
-    digest : str
-        Digest of their ids; equal if two folds are the same.
-    """
-
-    n_train: int
+    n_train: int  # Numbers of queries
     n_test: int
-    digest: str
+    digest: str  # Digest of their ids; equal if two folds are the same
 
     @classmethod
     def of(cls, train: NDArray[Any], test: NDArray[Any]) -> Split:

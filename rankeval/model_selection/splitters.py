@@ -269,26 +269,7 @@ FORMS = "numbers, dates, times of NumPy, pandas or Python, or text such as '2024
 def query_times(
     times: Any, X: Any, y: Any, codes: NDArray[np.int64], queries: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the time of each query, that of its latest row, and of each row: numbers, or UTC as datetime64.
-
-    Parameters
-    ----------
-    times : str, mapping, Series or array-like
-        A column of X or a pandas index level by name; or times by query, or by row.
-    X, y : array, frame or Series
-        The rows, which may have the column or the level.
-    codes : ndarray of shape (n_rows,)
-        Queries by number.
-    queries : ndarray of shape (n_queries,)
-        Their ids.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such column, a row or query has no time, or times are of no kind that has an order.
-    QueryIdError
-        If the times have another index than the rows.
-    """
+    """Return the time of each query, that of its latest row, and of each row: numbers, or UTC as datetime64."""
     column = times
     if isinstance(times, str):
         levels = (level for _, level in index_levels(X, y, times))
@@ -309,20 +290,7 @@ def query_times(
 
 
 def moments(values: Any, name: str) -> NDArray[Any]:
-    """Return times as an array that can be sorted: numbers, or UTC as datetime64.
-
-    Parameters
-    ----------
-    values : array-like of shape (n,)
-        The times.
-    name : str
-        The name of the argument, for messages.
-
-    Raises
-    ------
-    InvalidInput
-        If one is missing, or they are of another kind.
-    """
+    """Return times as an array that can be sorted: numbers, or UTC as datetime64."""
     import pandas as pd
 
     column = pd.Series(values if isinstance(values, (list, pd.Series, pd.Index)) else np.asarray(values))
@@ -453,13 +421,7 @@ Folds = list[tuple[Rows, Rows]]
 
 
 def by_query(cv: Any) -> QuerySplit | None:
-    """Return a splitter of queries, or None for splits by row number and words such as "prefit".
-
-    Parameters
-    ----------
-    cv : int, splitter, iterable of (train, test) or None
-        As in `cross_validate`, or of an estimator of scikit-learn; None is 5.
-    """
+    """Return a splitter of queries, or None for splits by row number and words such as "prefit"."""
     if cv is None or isinstance(cv, Integral):
         check_count("cv", 5 if cv is None else cv, least=2)
         return QueryKFold(5 if cv is None else int(cv))
@@ -469,24 +431,7 @@ def by_query(cv: Any) -> QuerySplit | None:
 
 
 def query_folds(cv: Any, data: RankingData, unit: NDArray[Any] | None, *, name: str = "cv") -> Folds:
-    """Return the rows of each split. No split cuts a query.
-
-    Parameters
-    ----------
-    cv : int, splitter or iterable of (train, test)
-        As in `cross_validate`.
-    data : RankingData
-        The rows to split.
-    unit : ndarray of shape (n_rows,), optional
-        Units coarser than queries, which no split cuts.
-    name : str, default "cv"
-        The argument that errors speak of.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no split, one has an empty side, or given splits cut a query.
-    """
+    """Return the rows of each split. No split cuts a query."""
     splitter, n_queries = by_query(cv), len(np.unique(data.qid))
     is_iterable = isinstance(cv, Iterable) and not isinstance(cv, (str, bytes)) and getattr(cv, "ndim", 1) > 0
     if splitter is None and not is_iterable:

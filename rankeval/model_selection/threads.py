@@ -45,15 +45,7 @@ _holders: dict[int, int] = {}  # calls at work, by id of the estimator: predicti
 
 @contextmanager
 def few(estimator: Any, X: Any) -> Iterator[None]:
-    """Take one thread inside, if the data is small and nobody said how many to take.
-
-    Parameters
-    ----------
-    estimator : object
-        The estimator that works on X.
-    X : array, sparse matrix or frame of shape (n_rows, n_features)
-        The rows.
-    """
+    """Take one thread inside, if the data is small and nobody said how many to take."""
     cells = X.nnz if hasattr(X, "nnz") else X.shape[0] * X.shape[1]
     last = nesting.last_of(estimator)
     with ExitStack() as stack:

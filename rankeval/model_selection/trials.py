@@ -78,22 +78,7 @@ class OptunaObjective:
         return "maximize" if self.measure.family.greater_is_better else "minimize"
 
     def __call__(self, trial: Any) -> float:
-        """Return the mean of folds.
-
-        Parameters
-        ----------
-        trial : optuna.trial.Trial
-            Gives the parameters, gets the value of each fold, and decides whether to go on.
-
-        Raises
-        ------
-        TrialPruned
-            If the pruner ends the trial.
-        InvalidInput
-            If the study has the other direction.
-        Refusal
-            If the data has become registered test content. The trial fails and the study ends.
-        """
+        """Return the mean of folds."""
         import optuna
 
         study = getattr(trial, "study", None)

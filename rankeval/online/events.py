@@ -82,17 +82,7 @@ def named_columns(names: Sequence[str], asked: Mapping[str, str], parts: Iterabl
 
 
 def found_columns(names: Sequence[str], asked: Mapping[str, str], *, complete: bool) -> dict[str, str]:
-    """Return part -> column, of the parts that are there; refuse a frame that is in neither form.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The columns that there are.
-    asked : mapping of str to str
-        The columns that the caller named, by part.
-    complete : bool
-        Whether rows of items need an impression; of single items each row may be one.
-    """
+    """Return part -> column, of the parts that are there; refuse a frame that is in neither form."""
     parts = named_columns(names, asked)
     needed = ("shown",) if "shown" in parts else ("docid", "position", "impression")[: 2 + complete]
     lacking = [part for part in ("clicked", *needed) if part not in parts]

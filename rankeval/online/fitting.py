@@ -66,22 +66,7 @@ def log_binomial(hits: Any, trials: Any, values: Floats) -> float:
 
 
 def maximised(step: Step, size: int, prior: Prior, tolerance: float, max_iter: int) -> Fitted:
-    """Return the values that EM ends at, from one half on, with their trials and the objectives on the way.
-
-    Parameters
-    ----------
-    step : callable
-        The expectation step.
-    size : int
-        Number of parameters.
-    prior : tuple of float
-        Clicks and impressions added to each parameter. The maximum is that of the likelihood times Beta densities with
-        the parameters clicks + 1 and impressions - clicks + 1.
-    tolerance : float
-        EM ends if no parameter moves by more. With 0 it takes ``max_iter`` iterations, and does not warn.
-    max_iter : int
-        The most iterations.
-    """
+    """Return the values that EM ends at, from one half on, with their trials and the objectives on the way."""
     check_number("tolerance", tolerance, least=0.0)
     check_count("max_iter", max_iter)
     fits = np.shape(prior) == (2,) and 0 <= prior[0] <= prior[1] < np.inf
@@ -125,19 +110,7 @@ def slot_starts(depth: int, *, by_last: bool) -> Ints:
 
 
 def cells(pairs: Codes, clicked: Mask, counts: Ints, *, n_pairs: int, by_last: bool) -> pd.DataFrame:
-    """Return a row for each pair and slot: pair, slot, its position, shown (items) and hits (clicks).
-
-    Parameters
-    ----------
-    pairs, clicked : array of shape (n_impressions, depth)
-        The pair at each position as a code, ``n_pairs`` for none, and whether it was clicked.
-    counts : array of shape (n_impressions,)
-        How often the list was shown and clicked so.
-    n_pairs : int
-        Number of pairs.
-    by_last : bool
-        Whether slots are positions with that of the last click above; else they are positions.
-    """
+    """Return a row for each pair and slot: pair, slot, its position, shown (items) and hits (clicks)."""
     depth, found = pairs.shape[1], []
     starts = slot_starts(depth + 1, by_last=by_last)
     for part, clicks, weights in blocks(pairs, clicked, counts):
@@ -154,17 +127,7 @@ def cells(pairs: Codes, clicked: Mask, counts: Ints, *, n_pairs: int, by_last: b
 def fit_factors(
     pair: Ints, slot: Ints, shown: Counts, hits: Counts, *, n_pairs: int, n_slots: int, **settings: Any
 ) -> Fitted:
-    """Return attraction by pair, then examination by slot, as ``maximised`` returns them.
-
-    Parameters
-    ----------
-    pair, slot, shown, hits : array of shape (n_cells,)
-        The pair and slot of each cell as codes, how often it was shown, and how often clicked.
-    n_pairs, n_slots : int
-        Number of pairs and of slots.
-    **settings
-        Of ``maximised``: prior, tolerance, max_iter.
-    """
+    """Return attraction by pair, then examination by slot, as ``maximised`` returns them."""
     codes, size = np.stack([pair, n_pairs + slot]), n_pairs + n_slots
     trials = np.bincount(codes.ravel(), np.tile(shown, 2), size)
 
@@ -219,25 +182,7 @@ def counted(codes: Codes | Ints, mask: Mask, weights: Ints, size: int) -> Counts
 def fit_chain(
     pairs: Codes, clicked: Mask, counts: Ints, *, n_pairs: int, stops: str, leaves: bool, **settings: Any
 ) -> Fitted:
-    """Return attraction by pair, the probabilities to stop after a click, and gamma, as ``maximised`` returns them.
-
-    Parameters
-    ----------
-    pairs : array of shape (n_impressions, depth)
-        The pair at each position as a code; ``n_pairs`` below the end of the list.
-    clicked : array of shape (n_impressions, depth)
-        Whether it was clicked.
-    counts : array of shape (n_impressions,)
-        How often the list was shown and clicked so.
-    n_pairs : int
-        Number of pairs.
-    stops : {"always", "position", "pair"}
-        On which the probability to stop depends. Stops by position are those of all positions but the last.
-    leaves : bool
-        Whether gamma is a parameter; else it is 1.
-    **settings
-        Of ``maximised``: prior, tolerance, max_iter.
-    """
+    """Return attraction by pair, the probabilities to stop after a click, and gamma, as ``maximised`` returns them."""
     depth = pairs.shape[1]
     none = n_pairs + {"always": 0, "position": depth - 1, "pair": n_pairs}[stops] + leaves
     places, found = np.arange(depth), []

@@ -169,15 +169,7 @@ class Propensities(Recorded):
 
 
 def clicks_by_propensity(log: ClickLog, propensities: Any) -> Floats:
-    """Return 1 / propensity of each item that was clicked, else 0, in the order of ``log.items``.
-
-    Parameters
-    ----------
-    log : ClickLog
-        The log.
-    propensities : Propensities, or mapping or Series by position
-        Propensities above 0.
-    """
+    """Return 1 / propensity of each item that was clicked, else 0, in the order of ``log.items``."""
     if isinstance(propensities, Propensities):
         propensities = propensities.table.set_index("position")["propensity"]
     is_one_each = isinstance(propensities, Mapping | pd.Series) and pd.Index([0, *propensities.keys()]).is_unique

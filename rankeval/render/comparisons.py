@@ -59,27 +59,7 @@ def intervals(
     caption: str = "",
     edges: Mapping[str, Sequence[float]] | None = None,
 ) -> Figure:
-    """Draw differences with their intervals about a line at zero, a panel per group.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        A row per difference, drawn from top to bottom, with the columns "label", "difference", "ci_low" and "ci_high".
-        Infinite ends run to the edge of the panel with an arrow, nan is left out. Further columns may be "group"
-        (divides the rows into panels, each with a scale of its own), "outer_low" and "outer_high" (a wider interval,
-        drawn thin), "clear" (booleans: rows drawn in colour, the others in grey), "better" (1 or -1 for the
-        colour of a gain or a loss, 0 if that is not known; by default the sign of the difference) and "band" (distances
-        from zero, shaded behind the row).
-    xlabel, caption : str
-        Texts below and above.
-    edges : mapping of str to sequence of float, optional
-        Group -> places of dashed lines, such as margins.
-
-    Returns
-    -------
-    Figure
-        Not registered with pyplot.
-    """
+    """Draw differences with their intervals about a line at zero, a panel per group."""
     groups = frame.groupby("group", sort=False) if "group" in frame else [("", frame)]
     wholes = {str(name): part for name, part in groups}
     shown = {name: part.iloc[_largest(part["difference"], MOST_ROWS)] for name, part in wholes.items()}
@@ -99,24 +79,7 @@ def intervals(
 
 
 def forest(frame: pd.DataFrame, *, xlabel: str = "difference of means", caption: str = "", digits: int = 3) -> Figure:
-    """Draw differences on several collections or slices, those of one pair of systems below each other.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        A row per difference, those of a pair beside each other, with the columns "pair" (heading), "label", "n"
-        (number of queries), "difference", "ci_low", "ci_high", "clear" (booleans: rows drawn in colour), "better"
-        (as there), "together" (rows drawn as a diamond: the pair on all collections), and "group" (a panel each).
-    xlabel, caption : str
-        Texts below and above.
-    digits : int, default 3
-        Decimals of the numbers beside the panel.
-
-    Returns
-    -------
-    Figure
-        Not registered with pyplot. The area of a square grows with its number of queries.
-    """
+    """Draw differences on several collections or slices, those of one pair of systems below each other."""
     panels = {str(name): _largest_pairs(part) for name, part in frame.groupby("group", sort=False)}
     heights = [ROW * (len(part) + part["pair"].nunique()) + 0.6 for part in panels.values()]
     figure = Figure(figsize=(7.5, sum(heights) + 0.6), layout="constrained")
@@ -258,29 +221,7 @@ def significance_matrix(
     title: str = "",
     caption: str = "",
 ) -> Figure:
-    """Draw a cell for each pair of systems, coloured if one is shown better.
-
-    Parameters
-    ----------
-    means : Series
-        Mean of each system, from the best to the worst: the order of rows and columns.
-    claims : DataFrame
-        A row per ordered pair, with the columns "system" (row), "other" (column), "sign" (1 or -1), "p" (adjusted) and
-        "shown".
-    levels : sequence of float
-        The levels of one, two and more signs.
-    words : sequence of str
-        Words of the legend for a positive and, if there is one, for a negative sign.
-    digits : int, default 4
-        Decimals of the means.
-    title, caption : str
-        Texts above.
-
-    Returns
-    -------
-    Figure
-        Not registered with pyplot.
-    """
+    """Draw a cell for each pair of systems, coloured if one is shown better."""
     codes = _codes(means, claims, levels)
     figure, axes = _placed_axes([shown_name(name, LONGEST_NAME) for name in means.index], caption, title, len(levels))
     _draw_cells(axes, codes, len(levels))

@@ -57,22 +57,7 @@ def levels_within(alpha: float) -> list[float]:
 def best_and_second(
     frame: pd.DataFrame, *, signs: Mapping[str, float] | None = None, digits: Mapping[str, int] | None = None
 ) -> pd.DataFrame:
-    """Mark the best value of each column as "best" and the next distinct one as "second".
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Numbers, a row per system.
-    signs : mapping of str to float, optional
-        -1 for a column whose lowest value is the best, 0 for one without a best value; by default 1.
-    digits : mapping of str to int, optional
-        Decimals shown: values that look equal are marked equally.
-
-    Returns
-    -------
-    DataFrame
-        Shaped like `frame`, of "best", "second" and "". With two systems only the best is marked.
-    """
+    """Mark the best value of each column as "best" and the next distinct one as "second"."""
     marks = _blank(frame)
     places: dict[float, str] = {1: "best", 2: "second"} if len(frame) > 2 else {1: "best"}
     for column in frame:
@@ -85,17 +70,7 @@ def best_and_second(
 
 
 def stars(claims: pd.DataFrame, frame: pd.DataFrame, *, levels: Sequence[float]) -> pd.DataFrame:
-    """Return a star per level that the adjusted p of a shown claim does not exceed; worse systems have an arrow first.
-
-    Parameters
-    ----------
-    claims : DataFrame
-        Rows against one system.
-    frame : DataFrame
-        The means that get the marks.
-    levels : sequence of float
-        The levels, as `levels_within` returns them.
-    """
+    """Return a star per level that the adjusted p of a claim does not exceed; worse systems have an arrow first."""
     marks = _blank(frame)
     for row in claims[claims["shown"]].to_dict("records"):
         worse = WORSE if row["sign"] < 0 else ""
@@ -104,17 +79,7 @@ def stars(claims: pd.DataFrame, frame: pd.DataFrame, *, levels: Sequence[float])
 
 
 def letters(claims: pd.DataFrame, frame: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
-    """Return the letters of the systems against which a claim is shown, with a dagger where p and interval disagree.
-
-    Parameters
-    ----------
-    claims : DataFrame
-        Rows of all pairs; those with a negative sign give no letter.
-    frame : DataFrame
-        The means that get the marks.
-    names : mapping of str to str
-        System -> letter, as `letters_for` returns them. Claims against other systems are left out.
-    """
+    """Return the letters of the systems against which a claim is shown, with a dagger where p and interval disagree."""
     marks = _blank(frame)
     between = "," if any(len(letter) > 1 for letter in names.values()) else ""
     counted = claims[claims["shown"] & (claims["sign"] > 0) & claims["other"].isin(list(names))]
@@ -151,27 +116,7 @@ def by_comparison(
     gains: Iterable[float] | None = None,
     digits: pd.Series[int] | None = None,
 ) -> Table:
-    """Lay out a row per comparison with all its figures.
-
-    Parameters
-    ----------
-    table : DataFrame
-        With the columns of `rankeval.Comparison.table`.
-    level : float
-        Confidence level, for the header.
-    parted : Series of bool
-        Rows whose adjusted p gets a dagger, since p and interval disagree.
-    gains : iterable of float, optional
-        The gain in percent of each row, as a further column.
-    digits : Series of int, optional
-        Decimals of each row; 4 by default.
-
-    Returns
-    -------
-    Table
-        Without caption and notes. The interval is the adjusted one if the table has any, and its header says so;
-        a row that has none of its own shows the unadjusted one, and says so.
-    """
+    """Lay out a row per comparison with all its figures."""
     import pandas as pd
 
     places = [4] * len(table) if digits is None else list(digits)
@@ -211,21 +156,7 @@ def by_comparison(
 
 
 def for_decisions(whole: Table, baseline: str | None) -> Table:
-    """Keep what a decision needs of a table by `by_comparison`, and write each mean once.
-
-    Parameters
-    ----------
-    whole : Table
-        All figures of each pair.
-    baseline : str or None
-        The system with which all others were compared; None if all pairs were.
-
-    Returns
-    -------
-    Table
-        The mean of the baseline, or of the first system of all pairs, has a row of its own above those compared with
-        it. The only measure stands in the header of its means.
-    """
+    """Keep what a decision needs of a table by `by_comparison`, and write each mean once."""
     import pandas as pd
 
     frame, columns = whole.frame.reset_index(drop=True), list(whole.frame.columns)
@@ -264,26 +195,7 @@ def by_system(
     tails: pd.DataFrame | None = None,
     letters: Mapping[str, str] | None = None,
 ) -> Table:
-    """Lay out a row per system and a column per measure: means, best and second, marks.
-
-    Parameters
-    ----------
-    means : DataFrame
-        Systems as index.
-    digits : mapping of str to int
-        Decimals of each column.
-    signs : mapping of str to float, optional
-        As `best_and_second` takes them.
-    marks, tails : DataFrame, optional
-        Shaped like `means`: text high behind a mean, and behind it.
-    letters : mapping of str to str, optional
-        System -> letter, shown in a column of its own.
-
-    Returns
-    -------
-    Table
-        Without caption and notes.
-    """
+    """Lay out a row per system and a column per measure: means, best and second, marks."""
     names: dict[str, Any] = {"system": list(means.index)}
     if letters is not None:
         names[" "] = [letters.get(str(name), "") for name in means.index]

@@ -100,25 +100,7 @@ MOST_POINTS = 4_000
 def query_differences(
     differences: pd.Series[float], *, system: str, baseline: str, measure: str, sign: float = 1.0, unit: str = "query"
 ) -> Figure:
-    """Draw one system's per-query differences from another, sorted from gain to loss.
-
-    Parameters
-    ----------
-    differences : Series
-        A value per query.
-    system, baseline, measure : str
-        Names of the system, of the one subtracted from it, and of the measure.
-    sign : {1.0, -1.0, 0.0}, default 1.0
-        -1 if less is better by the measure; 0 if that is not known: then no difference is called a gain.
-    unit : str, default "query"
-        The noun for a value.
-
-    Returns
-    -------
-    Figure
-        Not registered with pyplot. Up to 30 queries are named at the axis; of more, those with the largest gains and
-        losses are named beside it.
-    """
+    """Draw one system's per-query differences from another, sorted from gain to loss."""
     ordered = differences.sort_values(ascending=sign < 0, kind="stable")
     values, mean = ordered.to_numpy(dtype=np.float64), float(differences.mean())
     sides = values * (sign or 1.0)
@@ -165,20 +147,7 @@ def _name_extremes(axes: Axes, parts: Sequence[pd.Series[float]], colors: Sequen
 
 
 def sorted_scores(per_query: pd.DataFrame, worst: Mapping[str, NDArray[Any]] | None = None) -> Figure:
-    """Draw each measure's scores over the queries, sorted from best to worst, with the mean.
-
-    Parameters
-    ----------
-    per_query : DataFrame
-        A row per query, a column per measure.
-    worst : mapping of str to array, optional
-        Measure -> ids of the worst queries, the worst first; by default those of the lowest scores.
-
-    Returns
-    -------
-    Figure
-        Not registered with pyplot; a panel per measure, which names the worst queries.
-    """
+    """Draw each measure's scores over the queries, sorted from best to worst, with the mean."""
     columns = min(3, max(1, per_query.shape[1]))
     rows = -(-per_query.shape[1] // columns)
     figure = Figure(figsize=(7.5, 2.5 * rows + 0.4), layout="constrained")
@@ -219,20 +188,7 @@ def _worst(queries: NDArray[Any]) -> str:
 
 
 def curve(frame: pd.DataFrame, *, xlabel: str, ylabel: str) -> Figure:
-    """Draw a line through means, with the range from least to greatest behind it.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        A row per point, its place as index, with the columns "mean", "min" and "max".
-    xlabel, ylabel : str
-        Texts below and at the side.
-
-    Returns
-    -------
-    Figure
-        Not registered with pyplot.
-    """
+    """Draw a line through means, with the range from least to greatest behind it."""
     figure, axes = one_panel(6, 3.6)
     axes.fill_between(frame.index, frame["min"], frame["max"], color=BAND, linewidth=0)
     axes.plot(frame.index, frame["mean"], color=INK, marker="o", markersize=4)

@@ -13,22 +13,7 @@ Progress = Callable[[int, int], None]
 
 
 class Bar:
-    """Shows how much is done, as a context.
-
-    Parameters
-    ----------
-    progress : callable, bool or None
-        A function of how much is done and of the total; True for a bar, which shows on a terminal and in a notebook.
-    total : int
-        How much there is to do.
-    title : str
-        The bar's title.
-
-    Raises
-    ------
-    InvalidInput
-        If ``progress`` is none of these.
-    """
+    """Shows how much is done, as a context."""
 
     def __init__(self, progress: Progress | bool | None, total: int, title: str) -> None:
         fits = progress is None or isinstance(progress, bool) or callable(progress)

@@ -104,15 +104,7 @@ def latex(text: str) -> str:
 
 
 def latex_cell(cell: Cell, widest: tuple[str, str]) -> str:
-    """Write a cell in LaTeX.
-
-    Parameters
-    ----------
-    cell : Cell
-        The cell.
-    widest : tuple of str
-        The widest mark and tail of its column; an invisible rest of each stands behind the cell's own.
-    """
+    """Write a cell in LaTeX."""
     value, tail = LATEX_EMPHASIS[cell.emphasis] % latex(with_minus(cell.text)), cell.tail
     marks = cell.mark, widest[0][len(cell.mark) :]
     high, high_rest = (rf"\textsuperscript{{{latex(part)}}}" if part else "" for part in marks)
@@ -208,15 +200,6 @@ def p_value(value: float) -> str:
 def digits_for(errors: Iterable[float], *, default: int = 4, significant: int = 2) -> int:
     """Return the decimals at which the largest of the standard errors has two digits.
 
-    Parameters
-    ----------
-    errors : iterable of float
-        Standard errors; those that are zero or not finite do not count.
-    default : int
-        The answer if none counts.
-    significant : int
-        Other digits than two, for numbers that are no errors.
-
     Examples
     --------
     >>> digits_for([0.012, 0.041]), digits_for([0.0042]), digits_for([35.0])
@@ -232,36 +215,20 @@ def digits_for(errors: Iterable[float], *, default: int = 4, significant: int = 
 
 @dataclass(frozen=True)
 class Table:
-    """A frame laid out for reading: as text, Markdown, HTML or LaTeX.
+    """A frame laid out for reading: as text, Markdown, HTML or LaTeX."""
 
-    Attributes
-    ----------
-    frame : DataFrame
-        The columns in the order shown; the index is not shown.
-    formats : mapping of str to str or callable, optional
-        Column -> format specification or function; numbers have four decimals by default.
-    emphasis : DataFrame, optional
-        Shaped like `frame`, of "best" (bold), "second" (underlined) and "". Plain text leaves it out.
-    marks : DataFrame, optional
-        Shaped like `frame`: text set high behind a cell's value, such as a star.
-    tails : DataFrame, optional
-        Shaped like `frame`: text behind value and mark, such as a standard error.
-    numeric : sequence of str
-        Columns that stand at the right although they hold text.
-    caption : str, optional
-        A line above the table.
-    notes : sequence of str
-        Lines below the table; in LaTeX they end the caption.
-    """
-
-    frame: pd.DataFrame
+    frame: pd.DataFrame  # The columns in the order shown; the index is not shown
+    # Column -> format specification or function; numbers have four decimals by default.
     formats: Mapping[str, Format] = field(default_factory=dict)
+    # Shaped like `frame`, of "best" (bold), "second" (underlined) and "". Plain text leaves it out.
     emphasis: pd.DataFrame | None = None
+    # Shaped like `frame`: text set high behind a cell's value, such as a star.
     marks: pd.DataFrame | None = None
+    # Shaped like `frame`: text behind value and mark, such as a standard error.
     tails: pd.DataFrame | None = None
-    numeric: Sequence[str] = ()
-    caption: str = ""
-    notes: Sequence[str] = ()
+    numeric: Sequence[str] = ()  # Columns that stand at the right although they hold text
+    caption: str = ""  # A line above the table
+    notes: Sequence[str] = ()  # Lines below the table; in LaTeX they end the caption
 
     def to_text(self) -> str:
         """Return plain text for a terminal, without a line break at its end."""
@@ -299,23 +266,7 @@ class Table:
         return _template().render(facts, style=STYLE, minus=with_minus)
 
     def to_latex(self, *, label: str = "") -> str:
-        r"""Return a LaTeX table; it needs ``\usepackage{booktabs}``.
-
-        Parameters
-        ----------
-        label : str, optional
-            Name for ``\ref``.
-
-        Returns
-        -------
-        str
-            A ``table`` environment if there is a caption, notes or a label, else the ``tabular`` alone.
-
-        Raises
-        ------
-        InvalidInput
-            If the label has characters that LaTeX does not take in one.
-        """
+        r"""Return a LaTeX table; it needs ``\usepackage{booktabs}``."""
         import pandas as pd
 
         # A label cannot be escaped: these characters break it.
@@ -360,20 +311,7 @@ class Table:
 
 
 def rows_to_text(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Render rows of values as `Table.to_text` renders a frame.
-
-    Parameters
-    ----------
-    header : sequence of str
-        Name of each column.
-    rows : sequence of sequence
-        Its values, row by row.
-
-    Returns
-    -------
-    str
-        Without a line break at its end.
-    """
+    """Render rows of values as `Table.to_text` renders a frame."""
     # Without pandas, whose import takes as long as reading a million lines of a run.
     cells = [[Cell(_formatted(value, None), _is_number(value)) for value in row] for row in rows]
     return "\n".join(_drawn(_columns(header, cells), cells))

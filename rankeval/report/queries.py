@@ -52,20 +52,11 @@ class TextTable:
 
 @dataclass(frozen=True)
 class QueryTable:
-    """The table of queries for its template.
+    """The table of queries for its template."""
 
-    Attributes
-    ----------
-    said : str
-        What the table holds.
-    first : TextTable
-        The rows that need no script.
-    json : str
-        Kinds of the columns, the rows that the page holds by ascending id, and the order to begin with; safe in HTML.
-    """
-
-    said: str
-    first: TextTable
+    said: str  # What the table holds
+    first: TextTable  # The rows that need no script
+    # Kinds of the columns, the rows that the page holds by ascending id, and the order to begin with; safe in HTML.
     json: str
 
 
@@ -78,21 +69,7 @@ class Column(NamedTuple):
 
 
 def query_table(queries: Any, columns: Sequence[Column], *, by: int, falls: bool, order: str) -> QueryTable:
-    """Lay out the queries, those that are first by a column first.
-
-    Parameters
-    ----------
-    queries : sequence or array of ids
-        The queries, ascending.
-    columns : sequence of Column
-        The columns behind that of the ids.
-    by : int
-        The place of the column to sort by.
-    falls : bool
-        Whether its greatest values come first.
-    order : str
-        The order in words, such as "worst by AP first".
-    """
+    """Lay out the queries, those that are first by a column first."""
     key = _rounded(columns[by].values)
     places = np.argsort(-key if falls else key, kind="stable")[:MOST_QUERIES].tolist()
     first = [

@@ -251,15 +251,7 @@ class ExperimentFacts:
 
 
 def experiment_text(facts: ExperimentFacts, *, verbose: bool = False) -> str:
-    """Write the result of an experiment for a terminal: findings, rankers, standing, and what limits the result.
-
-    Parameters
-    ----------
-    facts : ExperimentFacts
-        The experiment.
-    verbose : bool
-        Whether to add the whole comparison, and the digests by which the guard's record is found.
-    """
+    """Write the result of an experiment for a terminal: findings, rankers, standing, and what limits the result."""
     notes = notes_of(facts)
     said = ["\n".join(map(_filled, facts.comparison.findings)), _rankers(facts).to_text()]
     if verbose:
@@ -285,13 +277,7 @@ def _rankers(facts: ExperimentFacts) -> Table:
 
 
 def candidate_frame(facts: ExperimentFacts) -> pd.DataFrame:
-    """Return one row per ranker: out-of-fold mean on dev, means on test, time of training.
-
-    Parameters
-    ----------
-    facts : ExperimentFacts
-        The experiment.
-    """
+    """Return one row per ranker: out-of-fold mean on dev, means on test, time of training."""
     stopped = any(each.n_iterations is not None for each in facts.candidates)
     return pd.DataFrame(
         {
@@ -306,28 +292,14 @@ def candidate_frame(facts: ExperimentFacts) -> pd.DataFrame:
 
 
 def notes_of(facts: ExperimentFacts) -> tuple[str, ...]:
-    """Return the notes of the comparison but the one on looks and ledger, which the line on the guard says in full.
-
-    Parameters
-    ----------
-    facts : ExperimentFacts
-        The experiment.
-    """
+    """Return the notes of the comparison but the one on looks and ledger, which the line on the guard says in full."""
     opening = facts.comparison.opening
     said = summary_of(opening) if facts.guard.active and opening is not None else None
     return tuple(note for note in facts.comparison.notes if note != said)
 
 
 def standing(facts: ExperimentFacts, *, verbose: bool = False) -> str:
-    """Say what was trained, how many looks were added, and how far the result can be believed.
-
-    Parameters
-    ----------
-    facts : ExperimentFacts
-        The experiment.
-    verbose : bool
-        Whether to name the plan, the ledger and its head.
-    """
+    """Say what was trained, how many looks were added, and how far the result can be believed."""
     guard = facts.guard
     trained = f"This run: {count(facts.n_trained, 'ranker')} trained"
     if not guard.active:
@@ -337,13 +309,7 @@ def standing(facts: ExperimentFacts, *, verbose: bool = False) -> str:
 
 
 def coverage_sentences(evaluation: Evaluation) -> list[str]:
-    """Tell a reader of the means how many queries or rows were left out, undefined or tied.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        The evaluation.
-    """
+    """Tell a reader of the means how many queries or rows were left out, undefined or tied."""
     said = [f"{count(evaluation.n_queries, 'query')} counted."]
     for reason, queries in evaluation.excluded.items():
         if len(queries):
@@ -361,13 +327,7 @@ def coverage_sentences(evaluation: Evaluation) -> list[str]:
 
 
 def card_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
-    """Return the convention card: each rule in words, its value, and the number of rows or queries that it affected.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        The evaluation.
-    """
+    """Return the convention card: each rule in words, its value, and the number of rows or queries that it affected."""
     touched = {rule: f"{n:,}" for rule, n in evaluation.facts.totals().items()}
     card = {rule: value for rule, value in evaluation.convention.card().items() if value is not None and value != {}}
     return [(RULE_WORDS.get(rule, rule), _plain(value), touched.get(rule, "")) for rule, value in card.items()]

@@ -61,13 +61,7 @@ T = TypeVar("T")
 
 
 def checked_path(path: str) -> str:
-    """Return a path of a file of a record; raise if another system could not write it, or it leads elsewhere.
-
-    Raises
-    ------
-    InvalidInput
-        If it is no relative path of printable characters, or is too long.
-    """
+    """Return a path of a file of a record; raise if another system could not write it, or it leads elsewhere."""
     steps, size = path.split("/"), len(path.encode())
     is_plain = path.isprintable() and "\\" not in path and all(step.strip(". ") for step in steps)
     is_long = size > _LONGEST_PATH or max(len(step.encode()) for step in steps) > _LONGEST_STEP
@@ -123,19 +117,7 @@ Opened = Callable[[str], io.BufferedIOBase]
 
 
 class Stored(Mapping[str, T]):
-    """The files or tables of a record in a store: each is read, and checked, when it is asked for.
-
-    Parameters
-    ----------
-    opened : callable
-        Opens a file by its path.
-    resources : mapping of str to (path, sha256)
-        The files by name.
-    parsed : callable
-        Makes the value of an open file.
-    where : str
-        The place of the record, for messages.
-    """
+    """The files or tables of a record in a store: each is read, and checked, when it is asked for."""
 
     def __init__(
         self,
@@ -192,25 +174,7 @@ def _digest(text: str) -> str:
 
 
 def write(record: Record, folder: str | os.PathLike[str]) -> str:
-    """Write a record to a folder, whole or not at all; return its seal.
-
-    Parameters
-    ----------
-    record : Record
-        The record.
-    folder : path
-        The folder. If it exists, it must hold the same record, which then stays.
-
-    Returns
-    -------
-    str
-        The SHA-256 of its ``record.json``.
-
-    Raises
-    ------
-    InvalidInput
-        If the folder holds anything else, nothing can be written there, or a value is none that JSON has.
-    """
+    """Write a record to a folder, whole or not at all; return its seal."""
     target = as_path(folder).absolute()
     draft = target.parent / f".{target.name}.{secrets.token_hex(4)}.draft"
     try:
@@ -376,13 +340,7 @@ def _table(file: io.BufferedIOBase) -> pd.DataFrame:
 
 
 def read(folder: str | os.PathLike[str]) -> Record:
-    """Read the record in a folder; its files and tables are read, and checked, when they are asked for.
-
-    Raises
-    ------
-    FileFormatError
-        If there is no whole record, or another version wrote it.
-    """
+    """Read the record in a folder; its files and tables are read, and checked, when they are asked for."""
     where = as_path(folder)
     is_there = os.path.isfile(where / NAME)  # noqa: PTH113 - Path raises for a name that is too long
     refuse((not is_there, f"{str(where)!r} holds no record: there is no {NAME}"))
@@ -408,24 +366,7 @@ def checked(record: Record) -> Record:
 
 
 def fetched(opened: Opened, where: str, seal: str | None = None, *, children: bool = True) -> Record:
-    """Read a record from any store.
-
-    Parameters
-    ----------
-    opened : callable
-        Opens a file of the record by its path.
-    where : str
-        The place, for messages.
-    seal : str, optional
-        The SHA-256 that ``record.json`` has, or its beginning.
-    children : bool
-        Whether the children are read too. A tracking server has them as runs, which users delete.
-
-    Raises
-    ------
-    FileFormatError
-        If the record was altered, is none, or another version wrote it; a missing file is named.
-    """
+    """Read a record from any store."""
     try:
         with opened(NAME) as file:
             content = file.read(_MOST_BYTES + 1)

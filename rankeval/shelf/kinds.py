@@ -41,29 +41,13 @@ KINDS = {
 
 
 def class_of(kind: str) -> Any:
-    """Import the class of a kind of record.
-
-    Raises
-    ------
-    UnknownName
-        If this version has no such kind.
-    """
+    """Import the class of a kind of record."""
     module, _, name = KINDS[chosen("kind of record", kind, KINDS)].rpartition(".")
     return getattr(import_module(f"rankeval.{module}"), name)
 
 
 def record_of(result: Any, options: Mapping[str, Any], argument: str = "result") -> Record:
-    """Return the record of a result; an option that its class does not take is refused with the classes that do.
-
-    Parameters
-    ----------
-    result : object
-        Any result.
-    options : mapping of str to object
-        Options of its method ``record``.
-    argument : str
-        The argument that holds the result, for errors.
-    """
+    """Return the record of a result; an option that its class does not take is refused with the classes that do."""
     expected = "a result such as evaluate, compare or cross_validate return"
     require(hasattr(result, "record") and not isinstance(result, type), argument, type(result), expected)
     for option in options.keys() - _options_of(type(result)):
@@ -141,15 +125,7 @@ def load(folder: str | os.PathLike[str]) -> Any:
 
 
 def result_of(record: Record) -> Any:
-    """Make the result of a record.
-
-    Raises
-    ------
-    UnknownName
-        If this version has no such kind of record.
-    FileFormatError
-        If its facts, tables and files are not those of this kind.
-    """
+    """Make the result of a record."""
     made = class_of(record.kind).from_record
     try:
         return made(record)

@@ -32,13 +32,7 @@ _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_\-]{0,63}")
 
 
 def checked_word(word: str, argument: str = "role") -> str:
-    """Return a role or another plain word, which becomes part of names and paths; raise for any other text.
-
-    Raises
-    ------
-    InvalidInput
-        If it is not a plain word.
-    """
+    """Return a role or another plain word, which becomes part of names and paths; raise for any other text."""
     example = " such as 'dev' or 'test'" if argument == "role" else ""
     expected = f"a plain word{example}: at most 64 letters, digits, _ and -, the first one a letter or digit"
     require(isinstance(word, str) and _WORD.fullmatch(word) is not None, argument, word, expected)

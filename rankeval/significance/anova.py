@@ -53,86 +53,33 @@ AXES = {
 
 @dataclass(frozen=True)
 class Source:
-    """One row of an analysis of variance.
+    """One row of an analysis of variance."""
 
-    Attributes
-    ----------
-    source : str
-        "query", "system", "replicate", "query x system", "query x replicate", "system x replicate" or "error".
-    df : int
-        Degrees of freedom.
-    sum_sq, mean_sq : float
-        Sum of squares, and this by the degrees of freedom.
-    F : float
-        Mean square by the one of ``against``; nan if there is none, or if it is 0.
-    p_value : float
-        Chance of so large an F if the source has no effect; never 0, nan with F.
-    against : str
-        The source whose mean square F divides by; empty if there is none.
-    eta_squared : float
-        Partial eta squared, ``SS / (SS + SS_against)``: in [0, 1], too large on few queries.
-    omega_squared : float
-        Partial omega squared, ``df (F - 1) / (df (F - 1) + N)`` with N scores: in [0, 1], 0 if F is below 1.
-    """
-
+    # "query", "system", "replicate", "query x system", "query x replicate", "system x replicate" or "error".
     source: str
-    df: int
-    sum_sq: float
+    df: int  # Degrees of freedom
+    sum_sq: float  # Sum of squares, and this by the degrees of freedom
     mean_sq: float
-    F: float = math.nan
-    p_value: float = math.nan
-    against: str = ""
+    F: float = math.nan  # Mean square by the one of ``against``; nan if there is none, or if it is 0
+    p_value: float = math.nan  # Chance of so large an F if the source has no effect; never 0, nan with F
+    against: str = ""  # The source whose mean square F divides by; empty if there is none
+    # Partial eta squared, ``SS / (SS + SS_against)``: in [0, 1], too large on few queries.
     eta_squared: float = math.nan
+    # Partial omega squared, ``df (F - 1) / (df (F - 1) + N)`` with N scores: in [0, 1], 0 if F is below 1.
     omega_squared: float = math.nan
 
 
 @dataclass(frozen=True)
 class TwoWay:
-    """An analysis of variance by query and system, and by replicate if replicates are crossed.
+    """An analysis of variance by query and system, and by replicate if replicates are crossed."""
 
-    Attributes
-    ----------
-    sources : tuple of Source
-        In the order of `AXES`; error last.
-    components : mapping of str to float
-        Source -> estimated variance; below 0 if a mean square is smaller than the one it is tested against.
-    """
-
-    sources: tuple[Source, ...]
+    sources: tuple[Source, ...]  # In the order of `AXES`; error last
+    # Source -> estimated variance; below 0 if a mean square is smaller than the one it is tested against.
     components: Mapping[str, float]
 
 
 def two_way(scores: ArrayLike, *, queries: str = "random", replicates: str = "crossed") -> TwoWay:
     """Analyse the variance of scores by query and system, and by replicate.
-
-    Parameters
-    ----------
-    scores : array_like of shape (n_queries, n_systems) or (n_queries, n_systems, n_replicates)
-        Scores by one measure, the same number in every cell.
-    queries : {"random", "fixed"}, default "random"
-        "random": the claim is about queries like these, and with replicates, system is tested against query x system
-        and replicate against query x replicate. "fixed": the claim is about these queries, and everything is tested
-        against error. Without replicates both are the same.
-    replicates : {"crossed", "nested"}, default "crossed"
-        "crossed": the k-th replicate is the same for all systems, and a source of its own. "nested": replicates are
-        interchangeable within a cell, and error.
-
-    Returns
-    -------
-    TwoWay
-        Nested: ``y_ijk = mean + query_i + system_j + (query x system)_ij + error_ijk``. Crossed: also
-        ``replicate_k + (query x replicate)_ik + (system x replicate)_jk``, systems and replicates being these.
-        The component of a source is ``(MS - MS_against) / m``, m being the number of scores at one of its levels. For
-        random queries and crossed replicates no mean square is the one that query is tested against; it has no F, and
-        its component is ``(MS - MS_query x system - MS_query x replicate + MS_error) / m``. F of system against query x
-        system is the same in both. For two systems it is the square of the paired t of means over replicates.
-
-    Raises
-    ------
-    InvalidInput
-        Fewer than two queries or systems, another shape, or a score that is not finite.
-    UnknownName
-        Another value of ``queries`` or ``replicates``.
 
     References
     ----------
@@ -162,21 +109,6 @@ def sphericity(scores: ArrayLike) -> float:
 
     The F of system assumes that they do. If they do not, it claims too much, and its degrees of freedom times epsilon
     give a p-value that does not.
-
-    Parameters
-    ----------
-    scores : array_like
-        As in `two_way`. Replicates are averaged.
-
-    Returns
-    -------
-    float
-        Between ``1 / (n_systems - 1)`` and 1; nan if no difference varies over queries.
-
-    Raises
-    ------
-    InvalidInput
-        As in `two_way`.
 
     References
     ----------

@@ -71,38 +71,14 @@ def all_rates() -> pd.DataFrame:
 
 
 def rates_of(words: str) -> pd.DataFrame:
-    """Return the rates of a declaration.
-
-    Parameters
-    ----------
-    words : str
-        The words of its declaration.
-
-    Returns
-    -------
-    DataFrame
-        A row per rate; without rows if it was not measured.
-    """
+    """Return the rates of a declaration."""
     rates, names = all_rates(), measured()["words"]
     known = [names.get(kind, {}).get(name) == words for kind, name in zip(rates["kind"], rates["name"], strict=True)]
     return rates[known].reset_index(drop=True)
 
 
 def of_one_pair(rates: pd.DataFrame, *, one_sided: bool = False) -> str:
-    """Say the false claims of a test of one pair: a range over worlds, for each number of queries.
-
-    Parameters
-    ----------
-    rates : DataFrame
-        Rows of `rates_of`.
-    one_sided : bool, default False
-        The rates of one-sided tests; of each world the worse direction.
-
-    Returns
-    -------
-    str
-        Such as "exponential differences 9.8 % at 10 queries, 7.9 % at 25"; empty if nothing was measured.
-    """
+    """Say the false claims of a test of one pair: a range over worlds, for each number of queries."""
     false = _false_claims(rates, one_sided=one_sided)
     said = []
     for kind, worlds in KINDS_OF_DIFFERENCES.items():
@@ -114,26 +90,7 @@ def of_one_pair(rates: pd.DataFrame, *, one_sided: bool = False) -> str:
 
 @cache
 def on_few_queries(words: str, size: int, *, n: int, one_sided: bool, units: str = "queries") -> str:
-    """Say the worst rates of a correction and of the value of the best on so many queries, below `FEW_QUERIES`.
-
-    Parameters
-    ----------
-    words : str
-        The words of the correction; those without rates are left out.
-    size : int
-        Number of comparisons. The rates are those of families of 10, or of as many.
-    n : int
-        Number of queries. The rates are those of the next smaller number that was measured, or of the smallest.
-    one_sided : bool
-        As in `of_one_pair`.
-    units : str
-        The noun for the queries, in the plural.
-
-    Returns
-    -------
-    str
-        Such as "a false claim by max-T: 14.2 % at 25 queries, for 5 %".
-    """
+    """Say the worst rates of a correction and of the value of the best on so many queries, below `FEW_QUERIES`."""
     cases = (
         (words, FALSE_CLAIMS, one_sided, f"a false claim by {words}", "for 5 %"),
         (words, "coverage", one_sided, "all its intervals right", "for 95 %"),
@@ -152,18 +109,7 @@ def on_few_queries(words: str, size: int, *, n: int, one_sided: bool, units: str
 
 
 def of_families(rates: pd.DataFrame, *, one_sided: bool = False) -> str:
-    """Say the false claims of a correction: a range over sizes, for each world.
-
-    Parameters
-    ----------
-    rates, one_sided
-        As in `of_one_pair`.
-
-    Returns
-    -------
-    str
-        Such as "sym, one baseline 4.2-5.5 %; near-identical variants 3.1 %"; empty if nothing was measured.
-    """
+    """Say the false claims of a correction: a range over sizes, for each world."""
     by_world = _false_claims(rates, one_sided=one_sided).groupby("world", sort=False)["rate"]
     return "; ".join(f"{world} {percent(part.min(), part.max())}" for world, part in by_world)
 
@@ -238,18 +184,7 @@ def list_tests(name: str | None = None) -> pd.DataFrame:
 
 
 def rates_found(name: str) -> pd.DataFrame:
-    """Return the measured rates of the declarations that a name is found in, one a row.
-
-    Parameters
-    ----------
-    name : str
-        As in `list_tests`.
-
-    Raises
-    ------
-    UnknownName
-        If nothing is found.
-    """
+    """Return the measured rates of the declarations that a name is found in, one a row."""
     import pandas as pd
 
     return pd.concat([rates_of(words) for words in list_tests(name)["words"]], ignore_index=True)
@@ -257,15 +192,7 @@ def rates_found(name: str) -> pd.DataFrame:
 
 @cache
 def described(kind: str, name: str, declared: Any) -> dict[str, str]:
-    """Return the cells of a declaration, as columns of `list_tests`.
-
-    Parameters
-    ----------
-    kind, name : str
-        Its table in `KINDS`, and its key there.
-    declared : SignificanceTest, Correction or Claim
-        The declaration.
-    """
+    """Return the cells of a declaration, as columns of `list_tests`."""
     measured, description = rates_of(declared.words), declared.description
     said = of_one_pair if kind == "test" else of_families
     return {

@@ -67,13 +67,7 @@ def are_ties(difference: Floats, one: Floats, other: Floats) -> NDArray[np.bool_
 
 
 def as_columns(d: ArrayLike) -> Floats:
-    """Check differences and return them as a matrix of shape ``(n_queries, n_pairs)``.
-
-    Raises
-    ------
-    InvalidInput
-        Fewer than two queries, a value that is not finite, more than two dimensions, or scores of folds.
-    """
+    """Check differences and return them as a matrix of shape ``(n_queries, n_pairs)``."""
     refuse_fold_scores(d)
     columns = np.asarray(d, dtype=np.float64)
     few = "a paired test needs differences of at least 2 queries, (n_queries,) or (n_queries, n_pairs)"
@@ -87,14 +81,7 @@ def as_columns(d: ArrayLike) -> Floats:
 
 
 def refuse_fold_scores(table: Any) -> None:
-    """Raise `InvalidInput` for a frame of fold scores: folds overlap, so tests over queries do not hold on them.
-
-    Parameters
-    ----------
-    table : object
-        A frame is taken for one of folds if it has an index level "fold", as ``CrossValidation.folds`` has, or the
-        columns of seconds that our `cross_validate` or scikit-learn's adds. Anything else passes.
-    """
+    """Raise `InvalidInput` for a frame of fold scores: folds overlap, so tests over queries do not hold on them."""
     levels = getattr(getattr(table, "index", None), "names", ())
     columns = set(getattr(table, "column_names", getattr(table, "columns", ())))  # the first of Arrow
     if FOLD in levels or any(theirs <= columns for theirs in FOLD_COLUMNS):
@@ -122,19 +109,6 @@ def two_phase(human: Floats, judged: Floats, machine: Floats) -> pd.DataFrame:
     Notes of `rankeval.judging.calibrate` have the formula. With w_i the weight of people's score i in the estimate, and
     h_i its leverage, ``uneven`` is the sum of (w_i residual_i / (1 - h_i))^2. ``beyond`` takes the slope outside the
     judged queries' scores as unknown: it is off by twice itself.
-
-    Parameters
-    ----------
-    human, judged : ndarray of shape (n, n_columns)
-        Scores of the judged queries, by people and by the machine.
-    machine : ndarray of shape (N, n_columns)
-        The machine's scores of all queries.
-
-    Returns
-    -------
-    DataFrame
-        A row per column: estimate; std_error, infinite if people's scores do not vary; degrees (of freedom);
-        correlation, gain, slope, sd_residual, leverage and inflation as in the table of a `Calibration`.
     """
     n, mean, alone = len(human), human.mean(axis=0), standard_error(human)
     x, y, ahead = judged - judged.mean(axis=0), human - mean, machine.mean(axis=0) - judged.mean(axis=0)
@@ -164,55 +138,18 @@ UNPAIRED = ("error", "skip")
 
 @dataclass(frozen=True)
 class PairedScores:
-    """Scores of all systems on the same queries.
+    """Scores of all systems on the same queries."""
 
-    Attributes
-    ----------
-    queries : Index
-        Query ids in ascending order.
-    scores : ndarray of shape (n_queries, n_systems, n_measures)
-        Scores.
-    absent : mapping of str to int
-        System -> number of queries that it lacked and that were left out for all.
-    n_left_out : int
-        Number of queries that some system lacked.
-    """
-
-    queries: pd.Index[Any]
-    scores: Floats
-    absent: Mapping[str, int]
-    n_left_out: int
+    queries: pd.Index[Any]  # Query ids in ascending order
+    scores: Floats  # (n_queries, n_systems, n_measures): Scores
+    absent: Mapping[str, int]  # System -> number of queries that it lacked and that were left out for all
+    n_left_out: int  # Number of queries that some system lacked
 
 
 def pair_scores(
     frames: Mapping[str, pd.DataFrame], labels: Sequence[str], *, unpaired: str, unit: str = "query"
 ) -> PairedScores:
-    """Join the scores of systems by query id.
-
-    Parameters
-    ----------
-    frames : mapping of str to DataFrame
-        System -> scores, a row per query (the index) and a column per measure, in any order.
-    labels : sequence of str
-        The columns to take.
-    unpaired : {"error", "skip"}
-        If systems have different queries: refuse, or keep the common ones. Nothing is filled in, because the scores
-        do not say how much an empty ranking is worth.
-    unit : str
-        The noun for a row, for messages.
-
-    Returns
-    -------
-    PairedScores
-        Sorted by query id, so that resampling does not depend on the order of the rows.
-
-    Raises
-    ------
-    QueryIdError
-        Ids that are missing or repeated, or queries that only some systems have.
-    InvalidInput
-        Scores that are not finite numbers, or an index of several levels.
-    """
+    """Join the scores of systems by query id."""
     chosen("value of unpaired", unpaired, UNPAIRED)
     for name, frame in frames.items():
         _check_frame(name, frame, labels, unit)

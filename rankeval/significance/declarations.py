@@ -105,21 +105,11 @@ class Claim:
 
 @dataclass(frozen=True)
 class Unseen:
-    """The queries that nobody saw, as a claim of no harm counts them.
+    """The queries that nobody saw, as a claim of no harm counts them."""
 
-    Attributes
-    ----------
-    count : int
-        How many are added to those seen.
-    loss : ndarray of shape (n_pairs,)
-        What each of them lost, in each column of differences.
-    seen : ndarray of shape (n_pairs,)
-        Number of queries seen in each column.
-    """
-
-    count: int
-    loss: NDArray[np.float64]
-    seen: NDArray[np.float64]
+    count: int  # How many are added to those seen
+    loss: NDArray[np.float64]  # (n_pairs,): What each of them lost, in each column of differences
+    seen: NDArray[np.float64]  # (n_pairs,): Number of queries seen in each column
 
     def part(self, columns: slice | NDArray[np.int64]) -> Unseen:
         """Return those of some columns."""
@@ -173,15 +163,7 @@ CLAIMS: dict[str, Claim] = {
 
 
 def refuse_undirected(claim: str, baseline: str | None) -> None:
-    """Raise `InvalidInput` for a claim that has a direction, if all pairs are compared.
-
-    Parameters
-    ----------
-    claim : str
-        A key of ``CLAIMS``.
-    baseline : str or None
-        As in `rankeval.compare`.
-    """
+    """Raise `InvalidInput` for a claim that has a direction, if all pairs are compared."""
     if baseline is None and CLAIMS[claim].sides == 1:
         raise InvalidInput(
             f'claim="{claim}" has a direction, and a pair without a baseline has none: name the system that the others '
@@ -386,30 +368,18 @@ def one_resample(n: int, settings: Settings) -> float:
 @explained
 @dataclass(frozen=True, kw_only=True)
 class _Declaration:
-    """The fields that tests and corrections share.
+    """The fields that tests and corrections share."""
 
-    Attributes
-    ----------
-    words : str
-        Name in captions and notes.
-    function : callable
-        Computes it; its docstring is the documentation.
-    random_beyond : float
-        The seed matters for more queries than this: 0 if resamples are always drawn, infinite if never.
-    floor : callable
-        ``floor(n_queries, settings)``: the smallest p-value that any data can lead to.
-    note : str
-        A warning that belongs to every result; may name ``{size}``, the number of comparisons in a family.
-    takes_pairs : bool
-        Whether the function takes `pairs.Pairs` too, of which it makes differences some at a time. A test that does not
-        is called with a block of columns at a time; a correction, with all differences of the family.
-    """
-
-    words: str
-    function: Callable[..., Any]
+    words: str  # Name in captions and notes
+    function: Callable[..., Any]  # Computes it; its docstring is the documentation
+    # The seed matters for more queries than this: 0 if resamples are always drawn, infinite if never.
     random_beyond: float = math.inf
+    # ``floor(n_queries, settings)``: the smallest p-value that any data can lead to.
     floor: Callable[[int, Settings], float] = no_floor
+    # A warning that belongs to every result; may name ``{size}``, the number of comparisons in a family.
     note: str = ""
+    # Whether the function takes `pairs.Pairs` too, of which it makes differences some at a time. A test that does not
+    # is called with a block of columns at a time; a correction, with all differences of the family.
     takes_pairs: bool = False
 
     @property
@@ -515,24 +485,7 @@ def corrections_of_p_values() -> dict[str, Correction]:
 
 
 def check_claim(claim: str, margin: float, alternative: str = "two-sided") -> None:
-    """Raise unless there are such a claim and such an alternative, and the margin goes with them.
-
-    Parameters
-    ----------
-    claim : str
-        A key of ``claims.CLAIMS``.
-    margin : float
-        0 or more.
-    alternative : str, default "two-sided"
-        One of `ALTERNATIVES`; the default is the only one that goes with a claim other than "difference".
-
-    Raises
-    ------
-    InvalidInput
-        If they do not go together.
-    UnknownName
-        If there is no such claim or alternative.
-    """
+    """Raise unless there are such a claim and such an alternative, and the margin goes with them."""
     chosen("alternative", alternative, ALTERNATIVES)
     declared = CLAIMS[chosen("claim", claim, CLAIMS)]
     check_number("margin", margin)
@@ -551,18 +504,7 @@ def check_claim(claim: str, margin: float, alternative: str = "two-sided") -> No
 
 
 def seed_of(rng: Any) -> int:
-    """Return a whole number as it is; draw a seed from a generator, or from the system's entropy for None.
-
-    Parameters
-    ----------
-    rng : int, Generator or None
-        As callers give it.
-
-    Raises
-    ------
-    InvalidInput
-        For anything else.
-    """
+    """Return a whole number as it is; draw a seed from a generator, or from the system's entropy for None."""
     if isinstance(rng, (int, np.integer)) and not isinstance(rng, bool) and rng >= 0:
         return int(rng)
     expected = "a seed (a whole number, 0 or greater), a Generator or None"

@@ -50,16 +50,6 @@ def standardised_effect(d: ArrayLike) -> Floats:
     The standard deviation is that of the *differences* (n - 1 in the denominator), not of the scores. Power depends on
     d_z. It is larger than Cohen's d of unpaired groups if both systems find the same queries hard.
 
-    Parameters
-    ----------
-    d : array_like of shape (n_queries,) or (n_queries, n_pairs)
-        Per-query differences.
-
-    Returns
-    -------
-    float or ndarray of shape (n_pairs,)
-        0 for equal systems, infinite for a constant difference.
-
     Examples
     --------
     >>> float(standardised_effect([0.0, 0.5, 1.0]))
@@ -73,47 +63,13 @@ def standardised_effect(d: ArrayLike) -> Floats:
 
 
 def outcomes(d: ArrayLike) -> Outcomes:
-    """Count the queries that the system won, tied and lost.
-
-    Parameters
-    ----------
-    d : array_like of shape (n_queries,) or (n_queries, n_pairs)
-        Differences as `columns.differences` returns them: scores within a relative 1e-12 of each other tie.
-
-    Returns
-    -------
-    Outcomes
-        Three counts per pair, which add up to the number of queries.
-    """
+    """Count the queries that the system won, tied and lost."""
     values = np.asarray(d, dtype=np.float64)
     return Outcomes((values > 0).sum(axis=0), (values == 0).sum(axis=0), (values < 0).sum(axis=0))
 
 
 def effect_interval(d: ArrayLike, *, confidence_level: float = 0.95, ratio: float = 0.0) -> Interval:
     """Return the confidence interval of Cohen's d_z, exact for normal differences.
-
-    Parameters
-    ----------
-    d : array_like of shape (n,) or (n, n_pairs)
-        Differences by query, or by fold.
-    confidence_level : float, default 0.95
-        Of the interval, half of the rest at either end.
-    ratio : float, default 0.0
-        Test by training queries of a fold, if the differences are those of overlapping folds; 0 for queries.
-
-    Returns
-    -------
-    Interval
-        The effects at which a noncentral t of ``n - 1`` degrees of freedom has the observed ``t = d_z / u`` at its
-        upper and at its lower tail, with ``u = sqrt(1 / n + ratio)``: noncentralities times u. It excludes 0 exactly if
-        Student's interval of the mean does. Nan if all differences are the same number, for which t is not defined.
-        On scores that are not normal (three worlds of Beta distributed scores, n = 10, 25, 50; 8,000 draws each), 95 %
-        intervals covered the true effect in 95.0 to 96.6 %.
-
-    Raises
-    ------
-    InvalidInput
-        Fewer than two differences, one that is not finite, or a level that is none.
 
     References
     ----------
@@ -140,22 +96,6 @@ def effect_interval(d: ArrayLike, *, confidence_level: float = 0.95, ratio: floa
 def hedges_g(d: ArrayLike) -> Floats:
     """Return Hedges' g of paired differences: Cohen's d_z without its bias on few queries.
 
-    Parameters
-    ----------
-    d : array_like of shape (n_queries,) or (n_queries, n_pairs)
-        Per-query differences.
-
-    Returns
-    -------
-    float or ndarray of shape (n_pairs,)
-        ``d_z * gamma(m / 2) / (sqrt(m / 2) * gamma((m - 1) / 2))`` with ``m = n - 1``, unbiased for normal differences:
-        .92 of d_z on 10 queries, .98 on 50. Nan on two queries, where d_z has no mean.
-
-    Raises
-    ------
-    InvalidInput
-        Fewer than two differences, or one that is not finite.
-
     References
     ----------
     Hedges, Journal of Educational Statistics 6 (1981), doi:10.3102/10769986006002107.
@@ -175,23 +115,6 @@ def hedges_g(d: ArrayLike) -> Floats:
 
 def cliffs_delta(system: ArrayLike, baseline: ArrayLike) -> float:
     """Return Cliff's delta of two lists of scores: the share of pairs in which the system's is greater, less the rest.
-
-    Parameters
-    ----------
-    system, baseline : array_like of shape (n_system,), (n_baseline,)
-        The scores. Every one of the system is compared with every one of the baseline, also those of other queries;
-        scores within a relative 1e-12 of each other tie.
-
-    Returns
-    -------
-    float
-        ``(#(x > y) - #(x < y)) / (n_system * n_baseline)``: from -1 (all of the baseline's are greater) to 1, and 0 for
-        equal lists.
-
-    Raises
-    ------
-    InvalidInput
-        No scores, or one that is not finite.
 
     References
     ----------
@@ -215,16 +138,6 @@ def cliffs_delta(system: ArrayLike, baseline: ArrayLike) -> float:
 
 def superiority(d: ArrayLike) -> Floats:
     """Return the probability of superiority: the share of queries that the system won, and half of the ties.
-
-    Parameters
-    ----------
-    d : array_like of shape (n_queries,) or (n_queries, n_pairs)
-        Differences as `columns.differences` returns them, positive if the system is better.
-
-    Returns
-    -------
-    float or ndarray of shape (n_pairs,)
-        In [0, 1]; .5 if it wins as often as it loses.
 
     References
     ----------
@@ -258,44 +171,15 @@ _CELLS = 2**21
 
 @dataclass(frozen=True)
 class Posterior:
-    """Probabilities that add up to 1: numbers for one column of gains, arrays of shape ``(n_pairs,)`` for a matrix.
+    """Probabilities that add up to 1: numbers for one column of gains, arrays of shape ``(n_pairs,)`` for a matrix."""
 
-    Attributes
-    ----------
-    worse, equivalent, better : float or ndarray of shape (n_pairs,)
-        In [0, 1]. If the rope is 0, ``equivalent`` is 0.
-    """
-
-    worse: Any
+    worse: Any  # (n_pairs,): In [0, 1]. If the rope is 0, ``equivalent`` is 0.
     equivalent: Any
     better: Any
 
 
 def correlated_t(gains: ArrayLike, rope: float, *, ratio: float = 0.0) -> Posterior:
     """Return the probabilities that the true mean gain is below, within or above the rope.
-
-    Parameters
-    ----------
-    gains : array_like of shape (n,) or (n, n_pairs)
-        Gains by query, or by fold of a cross-validation.
-    rope : float
-        Largest mean gain, or loss, that does not matter; 0 for none.
-    ratio : float, default 0.0
-        Test by training queries of a fold, which makes up for the overlap of folds; 0 for gains by query.
-
-    Returns
-    -------
-    Posterior
-        From Student's t with ``n - 1`` degrees of freedom around the mean gain, of scale
-        ``sd * sqrt(1 / n + rho / (1 - rho))``. The correlation of folds is assumed to be
-        ``rho = n_test / (n_test + n_train)``, so ``rho / (1 - rho)`` is the ratio. The prior is flat in the mean and in
-        the logarithm of the deviation: with a rope of 0, ``worse`` is the p-value of the one-sided t test. Gains that
-        are all the same number say nothing of their spread: the probabilities are then nan.
-
-    Raises
-    ------
-    InvalidInput
-        Fewer than two gains, one that is not finite, or a rope or ratio below 0.
 
     References
     ----------
@@ -318,32 +202,6 @@ def correlated_t(gains: ArrayLike, rope: float, *, ratio: float = 0.0) -> Poster
 
 def signed_rank(gains: ArrayLike, rope: float, *, n_samples: int = 50_000, rng: Rng = None) -> Posterior:
     """Return the probabilities that a typical gain is below, within or above the rope.
-
-    Parameters
-    ----------
-    gains : array_like of shape (n_queries,) or (n_queries, n_pairs)
-        Gains by query.
-    rope : float
-        Largest gain, or loss, that does not matter; 0 for none.
-    n_samples : int, default 50000
-        Draws from the posterior. A probability of .5 then has a standard error of .0022.
-    rng : int, Generator or None
-        Source of the draws.
-
-    Returns
-    -------
-    Posterior
-        The distribution of gains is unknown and has a Dirichlet process as its prior, with a pseudo-observation 0 of
-        weight .5. A draw gives weights w to the pseudo-observation and the gains z. It is for the one of worse,
-        equivalent and better that is most probable for the mean of two gains: the sums of ``w_i * w_j`` over the pairs
-        in which ``(z_i + z_j) / 2`` is below, within or above the rope, pairs on its edge counting half to either side.
-        The probabilities are shares of draws. So this is about most queries, not about the mean. They are nan for gains
-        that are all the same number, which say nothing of other queries.
-
-    Raises
-    ------
-    InvalidInput
-        Fewer than two gains, one that is not finite, a rope below 0, or no draw.
 
     References
     ----------

@@ -183,23 +183,6 @@ def max_t(d: ArrayLike | Pairs, settings: Settings) -> Floats:
     pairs 4.7-4.8 %; near-identical variants 4.9 %; sym, half are +.12 4.4 %; exponential, one baseline 10.9-21.2 %;
     mixed exponential, all pairs 8.2-10.5 %. One-sided, the worse side: sym, one baseline 4.9-5.3 %; skew, one baseline
     7.9-12.5 %; RR, one baseline 5.3-8.3 %; P@1, one baseline 4.7-7.2 %; exponential, one baseline 14.8-24.3 %.
-
-    Parameters
-    ----------
-    d : array_like of shape (n_queries, n_comparisons), or Pairs
-        Per-query differences of all comparisons of the family, over the same queries in the same order.
-    settings : Settings
-        Alternative, number of random patterns beyond 16 queries, and their source.
-
-    Returns
-    -------
-    ndarray of shape (n_comparisons,)
-        Adjusted p-values, in (0, 1].
-
-    Raises
-    ------
-    InvalidInput
-        Fewer than two queries, or a difference that is not finite.
     """
     pairs = as_pairs(d)
     n, m = pairs.shape
@@ -233,21 +216,6 @@ def max_t_limits(d: ArrayLike | Pairs, settings: Settings) -> tuple[Floats, Floa
     Up to 20 intervals at once hold the means in 93 to 97 % of samples of 50 queries, where 95 % were asked, and in
     92 to 94 % of samples of 25 skewed ones. Of 10 exponential differences they hold in 80 % of samples of 10 queries,
     85 % of 25, 89 % of 50; `rankeval tests max_t` has all that was measured.
-
-    Parameters
-    ----------
-    d, settings
-        As in `max_t`. One-sided alternatives have one-sided intervals.
-
-    Returns
-    -------
-    low, high : ndarray of shape (n_comparisons,)
-        The ends; infinite if so few patterns cannot reach the level.
-
-    Raises
-    ------
-    InvalidInput
-        As `max_t`.
     """
     pairs = as_pairs(d)
 
@@ -276,22 +244,7 @@ CORRECTIONS["max_t"] = Correction(
 
 
 def critical_t(centred: Floats, sizes: NDArray[np.int64], settings: Settings) -> float:
-    """Return the quantile of the largest Student's t among columns of centred differences under sign flips.
-
-    Parameters
-    ----------
-    centred : ndarray of shape (n_queries, n_comparisons)
-        Centred differences, 0 for queries that are not the column's.
-    sizes : ndarray of shape (n_comparisons,)
-        Number of queries of each column.
-    settings : Settings
-        Level, number of random patterns beyond 16 queries, and their source.
-
-    Returns
-    -------
-    float
-        Infinite if so few patterns cannot reach the level.
-    """
+    """Return the quantile of the largest Student's t among columns of centred differences under sign flips."""
     return _critical(Pairs(centred.T), np.sqrt((centred**2).sum(axis=0)), sizes, settings)
 
 
@@ -329,26 +282,6 @@ def tukey(scores: ArrayLike, pairs: PairPlaces, settings: Settings) -> PairedRes
 
     Measured false claims where 5 % were asked, one or more in a family, two-sided: sym, all pairs 4.8-4.9 %;
     near-identical variants 16.8 %; mixed exponential, all pairs 5.2-5.8 %.
-
-    Parameters
-    ----------
-    scores : array_like of shape (n_queries, n_systems) or (n_queries, n_systems, n_measures)
-        Scores; several measures are one family, each range in units of the measure's spread within queries.
-    pairs : sequence of (int, int)
-        Columns to be compared.
-    settings : Settings
-        Number of shuffles and their source.
-
-    Returns
-    -------
-    PairedResult
-        Arrays of shape (n_pairs,) or (n_pairs, n_measures): adjusted two-sided p-values, in (0, 1], and intervals,
-        difference +- the quantile of the range, which exclude 0 exactly if the p-value is at most alpha.
-
-    Raises
-    ------
-    InvalidInput
-        Fewer than two queries or systems, or a score that is not finite.
     """
     blocked, spread = _blocked(scores)
     drawn = [np.ptp(shuffled, axis=1).max(axis=1) for shuffled in _shuffled_means(blocked, settings)]
@@ -445,43 +378,16 @@ _QUERIES_AT_ONCE = 2**14
 
 @dataclass(frozen=True)
 class ChosenValue:
-    """The column with the largest mean, and the value of having chosen it.
+    """The column with the largest mean, and the value of having chosen it."""
 
-    Attributes
-    ----------
-    leader : int
-        The column with the largest mean; the first of equal ones.
-    estimate : float
-        Its mean, corrected for the choosing.
-    ci_low, ci_high : float
-        Confidence interval of its true mean; infinite if its values are all the same number.
-    """
-
-    leader: int
-    estimate: float
-    ci_low: float
+    leader: int  # The column with the largest mean; the first of equal ones
+    estimate: float  # Its mean, corrected for the choosing
+    ci_low: float  # Confidence interval of its true mean; infinite if its values are all the same number
     ci_high: float
 
 
 def value_of_choice(gains: ArrayLike, settings: Settings) -> ChosenValue:
     """Estimate the true mean of the column that has the largest mean of all.
-
-    Parameters
-    ----------
-    gains : array_like of shape (n_queries, n_candidates)
-        Per-query gains over a baseline, or scores: more is better.
-    settings : Settings
-        Confidence level, number of sign flips and their seed. The interval has two ends whatever the alternative is.
-
-    Returns
-    -------
-    ChosenValue
-        For one candidate its mean and Student's interval. A copy of a candidate changes nothing.
-
-    Raises
-    ------
-    InvalidInput
-        Fewer than two queries, or a value that is not finite.
 
     Notes
     -----
@@ -526,15 +432,7 @@ def value_of_choice(gains: ArrayLike, settings: Settings) -> ChosenValue:
 
 
 def held_out_mean(columns: Floats, generator: np.random.Generator) -> float:
-    """Return the mean, on queries held out, of the column that leads on the other queries.
-
-    Parameters
-    ----------
-    columns : ndarray of shape (n_queries, n_candidates)
-        Gains, without copies of a column.
-    generator : Generator
-        Draws the folds.
-    """
+    """Return the mean, on queries held out, of the column that leads on the other queries."""
     n = len(columns)
     folds = min(FOLDS, n)
     sums = np.concatenate([_sums_by_fold(columns, generator.permuted(np.arange(n) % folds)) for _ in range(REPEATS)])
@@ -565,15 +463,7 @@ def _first_of_copies(columns: Floats) -> list[int]:
 
 
 def largest_quantile(columns: Floats, settings: Settings) -> float:
-    """Return the quantile of the largest studentised mean under flips of the signs of centred columns.
-
-    Parameters
-    ----------
-    columns : ndarray of shape (n_queries, n_candidates)
-        Gains.
-    settings : Settings
-        The quantile leaves ``settings.tail`` above it.
-    """
+    """Return the quantile of the largest studentised mean under flips of the signs of centred columns."""
     n, k = columns.shape
     centred = np.where(without_variance(columns), 0.0, columns - columns.mean(axis=0))
     above = replace(settings, alternative="greater", alpha=settings.tail)

@@ -31,21 +31,6 @@ Ints = NDArray[np.int64]
 def competition_ranks(values: ArrayLike) -> Ints:
     """Rank systems, the best one 1; tied ones share the best of their ranks.
 
-    Parameters
-    ----------
-    values : array_like of shape (n_systems,)
-        Their means, the greater the better. Neighbours within a relative `TIE_TOLERANCE` are tied.
-
-    Returns
-    -------
-    ndarray of shape (n_systems,)
-        In [1, n_systems].
-
-    Raises
-    ------
-    InvalidInput
-        Fewer than two systems, or a value that is not finite.
-
     Examples
     --------
     >>> competition_ranks([0.3, 0.1 + 0.2, 0.5, 0.1]).tolist()
@@ -67,22 +52,6 @@ def tau_b(one: ArrayLike, other: ArrayLike) -> float:
 
     In [-1, 1]: 1 for equal orders, -1 for reversed ones; nan if all systems are tied in one of them.
 
-    Parameters
-    ----------
-    one, other : array_like of shape (n_systems,)
-        Means of the systems, the greater the better.
-
-    Returns
-    -------
-    float
-        ``(same - swaps) / sqrt((pairs - ties of one) (pairs - ties of other))``; Kendall (1945),
-        doi:10.1093/biomet/33.3.239.
-
-    Raises
-    ------
-    InvalidInput
-        Fewer than two systems, a value that is not finite, or orders of unlike length.
-
     Examples
     --------
     >>> round(tau_b([4, 3, 2, 1], [4, 3, 1, 2]), 4)  # 5 pairs in the same order, 1 swap
@@ -96,24 +65,6 @@ def tau_ap_a(truth: ArrayLike, estimate: ArrayLike) -> float:
     """Return tau_AP of an order against the true one, the mean over all ways to break ties.
 
     In [-1, 1]: 1 for equal orders without ties, -1 for reversed ones. Not symmetric.
-
-    Parameters
-    ----------
-    truth, estimate : array_like of shape (n_systems,)
-        Means of the systems, the greater the better. The weights are those of the ranks in `estimate`.
-
-    Returns
-    -------
-    float
-        ``2 / (n - 1) * sum of C(i) / (i - 1) over the ranks i > 1 - 1``: C(i) of the i - 1 systems above rank i are
-        above it in truth too. Yilmaz, Aslam and Robertson (2008), doi:10.1145/1390334.1390435; with ties tau_AP,a of
-        Urbano and Marrero (2017), doi:10.1145/3121050.3121106. Theirs has no ties in the truth; here they are broken
-        in all ways too.
-
-    Raises
-    ------
-    InvalidInput
-        Fewer than two systems, a value that is not finite, or orders of unlike length.
 
     Examples
     --------
@@ -141,23 +92,6 @@ def tau_ap_b(one: ArrayLike, other: ArrayLike) -> float:
 
     In [-1, 1]: 1 for equal orders, with ties too, -1 for reversed ones; nan if all systems are tied in one of them.
 
-    Parameters
-    ----------
-    one, other : array_like of shape (n_systems,)
-        Means of the systems, the greater the better.
-
-    Returns
-    -------
-    float
-        The mean over both directions of ``2 * mean of C(i) / (p(i) - 1) - 1`` over the systems i below the first group:
-        p(i) is the first rank of its group, and C(i) of the p(i) - 1 systems above are above i in the other order too;
-        systems that the other order ties are not. tau_AP,b of Urbano and Marrero (2017), doi:10.1145/3121050.3121106.
-
-    Raises
-    ------
-    InvalidInput
-        Fewer than two systems, a value that is not finite, or orders of unlike length.
-
     Examples
     --------
     >>> tau_ap_b([3, 2, 1], [2, 3, 1])
@@ -170,20 +104,7 @@ def tau_ap_b(one: ArrayLike, other: ArrayLike) -> float:
 
 
 def swaps_and_ties(one: ArrayLike, other: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Find the pairs of systems that two orders have in other order, and those tied in one of them at least.
-
-    Parameters
-    ----------
-    one, other : array_like of shape (n_systems,)
-        Means of the systems, the greater the better.
-
-    Returns
-    -------
-    swaps : ndarray of bool, of shape (n_systems, n_systems)
-        True at ``[i, j]`` if `one` has i above j and `other` has j above i: once for each pair.
-    ties : ndarray of bool, of shape (n_systems, n_systems)
-        True at ``[i, j]``, i before j, if the two are tied.
-    """
+    """Find the pairs of systems that two orders have in other order, and those tied in one of them at least."""
     first, second = _ranked(one, other)
     tied = (first[:, None] == first) | (second[:, None] == second)
     return (first[:, None] < first) & (second[:, None] > second), np.triu(tied, k=1)
@@ -194,18 +115,6 @@ def rank_ranges(better: ArrayLike) -> tuple[Ints, Ints]:
 
     If no pair was shown wrongly, the true ranks of all systems lie in their ranges: the error rate is that of the
     tests over the family of all pairs. A system that is tied in truth has all ranks of its group.
-
-    Parameters
-    ----------
-    better : array_like of bool, of shape (n_systems, n_systems)
-        True at ``[i, j]`` if i was shown better than j.
-
-    Returns
-    -------
-    low : ndarray of shape (n_systems,)
-        1 + the number of systems shown better than this one.
-    high : ndarray of shape (n_systems,)
-        The number of systems - the number shown worse.
 
     Examples
     --------
@@ -222,18 +131,6 @@ def shares_first(scores: Floats, settings: Settings) -> Floats:
 
     A description of the sample, and no probability of being the best: of equal systems, one that led by chance may have
     a share near 1.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n_queries, n_systems)
-        Scores, the greater the better.
-    settings : Settings
-        Number of resamples and their source.
-
-    Returns
-    -------
-    ndarray of shape (n_systems,)
-        Shares, of sum 1: systems that tie for the first place of a resample share it.
     """
     n, slack = len(scores), TIE_TOLERANCE * np.abs(scores).max(initial=0.0)
     first = np.zeros(scores.shape[1])

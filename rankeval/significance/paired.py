@@ -229,18 +229,6 @@ def widened(d: ArrayLike, ratio: float) -> Floats:
     """Return differences of the same mean whose plain t is the corrected one.
 
     So the plain interval of these is the corrected one too, and so is the detectable difference at their deviation.
-
-    Parameters
-    ----------
-    d : array_like of shape (n_folds,) or (n_folds, n_pairs)
-        Differences of fold means, a value per fold of all repeats.
-    ratio : float
-        Queries in the test part by queries in the training part: 1 / (k - 1) for k folds.
-
-    Raises
-    ------
-    InvalidInput
-        Fewer than two folds, or a ratio that is not above 0.
     """
     expected = "test queries by training queries, such as 1 / 4 for 5 folds"
     require(np.isfinite(ratio) and ratio > 0, "ratio", ratio, expected)

@@ -47,52 +47,25 @@ PairPlaces = Sequence[tuple[int, int]] | NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Differences of systems as columns: an array_like of shape ``(n_queries, n_pairs)`` that is made when asked for.
+    """Differences of systems as columns: an array of shape ``(n_queries, n_pairs)``, made when asked for."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n_scores, n_queries)
-        The scores of a system by a measure in each row, or columns of differences as they are.
-    high, low : ndarray of shape (n_pairs,), or None
-        The rows of the system and of the baseline in each pair. None: the rows are the columns.
-    signs : ndarray of shape (n_pairs,), or None
-        -1 for columns that are turned.
-    bounds : ndarray of shape (n_pairs,), or None
-        What is taken off each column, after it was turned.
-    beside : Unseen, or None
-        The queries that nobody saw; `beyond` adds them.
-    unseen : ndarray of shape (n_unseen, n_pairs), or None
-        The gains on them, once they are added. They are the last queries: all scores are 0 there, and so many rows
-        behind those of the scores are 1 on one of them each, and 0 elsewhere.
-    kept : dict
-        Sums of the rows over resamples, for whoever asks for the same ones (`signs.sums_of`).
-    """
-
+    # (n_scores, n_queries): The scores of a system by a measure in each row, or columns of differences as they are.
     rows: Floats
+    # (n_pairs,): The rows of the system and of the baseline in each pair. None: the rows are the columns.
     high: Ints | None = None
     low: Ints | None = None
-    signs: Floats | None = None
-    bounds: Floats | None = None
-    beside: Unseen | None = None
+    signs: Floats | None = None  # (n_pairs,): -1 for columns that are turned
+    bounds: Floats | None = None  # (n_pairs,): What is taken off each column, after it was turned
+    beside: Unseen | None = None  # The queries that nobody saw; `beyond` adds them
+    # (n_unseen, n_pairs): The gains on them, once they are added. They are the last queries: all scores are 0 there,
+    # and so many rows behind those of the scores are 1 on one of them each, and 0 elsewhere.
     unseen: Floats | None = None
+    # Sums of the rows over resamples, for whoever asks for the same ones (`signs.sums_of`).
     kept: dict[tuple[int, int], Floats] = field(default_factory=dict)
 
     @classmethod
     def of_systems(cls, scores: Floats, pairs: ArrayLike) -> Pairs:
-        """Return the pairs of systems, those of a measure beside each other.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n_queries, n_systems, n_measures)
-            Scores.
-        pairs : array_like of shape (n_pairs, 2)
-            The places of the baseline and of the system in each pair.
-
-        Raises
-        ------
-        InvalidInput
-            Fewer than two queries, or a score that is not finite.
-        """
+        """Return the pairs of systems, those of a measure beside each other."""
         n, _, n_measures = scores.shape
         rows = np.ascontiguousarray(as_columns(scores.reshape(n, -1)).T)
         places = np.asarray(pairs, dtype=np.int64)
@@ -117,15 +90,7 @@ class Pairs:
         return self.with_noise(columns)[0]
 
     def with_noise(self, columns: slice, weights: Floats | None = None) -> tuple[Floats, Floats]:
-        """Return some of the columns, and the weighted sum of what was taken for a tie in each.
-
-        Parameters
-        ----------
-        columns : slice
-            The columns.
-        weights : ndarray of shape (n_queries,), optional
-            Weights of the queries. Without them the sums are 0.
-        """
+        """Return some of the columns, and the weighted sum of what was taken for a tie in each."""
         if self.high is None or self.low is None:
             d = self.rows[columns].T
             return d, np.zeros(d.shape[1])
@@ -184,15 +149,7 @@ class Pairs:
         return replace(self, bounds=np.full(len(self.high), float(bound)))
 
     def beyond(self, bound: float, side: Side) -> Pairs:
-        """Return the columns as a hypothesis of a claim sees them: less its bound, with what unseen queries lost.
-
-        Parameters
-        ----------
-        bound : float
-            Where the hypothesis ends.
-        side : {"greater", "less"}
-            The side of the bound that is to be shown: unseen queries lie on the other one.
-        """
+        """Return the columns as a hypothesis of a claim sees them: less its bound, with what unseen queries lost."""
         moved = self.moved(bound)
         if self.beside is None:
             return moved
@@ -218,20 +175,7 @@ class Pairs:
         return replace(part, rows=rows, high=high, low=low, kept={})
 
     def sums(self, of_rows: Floats, columns: slice) -> Floats:
-        """Return sums of some columns, made of sums of the rows and, in the last row but one, of the number 1.
-
-        Parameters
-        ----------
-        of_rows : ndarray of shape (n_scores + 2, n_sums)
-            The sums of each row, of ones, and another row.
-        columns : slice
-            The columns.
-
-        Returns
-        -------
-        ndarray of shape (width, n_sums)
-            A new array.
-        """
+        """Return sums of some columns, made of sums of the rows and, in the last row but one, of the number 1."""
         if self.high is None or self.low is None:
             return of_rows[:-2][columns].copy()
         places = range(*columns.indices(len(self.high)))
@@ -269,15 +213,7 @@ class Pairs:
         return replace(self, bounds=means if self.bounds is None else self.bounds + means)
 
     def noise(self, lost: Floats, weights: Floats) -> Floats:
-        """Return by how much `sums` may differ from sums of the columns themselves; 0 for plain columns.
-
-        Parameters
-        ----------
-        lost : ndarray of shape (n_pairs,)
-            What was taken for a tie, as `with_noise` returns it.
-        weights : ndarray of shape (n_queries,)
-            Positive weights of the queries, by which the rows were multiplied.
-        """
+        """Return by how much `sums` may differ from sums of the columns themselves; 0 for plain columns."""
         if self.high is None or self.low is None:
             return np.zeros(len(self.rows))
         of_rows = np.array([np.abs(row) @ weights for row in self.rows])
@@ -308,20 +244,7 @@ class Pairs:
         return cls(first.rows, high, low, signs, bounds, unseen=unseen)
 
     def summed(self, of_block: Callable[[Floats], tuple[Any, ...]], weights: Floats | None = None) -> tuple[Any, ...]:
-        """Return numbers of each column, found a block at a time.
-
-        Parameters
-        ----------
-        of_block : callable
-            Takes differences of shape (n_queries, width); returns a tuple of arrays of shape (width,).
-        weights : ndarray of shape (n_queries,), optional
-            Asks for the sums of `with_noise` too.
-
-        Returns
-        -------
-        tuple of ndarray of shape (n_pairs,)
-            The arrays of all blocks, joined; the sums of `with_noise` last.
-        """
+        """Return numbers of each column, found a block at a time."""
         found = []
         for columns in self.blocks():
             d, lost = self.with_noise(columns, weights)
@@ -338,11 +261,5 @@ def _settle(d: Floats, one: Floats, other: Floats, weights: Floats | None) -> Fl
 
 
 def as_pairs(d: ArrayLike | Pairs) -> Pairs:
-    """Check differences and return them as pairs; pairs were checked when they were made.
-
-    Raises
-    ------
-    InvalidInput
-        As `columns.as_columns`.
-    """
+    """Check differences and return them as pairs; pairs were checked when they were made."""
     return d if isinstance(d, Pairs) else Pairs(as_columns(d).T)

@@ -163,39 +163,6 @@ def detectable_difference(
     The power of the randomisation test and of the symmetric bootstrap is that of t within .01 from 25 queries on, so
     the value holds for them too.
 
-    Parameters
-    ----------
-    n : int
-        Number of queries, at least 2.
-    sd : float or array_like
-        Standard deviation of the per-query differences.
-    alpha : float, default 0.05
-        Level of the test; the level of a family divided by its size for Bonferroni.
-    power : float, default 0.8
-        Chance of a significant result if the difference is true.
-    alternative : {"two-sided", "greater", "less"}, default "two-sided"
-        As in the test.
-    claim : {"difference", "better", "not_worse", "equivalent"}, default "difference"
-        For "better" the value is the smallest true gain that is shown to be above the margin; for "not_worse" and
-        "equivalent" the smallest margin for which the claim is shown of two systems that are equal.
-    margin : float, default 0
-        Of the claim.
-    unseen : int, default 1
-        Number of queries that the claims "not_worse" and "equivalent" add to those seen, as in `rankeval.compare`.
-    greatest_loss : float or array_like, default 1
-        The loss of such a query. 1 is right for measures in [0, 1].
-
-    Returns
-    -------
-    float or ndarray
-        In the units of the measure, shaped like `sd`. Nan where sd is 0 and no unseen query counts: nothing then says
-        how much the differences of other queries vary.
-
-    Raises
-    ------
-    InvalidInput
-        Fewer than two queries, or a parameter out of range.
-
     Examples
     --------
     >>> round(float(detectable_difference(50, 0.15)), 3)
@@ -244,23 +211,7 @@ def _distance(difference: float, claim: str, margin: float) -> float:
 def power_of_no_harm(
     claim: str, gain: float, sd: float, n: int, alpha: float, *, margin: float, unseen: int, greatest_loss: float
 ) -> float:
-    """Return the chance that "not_worse" or "equivalent" is shown over n queries by Student's t.
-
-    Parameters
-    ----------
-    claim : {"not_worse", "equivalent"}
-        The claim.
-    gain : float
-        The true mean gain; 0 for systems that are equal.
-    sd : float
-        Standard deviation of the per-query differences.
-    n : int
-        Number of queries.
-    alpha : float
-        Level of the test.
-    margin, unseen, greatest_loss
-        As in `topics_needed`.
-    """
+    """Return the chance that "not_worse" or "equivalent" is shown over n queries by Student's t."""
     harmless = _Harmless(n, alpha, CLAIMS[claim].sides, unseen, np.array([greatest_loss]))
     return float(harmless.power(gain, np.array([sd]), np.array([margin]))[0])
 

@@ -98,22 +98,7 @@ def share_of_patterns(count: NDArray[np.int64], n: int, settings: Settings) -> F
 
 
 def sums_by_pattern(rows: Floats, settings: Settings, *, at_once: int) -> Iterator[Floats]:
-    """Yield the sums of rows of numbers under patterns of signs, some patterns at a time.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_queries)
-        Numbers.
-    settings : Settings
-        Number of random patterns beyond 16 queries, and their source.
-    at_once : int
-        Sums to hold at once; at least those of `PATTERNS` patterns are.
-
-    Yields
-    ------
-    ndarray of shape (n_rows, n_patterns)
-        Sums of signs times numbers. The array is filled anew for the next patterns.
-    """
+    """Yield the sums of rows of numbers under patterns of signs, some patterns at a time."""
     total = number_drawn(rows.shape[1], settings)
     chunks = _byte_chunks(rows.shape[1], settings)
     span = min(total, PATTERNS * max(1, at_once // (PATTERNS * len(rows))))
@@ -130,20 +115,6 @@ def sums_of(pairs: Pairs, settings: Settings, weights: Floats | None = None) -> 
 
     Sums of a few systems are kept with the pairs. Of a million queries they take nearly all of the time, and a test,
     the p-values of max-T and its intervals read the same ones.
-
-    Parameters
-    ----------
-    pairs : Pairs
-        The columns.
-    settings : Settings
-        As in `sums_by_pattern`.
-    weights : ndarray of shape (n_queries,), optional
-        Weights of the queries; 1 by default.
-
-    Yields
-    ------
-    ndarray of shape (n_rows + 2, n_patterns)
-        To be read only, and before the next one is asked for.
     """
     total, height = number_drawn(len(pairs), settings), len(pairs.rows) + 2
     span = PATTERNS * -(-total // PATTERNS)
@@ -225,23 +196,7 @@ TESTS["randomization"] = SignificanceTest(
 
 
 def flip_test(d: ArrayLike | Pairs, settings: Settings, weights: Floats | None = None) -> PairedResult:
-    """Test a mean or a weighted mean by flipping signs, with the interval that the same patterns lead to.
-
-    Parameters
-    ----------
-    d : array_like of shape (n_queries, n_pairs), or Pairs
-        Differences.
-    settings : Settings
-        Alternative, levels and resamples.
-    weights : ndarray of shape (n_queries,), optional
-        Positive weights of the queries, for instance one over the size of their collection. Then the test is of the
-        sum of weight times difference, and the interval is of the weighted mean.
-
-    Returns
-    -------
-    PairedResult
-        Arrays of shape (n_pairs,).
-    """
+    """Test a mean or a weighted mean by flipping signs, with the interval that the same patterns lead to."""
     pairs = as_pairs(d)
     n, m = pairs.shape
     weights = np.ones(n) if weights is None else weights
@@ -260,19 +215,7 @@ def flip_test(d: ArrayLike | Pairs, settings: Settings, weights: Floats | None =
 
 
 class _Facts:
-    """What is read of the differences themselves, column by column.
-
-    Attributes
-    ----------
-    least : ndarray of shape (n_pairs,)
-        The evidence at which a sum counts as reaching the observed one.
-    mean, first : ndarray of shape (n_pairs,)
-        Weighted mean and first value.
-    flat : ndarray of bool, of shape (n_pairs,)
-        Whether all values are the same.
-    slack : ndarray of shape (n_pairs,)
-        What is added to either end of the interval.
-    """
+    """What is read of the differences themselves, column by column."""
 
     def __init__(self, pairs: Pairs, weights: Floats, settings: Settings) -> None:
         whole = weights.sum()

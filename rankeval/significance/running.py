@@ -108,21 +108,7 @@ def paired_test(
 def with_unseen(
     gains: Pairs, losses: ArrayLike, settings: Settings, *, n_strata: int = 1, seen: ArrayLike | None = None
 ) -> Pairs:
-    """Return gains with the queries that nobody saw, if the claim counts any.
-
-    Parameters
-    ----------
-    gains : Pairs
-        Gains by query.
-    losses : float or array_like of shape (n_pairs,)
-        The greatest loss of a query.
-    settings : Settings
-        Claim, and number of unseen queries.
-    n_strata : int, default 1
-        Each of so many collections has unseen queries of its own.
-    seen : array_like of shape (n_pairs,), optional
-        Number of queries of each column, if it is not that of the gains.
-    """
+    """Return gains with the queries that nobody saw, if the claim counts any."""
     if not settings.n_unseen:
         return gains
     n, m = gains.shape
@@ -334,32 +320,7 @@ def adjust_by_family(
     size: int,
     settings: Settings,
 ) -> PairedResult:
-    """Adjust p-values and intervals within each family: all columns, or those of each measure.
-
-    Parameters
-    ----------
-    correction : Correction
-        Its declaration.
-    tested : PairedResult
-        What the test found under the settings of `with_family_level`, for columns laid out with the pairs of a measure
-        beside each other.
-    d : ndarray of shape (n_queries, n_measures * n_pairs), or Pairs
-        Differences in the same order; gains for claims other than "difference".
-    scores : ndarray of shape (n_queries, n_systems, n_measures)
-        The scores that the differences were taken of.
-    pairs : sequence of (int, int)
-        Baseline and system of each pair.
-    size : int
-        Number of comparisons in one family.
-    settings : Settings
-        Alternative or claim, level and resamples.
-
-    Returns
-    -------
-    PairedResult
-        Adjusted p-values, never below the raw ones (joint corrections have a test of their own), and the intervals
-        that belong to them; their ends are nan if the correction has none.
-    """
+    """Adjust p-values and intervals within each family: all columns, or those of each measure."""
     d = as_pairs(d)
     families = [slice(start, start + size) for start in range(0, d.shape[1], size)]
     measures = [slice(each.start // len(pairs), each.stop // len(pairs)) for each in families]
@@ -380,17 +341,7 @@ def adjust_by_family(
 
 
 def with_family_level(settings: Settings, correction: Correction, size: int) -> Settings:
-    """Return settings that ask a test for the intervals of single comparisons, and for those of the family.
-
-    Parameters
-    ----------
-    settings : Settings
-        The level of the family.
-    correction : Correction
-        Its declaration.
-    size : int
-        Number of comparisons in a family.
-    """
+    """Return settings that ask a test for the intervals of single comparisons, and for those of the family."""
     level = correction.interval_level and correction.interval_level(settings.alpha, size)
     return replace(settings, family_alpha=level if level and level != settings.alpha else None)
 
@@ -455,39 +406,13 @@ def adjusted_level(alpha: float, correction: Correction, claim: Claim, size: int
 
     Two ends that a claim leaves alpha each make a 1 - 2 alpha interval. A joint correction leaves alpha to all ends of
     the family together, so its intervals are simultaneous ones of level 1 - alpha.
-
-    Parameters
-    ----------
-    alpha : float
-        Level of the family.
-    correction : Correction
-        Its declaration.
-    claim : Claim
-        What is to be shown.
-    size : int
-        Number of comparisons.
     """
     shared = correction.is_joint and size > 1
     return round(1 - alpha * (1 if shared else max(1, claim.sides)), 12)
 
 
 def family_level(alpha: float, correction: Correction, size: int) -> float:
-    """Return the level at which the hardest comparison of a family is tested.
-
-    Parameters
-    ----------
-    alpha : float
-        Level of the family.
-    correction : Correction
-        Its declaration.
-    size : int
-        Number of comparisons.
-
-    Returns
-    -------
-    float
-        ``alpha / size`` if any false claim is controlled (a lower bound for joint corrections), else alpha.
-    """
+    """Return the level at which the hardest comparison of a family is tested."""
     return alpha / size if correction.familywise else alpha
 
 
@@ -500,31 +425,7 @@ def family_detectable(
     settings: Settings,
     losses: ArrayLike = 1.0,
 ) -> Floats:
-    """Return the detectable differences of the test and claim made, at the level of the family.
-
-    Parameters
-    ----------
-    test : SignificanceTest
-        The test.
-    correction : Correction
-        Its declaration.
-    size : int
-        Number of comparisons in a family.
-    n : int
-        Number of queries.
-    sd : ndarray of shape (n_comparisons,)
-        Standard deviations of the differences.
-    settings : Settings
-        Alternative or claim, and level.
-    losses : float or array_like of shape (n_comparisons,), default 1
-        What an unseen query loses.
-
-    Returns
-    -------
-    ndarray of shape (n_comparisons,)
-        Nan without variance and for tests whose power is not that of Student's t; infinite if no data could lead to a
-        rejection.
-    """
+    """Return the detectable differences of the test and claim made, at the level of the family."""
     if not test.power_of_t:
         return np.full(len(sd), np.nan)
     floor, _, level = _resolution(test, correction, size, n, settings)
@@ -548,19 +449,7 @@ def family_notes(test: SignificanceTest, correction: Correction, size: int) -> l
 
 
 def few_query_notes(correction: Correction, size: int, n: int, settings: Settings) -> list[str]:
-    """Return a note with the rates measured on few queries and strong skew, if several are compared on so few.
-
-    Parameters
-    ----------
-    correction : Correction
-        Its declaration.
-    size : int
-        Number of comparisons in a family.
-    n : int
-        Number of queries.
-    settings : Settings
-        Alternative or claim. Claims that count an unseen query keep their level.
-    """
+    """Return a note with the rates measured on few queries and strong skew, if several are compared on so few."""
     if size == 1 or n >= FEW_QUERIES or settings.n_unseen:
         return []
     one_sided = settings.sides == 1 or bool(CLAIMS[settings.claim].hypotheses)

@@ -57,29 +57,6 @@ WEIGHTS = {
 def weights_of_collections(how: str, scores: Floats, parts: Sequence[NDArray[np.int64]]) -> Floats:
     """Return the share of each collection in the mean over collections.
 
-    Parameters
-    ----------
-    how : {"collections", "queries", "inverse_variance"}
-        "collections": equal shares. "queries": by number of queries. "inverse_variance": by number of queries over the
-        mean variance of the systems' scores within a query, which is the same however signs are flipped; it is taken
-        relative to its mean over collections, and averaged over the measures.
-    scores : ndarray of shape (n_queries, n_systems, n_measures)
-        Scores on all collections.
-    parts : sequence of ndarray of int
-        The places of the queries of each collection.
-
-    Returns
-    -------
-    ndarray of shape (n_collections,)
-        Shares, which add up to 1.
-
-    Raises
-    ------
-    UnknownName
-        If there are no such weights.
-    InvalidInput
-        If all systems have equal scores on a whole collection, and weights are to follow variances.
-
     Examples
     --------
     >>> scores = np.array([[[0.1], [0.3]], [[0.2], [0.4]], [[0.0], [0.4]], [[0.4], [0.0]]])
@@ -129,18 +106,11 @@ def query_weights(shares: Floats, parts: Sequence[NDArray[np.int64]]) -> Floats:
 
 @dataclass(frozen=True)
 class Strata:
-    """How columns of differences are weighed: a mean over strata, or several parts side by side.
+    """How columns of differences are weighed: a mean over strata, or several parts side by side."""
 
-    Attributes
-    ----------
-    parts : sequence of ndarray of int
-        The places of the queries of each stratum; together, all places.
-    weights : ndarray of shape (n_queries, n_layouts)
-        Weights of the queries, 0 for those that do not belong. Columns of differences use the layouts in turn, each for
-        as many columns as there are pairs.
-    """
-
-    parts: Sequence[NDArray[np.int64]]
+    parts: Sequence[NDArray[np.int64]]  # The places of the queries of each stratum; together, all places
+    # (n_queries, n_layouts): Weights of the queries, 0 for those that do not belong. Columns of differences use the
+    # layouts in turn, each for as many columns as there are pairs.
     weights: Floats
 
     @classmethod
@@ -191,13 +161,7 @@ class Strata:
 
 
 def stratified_test(strata: Strata) -> SignificanceTest:
-    """Return the randomisation test of a mean over strata, signs flipped query by query within each.
-
-    Parameters
-    ----------
-    strata : Strata
-        The weights.
-    """
+    """Return the randomisation test of a mean over strata, signs flipped query by query within each."""
     return replace(
         TESTS["randomization"],
         function=lambda d, settings: flip_test(d, settings, strata.weights[:, 0]),
@@ -206,22 +170,7 @@ def stratified_test(strata: Strata) -> SignificanceTest:
 
 
 def stratified(strata: Strata, correction: Correction, n_pairs: int) -> Correction:
-    """Return a correction for columns of strata: its data are weighed before it sees them.
-
-    Parameters
-    ----------
-    strata : Strata
-        The weights.
-    correction : Correction
-        A declared one. Those of p-values are returned as they are.
-    n_pairs : int
-        Number of neighbouring columns that share a layout.
-
-    Returns
-    -------
-    Correction
-        Its data are not weighed yet, so that margins are taken off before.
-    """
+    """Return a correction for columns of strata: its data are weighed before it sees them."""
     if correction.needs == "scores":
 
         def of_weighed(scores: Floats, *others: Any) -> PairedResult:
@@ -242,15 +191,7 @@ def stratified(strata: Strata, correction: Correction, n_pairs: int) -> Correcti
 
 
 def strata_limits(strata: Strata, n_pairs: int) -> Callable[[Floats, Settings], tuple[Floats, Floats]]:
-    """Return `max_t_limits` for columns of strata: differences are centred within each, and so are their errors.
-
-    Parameters
-    ----------
-    strata : Strata
-        The weights.
-    n_pairs : int
-        Number of neighbouring columns that share a layout.
-    """
+    """Return `max_t_limits` for columns of strata: differences are centred within each, and so are their errors."""
 
     def limits(d: Floats, settings: Settings) -> tuple[Floats, Floats]:
         weights = strata.of(d.shape[1], n_pairs)
@@ -271,18 +212,6 @@ def apart(scores: Floats, parts: Sequence[NDArray[np.int64]]) -> Floats:
     """Return scores with measures of their own for each part: 0 on the queries of the others.
 
     Joint corrections then run over the parts as over measures, with the weights of `Strata.side_by_side`.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n_queries, n_systems, n_measures)
-        Scores.
-    parts : sequence of ndarray of int
-        The places of the queries of each part, none in two of them. Other queries are left out.
-
-    Returns
-    -------
-    ndarray of shape (n_queries_in_parts, n_systems, n_measures * n_parts)
-        The parts of a measure stand beside each other.
 
     Examples
     --------
@@ -314,21 +243,6 @@ def interaction(d: Floats, parts: Sequence[NDArray[np.int64]], settings: Setting
 
     Welch (1951), doi:10.1093/biomet/38.3-4.330; Chung and Romano (2013), doi:10.1214/13-AOS1090.
     ``p = (b + 1) / (B + 1)``, b the number of permutations whose statistic reaches the observed one.
-
-    Parameters
-    ----------
-    d : ndarray of shape (n_queries, n_pairs)
-        Per-query differences.
-    parts : sequence of ndarray of int
-        The places of the queries of each part: two parts or more, of two queries or more, none in two of them. Other
-        queries are left out.
-    settings : Settings
-        Number of permutations, and their source.
-
-    Returns
-    -------
-    Interaction
-        A column without variance has statistic 0 and p-value 1.
 
     Examples
     --------

@@ -38,21 +38,11 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 @dataclass
 class Folder:
-    """The folder of one call.
+    """The folder of one call."""
 
-    Attributes
-    ----------
-    path : Path
-        Where it is.
-    keeps : bool
-        Whether parts are kept in it; otherwise it is temporary, and holds buckets only.
-    card : mapping
-        What is asked, for the manifest.
-    """
-
-    path: Path
-    keeps: bool
-    card: Mapping[str, Any]
+    path: Path  # Where it is
+    keeps: bool  # Whether parts are kept in it; otherwise it is temporary, and holds buckets only
+    card: Mapping[str, Any]  # What is asked, for the manifest
 
     @property
     def buckets(self) -> Path:
@@ -147,23 +137,7 @@ class Folder:
 
 @contextmanager
 def opened(scores: Any | None, card: Mapping[str, Any], data: Any = None) -> Iterator[Folder]:
-    """Open the folder of a call, or a temporary one.
-
-    Parameters
-    ----------
-    scores : path or file:// URL, optional
-        The folder; made if it does not exist.
-    card : mapping
-        What is asked, as JSON.
-    data : path, URL, list of paths, or pyarrow Dataset
-        The data set, as it was given.
-
-    Raises
-    ------
-    InvalidInput
-        If it is no folder of this machine, it holds something else, or the parts of another call, or it lies in a
-        folder of the data set; or if its disk fills up.
-    """
+    """Open the folder of a call, or a temporary one."""
     if scores is None:
         with tempfile.TemporaryDirectory(prefix="rankeval-") as path:
             folder = Folder(Path(path), keeps=False, card=card)

@@ -64,23 +64,12 @@ _LEAST = BATCH // 2
 
 @dataclass(frozen=True)
 class Part:
-    """Some of the data set, read by one worker.
+    """Some of the data set, read by one worker."""
 
-    Attributes
-    ----------
-    number : int
-        Its place among the parts.
-    files : tuple of File
-        The row groups to read, in order of their queries.
-    n_rows : int
-        About how many rows it has, for the progress.
-    above, upto : object, optional
-        The queries that belong to it: those beyond ``above``, up to and with ``upto``. None is no limit.
-    """
-
-    number: int
-    files: tuple[File, ...]
-    n_rows: int
+    number: int  # Its place among the parts
+    files: tuple[File, ...]  # The row groups to read, in order of their queries
+    n_rows: int  # About how many rows it has, for the progress
+    # The queries that belong to it: those beyond ``above``, up to and with ``upto``. None is no limit.
     above: Any = None
     upto: Any = None
 
@@ -95,20 +84,7 @@ class _Piece(NamedTuple):
 
 
 def sorted_parts(source: Source, *, keep_order: bool) -> list[Part] | None:
-    """Return the parts of a data set that is sorted by query, by the statistics of its row groups.
-
-    Parameters
-    ----------
-    source : Source
-        The data set.
-    keep_order : bool
-        Whether rows of a query must be read in the order of the data set, as ``ties="stable"`` needs.
-
-    Returns
-    -------
-    list of Part, or None
-        None if the statistics are missing, or show that it is not sorted.
-    """
+    """Return the parts of a data set that is sorted by query, by the statistics of its row groups."""
     groups = _groups(source)
     known = ((place, file, file.row_groups[0].ends) for place, file in enumerate(groups))
     pieces = [_Piece(*ends, place, file) for place, file, ends in known if ends is not None]
@@ -139,13 +115,7 @@ def _parts(pieces: list[_Piece]) -> list[Part]:
 
 
 def row_parts(source: Source) -> list[Part]:
-    """Return parts of consecutive row groups, whatever queries they hold.
-
-    Parameters
-    ----------
-    source : Source
-        The data set.
-    """
+    """Return parts of consecutive row groups, whatever queries they hold."""
     parts: list[Part] = []
     held: list[File] = []
     groups = _groups(source)
@@ -207,24 +177,7 @@ class _Ids:
 
 
 def whole_queries(part: Part, columns: Columns, most: int) -> Iterator[Block]:
-    """Yield blocks of whole queries of a part that is sorted by query.
-
-    Parameters
-    ----------
-    part : Part
-        An interval of queries.
-    columns : Columns
-        The columns.
-    most : int
-        The rows of one query that fit into memory.
-
-    Raises
-    ------
-    Unsorted
-        If the rows are not sorted.
-    InvalidInput
-        If a query has more rows than fit.
-    """
+    """Yield blocks of whole queries of a part that is sorted by query."""
     held: list[Batch] = []
     before: Any
     last: Any
@@ -254,22 +207,7 @@ def whole_queries(part: Part, columns: Columns, most: int) -> Iterator[Block]:
 
 
 def refuse_great(query: Any, n_rows: int, most: int) -> None:
-    """Refuse a query that has more rows than fit into memory.
-
-    Parameters
-    ----------
-    query : object
-        Its id.
-    n_rows : int
-        The rows that were found.
-    most : int
-        The rows that fit.
-
-    Raises
-    ------
-    InvalidInput
-        The message names the query.
-    """
+    """Refuse a query that has more rows than fit into memory."""
     if n_rows > most:
         query = query.item() if isinstance(query, np.generic) else query
         raise InvalidInput(
@@ -310,26 +248,7 @@ def n_buckets(n_rows: int) -> int:
 
 
 def write_buckets(part: Part, columns: Columns, ranges: Sequence[range], path: Path, share: Share) -> None:
-    """Write the rows of a part by bucket to one file, which is whole or not there.
-
-    Parameters
-    ----------
-    part : Part
-        Row groups.
-    columns : Columns
-        The columns.
-    ranges : sequence of range
-        All buckets, by those that are scored together.
-    path : Path
-        The file.
-    share : Share
-        The memory of this process.
-
-    Raises
-    ------
-    InvalidInput
-        If rows are at fault; the message names file and row group.
-    """
+    """Write the rows of a part by bucket to one file, which is whole or not there."""
     schema = pa.schema([(role, columns.types[role]) for role in columns.names])
     with replacing(path, draft_of(path)) as sink, pa.ipc.new_file(sink, schema) as writer:
         for rows in _runs(part, columns, _run_of(part, columns, share)):
@@ -344,15 +263,6 @@ def batches_of(path: Path, n_ranges: int, place: int) -> Iterator[tuple[pa.Recor
     """Yield what `write_buckets` has written of some buckets: a batch of each run, and where each bucket begins in it.
 
     The trap: mapped files count as memory of the process, with many pages around each slice. So batches are read.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    n_ranges : int
-        The number of ranges of buckets.
-    place : int
-        Which of them.
     """
     with pa.OSFile(str(path)) as source, pa.ipc.open_file(source) as reader:
         for number in range(place, reader.num_record_batches, n_ranges):
@@ -386,15 +296,7 @@ def _together(held: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def by_bucket(rows: pa.RecordBatch, number: int) -> tuple[pa.RecordBatch, Ints]:
-    """Return rows in order of their buckets, and where each bucket begins.
-
-    Parameters
-    ----------
-    rows : RecordBatch
-        At least one row; the column ``qid`` has no nulls.
-    number : int
-        The number of buckets.
-    """
+    """Return rows in order of their buckets, and where each bucket begins."""
     bits = (rows.num_rows - 1).bit_length()
     # The bucket above, the row below: NumPy sorts such keys in a third of the time of a stable order of the buckets.
     kind = np.uint32 if (number - 1).bit_length() + bits <= 32 else np.uint64
@@ -425,13 +327,7 @@ def _keys(ids: pa.Array, number: int, bits: int, kind: type[np.uint32 | np.uint6
 
 
 def hashes_of(ids: pa.Array) -> Hashes:
-    """Return a hash of each id; equal ids have equal hashes.
-
-    Parameters
-    ----------
-    ids : Arrow array
-        Ids of any type, without nulls.
-    """
+    """Return a hash of each id; equal ids have equal hashes."""
     ids = getattr(ids, "storage", ids)  # of a type that extends another, as uuid does
     kind = ids.type
     if pa.types.is_integer(kind) or is_text(kind):
@@ -451,24 +347,7 @@ Runs = Iterator[tuple[pa.RecordBatch, Ints]]
 
 
 def blocks_of(paths: Sequence[Path], ranges: Sequence[range], place: int, share: Share) -> Iterator[Block]:
-    """Yield the rows of some buckets as blocks of whole queries.
-
-    Parameters
-    ----------
-    paths : sequence of Path
-        The files of all parts of the data, in its order.
-    ranges : sequence of range
-        All buckets, by those that are scored together.
-    place : int
-        Which of the ranges.
-    share : Share
-        The memory of this process.
-
-    Raises
-    ------
-    InvalidInput
-        If a query has more rows than fit.
-    """
+    """Yield the rows of some buckets as blocks of whole queries."""
 
     def read() -> Runs:
         return (run for path in paths for run in batches_of(path, len(ranges), place))

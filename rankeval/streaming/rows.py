@@ -73,24 +73,7 @@ class Batch(NamedTuple):
 
 
 def batches(files: Sequence[File], columns: Columns, *, coded: bool = True, most: int | None = None) -> Iterator[Batch]:
-    """Yield the rows of files, under the names ``qid``, ``relevance`` and so on.
-
-    Parameters
-    ----------
-    files : sequence of File
-        Files, or some of their row groups.
-    columns : Columns
-        The columns to read.
-    coded : bool
-        Whether texts of queries are read as dictionaries. If rows are not sorted these are large, and gain nothing.
-    most : int, optional
-        Rows of a batch at most; by default `BATCH`.
-
-    Raises
-    ------
-    FileFormatError
-        If a file is damaged.
-    """
+    """Yield the rows of files, under the names ``qid``, ``relevance`` and so on."""
     kinds = _kinds(columns, coded=coded)
     for file in files:
         place = Place(file, file.row_groups[0])
@@ -173,15 +156,9 @@ def as_columns(rows: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Share:
-    """What each process may have.
+    """What each process may have."""
 
-    Attributes
-    ----------
-    n_bytes : int
-        Bytes for rows.
-    """
-
-    n_bytes: int
+    n_bytes: int  # Bytes for rows
 
     @property
     def most_rows(self) -> int:
@@ -194,22 +171,7 @@ class Share:
 
 
 def share_of(memory: int | str | None, n_jobs: int, n_columns: int = 0) -> Share:
-    """Return what each process may have of the memory of a call.
-
-    Parameters
-    ----------
-    memory : int or str, optional
-        Bytes, or a text such as ``"1GB"``; by default 512 MB for each process.
-    n_jobs : int
-        The number of processes that score.
-    n_columns : int
-        The columns that measures read, beside those that every row has.
-
-    Raises
-    ------
-    InvalidInput
-        If it is no amount of memory, or too little for so many processes.
-    """
+    """Return what each process may have of the memory of a call."""
     programs = (n_jobs + (n_jobs > 1)) * _PROGRAM  # the caller's own process waits for the others
     least = programs + n_jobs * 2 * BATCH * _ROW
     given = max(n_jobs * 512_000_000, least) if memory is None else bytes_of(memory)
@@ -220,16 +182,6 @@ def share_of(memory: int | str | None, n_jobs: int, n_columns: int = 0) -> Share
 
 def bytes_of(memory: int | str) -> int:
     """Return an amount of memory in bytes.
-
-    Parameters
-    ----------
-    memory : int or str
-        Bytes, or a text such as ``"1.5GB"`` or ``"512MiB"``.
-
-    Raises
-    ------
-    InvalidInput
-        If it is no such amount.
 
     Examples
     --------
@@ -251,20 +203,7 @@ _Made = TypeVar("_Made")
 
 @contextmanager
 def located(place: Place, columns: Columns) -> Iterator[None]:
-    """Raise errors in rows again with the place of the rows.
-
-    Parameters
-    ----------
-    place : Place
-        The row group that the rows come from.
-    columns : Columns
-        The columns, for their names.
-
-    Raises
-    ------
-    InvalidInput
-        Of the class of the error.
-    """
+    """Raise errors in rows again with the place of the rows."""
     try:
         yield
     except InvalidInput as error:
@@ -273,24 +212,7 @@ def located(place: Place, columns: Columns) -> Iterator[None]:
 
 
 def of_queries(rows: pa.Table, places: Sequence[Place], columns: Columns, work: Callable[[pa.Table], _Made]) -> _Made:
-    """Return what is made of the rows of whole queries; an error names the row at fault, or else the query.
-
-    Parameters
-    ----------
-    rows : Arrow table
-        Rows under the names ``qid``, ``relevance`` and so on.
-    places : sequence of Place
-        The row groups that they come from; empty if nobody knows.
-    columns : Columns
-        The columns, for their names.
-    work : callable
-        What is to be made. It does the same for a query whatever queries are beside it, and changes nothing.
-
-    Raises
-    ------
-    InvalidInput
-        Of the class of the error.
-    """
+    """Return what is made of the rows of whole queries; an error names the row at fault, or else the query."""
     try:
         return work(rows)
     except InvalidInput as error:
@@ -327,18 +249,7 @@ def _where(query: Any, places: Sequence[Place]) -> str:
 
 
 def refuse_bad_values(rows: pa.RecordBatch | pa.Table) -> None:
-    """Refuse rows that no join takes: without an id, or with a number that is missing, not finite or a weight below 0.
-
-    Parameters
-    ----------
-    rows : Arrow record batch or table
-        Rows under the names ``qid``, ``relevance`` and so on.
-
-    Raises
-    ------
-    InvalidInput
-        The message names the row.
-    """
+    """Refuse rows without an id, with a number that is missing or not finite, or with a weight below 0."""
     given = as_columns(rows)
     io_columns.refuse_unbounded(io_columns.labels(given["y"], "relevance"), "relevance")
     io_columns.refuse_unbounded(io_columns.scores(given["score"], "score"), "score")

@@ -48,27 +48,13 @@ from rankeval.streaming.source import Columns, Source
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of a data set.
+    """What is asked of a data set."""
 
-    Attributes
-    ----------
-    columns : Columns
-        The columns to read.
-    measures : tuple of (str, Measure)
-        The measures under the names asked for.
-    convention : Convention
-        The rules.
-    weights : mapping, optional
-        Weights by query, if no column has them.
-    name : str, optional
-        The name of the system.
-    """
-
-    columns: Columns
-    measures: tuple[tuple[str, Measure], ...]
-    convention: Convention
-    weights: Mapping[Any, float] | None
-    name: str | None
+    columns: Columns  # The columns to read
+    measures: tuple[tuple[str, Measure], ...]  # The measures under the names asked for
+    convention: Convention  # The rules
+    weights: Mapping[Any, float] | None  # Weights by query, if no column has them
+    name: str | None  # The name of the system
 
 
 def _joined(rows: pa.Table, request: Request) -> Joined:
@@ -97,18 +83,7 @@ _OF_A_PART = 16
 
 
 def number_of_workers(n_jobs: int) -> int:
-    """Return the number of processes.
-
-    Parameters
-    ----------
-    n_jobs : int
-        As in `rankeval.evaluate_dataset`.
-
-    Raises
-    ------
-    InvalidInput
-        If it is none.
-    """
+    """Return the number of processes."""
     check_jobs(n_jobs)
     if n_jobs == 1:
         return 1
@@ -122,20 +97,6 @@ def each_done(tasks: Sequence[Callable[[], Any]], workers: int, *, goes_on: str)
 
     A result comes in a file, and only its place through the pipe, in one piece: if a process were killed while it
     writes a longer message, loky would wait for the rest for ever.
-
-    Parameters
-    ----------
-    tasks : sequence of callable
-        What is to be done.
-    workers : int
-        The number of processes.
-    goes_on : str
-        What can be done after one of them was ended, for the message.
-
-    Raises
-    ------
-    InvalidInput
-        If a process was ended from outside.
     """
     if workers == 1 or len(tasks) < 2:
         yield from ((place, task()) for place, task in enumerate(tasks))
@@ -172,13 +133,7 @@ def _done(caller: int, place: int, asked: tuple[Callable[[], Any], Path]) -> int
 
 @cache
 def end_with(caller: int) -> None:
-    """Have this process end when the one that started it is gone, or has gone already: those of loky would wait for it.
-
-    Parameters
-    ----------
-    caller : int
-        The id of the process that started this one. Any other, as that of a cluster's client, changes nothing.
-    """
+    """End this process when the one that started it is gone: workers of loky would wait for it."""
     parent = multiprocessing.parent_process()
     if parent is not None and parent.pid == caller:
         threading.Thread(target=_wait_for_end, args=(caller,), daemon=True).start()

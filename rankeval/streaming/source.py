@@ -56,18 +56,7 @@ def name_of(path: str) -> str:
 
 
 def fragments_of(data: Any) -> list[tuple[ds.Fragment, pa.Schema]]:
-    """Return the files of a data set, each with the schema of its data set.
-
-    Parameters
-    ----------
-    data : path, URL, list of paths, or pyarrow Dataset
-        As in `rankeval.evaluate_dataset`.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such data set, it has no file, or rows would be passed over.
-    """
+    """Return the files of a data set, each with the schema of its data set."""
     found = [(one, dataset.schema) for dataset in _leaves(_opened(data)) for one in dataset.get_fragments()]
     with _said_if_unreadable(data):
         hidden = _hidden_names(data)
@@ -180,18 +169,7 @@ def _looks_like_rows(name: str) -> bool:
 
 
 def refuse_twice(files: Iterable[tuple[Any, str, Sequence[int]]]) -> None:
-    """Refuse a data set in which a file stands twice, also under two names.
-
-    Parameters
-    ----------
-    files : iterable of (pyarrow FileSystem, str, sequence of int)
-        Where each file lies, its path, and the numbers of the row groups that are read of it.
-
-    Raises
-    ------
-    InvalidInput
-        The message names the file.
-    """
+    """Refuse a data set in which a file stands twice, also under two names."""
     seen: dict[tuple[str, int], list[tuple[Any, str]]] = {}
     for filesystem, path, groups in files:
         place = _place_on_disk(path) if filesystem.type_name == "local" else path
@@ -211,20 +189,7 @@ def _place_on_disk(path: str) -> str:
 
 
 def refuse_two_spellings(files: Iterable[tuple[str, Mapping[str, Any]]], qid: str) -> None:
-    """Refuse folders of one query that are written in two ways, as ``q=1`` and ``q=01`` are if they are numbers.
-
-    Parameters
-    ----------
-    files : iterable of (str, mapping)
-        The path of each file, and the values that stand in the names of its folders.
-    qid : str
-        The column of the query.
-
-    Raises
-    ------
-    QueryIdError
-        The message names both folders.
-    """
+    """Refuse folders of one query that are written in two ways, as ``q=1`` and ``q=01`` are if they are numbers."""
     known: dict[Any, str] = {}
     for path, keys in files:
         folders = [part for part in path.split("/")[:-1] if part.startswith(f"{qid}=")]
@@ -264,22 +229,7 @@ def plain(kind: pa.DataType) -> pa.DataType:
 
 
 def common(role: str, name: str, kinds: Mapping[Any, str]) -> pa.DataType:
-    """Return the one type in which the column of all files is read.
-
-    Parameters
-    ----------
-    role : str
-        What the column is: ``qid``, ``relevance`` and so on.
-    name : str
-        Its name.
-    kinds : mapping of pyarrow DataType to str
-        The types that files have it in, each with a file, and one that `SCHEMA` alone has.
-
-    Raises
-    ------
-    InvalidInput
-        If every common type would change values; a `QueryIdError` for ids of queries.
-    """
+    """Return the one type in which the column of all files is read."""
     known = [kind for kind in kinds if not pa.types.is_null(kind)] or list(kinds)
     fitting = _texts_or_whole if role in _IDS else _number
     found = known[0] if len(known) == 1 else fitting(known)
@@ -324,46 +274,22 @@ def _whole(kinds: list[pa.DataType]) -> pa.DataType | None:
 
 @dataclass(frozen=True)
 class RowGroup:
-    """A row group of a file.
+    """A row group of a file."""
 
-    Attributes
-    ----------
-    number : int
-        Its number in the file.
-    n_rows : int
-        Its rows.
-    ends : tuple, optional
-        The least and the greatest query if the file says so.
-    reads_coded : bool
-        Whether Arrow can read its texts of queries as dictionaries.
-    """
-
-    number: int
-    n_rows: int
-    ends: tuple[Any, Any] | None
-    reads_coded: bool
+    number: int  # Its number in the file
+    n_rows: int  # Its rows
+    ends: tuple[Any, Any] | None  # The least and the greatest query if the file says so
+    reads_coded: bool  # Whether Arrow can read its texts of queries as dictionaries
 
 
 @dataclass(frozen=True)
 class File:
-    """A file of the data set, or some of its row groups.
+    """A file of the data set, or some of its row groups."""
 
-    Attributes
-    ----------
-    path : str
-        Its path on the file system.
-    filesystem : pyarrow FileSystem
-        Where it lies.
-    keys : mapping of str to object
-        The columns that stand in the names of its folders.
-    row_groups : tuple of RowGroup
-        The row groups to be read.
-    """
-
-    path: str
-    filesystem: Any
-    keys: Mapping[str, Any]
-    row_groups: tuple[RowGroup, ...]
+    path: str  # Its path on the file system
+    filesystem: Any  # Where it lies
+    keys: Mapping[str, Any]  # The columns that stand in the names of its folders
+    row_groups: tuple[RowGroup, ...]  # The row groups to be read
 
     @property
     def n_rows(self) -> int:
@@ -373,19 +299,12 @@ class File:
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of the data set that an evaluation reads, by what they are, and their types.
+    """The columns of the data set that an evaluation reads, by what they are, and their types."""
 
-    Attributes
-    ----------
-    names : mapping of str to str
-        ``qid``, ``relevance``, ``score``, and ``docid``, ``query_weight`` and ``columns['price']`` if they are read ->
-        the name of the column.
-    types : mapping of str to pyarrow DataType
-        The same -> its type.
-    """
-
+    # ``qid``, ``relevance``, ``score``, and ``docid``, ``query_weight`` and ``columns['price']`` if they are read ->
+    # the name of the column.
     names: Mapping[str, str]
-    types: Mapping[str, Any]
+    types: Mapping[str, Any]  # The same -> its type
 
     @property
     def row_bytes(self) -> int:
@@ -395,37 +314,14 @@ class Columns:
 
 @dataclass(frozen=True)
 class Source:
-    """A Parquet data set that can be read in parts.
+    """A Parquet data set that can be read in parts."""
 
-    Attributes
-    ----------
-    files : tuple of File
-        In the order of the data set.
-    columns : Columns
-        What is read of them.
-    """
-
-    files: tuple[File, ...]
-    columns: Columns
+    files: tuple[File, ...]  # In the order of the data set
+    columns: Columns  # What is read of them
 
     @classmethod
     def of(cls, data: Any, names: Mapping[str, str]) -> Source:
-        """Open a data set and read the footers of its files.
-
-        Parameters
-        ----------
-        data : path, URL, list of paths, or pyarrow Dataset
-            As in `rankeval.evaluate_dataset`.
-        names : mapping of str to str
-            As in `Columns`.
-
-        Raises
-        ------
-        InvalidInput
-            If there is no such data set, it lacks a column, or a file stands in it twice.
-        FileFormatError
-            If a file is no Parquet file.
-        """
+        """Open a data set and read the footers of its files."""
         fragments = fragments_of(data)
         for role, name in names.items():
             _refuse_no_column(fragments[0][1], role, name, "the data set")

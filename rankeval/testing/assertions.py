@@ -377,13 +377,7 @@ N_WORST = 10
 
 
 def scores_of(given: Given) -> Scores:
-    """Return scores as they are, or those of the Evaluation that was saved at a path.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such file, or it is another one, such as a run.
-    """
+    """Return scores as they are, or those of the Evaluation that was saved at a path."""
     if not isinstance(given, str | os.PathLike):
         return given
     try:
@@ -395,15 +389,7 @@ def scores_of(given: Given) -> Scores:
 
 
 def measures_of(candidate: Scores, baseline: Scores, wanted: Measures | None) -> list[str]:
-    """Return the names of the measures to check: those asked for, or the only one that both sides have.
-
-    Raises
-    ------
-    InvalidInput
-        If none is named, and the two sides share several or none.
-    UnknownName
-        If one side lacks a measure.
-    """
+    """Return the names of the measures to check: those asked for, or the only one that both sides have."""
     one, other = ([str(label) for label in per_query_frame(side)] for side in (candidate, baseline))
     shared = [label for label in one if label in other]
     if wanted is not None:
@@ -416,17 +402,7 @@ def measures_of(candidate: Scores, baseline: Scores, wanted: Measures | None) ->
 
 
 def worst_queries(shared: SharedScores, measure: str, words: Direction) -> str:
-    """Return a table of the queries that lost most by a measure, the greatest loss first.
-
-    Parameters
-    ----------
-    shared : SharedScores
-        Of the candidate and the baseline, in this order.
-    measure : str
-        Its name.
-    words : Direction
-        Its direction. If less is better, a query loses where the candidate's score is the greater one.
-    """
+    """Return a table of the queries that lost most by a measure, the greatest loss first."""
     new, old = shared.scores[:, :, shared.measures.index(measure)].T
     d = differences(new, old)
     gains = words.sign * d

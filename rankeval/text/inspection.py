@@ -61,92 +61,46 @@ class Piece(NamedTuple):
 
 
 class RankedDocument(NamedTuple):
-    """A document in the ranking of a system.
+    """A document in the ranking of a system."""
 
-    Attributes
-    ----------
-    rank : int
-        Its rank, from 1; 0 if it is not shown in a ranking.
-    docid, score : str
-        Its id and its score.
-    label : str
-        Its grade; empty if it is not judged.
-    moved : str
-        Its rank in the other of two systems, such as "↑ from 7" or "↓ to 9"; "=", "new" or "gone". If no ranking shows
-        the document, its ranks in all systems, or "not retrieved".
-    twin : int
-        The rank of the first document above that has nearly the same text; 0 if there is none.
-    pieces : list of Piece, optional
-        Its text around the words of the need, or its first words; None if there is no text.
-    """
-
-    rank: int
-    docid: str
+    rank: int  # Its rank, from 1; 0 if it is not shown in a ranking
+    docid: str  # Its id and its score
     score: str
-    label: str
+    label: str  # Its grade; empty if it is not judged
+    # Its rank in the other of two systems, such as "↑ from 7" or "↓ to 9"; "=", "new" or "gone". If no ranking shows
+    # the document, its ranks in all systems, or "not retrieved".
     moved: str
-    twin: int
+    twin: int  # The rank of the first document above that has nearly the same text; 0 if there is none
+    # Its text around the words of the need, or its first words; None if there is no text.
     pieces: list[Piece] | None
 
 
 class QueryCard(NamedTuple):
-    """A query as a reader sees it.
+    """A query as a reader sees it."""
 
-    Attributes
-    ----------
-    qid, need : str
-        The id, and the text of the query; empty if there is none.
-    why : str
-        Why it is shown, such as "greatest losses".
-    scores : list of (str, str)
-        Each system with its score; of two systems the difference and "better" or "worse" too.
-    rankings : list of (str, list of RankedDocument)
-        Each system with the first documents of its ranking.
-    missed : list of RankedDocument
-        Relevant documents that are in no ranking shown: at most five, of the highest grades.
-    n_missed, n_judged : int
-        How many documents are relevant and not shown, and how many are judged.
-    """
-
-    qid: str
+    qid: str  # The id, and the text of the query; empty if there is none
     need: str
-    why: str
+    why: str  # Why it is shown, such as "greatest losses"
+    # Each system with its score; of two systems the difference and "better" or "worse" too.
     scores: list[tuple[str, str]]
-    rankings: list[tuple[str, list[RankedDocument]]]
+    rankings: list[tuple[str, list[RankedDocument]]]  # Each system with the first documents of its ranking
+    # Relevant documents that are in no ranking shown: at most five, of the highest grades.
     missed: list[RankedDocument]
-    n_missed: int
+    n_missed: int  # How many documents are relevant and not shown, and how many are judged
     n_judged: int
 
 
 class Inspection(NamedTuple):
-    """Some queries to be read, all queries in numbers, and sentences on what is not shown.
+    """Some queries to be read, all queries in numbers, and sentences on what is not shown."""
 
-    Attributes
-    ----------
-    title, measure : str
-        The systems, and the measure that chose the queries.
-    means : list of (str, str, str)
-        Each system, its aggregate over all queries, and their number.
-    outcomes : Outcomes or None
-        On how many queries the second of two systems won, tied and lost.
-    cards : list of QueryCard
-        The queries.
-    notes : list of str
-        What is not shown, and what may mislead.
-    convention : Convention
-        The rules of the scores.
-    has_texts : bool
-        Whether texts were given.
-    """
-
-    title: str
+    title: str  # The systems, and the measure that chose the queries
     measure: str
-    means: list[tuple[str, str, str]]
-    outcomes: Outcomes | None
-    cards: list[QueryCard]
-    notes: list[str]
-    convention: Convention
-    has_texts: bool
+    means: list[tuple[str, str, str]]  # Each system, its aggregate over all queries, and their number
+    outcomes: Outcomes | None  # On how many queries the second of two systems won, tied and lost
+    cards: list[QueryCard]  # The queries
+    notes: list[str]  # What is not shown, and what may mislead
+    convention: Convention  # The rules of the scores
+    has_texts: bool  # Whether texts were given
 
 
 def inspected(

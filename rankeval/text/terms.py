@@ -132,25 +132,7 @@ def _stemmer(language: str | None) -> Callable[[str], str]:
 
 
 def as_texts(given: Any, argument: str, part: str) -> dict[Any, str]:
-    """Return texts by id.
-
-    Parameters
-    ----------
-    given : mapping, Series, frame or path
-        Texts by id. A frame of pandas, polars or Arrow has the ids in a column, such as ``docid`` or ``id``, or in an
-        index that is more than the numbers of its rows. Its text is a column ``text``, ``contents`` or ``body``, of
-        queries first ``query``; a column ``title`` comes before it, in a line of its own, and may have gaps. A path is
-        read by `rankeval.text.read_texts`.
-    argument : str
-        The caller's name for them, for messages.
-    part : {"docid", "qid"}
-        What the ids are.
-
-    Raises
-    ------
-    InvalidInput
-        If an id is repeated, a text is none, or a frame has no ids.
-    """
+    """Return texts by id."""
     if isinstance(given, str | PathLike):
         return read_texts(given)
     titles: dict[Any, str] = {}

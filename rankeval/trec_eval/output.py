@@ -69,28 +69,7 @@ def trec_rules(
     judged_only: bool = False,
     collection_size: int | None = None,
 ) -> Convention:
-    """Return the convention that trec_eval's options ask for.
-
-    Parameters
-    ----------
-    convention : str or Convention
-        The preset of the version: ``"trec_eval-9.0.8"`` (2023), ``"trec_eval-9.0.8-float32"`` (2020) or
-        ``"trec_eval-10"``.
-    complete : bool
-        ``-c``: count topics that the run lacks, as 0 in trec_eval 9, as empty rankings otherwise.
-    level : int
-        ``-l``: the lowest relevant label, in measures with binary relevance.
-    depth : int, optional
-        ``-M``: cut off documents beyond this rank.
-    judged_only : bool
-        ``-J``: take unjudged documents out first.
-    collection_size : int, optional
-        ``-N``: number of documents in the collection.
-
-    Returns
-    -------
-    Convention
-    """
+    """Return the convention that trec_eval's options ask for."""
     rules = get_convention(convention)
     bind = {name: dict(bound) for name, bound in rules.bind.items()}
     if level != 1:
@@ -108,13 +87,7 @@ def trec_rules(
 
 
 def counted_with_c(rules: Convention) -> str:
-    """Return the rule on topics that the run lacks under ``-c``.
-
-    Parameters
-    ----------
-    rules : Convention
-        The convention of a version, or any other.
-    """
+    """Return the rule on topics that the run lacks under ``-c``."""
     return "zero" if rules.name.startswith("trec_eval-9") else "empty"
 
 
@@ -129,42 +102,7 @@ def trec_text(
     zscores: ZScores | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> str:
-    """Return the text that trec_eval prints for a run.
-
-    Parameters
-    ----------
-    qrels : Qrels
-        The judgments.
-    run : Run
-        The ranking.
-    measures : iterable of str
-        Names as after ``-m``: ``"official"``, ``"map"``, ``"P.5,10"``.
-    convention : str or Convention
-        The version, with its options: see `trec_rules`.
-    per_query : bool
-        ``-q``: print the lines of every topic.
-    summary : bool
-        False is ``-n``: print no lines for all topics together.
-    zscores : mapping, optional
-        ``-Z``: print standard deviations from a reference, which `read_zscores` reads.
-    tell : callable, optional
-        Called with each note on what looks like a mistake in the files, and on topics in which a measure has nothing to
-        count: the text has none.
-
-    Returns
-    -------
-    str
-        Lines of name, topic and value, separated by tabs.
-
-    Raises
-    ------
-    InvalidInput
-        If the files cannot be joined. trec_eval prints numbers for some of these, or a message for programmers.
-    UnknownName
-        If trec_eval does not have a measure.
-    GuardRefusal
-        If the content is registered with a guard and this ranking was not opened.
-    """
+    """Return the text that trec_eval prints for a run."""
     rules = get_convention(convention)
     lines = _lines(measures, rules)
     joined = Given.of(qrels, run).refuse_or_join(rules, action="evaluate")
@@ -195,27 +133,7 @@ def trec_text(
 def read_zscores(
     path: str | os.PathLike[str], *, limits: Limits = DEFAULT
 ) -> dict[tuple[str, str], tuple[float, float]]:
-    """Read a file of reference scores: lines of topic, measure, mean and standard deviation.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    limits : Limits
-        How large it may be.
-
-    Returns
-    -------
-    dict
-        (topic, measure as trec_eval prints it) -> (mean, standard deviation).
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such file.
-    FileFormatError
-        If a line has other columns or no numbers, or repeats the topic and measure of another.
-    """
+    """Read a file of reference scores: lines of topic, measure, mean and standard deviation."""
     scores = {}
     for number, line in enumerate(io.BytesIO(read_text(path, limits)), start=1):
         at = f"{path}, line {number}"
@@ -232,23 +150,7 @@ def read_zscores(
 
 
 def _standardized(evaluation: Evaluation, names: Sequence[str], zscores: ZScores) -> Evaluation:
-    """Return an evaluation with every value in standard deviations from the reference's mean.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        The scores.
-    names : sequence of str
-        The reference's name for each measure. Measures that count queries are not changed.
-    zscores : mapping
-        The reference, from `read_zscores`.
-
-    Returns
-    -------
-    Evaluation
-        If the deviation is 0, a value equal to the mean is 0. Without a reference the value is -1,000,000, as in
-        trec_eval.
-    """
+    """Return an evaluation with every value in standard deviations from the reference's mean."""
     topics = [str(query) for query in evaluation.queries.tolist()]
     values = evaluation.scores.copy()
     for column, name in enumerate(names):

@@ -26,15 +26,7 @@ def absolute(uri: str) -> str:
 
 
 def complete(uri: str, given: str | None = None) -> str:
-    """Return a bare address with the secrets that this process knows.
-
-    Parameters
-    ----------
-    uri : str
-        An address as the spool keeps it.
-    given : str, optional
-        An address that the caller gave. MLflow's present setting counts too.
-    """
+    """Return a bare address with the secrets that this process knows."""
     import mlflow
 
     known = (given, mlflow.get_tracking_uri(), os.environ.get("MLFLOW_TRACKING_URI"))

@@ -91,15 +91,7 @@ _FOR_GOOD = {errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EINVAL}
 
 @contextlib.contextmanager
 def environment(settings: dict[str, str], *, overriding: bool = False) -> Iterator[None]:
-    """Set environment variables, and put them back at the end.
-
-    Parameters
-    ----------
-    settings : dict
-        Values by variable.
-    overriding : bool
-        Whether to set those that are set already, too.
-    """
+    """Set environment variables, and put them back at the end."""
     before = {name: os.environ.get(name) for name in settings if overriding or name not in os.environ}
     os.environ.update({name: settings[name] for name in before})
     try:
@@ -113,13 +105,7 @@ def environment(settings: dict[str, str], *, overriding: bool = False) -> Iterat
 
 @contextlib.contextmanager
 def hushed(levels: Mapping[str, int]) -> Iterator[None]:
-    """Raise the levels of loggers, and put them back at the end.
-
-    Parameters
-    ----------
-    levels : mapping of str to int
-        The least level by logger.
-    """
+    """Raise the levels of loggers, and put them back at the end."""
     before = {name: logging.getLogger(name).level for name in levels}
     for name, level in levels.items():
         logger = logging.getLogger(name)
@@ -133,20 +119,7 @@ def hushed(levels: Mapping[str, int]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def connected(uri: str, registry_uri: str | None = None) -> Iterator[Any]:
-    """Yield a client whose store has answered lately; its calls are quiet and fail within seconds.
-
-    Parameters
-    ----------
-    uri : str
-        The tracking store.
-    registry_uri : str, optional
-        The model registry, if it is another store.
-
-    Yields
-    ------
-    mlflow.MlflowClient
-        The client.
-    """
+    """Yield a client whose store has answered lately; its calls are quiet and fail within seconds."""
     with hushed(_TALKATIVE):
         if time.monotonic() - _ANSWERED.get(uri, -_FRESH) >= _FRESH:
             with environment(_QUIET | _KNOCK):
@@ -179,17 +152,7 @@ def _is_database(uri: str) -> bool:
 
 
 def existing(ask: Callable[..., Any], *name: Any, codes: Container[str] = NOT_THERE) -> Any | None:
-    """Return what a store has under a name; None if it answers with one of the codes.
-
-    Parameters
-    ----------
-    ask : callable
-        A method of a client.
-    *name : object
-        Its arguments.
-    codes : container of str
-        `NOT_THERE`; `GONE` for an id that the store gave itself; `NOT_READ` to read.
-    """
+    """Return what a store has under a name; None if it answers with one of the codes."""
     try:
         return ask(*name)
     except MlflowException as error:
@@ -199,15 +162,7 @@ def existing(ask: Callable[..., Any], *name: Any, codes: Container[str] = NOT_TH
 
 
 def made_once(make: Callable[[], T], find: Callable[[], list[T]]) -> list[T]:
-    """Return what a store made, asked without repetition: after a lost answer, what it has is looked for first.
-
-    Parameters
-    ----------
-    make : callable
-        Makes the thing. MLflow would repeat its request, and so might make a second one.
-    find : callable
-        Returns what there is of it.
-    """
+    """Return what a store made, asked without repetition: after a lost answer, what it has is looked for first."""
 
     def once() -> list[T]:
         with environment(_ONCE, overriding=True):
@@ -223,18 +178,7 @@ def made_once(make: Callable[[], T], find: Callable[[], list[T]]) -> list[T]:
 
 @contextlib.contextmanager
 def answered(uri: str, to: str, *, gone: type[RankevalError] = TrackingError) -> Iterator[None]:
-    """Raise an error of ours for that of a store that was asked to do something.
-
-    Parameters
-    ----------
-    uri : str
-        The store.
-    to : str
-        What it was asked, for the message: "move the alias".
-    gone : type
-        The class of the error if nothing has the name. What a caller named may be corrected (InvalidInput); the run of
-        an evaluation that was found by the store itself is the store's affair.
-    """
+    """Raise an error of ours for that of a store that was asked to do something."""
     try:
         yield
     except MlflowException as error:
@@ -245,13 +189,7 @@ def answered(uri: str, to: str, *, gone: type[RankevalError] = TrackingError) ->
 
 
 def is_permanent(error: BaseException) -> bool:
-    """Return whether another attempt would be refused for the same reason.
-
-    Parameters
-    ----------
-    error : BaseException
-        What a call of MLflow raised.
-    """
+    """Return whether another attempt would be refused for the same reason."""
     status = _status(error)
     if status is not None:
         return 400 <= status < 500 and status not in _PASSING and not is_overtaken(error)
@@ -264,23 +202,12 @@ def is_overtaken(error: BaseException) -> bool:
     """Return whether somebody else wrote a row between MLflow's question whether it is there and its own writing.
 
     MLflow finds the row if it is asked again.
-
-    Parameters
-    ----------
-    error : BaseException
-        What a call of MLflow raised.
     """
     return isinstance(error, MlflowException) and _TAKEN.match(_own_words(error)) is not None
 
 
 def reason(error: BaseException) -> str:
-    """Return the reason of a failed call in one short line: for a network error, that of the operating system.
-
-    Parameters
-    ----------
-    error : BaseException
-        What a call of MLflow raised.
-    """
+    """Return the reason of a failed call in one short line: for a network error, that of the operating system."""
     if innermost := _of_the_network(error):
         return innermost.strerror or str(innermost) or type(innermost).__name__
     status = _status(error)

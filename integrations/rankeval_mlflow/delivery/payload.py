@@ -52,40 +52,20 @@ class _Exact:
 
 @dataclass(frozen=True)
 class SavedModel(_Exact):
-    """A fitted model as files (``MLmodel`` at the root), which becomes a logged model of a run.
+    """A fitted model as files (``MLmodel`` at the root), which becomes a logged model of a run."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the model.
-    files : mapping of str to bytes
-        The files of an MLflow model by path. The ``MLmodel`` has no ids; `identified` adds those of the store.
-    params : mapping of str to str
-        The parameters of the ranker, for the page of the model.
-    tags : mapping of str to str
-        Tags of the model.
-    flavor : str, optional
-        The flavour: lightgbm, xgboost, catboost, sklearn or python_function.
-    model_type : str, optional
-        "ranker".
-    """
-
-    name: str
+    name: str  # Name of the model
+    # The files of an MLflow model by path. The ``MLmodel`` has no ids; `identified` adds those of the store.
     files: Mapping[str, bytes]
+    # The parameters of the ranker, for the page of the model.
     params: Mapping[str, str] = field(default_factory=dict)
-    tags: Mapping[str, str] = field(default_factory=dict)
-    flavor: str | None = None
-    model_type: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)  # Tags of the model
+    flavor: str | None = None  # The flavour: lightgbm, xgboost, catboost, sklearn or python_function
+    model_type: str | None = None  # "ranker"
 
 
 def without_ids(content: bytes) -> bytes:
-    """Return the content of an ``MLmodel`` without ids and time: equal for equal models.
-
-    Parameters
-    ----------
-    content : bytes
-        YAML, as MLflow wrote it.
-    """
+    """Return the content of an ``MLmodel`` without ids and time: equal for equal models."""
     found = yaml.safe_load(content)
     for name in ("model_uuid", "utc_time_created", "model_id", "run_id", "artifact_path"):
         found.pop(name, None)
@@ -97,19 +77,6 @@ def without_ids(content: bytes) -> bytes:
 
 def identified(content: bytes, *, model_id: str, run_id: str | None, artifact_path: str, created_ms: int) -> bytes:
     """Return the content of an ``MLmodel`` with the ids that the store gave, as `mlflow.*.log_model` writes it.
-
-    Parameters
-    ----------
-    content : bytes
-        From `without_ids`.
-    model_id : str
-        The id of the logged model.
-    run_id : str or None
-        The run that logs it.
-    artifact_path : str
-        The location of its artifacts.
-    created_ms : int
-        When it was logged, in milliseconds since 1970.
 
     Examples
     --------
@@ -173,116 +140,58 @@ class DatasetUse(_Exact):
 
 @dataclass(frozen=True)
 class Rendering(_Exact):
-    """Files that are drawn from a primary file when a node is sent, and again at a resend: never part of the seal.
+    """Files that are drawn from a primary file when a node is sent, and again at a resend: never part of the seal."""
 
-    Parameters
-    ----------
-    kind : str
-        Which files: a name that `views.render` knows, such as ``"evaluation"`` or ``"comparison"``.
-    source : str
-        The artifact path of the primary file of the same node.
-    into : str
-        The folder among the artifacts to which the paths of the drawn files are relative; ``""`` for the root.
-    options : mapping
-        Plain values for the drawing.
-    tables : tuple of str
-        The drawn paths that MLflow shows as tables.
-    """
-
-    kind: str
-    source: str
+    kind: str  # Which files: a name that `views.render` knows, such as ``"evaluation"`` or ``"comparison"``
+    source: str  # The artifact path of the primary file of the same node
+    # The folder among the artifacts to which the paths of the drawn files are relative; ``""`` for the root.
     into: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    tables: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)  # Plain values for the drawing
+    tables: tuple[str, ...] = ()  # The drawn paths that MLflow shows as tables
 
 
 @dataclass(frozen=True)
 class Node(_Exact):
-    """One run and its content.
+    """One run and its content."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the run if it is a new one.
-    label : str
-        Name of this content in the completeness tag of the run.
-    params, metrics, tags : mapping
-        Values under names that MLflow accepts; metrics are finite.
-    scores : tuple of Scores
-        Aggregates of evaluations.
-    datasets : tuple of DatasetUse
-        Inputs of the run.
-    files : mapping of str to bytes
-        Artifacts by path.
-    sections : mapping of str to str
-        Sections of the run's description, in Markdown, by key.
-    children : tuple of Node
-        Nested runs.
-    started_ms, ended_ms : int, optional
-        When the run began and ended. By default when the call that logs began, and when the sending ends.
-    status : str
-        The status of the ended run.
-    steps : tuple of (key, value, step)
-        Metrics with a step: folds, epochs.
-    renderings : tuple of Rendering
-        Files drawn from primary files when they are sent.
-    models : tuple of SavedModel
-        Fitted models of the run.
-    facts : mapping of str to mapping
-        Plain values for the manifest, by the name of what they describe: a role, a comparison, ``"record"``.
-    columns : tuple of str
-        Parameters that the saved view of the experiment shows beside the measures.
-    """
-
-    name: str
-    label: str
+    name: str  # Name of the run if it is a new one
+    label: str  # Name of this content in the completeness tag of the run
+    # Values under names that MLflow accepts; metrics are finite.
     params: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
-    scores: tuple[Scores, ...] = ()
-    datasets: tuple[DatasetUse, ...] = ()
-    files: Mapping[str, bytes] = field(default_factory=dict)
+    scores: tuple[Scores, ...] = ()  # Aggregates of evaluations
+    datasets: tuple[DatasetUse, ...] = ()  # Inputs of the run
+    files: Mapping[str, bytes] = field(default_factory=dict)  # Artifacts by path
+    # Sections of the run's description, in Markdown, by key.
     sections: Mapping[str, str] = field(default_factory=dict)
-    children: tuple[Node, ...] = ()
+    children: tuple[Node, ...] = ()  # Nested runs
+    # When the run began and ended. By default when the call that logs began, and when the sending ends.
     started_ms: int | None = None
     ended_ms: int | None = None
-    status: str = "FINISHED"
-    steps: tuple[tuple[str, float, int], ...] = ()
-    renderings: tuple[Rendering, ...] = ()
-    models: tuple[SavedModel, ...] = ()
+    status: str = "FINISHED"  # The status of the ended run
+    steps: tuple[tuple[str, float, int], ...] = ()  # Metrics with a step: folds, epochs
+    renderings: tuple[Rendering, ...] = ()  # Files drawn from primary files when they are sent
+    models: tuple[SavedModel, ...] = ()  # Fitted models of the run
+    # Plain values for the manifest, by the name of what they describe: a role, a comparison, ``"record"``.
     facts: Mapping[str, Any] = field(default_factory=dict)
+    # Parameters that the saved view of the experiment shows beside the measures.
     columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Payload(_Exact):
-    """A tree of runs and its destination.
+    """A tree of runs and its destination."""
 
-    Parameters
-    ----------
-    target : Target
-        The destination.
-    root : Node
-        The run and its children.
-    created_ms : int
-        When the call that logs began.
-    context : mapping of str to str
-        Tags of every new run.
-    model_id : str, optional
-        The logged model that the evaluations are of.
-    model_version : (name, version), optional
-        The version of a registered model that the evaluations are of.
-    key : str, optional
-        Identity of the work, such as the digest of an experiment. By default two payloads of equal content and target
-        are the same work. A payload that still waits is sent instead of another one of the same work.
-    """
-
-    target: Target
-    root: Node
-    created_ms: int
-    context: Mapping[str, str] = field(default_factory=dict)
-    model_id: str | None = None
+    target: Target  # The destination
+    root: Node  # The run and its children
+    created_ms: int  # When the call that logs began
+    context: Mapping[str, str] = field(default_factory=dict)  # Tags of every new run
+    model_id: str | None = None  # The logged model that the evaluations are of
+    # The version of a registered model that the evaluations are of.
     model_version: tuple[str, str] | None = None
+    # Identity of the work, such as the digest of an experiment. By default two payloads of equal content and target
+    # are the same work. A payload that still waits is sent instead of another one of the same work.
     key: str | None = None
 
 
@@ -321,18 +230,7 @@ def _hashes(files: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def checked_experiment(name: str) -> str:
-    """Return the name of an experiment; raise if MLflow does not take it.
-
-    Parameters
-    ----------
-    name : str
-        The name.
-
-    Raises
-    ------
-    InvalidInput
-        If it is empty, has more than 500 characters, or has some that cannot be shown.
-    """
+    """Return the name of an experiment; raise if MLflow does not take it."""
     said, most = "the name of the experiment", f"MLflow takes at most {MAX_EXPERIMENT}"
     refuse(
         (
@@ -345,18 +243,7 @@ def checked_experiment(name: str) -> str:
 
 
 def fitted(payload: Payload) -> Payload:
-    """Return a payload that a store can take: long names of runs and data sets are cut, with a hash at the end.
-
-    Parameters
-    ----------
-    payload : Payload
-        The payload.
-
-    Raises
-    ------
-    InvalidInput
-        If MLflow does not take the name of the experiment, of a metric, of a parameter or of a tag.
-    """
+    """Return a payload that a store can take: long names of runs and data sets are cut, with a hash at the end."""
     if payload.target.experiment_name is not None:
         checked_experiment(payload.target.experiment_name)
     return replace(payload, root=_fitted(payload.root))
@@ -391,13 +278,7 @@ def _fitted(node: Node) -> Node:
 
 
 def pieces_of(tags: Mapping[str, str]) -> dict[str, str]:
-    """Return the start of the hash of the manifest of every whole piece of a run, by label.
-
-    Parameters
-    ----------
-    tags : mapping of str to str
-        The tags of the run.
-    """
+    """Return the start of the hash of the manifest of every whole piece of a run, by label."""
     return {found["label"]: found["hash"] for found in _PIECE.finditer(tags.get(COMPLETE, ""))}
 
 
@@ -405,11 +286,6 @@ def pieces_by_role(tags: Mapping[str, str]) -> dict[str, str]:
     """Return the label of the piece that holds the evaluation of a role, by role; the role with bare names first.
 
     A role that was logged at several steps has the piece of the greatest step, as MLflow shows its metrics.
-
-    Parameters
-    ----------
-    tags : mapping of str to str
-        The tags of the run.
     """
     labels: dict[str, str] = {}
     for found in _PIECE.finditer(tags.get(COMPLETE, "")):
@@ -421,50 +297,19 @@ def pieces_by_role(tags: Mapping[str, str]) -> dict[str, str]:
 
 
 def roles_of(tags: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the roles of the whole evaluations of a run; the role with bare metric names first.
-
-    Parameters
-    ----------
-    tags : mapping of str to str
-        The tags of the run.
-    """
+    """Return the roles of the whole evaluations of a run; the role with bare metric names first."""
     return tuple(pieces_by_role(tags))
 
 
 def checked_manifest(content: bytes, label: str, tags: Mapping[str, str]) -> dict[str, Any]:
-    """Return the manifest of a piece, held against the tag of its run.
-
-    Parameters
-    ----------
-    content : bytes
-        The artifact at `layout.manifest_path(label)`.
-    label : str
-        The piece.
-    tags : mapping of str to str
-        The tags of the run.
-
-    Raises
-    ------
-    TrackingError
-        If the manifest was altered.
-    """
+    """Return the manifest of a piece, held against the tag of its run."""
     refuse_altered(content, pieces_of(tags).get(label), f"the manifest of {label!r}")
     parsed: dict[str, Any] = json.loads(content)
     return parsed
 
 
 def refuse_altered(content: bytes, expected: str | None, what: str) -> None:
-    """Raise TrackingError if the SHA-256 of some bytes does not begin as expected.
-
-    Parameters
-    ----------
-    content : bytes
-        A file.
-    expected : str or None
-        The SHA-256, or its start.
-    what : str
-        The file in words.
-    """
+    """Raise TrackingError if the SHA-256 of some bytes does not begin as expected."""
     found = sha256(content)
     if expected is None or not found.startswith(expected):
         raise TrackingError(f"{what} was altered or replaced (SHA-256 {found[:SHOWN]} instead of {expected})")
@@ -476,21 +321,7 @@ def is_held(tags: Mapping[str, str], node: Node) -> bool:
 
 
 def with_piece(run: Any, node: Node) -> str:
-    """Return the tag with one more piece; an earlier piece loses nothing if this one breaks off.
-
-    Parameters
-    ----------
-    run : mlflow.entities.Run
-        The run.
-    node : Node
-        The piece.
-
-    Raises
-    ------
-    InvalidInput
-        If the run holds other content under the same name, the role on other data, or a step of a role that has none.
-        The same content may be sent again.
-    """
+    """Return the tag with one more piece; an earlier piece loses nothing if this one breaks off."""
     run_id, tags = run.info.run_id, run.data.tags
     before = pieces_of(tags)
     roles = [scores.role for scores in node.scores]

@@ -51,26 +51,6 @@ def deliver(payload: Payload, *, aggregates: bool = True) -> TrackedRun:
 
     If an upload of the same work waits (`spool.identity`), it is sent instead, and a warning says so: a caller that
     was told of a failure, or was killed, logs again. Equal payloads of which none waits are logged once each.
-
-    Parameters
-    ----------
-    payload : Payload
-        The runs to log.
-    aggregates : bool
-        False: the caller logs the aggregates of the evaluations once this succeeds. If it fails, a resend logs them.
-
-    Returns
-    -------
-    TrackedRun
-        The run that holds it.
-
-    Raises
-    ------
-    TrackingError
-        If the store cannot be reached or refuses; the message names the upload and how to send it again. Or if no
-        folder can be written to keep it.
-    InvalidInput
-        If the target run cannot hold it. Nothing is logged, and nothing stays in the spool.
     """
     payload = fitted(payload)
     with contextlib.ExitStack() as stack:
@@ -87,31 +67,7 @@ def deliver(payload: Payload, *, aggregates: bool = True) -> TrackedRun:
 def send(
     upload: spool.PendingUpload, *, uri: str | None = None, aggregates: bool = True, patience: float = _PATIENCE
 ) -> TrackedRun | None:
-    """Send a waiting upload, and delete it from the spool once the server has it.
-
-    Parameters
-    ----------
-    upload : PendingUpload
-        The upload.
-    uri : str, optional
-        The present address of the store, if it moved or its password changed.
-    aggregates : bool
-        Whether to log the aggregates of the evaluations; see `deliver`.
-    patience : float
-        Seconds to wait for another process that is sending it.
-
-    Returns
-    -------
-    TrackedRun or None
-        The run; None if another process has sent or discarded the upload meanwhile.
-
-    Raises
-    ------
-    TrackingError
-        If the store cannot be reached or refuses, or another process still sends; the upload stays.
-    InvalidInput
-        If the run holds other content under the same name; the upload stays as undeliverable.
-    """
+    """Send a waiting upload, and delete it from the spool once the server has it."""
     with spool.locked(upload, patience) as ours:
         if not ours:
             raise TrackingError(f"another process is sending the upload {upload.id}", remedy="wait for it")
@@ -240,28 +196,7 @@ def _message(upload: spool.PendingUpload, payload: Payload, why: str, *, for_goo
 
 
 def check_store(experiment: str, uri: str | None = None) -> str | None:
-    """Find out whether an experiment can be logged; a database that does not exist is not made.
-
-    Parameters
-    ----------
-    experiment : str
-        Its name on the store.
-    uri : str, optional
-        The tracking store; by default MLflow's own setting.
-
-    Returns
-    -------
-    str, optional
-        A sentence if the store cannot be reached now, so that the run would be kept on disk to be sent later.
-
-    Raises
-    ------
-    InvalidInput
-        If MLflow knows no such kind of store, its host name does not resolve, it does not take the name of the
-        experiment, or the experiment was deleted there.
-    TrackingError
-        If the store refuses for good, its file of SQLite cannot be written, or nothing can be kept on disk.
-    """
+    """Find out whether an experiment can be logged; a database that does not exist is not made."""
     where = store(uri)
     checked_experiment(experiment)
     _in_a_folder(try_writing)

@@ -141,29 +141,7 @@ class PendingUpload:
 
 
 def put(payload: Payload, stack: contextlib.ExitStack | None = None, spool: Path | None = None) -> PendingUpload:
-    """Write a payload to the spool, whole or not at all.
-
-    Parameters
-    ----------
-    payload : Payload
-        The payload.
-    stack : ExitStack, optional
-        Takes the lock of the upload, so that no other process sends it before the caller does.
-    spool : Path, optional
-        The folder; by default `spool_directory`.
-
-    Returns
-    -------
-    PendingUpload
-        Its folder.
-
-    Raises
-    ------
-    OSError
-        If the spool cannot be written.
-    InvalidInput
-        If the path of an artifact is not allowed.
-    """
+    """Write a payload to the spool, whole or not at all."""
     spool = spool or spool_directory()
     stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(payload.created_ms / 1000))
     upload = PendingUpload(spool / f"{stamp}-{secrets.token_hex(4)}")
@@ -204,26 +182,14 @@ def _kept() -> Iterator[Path]:
 
 
 def identity(payload: Payload) -> str:
-    """Return the hash by which two uploads of the same work are known: its key or else its content, and its target.
-
-    Parameters
-    ----------
-    payload : Payload
-        The payload.
-    """
+    """Return the hash by which two uploads of the same work are known: its key or else its content, and its target."""
     what = payload.key or [contents(node) for _, node in walk(payload.root)]
     work = [asdict(_without_secrets(payload.target)), payload.model_id, payload.model_version, what]
     return sha256(json.dumps(work, sort_keys=True).encode())
 
 
 def waiting_twin(payload: Payload) -> PendingUpload | None:
-    """Return a pending upload of the same work that another attempt is worth; None if there is none.
-
-    Parameters
-    ----------
-    payload : Payload
-        The payload.
-    """
+    """Return a pending upload of the same work that another attempt is worth; None if there is none."""
     there = waiting()
     wanted = identity(payload) if there else ""
     for upload in there:
@@ -246,20 +212,7 @@ def tidy() -> None:
 
 @contextlib.contextmanager
 def locked(upload: PendingUpload, patience: float = 0) -> Iterator[bool]:
-    """Lock an upload while it is sent; yield False if another process holds the lock for longer than one waits.
-
-    Parameters
-    ----------
-    upload : PendingUpload
-        The upload.
-    patience : float
-        Seconds to wait.
-
-    Raises
-    ------
-    TrackingError
-        If nothing can be written beside the upload, as in a spool that is read-only now.
-    """
+    """Lock an upload while it is sent; yield False if another process holds the lock for longer than one waits."""
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(held(_lock_of(upload), patience))
@@ -280,13 +233,7 @@ def _lock_of(upload: PendingUpload) -> Path:
 
 
 def read(upload: PendingUpload) -> Payload:
-    """Read the payload of an upload and check its files against their hashes.
-
-    Raises
-    ------
-    TrackingError
-        If a file was altered, or another version wrote a format that this one cannot read.
-    """
+    """Read the payload of an upload and check its files against their hashes."""
     path = upload.folder / "record.json"
     found = _plain(path)
     if found.get("format") != FORMAT:
@@ -362,20 +309,7 @@ def _files(folder: Path, hashes: dict[str, str]) -> dict[str, bytes]:
 
 @contextlib.contextmanager
 def held(path: Path, patience: float) -> Iterator[None]:
-    """Wait for a lock and hold it.
-
-    Parameters
-    ----------
-    path : Path
-        The file to lock; its folder is made if it does not exist.
-    patience : float
-        Seconds to wait; 0 to try once.
-
-    Raises
-    ------
-    TimeoutError
-        If another process holds the lock for longer.
-    """
+    """Wait for a lock and hold it."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     deadline = time.monotonic() + patience
     while (file := _locked(path)) is None:
@@ -404,20 +338,7 @@ def _locked(path: Path) -> BinaryIO | None:
 
 @contextlib.contextmanager
 def alone(name: str, patience: float) -> Iterator[None]:
-    """Let one process of this machine at a time do something; if no folder can be written, nobody waits.
-
-    Parameters
-    ----------
-    name : str
-        The name of the lock, which lies in the first folder of uploads that can be written.
-    patience : float
-        Seconds to wait.
-
-    Raises
-    ------
-    TimeoutError
-        If another process is at it for longer.
-    """
+    """Let one process of this machine at a time do something; if no folder can be written, nobody waits."""
     with contextlib.ExitStack() as stack:
         for folder in spool_directories():
             try:

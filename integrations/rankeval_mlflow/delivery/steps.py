@@ -84,22 +84,7 @@ def written(files: Mapping[str, bytes]) -> Iterator[Path]:
 
 
 def drawn_files(node: Node, attempt: int) -> tuple[dict[str, bytes], list[str]]:
-    """Draw the files of a node; one that cannot be drawn is a warning, and never a lost record.
-
-    Parameters
-    ----------
-    node : Node
-        The node, with its renderings.
-    attempt : int
-        How often the files of this node were begun to be drawn, this time included.
-
-    Returns
-    -------
-    files : dict
-        The drawn files by artifact path.
-    failures : list of str
-        A sentence for each drawing that failed.
-    """
+    """Draw the files of a node; one that cannot be drawn is a warning, and never a lost record."""
     drawn: dict[str, bytes] = {}
     failures = []
     for rendering in node.renderings:
@@ -123,15 +108,7 @@ def promised_tables(node: Node) -> list[str]:
 
 
 def shown_digests(run: Any, uses: Iterable[DatasetUse]) -> Digests:
-    """Return the digest that MLflow shows of each data set.
-
-    Parameters
-    ----------
-    run : mlflow.entities.Run
-        The run, which may have inputs.
-    uses : iterable of DatasetUse
-        The data sets.
-    """
+    """Return the digest that MLflow shows of each data set."""
     roles = {
         (each.dataset.name, each.dataset.digest): next((tag.value for tag in each.tags if tag.key == _CONTEXT), "")
         for each in (run.inputs.dataset_inputs if run.inputs else ())
@@ -146,15 +123,7 @@ def shown_digests(run: Any, uses: Iterable[DatasetUse]) -> Digests:
 
 
 def dataset_input(use: DatasetUse, digests: Digests) -> entities.DatasetInput:
-    """Return a data set as MLflow's input.
-
-    Parameters
-    ----------
-    use : DatasetUse
-        The data set.
-    digests : mapping
-        The `shown_digests`.
-    """
+    """Return a data set as MLflow's input."""
     source: dict[str, Any] = {"uri": use.source} if use.source else {"tags": {}}
     ours = {"source_type": "local" if use.source else "code", "source": json.dumps(source)}
     profile = {**json.loads(use.given.get("profile") or "{}"), **use.profile}

@@ -39,15 +39,7 @@ class RankevalEvaluator(ModelEvaluator):  # type: ignore[misc]  # MLflow is not 
 
     @classmethod
     def can_evaluate(cls, *, model_type: Any, evaluator_config: Any, **_: Any) -> bool:  # noqa: ARG003 - MLflow's signature
-        """Return whether the model is a ranker: ``evaluators=None`` asks every evaluator about every model type.
-
-        Parameters
-        ----------
-        model_type : str or None
-            The type that the caller names.
-        evaluator_config : dict
-            The settings; they do not matter here.
-        """
+        """Return whether the model is a ranker: ``evaluators=None`` asks every evaluator about every model type."""
         return bool(model_type == MODEL_TYPE)
 
     def evaluate(
@@ -63,38 +55,7 @@ class RankevalEvaluator(ModelEvaluator):  # type: ignore[misc]  # MLflow is not 
         predictions: str | None = None,
         **more: Any,
     ) -> EvaluationResult:
-        """Score the model's ranking, log the evaluation to the run, and return its metrics and artifacts.
-
-        Parameters
-        ----------
-        model_type : str
-            ``"ranker"``.
-        dataset : mlflow.models.evaluation.base.EvaluationDataset
-            The rows, with the relevance as targets.
-        run_id : str
-            The run to log to.
-        evaluator_config : dict
-            The settings.
-        model : pyfunc model, optional
-            The ranker. Without it, the data set holds the predictions.
-        extra_metrics, custom_artifacts : None
-            Refused: a measure of your own goes into ``measures``.
-        predictions : str, optional
-            The column of the model's output that holds the scores, if it has several.
-        **more
-            MLflow's other arguments. ``model_id`` is the logged model.
-
-        Raises
-        ------
-        InvalidInput
-            If the settings or the data cannot be used.
-        GuardRefusal
-            If the data is registered test content.
-        TrackingError
-            If the store refuses; the evaluation is kept on disk.
-        ImportError
-            If a package that the evaluation needs cannot be imported.
-        """
+        """Score the model's ranking, log the evaluation to the run, and return its metrics and artifacts."""
         try:
             from rankeval_mlflow.evaluator.evaluating import evaluate_ranker, refuse_extras
         except ImportError:

@@ -166,21 +166,11 @@ def _refusal(error: ValidationError) -> InvalidInput:
 
 @dataclass(frozen=True)
 class Rows:
-    """The columns of an evaluation, one value a row.
+    """The columns of an evaluation, one value a row."""
 
-    Parameters
-    ----------
-    features : DataFrame or ndarray of shape (n_rows, n_columns)
-        Everything but targets and predictions, ids included.
-    ids : tuple of str
-        The columns of the features that hold ids or weights.
-    qid, docid, query_weight, relevance : array of shape (n_rows,), optional
-        The columns. Weights may also be a mapping by query.
-    """
-
-    features: Any
-    ids: tuple[str, ...]
-    qid: Any
+    features: Any  # (n_rows, n_columns): Everything but targets and predictions, ids included
+    ids: tuple[str, ...]  # The columns of the features that hold ids or weights
+    qid: Any  # (n_rows,): The columns. Weights may also be a mapping by query.
     docid: Any = None
     query_weight: Any = None
     relevance: Any = None
@@ -281,18 +271,7 @@ def _refuse_two_truths(dataset: Any, settings: Settings) -> None:
 
 
 def static_scores(dataset: Any) -> NDArray[Any]:
-    """Return the predictions that the data set holds.
-
-    Parameters
-    ----------
-    dataset : EvaluationDataset
-        MLflow's data set.
-
-    Raises
-    ------
-    InvalidInput
-        If it has none, or one of them is no finite number.
-    """
+    """Return the predictions that the data set holds."""
     neither = "there is neither a model nor predictions: give model=, or name the column of the scores "
     neither += "(predictions=; for a Dataset: from_pandas(..., predictions=))"
     refuse((not dataset.has_predictions, neither))
@@ -300,24 +279,7 @@ def static_scores(dataset: Any) -> NDArray[Any]:
 
 
 def predicted_scores(model: Any, rows: Rows, column: str | None, *, pass_ids: bool) -> NDArray[Any]:
-    """Return what the model predicts.
-
-    Parameters
-    ----------
-    model : object with a method ``predict``
-        MLflow's pyfunc model.
-    rows : Rows
-        The rows.
-    column : str, optional
-        The column of the scores, if the model predicts several.
-    pass_ids : bool
-        Whether the model gets ids that its signature does not name.
-
-    Raises
-    ------
-    InvalidInput
-        If the model does not predict one finite number a row.
-    """
+    """Return what the model predicts."""
     features = rows.for_model(_signature(model), pass_ids=pass_ids)
     output = _one_column(model.predict(features), column)
     index: Any = index_of(output)
@@ -382,32 +344,7 @@ def refuse_extras(**given: Any) -> None:
 def evaluate_ranker(
     dataset: Any, run_id: str, config: Mapping[str, Any] | None, model: Any, model_id: str | None, column: str | None
 ) -> EvaluationResult:
-    """Score a ranking, log the evaluation to the run, and return its metrics and artifacts.
-
-    Parameters
-    ----------
-    dataset : EvaluationDataset
-        The rows.
-    run_id : str
-        The run to log to.
-    config : mapping, optional
-        The settings.
-    model : pyfunc model, optional
-        The ranker; None if the data set holds the predictions.
-    model_id : str, optional
-        The logged model.
-    column : str, optional
-        The column of the model's output that holds the scores.
-
-    Raises
-    ------
-    InvalidInput
-        If the settings or the data cannot be used.
-    GuardRefusal
-        If the data is registered test content.
-    TrackingError
-        If the store refuses; the evaluation is kept on disk.
-    """
+    """Score a ranking, log the evaluation to the run, and return its metrics and artifacts."""
     settings = Settings.of(config)
     settings.respect_guard()
     rows = Rows.of(dataset, settings)

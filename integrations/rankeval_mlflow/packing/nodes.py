@@ -67,20 +67,7 @@ _PEOPLE = ("system", "baseline")  # parameters that are names of any length
 
 
 def node_of(record: Record, label: str | None = None, *, report: bool = True, ended_ms: int | None = None) -> Node:
-    """Return the run of a record.
-
-    Parameters
-    ----------
-    record : Record
-        The record.
-    label : str, optional
-        The name of its folder among the artifacts; by default the kind of the result. An evaluation and a
-        cross-validation have that of their role.
-    report : bool
-        Whether a page is drawn.
-    ended_ms : int, optional
-        When the work ended, in milliseconds since 1970, if the record says how long it took; by default now.
-    """
+    """Return the run of a record."""
     if record.kind == "evaluation":
         node = _evaluation(record, report=report)
     elif record.kind == "cross-validation":

@@ -35,13 +35,7 @@ _GUARD = "rankeval.guard."
 
 
 def record_node(record: RunRecord) -> Node:
-    """Pack a run record and its children as a tree of nodes.
-
-    Parameters
-    ----------
-    record : RunRecord
-        The record.
-    """
+    """Pack a run record and its children as a tree of nodes."""
     by_role = {data.role: data for data in reversed(record.data)}
     pieces = [
         node_of(ev.record(role=role, data=by_role.get(role), note=record.said.get(role, "")))

@@ -40,39 +40,19 @@ _SHOWN = 60
 
 @dataclass(frozen=True)
 class Scored:
-    """The measures that a search of scikit-learn computes.
+    """The measures that a search of scikit-learn computes."""
 
-    Attributes
-    ----------
-    scorer : QueryScorer
-        The first of our scorers.
-    names : mapping of str to str
-        The name in scikit-learn's results (``score``, ``nDCG@10``), and the metric's name.
-    signs : mapping of str to int
-        By the same names: -1 if scikit-learn's result is the negative of the measure.
-    spelt : mapping of str to str
-        By the same names: the measure in its canonical spelling, or the name of a scorer that is not ours.
-    measure : Measure
-        The first measure.
-    """
-
-    scorer: QueryScorer
+    scorer: QueryScorer  # The first of our scorers
+    # The name in scikit-learn's results (``score``, ``nDCG@10``), and the metric's name.
     names: Mapping[str, str]
-    signs: Mapping[str, int]
+    signs: Mapping[str, int]  # By the same names: -1 if scikit-learn's result is the negative of the measure
+    # By the same names: the measure in its canonical spelling, or the name of a scorer that is not ours.
     spelt: Mapping[str, str]
-    measure: Measure
+    measure: Measure  # The first measure
 
     @classmethod
     def of(cls, scoring: Any, estimator: Any) -> Scored | None:
-        """Return the measures of ``scoring=``, or None if none of them is ours.
-
-        Parameters
-        ----------
-        scoring : object
-            As for scikit-learn.
-        estimator : object
-            The estimator that is scored; its own `score` counts if ``scoring`` is None.
-        """
+        """Return the measures of ``scoring=``, or None if none of them is ours."""
         if scoring is None and isinstance(last_of(estimator), QueryRanker):
             scoring = make_scorer(SCORE)
         given = dict(scoring) if isinstance(scoring, Mapping) else {"score": scoring}
@@ -100,15 +80,7 @@ class Scored:
         return refit if isinstance(refit, str) and refit in self.names else next(iter(self.names))
 
     def data(self, X: Any, y: Any, given: Mapping[str, Any]) -> tuple[DatasetUse, ...]:
-        """Return the data set, by an evaluation of constant scores, which knows its digest; none without ids.
-
-        Parameters
-        ----------
-        X, y : array-like
-            Rows and labels.
-        given : mapping
-            What is routed, by name.
-        """
+        """Return the data set, by an evaluation of constant scores, which knows its digest; none without ids."""
         try:
             check_rows(X=X, y=y)
             constant = self.scorer.evaluate(_Constant(), X, y, qid=given.get("qid"))
@@ -136,13 +108,7 @@ class Settings:
 
 
 def means(folds: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
-    """Return the mean over folds of each measure, and the standard deviation (n - 1) as ``<key>_sd``.
-
-    Parameters
-    ----------
-    folds : mapping of str to ndarray of shape (n_folds,)
-        The values by metric.
-    """
+    """Return the mean over folds of each measure, and the standard deviation (n - 1) as ``<key>_sd``."""
     values = {}
     for key, each in folds.items():
         values[key] = float(np.mean(each))
@@ -168,17 +134,7 @@ def reason_of(trace: str) -> str:
 
 
 def failed_node(name: str, reason: str, label: str) -> Node:
-    """Pack a call that failed: a FAILED run that says why.
-
-    Parameters
-    ----------
-    name : str
-        Name of the run.
-    reason : str
-        The error.
-    label : str
-        Name of this content in the run.
-    """
+    """Pack a call that failed: a FAILED run that says why."""
     return Node(
         name=name,
         label=label,
@@ -192,23 +148,7 @@ def failed_node(name: str, reason: str, label: str) -> Node:
 def search_node(
     search: Any, scored: Scored, settings: Settings, label: str, started_ms: int, failures: Sequence[str | None] = ()
 ) -> Node:
-    """Pack a fitted search: the best setting, and a nested run of each setting.
-
-    Parameters
-    ----------
-    search : BaseSearchCV
-        The fitted search.
-    scored : Scored
-        Its measures.
-    settings : Settings
-        What to log.
-    label : str
-        Name of this content in the run.
-    started_ms : int
-        When `fit` began.
-    failures : sequence of str or None
-        The traceback of each fit that failed, setting by setting.
-    """
+    """Pack a fitted search: the best setting, and a nested run of each setting."""
     results = _Results(search, scored, failures)
     best = int(search.best_index_) if hasattr(search, "best_index_") else None
     ranked = results.ranked(best)
@@ -338,17 +278,7 @@ def validation_node(
     started_ms: int,
     failures: Sequence[str | None] = (),
 ) -> Node:
-    """Pack a cross-validation of scikit-learn.
-
-    Parameters
-    ----------
-    result : mapping
-        The result of ``sklearn.model_selection.cross_validate``.
-    estimator : object
-        The estimator.
-    scored, settings, label, started_ms, failures
-        As in `search_node`.
-    """
+    """Pack a cross-validation of scikit-learn."""
     folds = {
         key: scored.signs[name] * np.asarray(result[f"test_{name}"], dtype=float) for name, key in scored.names.items()
     }

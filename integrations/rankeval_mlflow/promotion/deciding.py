@@ -108,41 +108,18 @@ def tested_floors(
 
 @dataclass(frozen=True)
 class Rule:
-    """What must be shown of a candidate.
+    """What must be shown of a candidate."""
 
-    Attributes
-    ----------
-    measure : str or Measure
-        The measure that decides.
-    claim : {"better", "not_worse"}
-        The claim over all queries.
-    margin : float
-        Of the claim, in units of the measure.
-    alpha : float
-        One-sided level of all decisions on the same queries together.
-    test : str
-        Name of the test, as in `rankeval.compare`.
-    slices : Series, mapping, DataFrame, array or str, optional
-        An attribute of the queries, as in `Evaluation.slices`.
-    floors : float or mapping of value to float, optional
-        The loss that must be ruled out on each slice, or on those named.
-    budget : int
-        Number of these decisions; each is tested at alpha over the budget.
-    run_ids : tuple of str
-        The runs whose evaluations decide, if a version has several that disagree.
-    groups : Series, mapping, DataFrame or array, optional
-        The group of each query, as in `rankeval.compare`: the claim and the floors are then tested over groups.
-    """
-
-    measure: Any
-    claim: OneSided = "better"
-    margin: float = 0.0
-    alpha: float = 0.05
-    test: str = "t"
-    slices: Any = None
-    floors: Floors | None = None
-    budget: int = 20
-    run_ids: tuple[Any, ...] = ()
+    measure: Any  # The measure that decides
+    claim: OneSided = "better"  # The claim over all queries
+    margin: float = 0.0  # Of the claim, in units of the measure
+    alpha: float = 0.05  # One-sided level of all decisions on the same queries together
+    test: str = "t"  # Name of the test, as in `rankeval.compare`
+    slices: Any = None  # An attribute of the queries, as in `Evaluation.slices`
+    floors: Floors | None = None  # The loss that must be ruled out on each slice, or on those named
+    budget: int = 20  # Number of these decisions; each is tested at alpha over the budget
+    run_ids: tuple[Any, ...] = ()  # The runs whose evaluations decide, if a version has several that disagree
+    # The group of each query, as in `rankeval.compare`: the claim and the floors are then tested over groups.
     groups: Any = None
 
     def __post_init__(self) -> None:
@@ -193,26 +170,15 @@ class Rule:
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """What was decided on a candidate, and the numbers behind it.
+    """What was decided on a candidate, and the numbers behind it."""
 
-    Attributes
-    ----------
-    accepted : bool
-        Whether the claim, and all floors, were shown.
-    comparison : Comparison
-        The candidate against the version in use.
-    floors : DataFrame or None
-        A row per slice with a floor: slice, n_queries, mean_holder, mean_candidate, gain, gain_low (its one-sided
-        lower limit), floor, p_value, passes_if_equal (the floor that an equal candidate passes four times in five; nan
-        for tests whose power is not that of Student's t) and passed.
-    claimed : bool
-        Whether the claim over all queries was shown.
-    """
-
-    accepted: bool
-    comparison: Comparison
+    accepted: bool  # Whether the claim, and all floors, were shown
+    comparison: Comparison  # The candidate against the version in use
+    # A row per slice with a floor: slice, n_queries, mean_holder, mean_candidate, gain, gain_low (its one-sided lower
+    # limit), floor, p_value, passes_if_equal (the floor that an equal candidate passes four times in five; nan for
+    # tests whose power is not that of Student's t) and passed.
     floors: pd.DataFrame | None
-    claimed: bool
+    claimed: bool  # Whether the claim over all queries was shown
 
     @cached_property
     def reason(self) -> str:
@@ -229,30 +195,7 @@ class Verdict:
 def decide(
     candidate: Evaluation, holder: Evaluation, rule: Rule, names: tuple[str, str] = ("candidate", "holder")
 ) -> Verdict:
-    """Decide whether a candidate takes the place of the version in use.
-
-    Parameters
-    ----------
-    candidate, holder : Evaluation
-        The two versions on the same test content.
-    rule : Rule
-        What must be shown.
-    names : tuple of str
-        Their names, for tables and sentences.
-
-    Returns
-    -------
-    Verdict
-
-    Raises
-    ------
-    ConventionMismatch, QueryIdError
-        If the two were not evaluated on the same content by the same rules.
-    InvalidInput
-        If slices do not fit, or a slice with a floor has too few queries.
-    UnknownName
-        If an evaluation lacks the measure, a floor is for no slice, or there is no such test.
-    """
+    """Decide whether a candidate takes the place of the version in use."""
     systems = {names[1]: holder, names[0]: candidate}
     compared = compare(systems, baseline=names[1], claim=rule.claim, margin=rule.margin, **rule.options)
     if len(compared.table) > 1:
@@ -490,13 +433,7 @@ def by_gate(
 
 
 def scores_of(alias: Alias, version: str, test: RegisteredCollection) -> Any:
-    """Return the scores that the model of a version predicts for the rows of a registered collection.
-
-    Raises
-    ------
-    InvalidInput
-        If the collection has no features, or the model cannot be loaded or gives no score a row.
-    """
+    """Return the scores that the model of a version predicts for the rows of a registered collection."""
     X = test.content.X
     if X is None:
         raise InvalidInput(

@@ -151,23 +151,12 @@ class _NotKnown(TrackingError):
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt to move an alias.
+    """One attempt to move an alias."""
 
-    Attributes
-    ----------
-    alias : Alias
-        The alias.
-    who : str
-        The person or machine.
-    experiment : str
-        The name of the experiment that gets the record.
-    override : dict of str to str
-        Who moves the alias whatever is decided, and the reason; empty if nobody does.
-    """
-
-    alias: Alias
-    who: str
-    experiment: str
+    alias: Alias  # The alias
+    who: str  # The person or machine
+    experiment: str  # The name of the experiment that gets the record
+    # Who moves the alias whatever is decided, and the reason; empty if nobody does.
     override: Mapping[str, str]
 
     def made(

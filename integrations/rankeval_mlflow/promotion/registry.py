@@ -69,21 +69,11 @@ def checked_alias(alias: str) -> str:
 @escaping
 @dataclass(frozen=True)
 class Alias:
-    """An alias of a registered model in one store.
+    """An alias of a registered model in one store."""
 
-    Attributes
-    ----------
-    client : MlflowClient
-        A client of the store.
-    uri : str
-        The store, for messages.
-    model, name : str
-        The registered model, and the alias.
-    """
-
-    client: Any
-    uri: str
-    model: str
+    client: Any  # A client of the store
+    uri: str  # The store, for messages
+    model: str  # The registered model, and the alias
     name: str
 
     def __str__(self) -> str:
@@ -220,36 +210,18 @@ class Alias:
 
 @dataclass(frozen=True, eq=False)
 class Decided:
-    """What was decided on a candidate, and all that its record holds.
+    """What was decided on a candidate, and all that its record holds."""
 
-    Attributes
-    ----------
-    accepted : bool
-        Whether the claim was shown, or nothing had to be.
-    reason : str
-        Why, in a sentence or a few.
-    data : LoggedData or None
-        The test content; None for a rollback, and if nothing was compared.
-    facts : dict
-        The rule, the numbers and the runs, as JSON can hold them.
-    comparison, floors, decision, override
-        As in `Promotion`.
-    takes_back : str or None
-        The run of the promotion that a rollback takes back.
-    claim : str
-        What a gate was asked to show, of which baseline, and at which level; "" without a gate.
-    """
-
-    accepted: bool
-    reason: str
-    data: LoggedData | None
-    facts: dict[str, Any]
-    comparison: Comparison | None = None
+    accepted: bool  # Whether the claim was shown, or nothing had to be
+    reason: str  # Why, in a sentence or a few
+    data: LoggedData | None  # The test content; None for a rollback, and if nothing was compared
+    facts: dict[str, Any]  # The rule, the numbers and the runs, as JSON can hold them
+    comparison: Comparison | None = None  # As in `Promotion`
     floors: pd.DataFrame | None = None
     decision: Decision | None = None
-    takes_back: str | None = None
+    takes_back: str | None = None  # The run of the promotion that a rollback takes back
     override: str = ""
-    claim: str = ""
+    claim: str = ""  # What a gate was asked to show, of which baseline, and at which level; "" without a gate
 
     @property
     def moves(self) -> bool:
@@ -266,30 +238,15 @@ class Decided:
 
 @dataclass(frozen=True)
 class Question:
-    """Who asks, for which versions, since when, and why.
+    """Who asks, for which versions, since when, and why."""
 
-    Attributes
-    ----------
-    version : str
-        The candidate.
-    before : str or None
-        The version in use.
-    who : str
-        The person or machine.
-    started : float
-        When the promotion began, in seconds since the epoch.
-    ended : frozenset of str
-        The runs of promotions over that version which had ended when this one began: they are no rivals.
-    dry_run : bool
-        Whether the alias and the version stay as they are, whatever is decided.
-    """
-
-    version: str
-    before: str | None
-    who: str
-    started: float
+    version: str  # The candidate
+    before: str | None  # The version in use
+    who: str  # The person or machine
+    started: float  # When the promotion began, in seconds since the epoch
+    # The runs of promotions over that version which had ended when this one began: they are no rivals.
     ended: frozenset[str]
-    dry_run: bool = False
+    dry_run: bool = False  # Whether the alias and the version stay as they are, whatever is decided
 
 
 def acceptance(version: Any, alias: str) -> tuple[str, str] | None:

@@ -89,22 +89,7 @@ class Other:
 
 
 def chosen_measure(client: Any, entries: Sequence[Entry], measure: str | Measure | None) -> Chosen:
-    """Return the measure that was asked for, or the one that comes first in most evaluations.
-
-    Parameters
-    ----------
-    client : MlflowClient
-        A client of the store, to load an evaluation if the metrics alone do not tell.
-    entries : sequence of Entry
-        The evaluations to rank.
-    measure : str, Measure or None
-        The measure, in any spelling; also the name of its metric.
-
-    Raises
-    ------
-    UnknownName
-        If no evaluation has it.
-    """
+    """Return the measure that was asked for, or the one that comes first in most evaluations."""
     logged = dict.fromkeys(key for entry in entries for key in entry.metrics)
     first = Counter(entry.run.data.params.get("measure", "") for entry in entries).most_common(1)[0][0]
     asked = first if measure is None else str(measure)
@@ -134,24 +119,6 @@ def with_scores(client: Any, ranked: Sequence[Ranked], chosen: Chosen, limit: in
     Data sets of the same digest may have been cut to other queries, which only the scores tell. The judgments that most
     of the first evaluations share are the ones that count. An evaluation whose run says another value than its scores
     is ranked by neither.
-
-    Parameters
-    ----------
-    client : MlflowClient
-        A client of the store.
-    ranked : sequence of Ranked
-        The evaluations, the best first.
-    chosen : Chosen
-        The measure.
-    limit : int
-        The number of rows.
-
-    Returns
-    -------
-    ranked : list of Ranked
-        Those that can be compared, with their scores, and after them those that were not loaded.
-    others : list of Other
-        Those that cannot be compared or loaded, or whose metric is not that of their scores.
     """
     load = partial(_loaded, client, chosen)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -276,26 +243,7 @@ class Leaderboard(WithTable):
 def laid_out(
     ranked: Sequence[Ranked], others: Sequence[Other], chosen: Chosen, limit: int, alpha: float = 0.05
 ) -> Leaderboard:
-    """Make the leaderboard of ranked evaluations.
-
-    Parameters
-    ----------
-    ranked : sequence of Ranked
-        The evaluations, the best first; one or more.
-    others : sequence of Other
-        Those that are not ranked.
-    chosen : Chosen
-        The measure.
-    limit : int
-        The number of rows.
-    alpha : float
-        Level of the tests.
-
-    Returns
-    -------
-    Leaderboard
-        With groups if the scores of the rows were loaded.
-    """
+    """Make the leaderboard of ranked evaluations."""
     shown = ranked[:limit]
     names = _names(shown)
     compared, why = _compared(shown, names, chosen, alpha)

@@ -71,13 +71,7 @@ class Entry:
 
 
 def entries_of(run: Any) -> list[Entry]:
-    """Return the whole evaluations of a run, as far as their data is known.
-
-    Parameters
-    ----------
-    run : Run
-        A run of MLflow, of whatever origin.
-    """
+    """Return the whole evaluations of a run, as far as their data is known."""
     tags = run.data.tags
     used: dict[str, Any] = {}
     for each in run.inputs.dataset_inputs if COMPLETE in tags else ():
@@ -99,20 +93,7 @@ def broke_off(run: Any) -> bool:
 
 
 def of_data(entries: Sequence[Entry], data: str) -> list[Entry]:
-    """Return the evaluations on a data set.
-
-    Parameters
-    ----------
-    entries : sequence of Entry
-        Evaluations.
-    data : str
-        The name of the data set, or its digest or at least 8 characters of its start.
-
-    Raises
-    ------
-    UnknownName
-        If nothing was evaluated on it.
-    """
+    """Return the evaluations on a data set."""
     digest = data.removeprefix("sha256:")
     long = len(digest) >= SHOWN_DIGEST // 2
     found = [
@@ -156,22 +137,7 @@ class LoggedRun:
 
 
 def logged_runs(experiment: str | None = None, uri: str | None = None) -> list[LoggedRun]:
-    """Return the runs with whole evaluations, newest first.
-
-    Parameters
-    ----------
-    experiment : str, optional
-        Name of an experiment; by default all.
-    uri : str, optional
-        The tracking store; by default MLflow's own setting.
-
-    Raises
-    ------
-    UnknownName
-        If the experiment does not exist.
-    TrackingError
-        If the store cannot be reached.
-    """
+    """Return the runs with whole evaluations, newest first."""
     with asking(uri, "its runs" if experiment is None else f"the runs of experiment {experiment!r}") as client:
         ids = experiment_ids(client, experiment)
         runs = list(pages(client.search_runs, ids, f"tags.`{COMPLETE}` LIKE '%'", max_results=PAGE))
@@ -179,22 +145,7 @@ def logged_runs(experiment: str | None = None, uri: str | None = None) -> list[L
 
 
 def noted_heads(name: Any, uri: str | None = None) -> list[tuple[str, str]]:
-    """Return the ledgers that a run names, each with the head that it had then.
-
-    Parameters
-    ----------
-    name : str or object
-        A run or a model, as in `load_evaluation`.
-    uri : str, optional
-        The tracking store; by default MLflow's own setting.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such run.
-    TrackingError
-        If the store cannot be reached.
-    """
+    """Return the ledgers that a run names, each with the head that it had then."""
     with asking(uri, text_of(name)) as client:
         tags = resolve(client, name).data.tags
     keys = [key for key, value in tags.items() if key.endswith(_HEAD) and key.startswith("rankeval.") and value]

@@ -48,13 +48,7 @@ CLOSE = 1e-9
 
 
 def labels_of(run: Any) -> tuple[str, ...]:
-    """Return the labels of the whole pieces of a run.
-
-    Raises
-    ------
-    InvalidInput
-        If the run holds none: it is none of ours, or its upload broke off.
-    """
+    """Return the labels of the whole pieces of a run."""
     run_id = run.info.run_id
     if layout.COMPLETE not in run.data.tags:
         raise InvalidInput(
@@ -65,13 +59,7 @@ def labels_of(run: Any) -> tuple[str, ...]:
 
 
 def held_instead(run: Any) -> str:
-    """Say what a run holds that lacks what was asked for, and how to read that.
-
-    Parameters
-    ----------
-    run : Run
-        The run.
-    """
+    """Say what a run holds that lacks what was asked for, and how to read that."""
     kind, tags = run.data.tags.get(layout.KIND, ""), run.data.tags
     held = few(sorted({*pieces_of(tags), *pieces_by_role(tags)}))
     nested = ", and the evaluations of its rankers in nested runs" if kind == "experiment" else ""
@@ -79,41 +67,12 @@ def held_instead(run: Any) -> str:
 
 
 def manifest_of(client: Any, run: Any, label: str) -> dict[str, Any]:
-    """Return the manifest of a piece.
-
-    Raises
-    ------
-    InvalidInput
-        If the artifact is gone.
-    TrackingError
-        If it was altered, or the store cannot be reached.
-    """
+    """Return the manifest of a piece."""
     return checked_manifest(artifact(client, run, layout.manifest_path(label)), label, run.data.tags)
 
 
 def checked_file(client: Any, run: Any, manifest: dict[str, Any], path: str, what: str) -> bytes:
-    """Return a file of a piece.
-
-    Parameters
-    ----------
-    client : MlflowClient
-        A client of the store.
-    run : Run
-        The run.
-    manifest : dict
-        The manifest of the piece.
-    path : str
-        The artifact path.
-    what : str
-        The file in words, for messages.
-
-    Raises
-    ------
-    InvalidInput
-        If the artifact is gone.
-    TrackingError
-        If it was altered, or the store cannot be reached.
-    """
+    """Return a file of a piece."""
     content = artifact(client, run, path)
     refuse_altered(content, manifest["files"][path], f"{what} in run {run.info.run_id}")
     return content
@@ -123,13 +82,6 @@ def artifact(client: Any, run: Any, path: str) -> bytes:
     """Return the bytes of an artifact.
 
     The place of the artifacts stands in the run, and MLflow's own call would ask for the run and its models again.
-
-    Raises
-    ------
-    InvalidInput
-        If it is gone; the message names what is there.
-    TrackingError
-        If the store of the artifacts cannot be reached.
     """
     where = add_databricks_profile_info_to_artifact_uri(run.info.artifact_uri, client.tracking_uri)
     repository = get_artifact_repository(where, tracking_uri=client.tracking_uri)
@@ -286,24 +238,7 @@ def _of_record(client: Any, run: Any, manifest: dict[str, Any], within: str) -> 
 
 
 def evaluation_of(client: Any, run: Any, role: str | None) -> Evaluation:
-    """Load the evaluation of a run that the store has given already.
-
-    Parameters
-    ----------
-    client : MlflowClient
-        A client of the store.
-    run : Run
-        The run.
-    role : str or None
-        The role; None if there is only one.
-
-    Raises
-    ------
-    InvalidInput
-        If the run has no whole evaluation of this role, or several and ``role`` is None, or an artifact is gone.
-    TrackingError
-        If an artifact was altered.
-    """
+    """Load the evaluation of a run that the store has given already."""
     role, label = _chosen(run, role)
     manifest = manifest_of(client, run, label)
     # A record of an experiment keeps its evaluations by role and not under its own label.
@@ -321,24 +256,7 @@ def _chosen(run: Any, role: str | None) -> tuple[str, str]:
 
 
 def logged_for(client: Any, version: Any, role: str) -> list[tuple[Any, Evaluation]]:
-    """Return the runs with the evaluations of a role that were logged for a version or its logged model, oldest first.
-
-    Parameters
-    ----------
-    client : MlflowClient
-        A client of the store.
-    version : ModelVersion
-        The version.
-    role : str
-        The role of the evaluations.
-
-    Raises
-    ------
-    InvalidInput
-        If there is none, its run was deleted, or its values are not those that the model has.
-    TrackingError
-        If an artifact was altered.
-    """
+    """Return the runs with evaluations of a role logged for a version or its logged model, oldest first."""
     called, named = f"models:/{version.name}/{version.version}", layout.evaluated_runs(version.tags).get(role)
     linked = list(_linked(client, resolving.model_behind(version), role))
     runs = [*(_naming(client, version, role) if named else ()), *(run for run, _ in linked)]

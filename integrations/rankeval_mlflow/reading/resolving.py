@@ -37,25 +37,7 @@ _ALIAS = re.compile(r"(?P<name>[^/]+)(?:@|/(?=(?i:latest)$))(?P<alias>[^/@]+)")
 
 @contextlib.contextmanager
 def asking(uri: str | None, what: str) -> Iterator[Any]:
-    """Yield a client for reading; whatever the store raises becomes an error of ours.
-
-    Parameters
-    ----------
-    uri : str or None
-        The tracking store; None is MLflow's own setting.
-    what : str
-        What is asked for, for the message.
-
-    Yields
-    ------
-    mlflow.MlflowClient
-        The client.
-
-    Raises
-    ------
-    TrackingError
-        If the store cannot be reached or refuses.
-    """
+    """Yield a client for reading; whatever the store raises becomes an error of ours."""
     address = store(uri)
     with (
         answered(address, f"give {what}"),
@@ -76,13 +58,7 @@ def pages(search: Any, *arguments: Any, **options: Any) -> Iterator[Any]:
 
 
 def experiment_ids(client: Any, name: str | None) -> list[str]:
-    """Return the id of one experiment, or of all.
-
-    Raises
-    ------
-    UnknownName
-        If there is no such experiment.
-    """
+    """Return the id of one experiment, or of all."""
     if name is None:
         return [experiment.experiment_id for experiment in pages(client.search_experiments)]
     found = client.get_experiment_by_name(name)
@@ -103,25 +79,7 @@ class _Name:
 
 
 def resolve(client: Any, name: Any, role: str | None = None) -> Any:
-    """Return the run that a name means.
-
-    Parameters
-    ----------
-    client : MlflowClient
-        A client of the store.
-    name : str or object
-        The id of a run, ``"runs:/<id>"``, ``"models:/ranker/3"``, ``"models:/ranker/latest"``,
-        ``"models:/ranker@champion"``, the same without ``models:/``, ``"models:/m-..."``; or a TrackedRun, Run,
-        ModelVersion, LoggedModel or ModelInfo.
-    role : str, optional
-        The role of the evaluation that the run must hold, if a model leads to several runs.
-
-    Raises
-    ------
-    InvalidInput
-        If the name has no such form, or nothing has this name, or a model leads to no run or to several; or the role is
-        no text.
-    """
+    """Return the run that a name means."""
     require(role is None or isinstance(role, str), "role", role, "a text such as 'dev' or 'test'")
     parts = _parsed(name)
     if parts.run_id:
@@ -132,20 +90,7 @@ def resolve(client: Any, name: Any, role: str | None = None) -> Any:
 
 
 def registered_version(name: Any) -> tuple[str, str]:
-    """Return the registered model and the version that a name means; only a name without a number needs the registry.
-
-    Parameters
-    ----------
-    name : str or ModelVersion
-        ``"ranker/3"``, ``"ranker/latest"`` or ``"ranker@champion"``, with or without ``models:/``; or a ModelVersion.
-
-    Raises
-    ------
-    InvalidInput
-        If the name has no such form, or the registry has no such model or alias.
-    TrackingError
-        If the registry cannot be reached.
-    """
+    """Return the registered model and version that a name means; only a name without a number needs the registry."""
     parts = _registered(name, "model_version")
     if parts.version:
         return parts.registered, parts.version
@@ -155,24 +100,7 @@ def registered_version(name: Any) -> tuple[str, str]:
 
 
 def version_named(client: Any, name: Any, argument: str, model: str) -> Any:
-    """Return the version that a name means, as MLflow's ModelVersion.
-
-    Parameters
-    ----------
-    client : MlflowClient
-        A client of the store.
-    name : str or ModelVersion
-        As in `registered_version`.
-    argument : str
-        The argument that has it.
-    model : str
-        The registered model.
-
-    Raises
-    ------
-    InvalidInput
-        If the name has no such form, is of another model, or nothing has this name.
-    """
+    """Return the version that a name means, as MLflow's ModelVersion."""
     return _version(client, _registered(name, argument, model))
 
 
@@ -190,18 +118,7 @@ def _registered(name: Any, argument: str, model: str | None = None) -> _Name:
 
 
 def text_of(name: Any) -> str:
-    """Return a name in one spelling, for messages and as the name of a system.
-
-    Parameters
-    ----------
-    name : str or object
-        As in `resolve`.
-
-    Raises
-    ------
-    InvalidInput
-        If it has no such form.
-    """
+    """Return a name in one spelling, for messages and as the name of a system."""
     if isinstance(name, str):
         return name
     parts = _parsed(name)
@@ -246,13 +163,7 @@ def _parsed_text(name: str) -> _Name:
 
 
 def run_with(client: Any, run_id: str) -> Any:
-    """Return the run with an id.
-
-    Raises
-    ------
-    InvalidInput
-        If there is none, or it was deleted.
-    """
+    """Return the run with an id."""
     run = existing(client.get_run, run_id, codes=NOT_READ)
     none = f"there is no run {shown(run_id)} in the store; `rankeval mlflow list` shows the runs that hold evaluations"
     back = f"`mlflow runs restore --run-id {run_id}` brings it back"
@@ -286,13 +197,7 @@ def _version(client: Any, parts: _Name) -> Any:
 
 
 def aliases_of(client: Any, model: str) -> dict[str, str]:
-    """Return the version of each alias of a registered model.
-
-    Raises
-    ------
-    UnknownName
-        If there is no such model.
-    """
+    """Return the version of each alias of a registered model."""
     found = existing(client.get_registered_model, model, codes=NOT_READ)
     if found is None:
         raise unknown("registered model", model, [one.name for one in pages(client.search_registered_models)])
@@ -348,24 +253,7 @@ def _only(name: str, runs: Sequence[Any], role: str | None) -> Any:
 
 
 def chosen_role(name: str, roles: Collection[str], role: str | None, instead: str) -> str:
-    """Return the role of the evaluation that is meant: the one asked for, or the only one.
-
-    Parameters
-    ----------
-    name : str
-        What holds the evaluations.
-    roles : collection of str
-        Their roles.
-    role : str or None
-        The role asked for.
-    instead : str
-        What there is instead, for the message.
-
-    Raises
-    ------
-    InvalidInput
-        If there is none of this role, or several and none was asked for.
-    """
+    """Return the role of the evaluation that is meant: the one asked for, or the only one."""
     wanted = role or next(iter(roles), "")
     several = f"{name} has evaluations of the roles {sorted(roles)}; choose one with role="
     refuse(
