@@ -1,7 +1,7 @@
 """rankeval: honest experiments with ranking models.
 
-Everything public stands here by name and is imported when it is first asked for, so that ``import rankeval`` stays
-fast and loads neither MLflow, scikit-learn, SciPy, pandas nor matplotlib.
+Everything public stands here by name and is imported when it is first asked for, so that ``import
+rankeval`` stays fast and loads neither MLflow, scikit-learn, SciPy, pandas nor matplotlib.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from rankeval._registry import late
 
 __version__ = "0.1.0"
 
-# An older project has this import name too: where both are installed, they overwrite each other's files.
+# An older project has this import name too: where both are installed, they overwrite each other's
+# files.
 for _namesake in metadata.distributions(name="rankeval"):
     from rankeval._source import install as _install
     from rankeval.errors import warn as _warn
@@ -59,7 +60,9 @@ _HOMES = {
     "model_selection.trials": ("OptunaObjective", "optuna_objective"),
     "experiment": ("run_experiment",),
     "text.profiling": ("Profile", "profile"),
-    **dict.fromkeys(("analysis.curves", "datasets", "errors", "judging", "online", "testing", "text"), ()),
+    **dict.fromkeys(
+        ("analysis.curves", "datasets", "errors", "judging", "online", "testing", "text"), ()
+    ),
 }
 __all__, __getattr__ = late(__name__, _HOMES)
 

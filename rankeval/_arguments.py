@@ -1,12 +1,13 @@
 """Explains the error of another library by the argument that does not fit its annotation.
 
-NumPy, pandas and Python refuse what they cannot use, but in their own words, which name no argument of ours. So public
-functions and classes are `explained`: if a call fails with an error that is not ours, its arguments are compared with
-their annotations, and the first that does not fit is refused. If all fit, the error goes on as it is: it is the
-estimator's, say, or a defect of ours.
+NumPy, pandas and Python refuse what they cannot use, but in their own words, which name no argument
+of ours. So public functions and classes are `explained`: if a call fails with an error that is not
+ours, its arguments are compared with their annotations, and the first that does not fit is refused.
+If all fit, the error goes on as it is: it is the estimator's, say, or a defect of ours.
 
-The trap: this checks nothing beforehand. An argument that does not fit its annotation and works nevertheless goes on
-working. So a value that would go on in silence, or for ever, needs a check of its own where it is used.
+The trap: this checks nothing beforehand. An argument that does not fit its annotation and works
+nevertheless goes on working. So a value that would go on in silence, or for ever, needs a check of
+its own where it is used.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ def _explain_method(kind: type, name: str, member: Any) -> None:
         setattr(kind, name, type(member)(explained(member.__func__)))
 
 
-def _misfit(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> InvalidInput | None:
+def _misfit(
+    function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+) -> InvalidInput | None:
     """Return the refusal of the first argument that does not fit its annotation, or None."""
     for argument, value, annotation in _given(inspect.signature(function), args, options):
         fits, words = _kind(_hint(annotation, function))
@@ -115,7 +118,11 @@ def _hint(annotation: Any, function: Callable[..., Any]) -> Any:
 
 
 def _is_list(value: Any) -> bool:
-    is_one = isinstance(value, (str, bytes)) or hasattr(type(value), "columns") or getattr(value, "ndim", 1) == 0
+    is_one = (
+        isinstance(value, (str, bytes))
+        or hasattr(type(value), "columns")
+        or getattr(value, "ndim", 1) == 0
+    )
     return isinstance(value, Iterable) and not is_one
 
 
@@ -141,7 +148,10 @@ def _is_number(value: Any) -> bool:
 
 _KINDS: dict[str, tuple[Test, str]] = {
     "Any": (lambda _: True, ""),
-    "int": (lambda value: isinstance(value, Integral) and not isinstance(value, bool), "a whole number"),
+    "int": (
+        lambda value: isinstance(value, Integral) and not isinstance(value, bool),
+        "a whole number",
+    ),
     "float": (_is_number, "a number"),
     "str": (is_text, "text"),
     "PathLike": (_is_path, "a path"),
@@ -165,27 +175,45 @@ def _kind(hint: Any) -> tuple[Test, str]:
     name = getattr(kind, "__name__", "")
     if kind in (Union, types.UnionType):
         kinds = [_kind(one) for one in inner]
-        return lambda value: any(fits(value) for fits, _ in kinds), " or ".join(words for _, words in kinds)
+        return lambda value: any(fits(value) for fits, _ in kinds), " or ".join(
+            words for _, words in kinds
+        )
     if kind is Literal:
-        return lambda value: isinstance(value, str) and value in inner, " or ".join(map(repr, inner))
+        return lambda value: isinstance(value, str) and value in inner, " or ".join(
+            map(repr, inner)
+        )
     if name in _LISTS and inner:
         fits, words = _kind(inner[0])
         may_be_read_once, each = name == "Iterable", f" (each {words})" if words else ""
-        return lambda value: _is_list(value) and _all_fit(value, fits, may_be_read_once), f"a list{each}"
+        return (
+            lambda value: _is_list(value) and _all_fit(value, fits, may_be_read_once),
+            f"a list{each}",
+        )
     if name in _MAPPINGS and inner:
         return _mapping(*map(_kind, inner))
     if name == "tuple" and inner:
         return _tuple(inner)
     if name in _KINDS or not isinstance(kind, type) or getattr(kind, "_is_protocol", False):
         return _KINDS.get(name, _KINDS["Any"])
-    return lambda value: isinstance(value, kind) or name in {base.__name__ for base in type(value).__mro__}, name
+    return (
+        lambda value: (
+            isinstance(value, kind) or name in {base.__name__ for base in type(value).__mro__}
+        ),
+        name,
+    )
 
 
 def _mapping(keys: tuple[Test, str], values: tuple[Test, str]) -> tuple[Test, str]:
     def fits(value: Any) -> bool:
-        return isinstance(value, Mapping) and all(map(keys[0], value)) and all(map(values[0], value.values()))
+        return (
+            isinstance(value, Mapping)
+            and all(map(keys[0], value))
+            and all(map(values[0], value.values()))
+        )
 
-    return fits, f"a mapping (each {keys[1]} to {values[1]})" if keys[1] and values[1] else "a mapping"
+    return fits, f"a mapping (each {keys[1]} to {values[1]})" if keys[1] and values[
+        1
+    ] else "a mapping"
 
 
 def _tuple(inner: tuple[Any, ...]) -> tuple[Test, str]:

@@ -12,7 +12,9 @@ from rankeval.errors import InvalidInput, RankevalError
 
 
 def refuse(
-    *cases: tuple[object, str, *tuple[str, ...]], kind: type[RankevalError] = InvalidInput, **fields: str | None
+    *cases: tuple[object, str, *tuple[str, ...]],
+    kind: type[RankevalError] = InvalidInput,
+    **fields: str | None,
 ) -> None:
     """Raise for the first case that holds: a table of what must not be, what to say of it, and perhaps the remedy.
 
@@ -23,7 +25,9 @@ def refuse(
             raise kind(problem, remedy=remedy[0] if remedy else None, **fields)
 
 
-def require(holds: object, argument: str, value: Any, expected: str, where: str | None = None) -> None:
+def require(
+    holds: object, argument: str, value: Any, expected: str, where: str | None = None
+) -> None:
     """Refuse the value of an argument that does not fit; ``expected`` says in words what would."""
     if not holds:
         raise InvalidInput(argument=argument, found=shown(value), expected=expected, where=where)
@@ -32,7 +36,9 @@ def require(holds: object, argument: str, value: Any, expected: str, where: str 
 def check_count(name: str, value: Any, *, least: int = 1) -> None:
     """Refuse anything but a whole number from ``least`` to 2**63 - 1, such as a rank; ``name`` is the argument's."""
     number = whole_number(value)
-    require(number is not None and number >= least, name, value, f"a whole number, {least} or greater")
+    require(
+        number is not None and number >= least, name, value, f"a whole number, {least} or greater"
+    )
     require(number is not None and number < 2**63, name, value, "a whole number within 64 bits")
 
 
@@ -44,7 +50,12 @@ def whole_number(value: Any) -> int | None:
 def check_jobs(value: Any) -> None:
     """Refuse anything but a number of processes at a time, as joblib takes it."""
     number = whole_number(value)
-    require(number and abs(number) < 2**31, "n_jobs", value, "a number of processes, or -1 for all cores")
+    require(
+        number and abs(number) < 2**31,
+        "n_jobs",
+        value,
+        "a number of processes, or -1 for all cores",
+    )
 
 
 def check_number(name: str, value: Any, *, least: float = -float_info.max) -> None:
@@ -70,7 +81,9 @@ def unique_keys(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
-        raise InvalidInput(f"the key {shown(max(names, key=names.count))} stands twice in one object")
+        raise InvalidInput(
+            f"the key {shown(max(names, key=names.count))} stands twice in one object"
+        )
     return found
 
 
@@ -93,7 +106,10 @@ def shown(value: Any) -> str:
     """Return a value as messages show it: in one line of at most 80 characters."""
     try:
         text = without_secrets(" ".join(repr(value).split()))
-    except (ValueError, RecursionError):  # Python writes no whole number of 4,300 digits, and no list 1,000 deep
+    except (
+        ValueError,
+        RecursionError,
+    ):  # Python writes no whole number of 4,300 digits, and no list 1,000 deep
         text = f"a {type(value).__name__} that is too long to write"
     return text if len(text) <= 80 else f"{text[:77]}..."
 
@@ -116,4 +132,8 @@ def count(n: int, thing: str) -> str:
 def plural(thing: str) -> str:
     """Return the plural of a noun: ``queries`` for ``query``, ``days``, ``searches``."""
     is_ies = thing.endswith("y") and thing[-2:-1] not in "aeou"
-    return f"{thing[:-1]}ies" if is_ies else f"{thing}{'es' if thing.endswith(('s', 'x', 'z', 'ch', 'sh')) else 's'}"
+    return (
+        f"{thing[:-1]}ies"
+        if is_ies
+        else f"{thing}{'es' if thing.endswith(('s', 'x', 'z', 'ch', 'sh')) else 's'}"
+    )

@@ -13,17 +13,25 @@ from rankeval.errors import UnknownName
 
 
 def late(
-    package: str, homes: Mapping[str, Sequence[str]], moved: Mapping[str, str] = MappingProxyType({})
+    package: str,
+    homes: Mapping[str, Sequence[str]],
+    moved: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[list[str], Callable[[str], Any]]:
     """Return ``__all__`` and ``__getattr__`` of a package that imports a name when it is first asked for (PEP 562)."""
-    home_of = {name: module for module, names in homes.items() for name in names or [module.rpartition(".")[2]]}
+    home_of = {
+        name: module
+        for module, names in homes.items()
+        for name in names or [module.rpartition(".")[2]]
+    }
 
     def imported(name: str) -> Any:
         if name not in home_of:
             instead = f"; call {package}.{moved[name]} instead" if name in moved else ""
             raise AttributeError(f"module {package!r} has no attribute {name!r}{instead}")
         home = import_module(f"{package}.{home_of[name]}")
-        value = vars(import_module(package))[name] = getattr(home, name) if homes[home_of[name]] else home
+        value = vars(import_module(package))[name] = (
+            getattr(home, name) if homes[home_of[name]] else home
+        )
         return value
 
     return list(home_of), imported
@@ -37,22 +45,40 @@ def chosen(kind: str, name: Any, known: Iterable[str]) -> str:
 
 
 def unknown(
-    kind: str, name: Any, known: Iterable[str], *, summary: str = "", write: Callable[[str], str] = str
+    kind: str,
+    name: Any,
+    known: Iterable[str],
+    *,
+    summary: str = "",
+    write: Callable[[str], str] = str,
 ) -> UnknownName:
     """Make the error for an unknown name, with the nearest known ones."""
     names = sorted(set(map(str, known)))
     lowered = {candidate.lower(): candidate for candidate in names}
-    asked = name.lower() if isinstance(name, str) else ""  # the text of a deep list takes more than the stack
-    near = [lowered[one] for one in difflib.get_close_matches(asked, lowered) if _may_be_meant(asked, one)]
+    asked = (
+        name.lower() if isinstance(name, str) else ""
+    )  # the text of a deep list takes more than the stack
+    near = [
+        lowered[one]
+        for one in difflib.get_close_matches(asked, lowered)
+        if _may_be_meant(asked, one)
+    ]
     listed = f"known are: {', '.join(names)}" if names else "there is none"
-    hint = f"did you mean {' or '.join(repr(write(one)) for one in near)}?" if near else summary or listed
-    return UnknownName(f"unknown {kind} {shown(write(name) if isinstance(name, str) else name)}; {hint}")
+    hint = (
+        f"did you mean {' or '.join(repr(write(one)) for one in near)}?"
+        if near
+        else summary or listed
+    )
+    return UnknownName(
+        f"unknown {kind} {shown(write(name) if isinstance(name, str) else name)}; {hint}"
+    )
 
 
 def _may_be_meant(asked: str, known: str) -> bool:
     """Say whether one of two similar names may be a slip for the other.
 
-    The similarity counts shared letters, so a short name is similar to many long ones: "OPA" to "TopGain".
+    The similarity counts shared letters, so a short name is similar to many long ones: "OPA" to
+    "TopGain".
     """
     short, long = sorted((asked, known), key=len)
     return len(long) <= 2 * len(short) or long.startswith(short)

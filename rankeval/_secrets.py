@@ -1,12 +1,13 @@
 """Addresses without their secrets: ledgers, tracking stores, and what other libraries say of them.
 
-A secret is a password, the user of an address that is no database's (a token, the key of a store of objects), or a
-value of the query or after ``#``, unless its name is known to be harmless and it holds no setting of its own: libpq
-reads ``dbname=password=...``. If nobody can tell where a password ends, since it has letters that an address does not
-allow, nothing of the address is shown.
+A secret is a password, the user of an address that is no database's (a token, the key of a store of
+objects), or a value of the query or after ``#``, unless its name is known to be harmless and it
+holds no setting of its own: libpq reads ``dbname=password=...``. If nobody can tell where a
+password ends, since it has letters that an address does not allow, nothing of the address is shown.
 
-`bare` leaves secrets out, for links and for what is stored; `masked` writes ``***`` in their places, for people. The
-messages of all errors and warnings, and the lines of the command line, pass through `without_secrets`.
+`bare` leaves secrets out, for links and for what is stored; `masked` writes ``***`` in their
+places, for people. The messages of all errors and warnings, and the lines of the command line, pass
+through `without_secrets`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ import traceback
 from collections.abc import Iterable, Iterator
 from urllib.parse import unquote, unquote_plus, urlsplit
 
-_HAS_USERS = re.compile("(?:postgres(?:ql)?|mysql|mariadb|mssql|oracle|cockroachdb|sqlite)(?:[+].*)?")
+_HAS_USERS = re.compile(
+    "(?:postgres(?:ql)?|mysql|mariadb|mssql|oracle|cockroachdb|sqlite)(?:[+].*)?"
+)
 """Schemes whose user says whose tables they are."""
 _WEB = re.compile("o|workspace|workflowtype")
 _DATABASE = re.compile(
@@ -31,8 +34,8 @@ _SECRET = re.compile(
     r"|cookie|session|^(?:x[_.-])?(?:auth|key|pw|sig|code)$",
     re.IGNORECASE,
 )
-# Addresses, and settings of addresses without a host, in the message of another library. The bounds keep a search
-# linear in a text of any length.
+# Addresses, and settings of addresses without a host, in the message of another library. The bounds
+# keep a search linear in a text of any length.
 _WITHIN = re.compile(r"\b[A-Za-z][\w+.\-]{0,30}://[^\s'\"<>]*")
 _VALUE = re.compile(r"(?P<name>[?&;][\w.\-]{1,100})=[^\s&;#'\"]+")
 
@@ -77,7 +80,10 @@ def hidden(text: str, uris: Iterable[str | None] = ()) -> str:
     for secret in sorted(meant | pieces, key=len, reverse=True):
         text = text.replace(secret, "***") if len(secret) > 2 else text
     without = _WITHIN.sub(lambda found: bare(found[0]), text)
-    return _VALUE.sub(lambda found: f"{found['name']}=***" if _SECRET.search(found["name"][1:]) else found[0], without)
+    return _VALUE.sub(
+        lambda found: f"{found['name']}=***" if _SECRET.search(found["name"][1:]) else found[0],
+        without,
+    )
 
 
 def shareable(error: BaseException, uri: str) -> BaseException | None:
@@ -111,14 +117,19 @@ def _parts(uri: str) -> Iterator[tuple[str, str, str]]:
     shown, mask = (user, f"{user}:***" if secret else user) if named else ("", "***")
     yield f"{shown}@" if shown else "", f"{mask}@" if at else "", secret
     place = f"{host}{slash}{path}"
-    holds_settings = not web and not is_file and "=" in unquote(place) and _SECRET.search(unquote(place))
+    holds_settings = (
+        not web and not is_file and "=" in unquote(place) and _SECRET.search(unquote(place))
+    )
     yield ("***", "***", place) if holds_settings else (place, place, "")
     parts = re.split("([?&;#])", rest[len(server + slash + path) :])
     for before, part in zip(parts[1::2], parts[2::2], strict=True):
         name, equals, value = part.partition("=")
         is_shown = _is_harmless(name, value, _WEB if web else _DATABASE)
         if not equals:  # "#/runs/1" is the route of a page, and a file may have a # in its name
-            value, is_shown = part, not part or (before == "#" and (is_file or part.startswith("/")))
+            value, is_shown = (
+                part,
+                not part or (before == "#" and (is_file or part.startswith("/"))),
+            )
         masked_part = f"{before}{name}=***" if equals else f"{before}***"
         yield (before + part, before + part, "") if is_shown else ("", masked_part, value)
 
@@ -130,7 +141,8 @@ def _is_harmless(name: str, value: str, known: re.Pattern[str]) -> bool:
 def _is_clear(rest: str, *, web: bool) -> bool:
     """Return whether it is known where the password of an address ends, given what follows its scheme.
 
-    A password with a slash or a question mark ends in the path or the query, and what is before that looks like a host.
+    A password with a slash or a question mark ends in the path or the query, and what is before
+    that looks like a host.
     """
     try:
         found = urlsplit(f"//{rest}")

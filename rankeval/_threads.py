@@ -1,7 +1,8 @@
 """How many threads the libraries below NumPy take: one for small work, unless somebody said otherwise.
 
-Threads that wait for each other keep their cores busy. On products that stay in the cache they wait more than they
-work: fifty systems compared beside two busy processes took five times the CPU seconds with two threads of BLAS.
+Threads that wait for each other keep their cores busy. On products that stay in the cache they wait
+more than they work: fifty systems compared beside two busy processes took five times the CPU
+seconds with two threads of BLAS.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ VARIABLES = (
 def one_blas_thread() -> Iterator[None]:
     """Multiply matrices in one thread inside, or as a decorator; unless a variable or a limit says how many."""
     found = None if is_said() else pools()
-    with nullcontext() if found is None or limited(found) else found.limit(limits=1, user_api="blas"):
+    with (
+        nullcontext() if found is None or limited(found) else found.limit(limits=1, user_api="blas")
+    ):
         yield
 
 

@@ -1,9 +1,10 @@
 """Text that steers nothing: control characters as escapes.
 
-Names of systems, ids, paths, answers of servers and damaged bytes come from strangers. A terminal obeys an escape
-sequence in them, and a mark of the writing direction makes one name look like another. So each edge at which text
-leaves for people passes it through `visible`: messages of errors and warnings, tables, pages, and by `escaping` the
-reprs and sentences of results. Data stays as it is: ids in frames, JSON and CSV, and the fields of an error.
+Names of systems, ids, paths, answers of servers and damaged bytes come from strangers. A terminal
+obeys an escape sequence in them, and a mark of the writing direction makes one name look like
+another. So each edge at which text leaves for people passes it through `visible`: messages of
+errors and warnings, tables, pages, and by `escaping` the reprs and sentences of results. Data stays
+as it is: ids in frames, JSON and CSV, and the fields of an error.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-# C0 and C1 controls (an escape sequence begins with one), separators of lines and paragraphs, marks of the writing
-# direction, marks and tags that no screen shows, and halves of characters, which no encoding can print.
+# C0 and C1 controls (an escape sequence begins with one), separators of lines and paragraphs, marks
+# of the writing direction, marks and tags that no screen shows, and halves of characters, which no
+# encoding can print.
 _STEERING = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
@@ -28,7 +30,9 @@ def visible(text: str, *, keep: str = "") -> str:
     >>> print(visible("a\x1b]0;b"))
     a\x1b]0;b
     """
-    return _STEERING.sub(lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], text)
+    return _STEERING.sub(
+        lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], text
+    )
 
 
 def markdown(text: str) -> str:
@@ -37,7 +41,9 @@ def markdown(text: str) -> str:
 
 
 T = TypeVar("T")
-_MARKDOWN = str.maketrans({character: f"\\{character}" for character in r"\`*_[]<>|#"} | {"\n": " "})
+_MARKDOWN = str.maketrans(
+    {character: f"\\{character}" for character in r"\`*_[]<>|#"} | {"\n": " "}
+)
 _TEXTS = ("__repr__", "__str__", "_repr_html_")
 _SENTENCES = ("headline", "findings", "caption", "words", "notes")
 

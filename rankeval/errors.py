@@ -1,12 +1,14 @@
 """The errors of rankeval, in one place.
 
-An error has fields, and its message is made of them: ``where: argument is found; expected this; remedy``, or
-``where: argument: problem; remedy``. Programs read the fields, people read the message, and no code reads a message.
+An error has fields, and its message is made of them: ``where: argument is found; expected this;
+remedy``, or ``where: argument: problem; remedy``. Programs read the fields, people read the
+message, and no code reads a message.
 
-There are two families. Errors that a caller may catch derive from `RankevalError` and from `ValueError`, `TypeError`
-or `RuntimeError`. Errors that nobody must swallow derive from `Refusal`, which is a `BaseException`: scikit-learn turns
-every `Exception` inside a scorer into nan (`error_score`), and Optuna into a failed trial, so that a search would go on
-over data that it must not see.
+There are two families. Errors that a caller may catch derive from `RankevalError` and from
+`ValueError`, `TypeError` or `RuntimeError`. Errors that nobody must swallow derive from `Refusal`,
+which is a `BaseException`: scikit-learn turns every `Exception` inside a scorer into nan
+(`error_score`), and Optuna into a failed trial, so that a search would go on over data that it must
+not see.
 """
 
 from __future__ import annotations
@@ -22,17 +24,25 @@ from rankeval._visible import visible
 
 def __dir__() -> list[str]:
     known = globals().items()
-    return sorted(n for n, one in known if n[0] != "_" and isinstance(one, type) and issubclass(one, BaseException))
+    return sorted(
+        n
+        for n, one in known
+        if n[0] != "_" and isinstance(one, type) and issubclass(one, BaseException)
+    )
 
 
 @dataclass(eq=False, repr=False)
 class _Composed(BaseException):
     """The fields of an error, and the message that they make."""
 
-    problem: str = ""  # What is wrong, as one sentence. Left out where ``found`` and ``expected`` say it.
+    problem: str = (
+        ""  # What is wrong, as one sentence. Left out where ``found`` and ``expected`` say it.
+    )
     _: KW_ONLY
     argument: str | None = None  # The argument, column or key that is wrong
-    found: str | None = None  # The value as `rankeval._checks.shown` writes it, and what would be right
+    found: str | None = (
+        None  # The value as `rankeval._checks.shown` writes it, and what would be right
+    )
     expected: str | None = None
     where: str | None = None  # The file, line, row or part
     remedy: str | None = None  # What to do
@@ -47,7 +57,8 @@ class _Composed(BaseException):
 
     def having(self, **fields: str | None) -> Self:
         """Return the same error with other fields, such as the argument's name in a caller that has another."""
-        # `copy` would ask tblib, which dask and skops install for all exceptions, and share the fields with this error.
+        # `copy` would ask tblib, which dask and skops install for all exceptions, and share the
+        # fields with this error.
         other = type(self).__new__(type(self))
         vars(other).update(vars(self) | fields)
         other.args = (_message(other),)
@@ -62,7 +73,9 @@ def _message(error: _Composed) -> str:
     told += f"; expected {error.expected}" if error.expected and not error.problem else ""
     told = f"{error.where}: {told}" if error.where else told
     told = str(f"{told}; {error.remedy}" if error.remedy else told)
-    is_one_line = isinstance(error, CheckFailed | TrackingError) or "\n" not in told  # of a frame, it has several
+    is_one_line = (
+        isinstance(error, CheckFailed | TrackingError) or "\n" not in told
+    )  # of a frame, it has several
     return visible(without_secrets(told if is_one_line else " ".join(told.split())), keep="\n")
 
 
@@ -136,8 +149,8 @@ class Refusal(_Composed):
     """Base of the errors that nobody must swallow: BaseExceptions, which ``except Exception`` does not catch.
 
     scikit-learn turns every Exception inside a scorer into nan (``error_score``), and Optuna with
-    ``catch=(Exception,)`` into a failed trial, so a search would go on over data that it must not see. A Refusal ends
-    it. To catch one, name it: ``except rankeval.errors.Refusal``.
+    ``catch=(Exception,)`` into a failed trial, so a search would go on over data that it must not
+    see. A Refusal ends it. To catch one, name it: ``except rankeval.errors.Refusal``.
 
     Examples
     --------
@@ -168,16 +181,16 @@ class _OfCollection(_Composed):
 class GuardRefusal(_OfCollection, Refusal):
     """Registered test content was about to be used outside a frozen plan.
 
-    This is a BaseException, as every `Refusal`: ``except Exception`` does not catch it, so that no search goes on over
-    test content. To catch it, name it: ``except rankeval.errors.GuardRefusal``.
+    This is a BaseException, as every `Refusal`: ``except Exception`` does not catch it, so that no
+    search goes on over test content. To catch it, name it: ``except rankeval.errors.GuardRefusal``.
     """
 
 
 class GuardRefusalError(_OfCollection, RankevalError):
     """`GuardRefusal` as an Exception, for workers whose caller would wait for ever at a `BaseException`.
 
-    These are workers of ``multiprocessing.Pool`` and ``ThreadPool``, and of Dask without joblib. Under joblib it is a
-    `GuardRefusal` on all backends.
+    These are workers of ``multiprocessing.Pool`` and ``ThreadPool``, and of Dask without joblib.
+    Under joblib it is a `GuardRefusal` on all backends.
     """
 
 
@@ -223,6 +236,8 @@ class ConflictingQueryIds(MissingQueryIds):
 def warn(message: str, kind: type[RankevalWarning] = RankevalWarning) -> None:
     """Warn at the line outside this package that led here, however deep the call."""
     depth, frame = 1, inspect.currentframe()
-    while frame is not None and f"{frame.f_globals.get('__name__')}.".startswith(("rankeval.", "rankeval_")):
+    while frame is not None and f"{frame.f_globals.get('__name__')}.".startswith(
+        ("rankeval.", "rankeval_")
+    ):
         depth, frame = depth + 1, frame.f_back
     warnings.warn(visible(without_secrets(message), keep="\n"), kind, stacklevel=depth)

@@ -8,11 +8,13 @@
     .github/workflows/relevance.yml             runs the test for each pull request
     .gitignore                                  names what runs leave behind, unless there is such a file
 
-The baseline is what the function ``rank`` of the written test returns, so the test passes as it stands. All files are
-written or none: what is there already is refused first, and if the test cannot rank, its files are taken back.
+The baseline is what the function ``rank`` of the written test returns, so the test passes as it
+stands. All files are written or none: what is there already is refused first, and if the test
+cannot rank, its files are taken back.
 
-What the workflow's runner lacks is a line to fill in, which fails until somebody does: the address of rankeval if none
-is known, and data that git would not take along (outside of the repository, ignored, too large for GitHub).
+What the workflow's runner lacks is a line to fill in, which fails until somebody does: the address
+of rankeval if none is known, and data that git would not take along (outside of the repository,
+ignored, too large for GitHub).
 """
 
 from __future__ import annotations
@@ -41,7 +43,11 @@ from rankeval.io.opening import writing
 
 _MOST_BYTES = 100 * 2**20
 _LONGEST = 100  # characters of the names of features in a message
-_CONFIG, _TEST, _WORKFLOW = "experiment.yaml", "tests/test_relevance.py", ".github/workflows/relevance.yml"
+_CONFIG, _TEST, _WORKFLOW = (
+    "experiment.yaml",
+    "tests/test_relevance.py",
+    ".github/workflows/relevance.yml",
+)
 _BASELINE = "tests/rankeval_baselines/ranker.parquet"
 _IGNORED = "rankeval-out/", "mlflow.db", "mlruns/", "__pycache__/"
 
@@ -55,17 +61,31 @@ def start(
     **named: str | None,
 ) -> dict[str, str]:
     """Write an experiment, a relevance test with its baseline, and a workflow."""
-    if there := [one for one in (_CONFIG, _TEST, _BASELINE, _WORKFLOW) if os.path.lexists(into / one)]:
+    if there := [
+        one for one in (_CONFIG, _TEST, _BASELINE, _WORKFLOW) if os.path.lexists(into / one)
+    ]:
         remedy = "nothing was written: move them away, or start in another folder (--into)"
-        raise InvalidInput(f"there already: {', '.join(there)}", where=str(into.absolute()), remedy=remedy)
+        raise InvalidInput(
+            f"there already: {', '.join(there)}", where=str(into.absolute()), remedy=remedy
+        )
     facts, told = _facts(files, {role: name for role, name in named.items() if name}, features, ask)
     places = [Path(os.path.relpath(path, into)).as_posix() for path in files]
     names = [_CONFIG, _TEST, _WORKFLOW] if facts["config"] else [_TEST, _WORKFLOW]
-    kept_out = {place: why for place, path in zip(places, files, strict=True) if (why := _kept_out(path, into))}
-    source = {"requirement": requirement(), "fill_in": None if address() else FILL_IN, "kept_out": kept_out}
+    kept_out = {
+        place: why
+        for place, path in zip(places, files, strict=True)
+        if (why := _kept_out(path, into))
+    }
+    source = {
+        "requirement": requirement(),
+        "fill_in": None if address() else FILL_IN,
+        "kept_out": kept_out,
+    }
     with ExitStack() as undo:
         for name in names:
-            text = _rendered(f"{Path(name).name}.jinja", facts | source | {"path": places[0], "run": places[-1]})
+            text = _rendered(
+                f"{Path(name).name}.jinja", facts | source | {"path": places[0], "run": places[-1]}
+            )
             _write(into / name, text.encode(), undo)
         ranked = runpy.run_path(str(into / _TEST))["rank"]()
         _write(into / _BASELINE, to_bytes(ranked), undo)
@@ -82,11 +102,15 @@ def start(
     if kept_out:
         reasons = "; ".join(f"{place} {why}" for place, why in kept_out.items())
         remedy = f"fill in the step Data of {_WORKFLOW}, or start again with data in the repository"
-        told["no commit"] = f"the data cannot be committed: {reasons}. Until then the workflow fails: {remedy}"
+        told["no commit"] = (
+            f"the data cannot be committed: {reasons}. Until then the workflow fails: {remedy}"
+        )
     both = "these files" if kept_out else "these files and the data, which the workflow needs"
     told["next"] = f"python -m pytest (pip install pytest); commit {both}"
     if facts["config"]:
-        told["then"] = f"rankeval run --check {_CONFIG}; rankeval run {_CONFIG}; commit the folder rankeval-ledger too"
+        told["then"] = (
+            f"rankeval run --check {_CONFIG}; rankeval run {_CONFIG}; commit the folder rankeval-ledger too"
+        )
     return told
 
 
@@ -103,7 +127,10 @@ def _kept_out(path: Path, into: Path) -> str:
     asked = ["git", "-c", "core.fsmonitor=false", "check-ignore", "--quiet", "--stdin", "-z"]
     names = "\0".join(str(one.resolve()) for one in found).encode("utf-8", "surrogateescape")
     with suppress(OSError):  # there is no git
-        if subprocess.run(asked, cwd=root, input=names, capture_output=True, check=False).returncode == 0:  # noqa: S603 - our own words
+        answer = subprocess.run(  # noqa: S603 - our own words
+            asked, cwd=root, input=names, capture_output=True, check=False
+        )
+        if answer.returncode == 0:
             return "is ignored by git"
     return ""
 
@@ -114,11 +141,18 @@ def _facts(
     """Return what the templates fill in, and what to tell the user."""
     table, *runs = files
     name = re.sub(r"[^A-Za-z0-9]+", "-", table.name.partition(".")[0]).strip("-") or "experiment"
-    facts: dict[str, Any] = {"name": name, "config": not runs, "loader": "letor", "is_folder": table.is_dir()}
+    facts: dict[str, Any] = {
+        "name": name,
+        "config": not runs,
+        "loader": "letor",
+        "is_folder": table.is_dir(),
+    }
     no_config = "no experiment file, because rankers are trained on features"
     if runs or table.is_dir() or is_letor(table):
         if len(runs) > 1 or named or features:
-            raise InvalidInput("expected a table, or judgments and a run; only tables have columns to name")
+            raise InvalidInput(
+                "expected a table, or judgments and a run; only tables have columns to name"
+            )
         return facts, {"files": f"judgments and a run: {no_config}" if runs else "LETOR"}
     guessed = guess(table, named, features, ask)
     is_scored = "score" in guessed.roles and not features
@@ -127,21 +161,32 @@ def _facts(
         return facts, guessed.roles | {"files": f"scores: {no_config}"}
     left_out = ", ".join(f"{name!r} ({reason})" for name, reason in guessed.left_out.items())
     if not guessed.features:
-        raise InvalidInput(f"no column is left: {left_out}", argument="features", where=str(table), remedy="name some")
+        raise InvalidInput(
+            f"no column is left: {left_out}",
+            argument="features",
+            where=str(table),
+            remedy="name some",
+        )
     shown = f"{len(guessed.features)}: {textwrap.shorten(', '.join(guessed.features), _LONGEST, placeholder=' ...')}"
-    return facts, guessed.roles | {"features": shown, "left out": left_out or ("all others" if features else "nothing")}
+    return facts, guessed.roles | {
+        "features": shown,
+        "left out": left_out or ("all others" if features else "nothing"),
+    }
 
 
 def _rendered(template: str, facts: Mapping[str, Any]) -> str:
     # No HTML: each value is quoted as YAML and Python read it.
-    kept = Environment(loader=PackageLoader("rankeval.experiment"), trim_blocks=True, keep_trailing_newline=True)  # noqa: S701
+    loader = PackageLoader("rankeval.experiment")
+    kept = Environment(loader=loader, trim_blocks=True, keep_trailing_newline=True)  # noqa: S701
     return kept.get_template(template).render(facts, quoted=_quoted)
 
 
 def _quoted(text: str) -> str:
     # JSON leaves line breaks of Unicode as they are, which YAML would fold.
     quoted = json.dumps(text, ensure_ascii=False)
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in quoted)
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode() for one in quoted
+    )
 
 
 def _write(path: Path, content: bytes, undo: ExitStack) -> None:

@@ -1,9 +1,10 @@
 """How another package offers itself to rankeval: as a host.
 
-A host writes runs to an experiment server, or adds commands to the command line, or both. It declares one `Host` under
-the entry-point group ``rankeval.hosts``; the name of the entry point is the host's name. Installed hosts appear in
-``rankeval doctor`` and the errors of experiment files, and those with commands in ``rankeval --help``. Nothing else
-imports a host before it is asked for by name::
+A host writes runs to an experiment server, or adds commands to the command line, or both. It
+declares one `Host` under the entry-point group ``rankeval.hosts``; the name of the entry point is
+the host's name. Installed hosts appear in ``rankeval doctor`` and the errors of experiment files,
+and those with commands in ``rankeval --help``. Nothing else imports a host before it is asked for
+by name::
 
     [project.entry-points."rankeval.hosts"]      # the package's pyproject.toml
     diary = "diary.host:HOST"
@@ -45,7 +46,9 @@ def observed(function: Callable[_P, _R]) -> Callable[_P, _R]:
     @wraps(function)
     def watched(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         with ExitStack() as stack:
-            tell = [stack.enter_context(one(spec.bind(*args, **kwargs).arguments)) for one in OBSERVERS]
+            tell = [
+                stack.enter_context(one(spec.bind(*args, **kwargs).arguments)) for one in OBSERVERS
+            ]
             result = function(*args, **kwargs)
             for one in tell:
                 one(result)
@@ -79,27 +82,31 @@ class RunRecord:
     params: Mapping[str, str | float | bool | None] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
-    # Evaluations by role ("dev", "test"). The tracker writes their aggregates, per-query scores and cards.
+    # Evaluations by role ("dev", "test"). The tracker writes their aggregates, per-query scores and
+    # cards.
     evaluations: Mapping[str, Any] = field(default_factory=dict)
     comparison: Any | None = None  # A comparison; the tracker writes its table
     data: tuple[LoggedData, ...] = ()  # The data sets that the run used
     artifacts: Mapping[str, bytes] = field(default_factory=dict)  # Files by path
     children: tuple[RunRecord, ...] = ()  # Nested runs
-    # A sentence by role, for the page of the evaluation: such as what the guard says of the test part.
+    # A sentence by role, for the page of the evaluation: such as what the guard says of the test
+    # part.
     said: Mapping[str, str] = field(default_factory=dict)
     # When the work began, in seconds since the epoch; by default the run begins when it is logged.
     started: float | None = None
     # How long the work took by the clock on the wall; by default the run ends when it is logged.
     seconds: float | None = None
-    # The fitted ranker that the evaluations are of, for a logged model; or the bytes to which the host packed it.
+    # The fitted ranker that the evaluations are of, for a logged model; or the bytes to which the
+    # host packed it.
     model: Any | None = None
-    # (n_some_rows, n_features): Some rows of features, from which the tracker takes the names and types of the
-    # columns that the model reads.
+    # (n_some_rows, n_features): Some rows of features, from which the tracker takes the names and
+    # types of the columns that the model reads.
     rows: Any | None = None
     folds: Any | None = None  # The cross-validation on the dev part, whose folds are logged
     status: Literal["FINISHED", "FAILED"] = "FINISHED"  # How the work ended
     reason: str = ""  # Why it failed, for the description of the run
-    # Identity of the work: a record of the same key that still waits to be sent is sent instead of logging again.
+    # Identity of the work: a record of the same key that still waits to be sent is sent instead of
+    # logging again.
     key: str | None = None
 
 
@@ -130,20 +137,26 @@ class Host:
     tracker: Callable[[], Tracker] | None = None
     # Returns a Typer application, with no arguments; ``rankeval NAME ...`` runs it.
     commands: Callable[[], Any] | None = None
-    default_uri: str | None = None  # The address that an experiment file means if it has no ``tracking.uri``
-    # Called before an experiment loads data, with the name of the experiment on the server and the address. It raises
-    # InvalidInput if a run can never be logged there, and returns a sentence if it cannot be logged now, but would be
-    # kept for later; else None.
+    default_uri: str | None = (
+        None  # The address that an experiment file means if it has no ``tracking.uri``
+    )
+    # Called before an experiment loads data, with the name of the experiment on the server and the
+    # address. It raises InvalidInput if a run can never be logged there, and returns a sentence if
+    # it cannot be logged now, but would be kept for later; else None.
     check: Callable[[str, str | None], str | None] | None = None
-    # Called with a fitted ranker and some rows of features; it returns the bytes of a model without pickle. An
-    # experiment keeps them with the cached result, so that a later run logs the same model without training.
+    # Called with a fitted ranker and some rows of features; it returns the bytes of a model without
+    # pickle. An experiment keeps them with the cached result, so that a later run logs the same
+    # model without training.
     pack: Callable[[Any, Any], bytes] | None = None
-    label: str | None = None  # The name for people, such as "MLflow"; by default the name of the entry point
-    # Called as ``push(record, name=, experiment=, uri=)`` with a `rankeval.Record` of any kind, the name of its
-    # folder, the name of the experiment on the server, and the address or None; it stores the record and returns a
-    # `TrackedRun`. It stores every file of the record unchanged, or says that it keeps numbers only; it passes over
-    # parts of a kind that it does not know. If it has other content under this name, it raises InvalidInput. With
-    # ``rankeval push --run``, ``run=`` is given too: the id of a run to write to. ``rankeval push`` calls it, and
+    label: str | None = (
+        None  # The name for people, such as "MLflow"; by default the name of the entry point
+    )
+    # Called as ``push(record, name=, experiment=, uri=)`` with a `rankeval.Record` of any kind, the
+    # name of its folder, the name of the experiment on the server, and the address or None; it
+    # stores the record and returns a `TrackedRun`. It stores every file of the record unchanged, or
+    # says that it keeps numbers only; it passes over parts of a kind that it does not know. If it
+    # has other content under this name, it raises InvalidInput. With ``rankeval push --run``,
+    # ``run=`` is given too: the id of a run to write to. ``rankeval push`` calls it, and
     # `rankeval.testing.check_host` tries it.
     push: Callable[..., TrackedRun] | None = None
 
@@ -164,7 +177,8 @@ def host(name: str) -> Host:
 def shown_host(name: str) -> Host:
     """Return an installed host as the help shows it; of one that cannot be loaded, the title says why.
 
-    One broken host must not break the help. It counts as one with commands, so that the help names it.
+    One broken host must not break the help. It counts as one with commands, so that the help names
+    it.
     """
     try:
         return host(name)

@@ -1,7 +1,7 @@
 """rankeval_mlflow: log results of rankeval to MLflow, whole or not at all.
 
-A public name is imported at its first use: other programs import this package through entry points, and MLflow takes
-seconds to import.
+A public name is imported at its first use: other programs import this package through entry points,
+and MLflow takes seconds to import.
 """
 
 from __future__ import annotations

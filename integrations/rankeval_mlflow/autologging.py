@@ -1,22 +1,23 @@
 """Automatic logging: watch calls of searches and cross-validations, and log each when it ends.
 
-Nothing is sent before a call ends: then the whole is one upload, and a call that is killed leaves no run that seems to
-go on for ever. What a call fits inside is a part of it: searches within are not logged, and MLflow's other automatic
-logging is off while it works.
+Nothing is sent before a call ends: then the whole is one upload, and a call that is killed leaves
+no run that seems to go on for ever. What a call fits inside is a part of it: searches within are
+not logged, and MLflow's other automatic logging is off while it works.
 
-MLflow's own autologging of scikit-learn replaces ``fit`` of ``GridSearchCV``; ours replaces ``fit`` of the class below,
-in which scikit-learn declares it. So there is one order, whoever was switched on first::
+MLflow's own autologging of scikit-learn replaces ``fit`` of ``GridSearchCV``; ours replaces ``fit``
+of the class below, in which scikit-learn declares it. So there is one order, whoever was switched
+on first::
 
     GridSearchCV.fit     MLflow's, if it is on: makes a run if none is active, then asks whether to log this estimator.
                          For a search with our scorers it is told no
     BaseSearchCV.fit     ours: fits, and logs to the active run, or to a new one
     scikit-learn's own
 
-scikit-learn's results have no word of why a fit failed. It hands the errors of all fits to a function that warns of
-them, and ours listens there.
+scikit-learn's results have no word of why a fit failed. It hands the errors of all fits to a
+function that warns of them, and ours listens there.
 
-The trap: MLflow remembers what it replaced. So its autologging is switched off while ours is put in place or taken out,
-and on again afterwards, with the settings that it had.
+The trap: MLflow remembers what it replaced. So its autologging is switched off while ours is put in
+place or taken out, and on again afterwards, with the settings that it had.
 """
 
 from __future__ import annotations
@@ -43,7 +44,13 @@ from rankeval.errors import InvalidInput, RankevalError, warn
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow.delivery.addresses import now_ms
 from rankeval_mlflow.delivery.payload import Node, SavedModel
-from rankeval_mlflow.packing.searches import Scored, Settings, failed_node, search_node, validation_node
+from rankeval_mlflow.packing.searches import (
+    Scored,
+    Settings,
+    failed_node,
+    search_node,
+    validation_node,
+)
 from rankeval_mlflow.recording import log, send
 from rankeval_mlflow.saving import saved
 
@@ -104,7 +111,9 @@ def watched_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
             fit(search, X, y, **params)
             call.log(
                 lambda settings: replace(
-                    search_node(search, scored, settings, call.label, call.started_ms, call.failures),
+                    search_node(
+                        search, scored, settings, call.label, call.started_ms, call.failures
+                    ),
                     datasets=scored.data(X, y, params),
                     models=_best_models(search, X, settings, call),
                 )
@@ -120,7 +129,11 @@ def watched_validation(cross_validate: Callable[..., Any]) -> Callable[..., Any]
 
     @wraps(cross_validate)
     def logged(*args: Any, **kwargs: Any) -> Any:
-        given = {} if _within.get() or STATE.settings is None else spec.bind_partial(*args, **kwargs).arguments
+        given = (
+            {}
+            if _within.get() or STATE.settings is None
+            else spec.bind_partial(*args, **kwargs).arguments
+        )
         scored = Scored.of(given.get("scoring"), given.get("estimator"))
         if scored is None:
             with _apart(None):
@@ -130,7 +143,13 @@ def watched_validation(cross_validate: Callable[..., Any]) -> Callable[..., Any]
             call.log(
                 lambda settings: replace(
                     validation_node(
-                        result, given["estimator"], scored, settings, call.label, call.started_ms, call.failures
+                        result,
+                        given["estimator"],
+                        scored,
+                        settings,
+                        call.label,
+                        call.started_ms,
+                        call.failures,
                     ),
                     datasets=scored.data(given["X"], given.get("y"), given.get("params") or {}),
                 )
@@ -181,7 +200,9 @@ def _watched(name: str, kind: str, of: Any) -> Iterator[_Call]:
     """Watch one call: what it leads to is a part of it, and what it raises is logged."""
     call = _Call(name, kind, of)
     token, noting = _within.set(call), _failures.set(call.failures)
-    with disable_autologging():  # MLflow's; it switches everything on at its end, so a caller's own one ends here too
+    with (
+        disable_autologging()
+    ):  # MLflow's; it switches everything on at its end, so a caller's own one ends here too
         try:
             yield call
         except BaseException as error:
@@ -214,7 +235,11 @@ class _Call:
             log()
         except Exception as error:  # noqa: BLE001 - stores raise whatever their own clients raise
             if STATE.settings is None or not STATE.settings.silent:
-                said = str(error) if isinstance(error, RankevalError) else f"{type(error).__name__}: {error}"
+                said = (
+                    str(error)
+                    if isinstance(error, RankevalError)
+                    else f"{type(error).__name__}: {error}"
+                )
                 warn(f"{self.name} was not logged: {said}")
 
     @property
@@ -265,7 +290,11 @@ def _made_by_mlflow() -> bool:
 
 def _best_models(search: Any, X: Any, settings: Settings, call: _Call) -> tuple[SavedModel, ...]:
     try:
-        return (saved(search, X=X),) if settings.log_models and hasattr(search, "best_estimator_") else ()
+        return (
+            (saved(search, X=X),)
+            if settings.log_models and hasattr(search, "best_estimator_")
+            else ()
+        )
     except InvalidInput as error:
         if not settings.silent:
             warn(f"the best model of {call.name} was not logged: {error}")
@@ -287,21 +316,24 @@ def autolog(
     Logged are:
 
     * ``GridSearchCV``, ``RandomizedSearchCV`` and their halving forms of scikit-learn, if they score by
-      `rankeval.make_scorer`, or by the score of a `rankeval.QueryRanker`: a run with the best parameters, the mean of
-      each measure over the folds (``nDCG_at_10``), its standard deviation (``nDCG_at_10_sd``), and the best model once,
-      as `log_ranker` logs it; and a nested run of every setting;
+      `rankeval.make_scorer`, or by the score of a `rankeval.QueryRanker`: a run with the best
+      parameters, the mean of each measure over the folds (``nDCG_at_10``), its standard deviation
+      (``nDCG_at_10_sd``), and the best model once, as `log_ranker` logs it; and a nested run of
+      every setting;
     * ``sklearn.model_selection.cross_validate`` with such scorers, called by its module;
     * `rankeval.cross_validate`, as `log` logs it.
 
-    A search inside a cross-validation or inside another search is a part of it, and has no run of its own. Everything
-    else is left alone. A call that fails or is refused by the guard leaves a FAILED run with the reason, and so does a
-    setting whose fits all failed; if only some failed, the description of its run says why. If logging
-    itself fails, the call returns its result all the same, with a warning.
+    A search inside a cross-validation or inside another search is a part of it, and has no run of
+    its own. Everything else is left alone. A call that fails or is refused by the guard leaves a
+    FAILED run with the reason, and so does a setting whose fits all failed; if only some failed,
+    the description of its run says why. If logging itself fails, the call returns its result all
+    the same, with a warning.
 
-    ``mlflow.sklearn.autolog`` may be on or off, switched before or after: it logs the estimators that are not logged
-    here. An active run gets what is logged; otherwise there is a new run, which ends. In an active run the metrics of a
-    search, and of scikit-learn's ``cross_validate``, have a name before them (``search/nDCG_at_10``, then
-    ``search-2/nDCG_at_10``), so that they do not mix with those of an evaluation in that run.
+    ``mlflow.sklearn.autolog`` may be on or off, switched before or after: it logs the estimators
+    that are not logged here. An active run gets what is logged; otherwise there is a new run, which
+    ends. In an active run the metrics of a search, and of scikit-learn's ``cross_validate``, have a
+    name before them (``search/nDCG_at_10``, then ``search-2/nDCG_at_10``), so that they do not mix
+    with those of an evaluation in that run.
 
     Parameters
     ----------
@@ -310,7 +342,8 @@ def autolog(
     log_models : bool, default True
         Whether the best model of a search is logged. It needs no rankeval where it is loaded.
     log_folds : bool, default False
-        Whether each fold of a cross-validation is a nested run too. Folds are steps of a metric in any case.
+        Whether each fold of a cross-validation is a nested run too. Folds are steps of a metric in
+        any case.
     max_tuning_runs : int, optional
         Log a nested run for this many settings, the best ones. By default for all.
     registered_model_name : str, optional
@@ -330,7 +363,11 @@ def autolog(
     ['FINISHED']
     >>> autolog(disable=True)
     """
-    settings = None if disable else Settings(log_models, log_folds, max_tuning_runs, registered_model_name, silent)
+    settings = (
+        None
+        if disable
+        else Settings(log_models, log_folds, max_tuning_runs, registered_model_name, silent)
+    )
     with _mlflow_set_aside():
         _put_back()
         STATE.settings = settings
@@ -377,5 +414,7 @@ def _mlflow_set_aside() -> Iterator[None]:
     finally:
         if on:
             known = signature(mlflow.sklearn.autolog).parameters
-            mlflow.sklearn.autolog(**{name: value for name, value in before.items() if name in known})
+            mlflow.sklearn.autolog(
+                **{name: value for name, value in before.items() if name in known}
+            )
             AUTOLOGGING_INTEGRATIONS[_SKLEARN] = before  # also what `mlflow.autolog` noted beside

@@ -1,8 +1,8 @@
 """The commands of ``rankeval mlflow``. Each imports slow things when it is called.
 
-``list``, ``compare`` and ``leaderboard`` show what the runs of a store hold; ``resend`` and ``discard`` treat uploads
-that a store refused; ``promote`` moves an alias and ``rollback`` takes that back; ``verify-guard`` holds ledgers
-against the heads that runs name.
+``list``, ``compare`` and ``leaderboard`` show what the runs of a store hold; ``resend`` and
+``discard`` treat uploads that a store refused; ``promote`` moves an alias and ``rollback`` takes
+that back; ``verify-guard`` holds ledgers against the heads that runs name.
 """
 
 from __future__ import annotations
@@ -37,15 +37,37 @@ OPTIONS.update(
     most=(int, 20, "Number of rows.", "--limit"),
     role=(TEXT, None, "The role of the evaluations."),
     wait=(bool, False, "List the pending uploads instead.", "--waiting"),
-    significance=(bool, True, "Test the rows against the first.", "--significance/--no-significance"),
+    significance=(
+        bool,
+        True,
+        "Test the rows against the first.",
+        "--significance/--no-significance",
+    ),
     version=(str, None, "The candidate: 7, latest, or models:/NAME@challenger."),
     alias=(str, "champion", "The alias of the registered model."),
-    slices=(TEXT, None, "CSV or Parquet file with qid and an attribute of the queries, or a count such as relevant."),
-    floors=(TEXTS, None, "Loss to rule out on a slice, as in tail=0.05; 0.05 for all. Repeatable.", "--floor"),
-    run_id=(TEXTS, None, "The run that decides, if evaluations of a version disagree; one for each version."),
+    slices=(
+        TEXT,
+        None,
+        "CSV or Parquet file with qid and an attribute of the queries, or a count such as relevant.",
+    ),
+    floors=(
+        TEXTS,
+        None,
+        "Loss to rule out on a slice, as in tail=0.05; 0.05 for all. Repeatable.",
+        "--floor",
+    ),
+    run_id=(
+        TEXTS,
+        None,
+        "The run that decides, if evaluations of a version disagree; one for each version.",
+    ),
     first=(bool, False, "Give an alias that no version has, undecided.", "--first"),
     again=(bool, False, "Promote a version that was rolled back.", "--again"),
-    override=(TEXT, None, "Move the alias though the claim is not shown, for this reason; no measure, no test."),
+    override=(
+        TEXT,
+        None,
+        "Move the alias though the claim is not shown, for this reason; no measure, no test.",
+    ),
     override_by=(TEXT, None, "Who answers for the override."),
     dry_run=(bool, False, "Decide, and do not move the alias; it counts.", "--dry-run"),
     who=(TEXT, None, "The person or machine, for the record."),
@@ -67,7 +89,12 @@ def list_all(*, experiment: str | None, uri: str | None, output: Format, wait: b
     """List the runs that hold evaluations, newest first."""
     if wait:
         rows = [_waiting_row(upload) for upload in waiting()]
-        _print(["upload", "name", "goes to", "state"], rows, output, f"no upload is pending in {spool_directory()}")
+        _print(
+            ["upload", "name", "goes to", "state"],
+            rows,
+            output,
+            f"no upload is pending in {spool_directory()}",
+        )
         return
     from rankeval_mlflow.reading.listing import logged_runs
 
@@ -82,8 +109,8 @@ def list_all(*, experiment: str | None, uri: str | None, output: Format, wait: b
 def compare(*, models: list[str], output: Format, **given: Any) -> None:
     """Compare the evaluations of several runs, paired by query.
 
-    The baseline is a run, a model or the name of an evaluation; without it all pairs are compared. Without measures it
-    is all that the runs share. `rankeval tests` lists tests and corrections.
+    The baseline is a run, a model or the name of an evaluation; without it all pairs are compared.
+    Without measures it is all that the runs share. `rankeval tests` lists tests and corrections.
     """
     from rankeval_mlflow.reading.loading import compare_runs
 
@@ -92,7 +119,9 @@ def compare(*, models: list[str], output: Format, **given: Any) -> None:
 
 @app.command()
 @options("EXPERIMENT data_set most measure role alpha uri output significance", measure=None)
-def leaderboard(*, experiment: str, data_set: str | None, most: int, output: Format, **given: Any) -> None:
+def leaderboard(
+    *, experiment: str, data_set: str | None, most: int, output: Format, **given: Any
+) -> None:
     """Rank the evaluations of an experiment that may be compared, and count the others by reason.
 
     Without a measure, the first of the evaluations counts.
@@ -108,10 +137,17 @@ def leaderboard(*, experiment: str, data_set: str | None, most: int, output: For
 def _run_row(run: LoggedRun) -> list[str]:
     metrics = ", ".join(f"{key} {value:.4f}" for key, value in sorted(run.metrics.items()))
     is_said = metrics and run.metrics_role and len(run.roles) > 1
-    return [run.run_id, run.name, ", ".join(run.roles), f"{run.metrics_role}: {metrics}" if is_said else metrics]
+    return [
+        run.run_id,
+        run.name,
+        ", ".join(run.roles),
+        f"{run.metrics_role}: {metrics}" if is_said else metrics,
+    ]
 
 
-def _print(header: Sequence[str], rows: Sequence[Sequence[str]], output: Format, nothing: str) -> None:
+def _print(
+    header: Sequence[str], rows: Sequence[Sequence[str]], output: Format, nothing: str
+) -> None:
     if output is Format.table and not rows:
         tell(nothing)
     else:
@@ -135,13 +171,19 @@ def _resent(upload: PendingUpload, uri: str | None, *, named: bool) -> bool:
 
     try:
         if not named and (why := upload.refusal()):
-            tell(f"{upload.id}: left out, since its store refused it for good ({why}); name it to try again")
+            tell(
+                f"{upload.id}: left out, since its store refused it for good ({why}); name it to try again"
+            )
             return True
         tracked = send(upload, uri=uri)
     except RankevalError as error:
         tell(f"{upload.id}: {error}", to_stderr=True)
         return False
-    done = f"sent to run {tracked.run_id}; see {tracked.where}" if tracked else "another process took care of it"
+    done = (
+        f"sent to run {tracked.run_id}; see {tracked.where}"
+        if tracked
+        else "another process took care of it"
+    )
     tell(f"{upload.id}: {done}")
     return True
 
@@ -160,7 +202,11 @@ def _waiting_row(upload: PendingUpload) -> list[str]:
 
     payload = read(upload)
     target = payload.target
-    place = f"run {target.run_id}" if target.run_id else f"experiment {target.experiment_name or target.experiment_id}"
+    place = (
+        f"run {target.run_id}"
+        if target.run_id
+        else f"experiment {target.experiment_name or target.experiment_id}"
+    )
     why = upload.refusal()
     state = "waits" if why is None else f"undeliverable: {why}"
     return [upload.id, payload.root.name, f"{place} in {bare(target.uri)}", state]
@@ -186,10 +232,16 @@ def verify_guard(*, models: list[str], ledger: str | None, uri: str | None) -> N
     for run in models:
         heads = noted_heads(run, uri)
         if not heads:
-            raise InvalidInput(f"run {run} names no head of a ledger: no guard opened its test part")
+            raise InvalidInput(
+                f"run {run} names no head of a ledger: no guard opened its test part"
+            )
         for where, head in heads:
             url = ledger_url(ledger or where)
-            found = Ledger(url).problems(head) if may_exist(url) else [f"the ledger {ledger or where} is gone"]
+            found = (
+                Ledger(url).problems(head)
+                if may_exist(url)
+                else [f"the ledger {ledger or where} is gone"]
+            )
             faults += [f"run {run}: {fault}" for fault in found]
             if not found:
                 tell(f"run {run}: {Ledger(url).where} is whole, and holds its head {head}")
@@ -209,12 +261,12 @@ def verify_guard(*, models: list[str], ledger: str | None, uri: str | None) -> N
 def promote(*, model: str, slices: str | None, floors: list[str] | None, **given: Any) -> None:
     """Move an alias of a registered model to a version that is shown to be better than the one in use.
 
-    The claim is better or not_worse, alpha the one-sided level of all decisions on the same queries, and the budget
-    their number; 1 is a single release. `rankeval tests` lists the tests. The decision is written to a run of the
-    experiment, by default "MODEL promotions".
+    The claim is better or not_worse, alpha the one-sided level of all decisions on the same
+    queries, and the budget their number; 1 is a single release. `rankeval tests` lists the tests.
+    The decision is written to a run of the experiment, by default "MODEL promotions".
 
-    Exits with 0 if the alias is with the version (with --dry-run: would be), with 1 if the version is rejected or
-    another promoter came first, and with 2 on bad use or if the store refuses.
+    Exits with 0 if the alias is with the version (with --dry-run: would be), with 1 if the version
+    is rejected or another promoter came first, and with 2 on bad use or if the store refuses.
     """
     from rankeval_mlflow.promotion.promoting import promote as move
 
@@ -228,8 +280,8 @@ def rollback(*, model: str, **given: Any) -> None:
 
     The decision is written to a run of the experiment, by default "MODEL promotions".
 
-    Exits with 0 if the alias is with that version, with 1 if it went elsewhere meanwhile, and with 2 on bad use or if
-    the store refuses.
+    Exits with 0 if the alias is with that version, with 1 if it went elsewhere meanwhile, and with
+    2 on bad use or if the store refuses.
     """
     from rankeval_mlflow.promotion.promoting import rollback as give_back
 
@@ -252,10 +304,14 @@ def _floors(given: list[str]) -> float | dict[str, float] | None:
         try:
             named[value] = float(text)
         except ValueError:
-            raise InvalidInput(argument="--floor", found=found, expected="a loss such as 0.05, or tail=0.05") from None
+            raise InvalidInput(
+                argument="--floor", found=found, expected="a loss such as 0.05, or tail=0.05"
+            ) from None
     if len(named) < len(given) or ("" in named and len(given) > 1):
         raise InvalidInput(
-            argument="--floor", found=found, expected="each slice once, or one loss alone for all slices"
+            argument="--floor",
+            found=found,
+            expected="each slice once, or one loss alone for all slices",
         )
     return named.get("", named) if named else None
 

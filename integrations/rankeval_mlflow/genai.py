@@ -1,20 +1,20 @@
 """genai_scorer: measures of retrieval for mlflow.genai.evaluate, by our own rules and without a language model.
 
-MLflow calls a scorer once a row, in threads. Each row is one call of `rankeval.evaluate`, so that a value is that of
-the whole collection, and the guard sees what is scored. What a row cannot answer is an error of that row: MLflow
-counts it, shows it and leaves it out of the mean.
+MLflow calls a scorer once a row, in threads. Each row is one call of `rankeval.evaluate`, so that a
+value is that of the whole collection, and the guard sees what is scored. What a row cannot answer
+is an error of that row: MLflow counts it, shows it and leaves it out of the mean.
 
-A row has the id of its query, its ranking and its judgments. A ranking is what the application returned, or what a
-span of its trace holds. It may be given as
+A row has the id of its query, its ranking and its judgments. A ranking is what the application
+returned, or what a span of its trace holds. It may be given as
 
     ["d3", "d1"]                                             ids, best first
     [{"doc_id": "d3"}, ...] or Documents                     documents, best first; `docid` names the field of the id
     [(document, 0.7), ...]                                   documents with scores, best first: the scores are not read
     {"d3": 0.7, "d1": 0.2}                                   scores by id; the greatest is best, equal ones are tied
 
-The order of a list is the ranking, since some retrievers score by distance. A document that a list has twice, as two
-chunks of one document are, keeps its first place, and those behind it move up. Ids are compared as text: the tracking
-server turns the keys of a mapping into text.
+The order of a list is the ranking, since some retrievers score by distance. A document that a list
+has twice, as two chunks of one document are, keeps its first place, and those behind it move up.
+Ids are compared as text: the tracking server turns the keys of a mapping into text.
 
 Judgments are found among the expectations of the row:
 
@@ -22,8 +22,8 @@ Judgments are found among the expectations of the row:
     {"relevance": ["d1", "d4"]}                              the relevant documents, of grade 1
     {"expected_retrieved_context": [{"doc_uri": "d1"}]}      MLflow's own field; a document may have a "relevance"
 
-A row without judgments, or with none in the list, is not judged: it has no value, since 0 would be wrong. To say that
-nothing is relevant, judge a document 0.
+A row without judgments, or with none in the list, is not judged: it has no value, since 0 would be
+wrong. To say that nothing is relevant, judge a document 0.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ IDS = (
     "metadata.doc_id", "metadata.docid", "metadata.document_id", "metadata.id", "doc_uri", "metadata.doc_uri",
 )  # fmt: skip
 
-# MLflow's name for the documents that should be retrieved; its documents are named by their ``doc_uri``.
+# MLflow's name for the documents that should be retrieved; its documents are named by their
+# ``doc_uri``.
 CONTEXT = "expected_retrieved_context"
 
 # The expectations that may hold judgments, the first that a row has.
@@ -99,7 +100,9 @@ def as_ranking(value: Any, ids: Iterable[str] = IDS) -> dict[str, float]:
         return dict(sorted(scores.items(), key=lambda item: -item[1]))
     documents = _listed(value)
     if documents is None:
-        raise InvalidInput(f"it is {_described(value)}; expected a list of ids or of documents, or scores by id")
+        raise InvalidInput(
+            f"it is {_described(value)}; expected a list of ids or of documents, or scores by id"
+        )
     places = dict.fromkeys(str(one) for one in document_ids(documents, ids))
     return {one: float(len(places) - place) for place, one in enumerate(places)}
 
@@ -133,7 +136,9 @@ def field(value: Any, path: str) -> Any:
     return value
 
 
-def ranking_of_row(outputs: Any, trace: Any, retrieved: Retrieved, ids: Iterable[str] = IDS) -> dict[str, float]:
+def ranking_of_row(
+    outputs: Any, trace: Any, retrieved: Retrieved, ids: Iterable[str] = IDS
+) -> dict[str, float]:
     """Return the ranking of a row of an evaluation."""
     ids, found = tuple(ids), {}
     for place, value in _places(outputs, trace, retrieved):
@@ -155,7 +160,9 @@ def _places(outputs: Any, trace: Any, retrieved: Retrieved) -> list[tuple[str, A
     if callable(retrieved):
         return [("the result of retrieved", retrieved(outputs, trace))]
     if retrieved is None:
-        given = [("outputs", outputs)] if _is_scores(outputs) or _listed(outputs) is not None else []
+        given = (
+            [("outputs", outputs)] if _is_scores(outputs) or _listed(outputs) is not None else []
+        )
         if found := [*given, *_spans(trace)]:
             return found
         raise InvalidInput(
@@ -168,14 +175,22 @@ def _places(outputs: Any, trace: Any, retrieved: Retrieved) -> list[tuple[str, A
         return [(retrieved, field(outputs, retrieved.removeprefix("outputs.")))]
     spans = _spans(trace, retrieved.partition(" ")[2] if retrieved.startswith("span ") else None)
     if not spans:
-        has = [f"{span.name} ({span.span_type})" for span in trace.data.spans] if trace and trace.data else []
-        raise InvalidInput(f"retrieved is {retrieved!r}, but the trace has no such span: it has {few(has) or 'none'}")
+        has = (
+            [f"{span.name} ({span.span_type})" for span in trace.data.spans]
+            if trace and trace.data
+            else []
+        )
+        raise InvalidInput(
+            f"retrieved is {retrieved!r}, but the trace has no such span: it has {few(has) or 'none'}"
+        )
     return {"first span": spans[:1], "last span": spans[-1:]}.get(retrieved, spans)
 
 
 def check_retrieved(retrieved: Retrieved) -> None:
     """Refuse a place that does not exist, before anything is evaluated."""
-    places = "'outputs', 'outputs.FIELD', 'span', 'first span', 'last span', 'all spans', 'span NAME'"
+    places = (
+        "'outputs', 'outputs.FIELD', 'span', 'first span', 'last span', 'all spans', 'span NAME'"
+    )
     named = isinstance(retrieved, str) and _PLACE.fullmatch(retrieved) is not None
     fits = retrieved is None or callable(retrieved) or named
     require(fits, "retrieved", retrieved, f"{places}, or a function of outputs and trace")
@@ -186,7 +201,9 @@ def _spans(trace: Any, name: str | None = None) -> list[tuple[str, Any]]:
     spans = [] if trace is None or trace.data is None else list(trace.data.spans)
     by_id = {span.span_id: span for span in spans}
     chosen = [
-        span for span in spans if (span.name == name if name else _is_retriever(span) and not _is_part(span, by_id))
+        span
+        for span in spans
+        if (span.name == name if name else _is_retriever(span) and not _is_part(span, by_id))
     ]
     chosen.sort(key=lambda span: span.start_time_ns)
     return [(f"span {span.name!r}", _content(span)) for span in chosen]
@@ -214,7 +231,9 @@ def _content(span: Any) -> Any:
 
 
 def _is_id(value: Any) -> bool:
-    return (isinstance(value, str) and value != "") or (isinstance(value, int) and not isinstance(value, bool))
+    return (isinstance(value, str) and value != "") or (
+        isinstance(value, int) and not isinstance(value, bool)
+    )
 
 
 def _is_scores(value: Any) -> bool:
@@ -238,7 +257,13 @@ def _without_score(document: Any) -> Any:
 
 
 def _fields(document: Any) -> list[str]:
-    fields = document if isinstance(document, Mapping) else vars(document) if hasattr(document, "__dict__") else ()
+    fields = (
+        document
+        if isinstance(document, Mapping)
+        else vars(document)
+        if hasattr(document, "__dict__")
+        else ()
+    )
     return [str(one) for one in fields] or [type(document).__name__]
 
 
@@ -266,12 +291,18 @@ def judgments_of_row(
     return named or None
 
 
-def ids_for(expectations: Mapping[str, Any] | None, expected: Expected, docid: str | None) -> tuple[str, ...]:
+def ids_for(
+    expectations: Mapping[str, Any] | None, expected: Expected, docid: str | None
+) -> tuple[str, ...]:
     """Return the fields that may hold the id of a document; MLflow's own expectation has it in ``doc_uri``."""
     if docid is not None:
         return (docid,)
-    is_context = expected == CONTEXT or (expected is None and "relevance" not in (expectations or {}))
-    first = ("doc_uri", "metadata.doc_uri") if is_context and CONTEXT in (expectations or {}) else ()
+    is_context = expected == CONTEXT or (
+        expected is None and "relevance" not in (expectations or {})
+    )
+    first = (
+        ("doc_uri", "metadata.doc_uri") if is_context and CONTEXT in (expectations or {}) else ()
+    )
     return (*first, *(one for one in IDS if one not in first))
 
 
@@ -296,7 +327,9 @@ def _grades(name: str, value: Any, ids: Iterable[str]) -> dict[Any, Any]:
         graded = None if isinstance(document, (str, int)) else field(document, "relevance")
         grade = graded if isinstance(graded, Real) else 1
         if grades.setdefault(one, grade) != grade:
-            raise InvalidInput(f"the document {shown(one)} has the grades {grades[one]} and {grade}", argument=name)
+            raise InvalidInput(
+                f"the document {shown(one)} has the grades {grades[one]} and {grade}", argument=name
+            )
     return grades
 
 
@@ -317,7 +350,14 @@ class RankingScorer(Scorer):  # type: ignore[misc]  # MLflow has no types
     _retrieved: Any = PrivateAttr(default=None)
     _expected: Any = PrivateAttr(default=None)
 
-    def __call__(self, *, inputs: Any = None, outputs: Any = None, expectations: Any = None, trace: Any = None) -> Any:
+    def __call__(
+        self,
+        *,
+        inputs: Any = None,
+        outputs: Any = None,
+        expectations: Any = None,
+        trace: Any = None,
+    ) -> Any:
         """Score one row."""
         inputs, outputs, expectations = _completed(inputs, outputs, expectations, trace)
         query, code = query_id(inputs, self.qid), "INVALID"
@@ -331,9 +371,13 @@ class RankingScorer(Scorer):  # type: ignore[misc]  # MLflow has no types
             if reason := _left_out(ranking, judgments, self._rules, self._asked):
                 return self._failed("LEFT_OUT", f"left out by the convention: {reason}")
             code = "INVALID"
-            found = evaluate({query: judgments}, {query: ranking}, measures=self._asked, convention=self._rules)
+            found = evaluate(
+                {query: judgments}, {query: ranking}, measures=self._asked, convention=self._rules
+            )
             if not found.n_queries:
-                return self._failed("LEFT_OUT", f"left out by the convention: {', '.join(found.excluded)}")
+                return self._failed(
+                    "LEFT_OUT", f"left out by the convention: {', '.join(found.excluded)}"
+                )
             return self._feedbacks(found, _rationale(ranking, judgments))
         except RankevalError as error:
             return self._failed(code, str(error))
@@ -341,14 +385,20 @@ class RankingScorer(Scorer):  # type: ignore[misc]  # MLflow has no types
     def _feedbacks(self, evaluation: Evaluation, said: str) -> Any:
         values, undefined = evaluation.scores[0].tolist(), evaluation.facts.undefined[0]
         found = [
-            Feedback(name=column, value=value, rationale=f"{said}; 0/0 by the convention" if zero else said)
+            Feedback(
+                name=column,
+                value=value,
+                rationale=f"{said}; 0/0 by the convention" if zero else said,
+            )
             for column, value, zero in zip(self.columns.values(), values, undefined, strict=True)
         ]
         return found[0] if len(found) == 1 else found
 
     def _failed(self, code: str, message: str) -> Feedback:
         # A single one, since MLflow counts only those.
-        return Feedback(name=self.name, error=AssessmentError(error_code=code, error_message=message))
+        return Feedback(
+            name=self.name, error=AssessmentError(error_code=code, error_message=message)
+        )
 
 
 @explained
@@ -364,38 +414,42 @@ def genai_scorer(
 ) -> RankingScorer:
     """Return a scorer of retrieval for ``mlflow.genai.evaluate``.
 
-    It compares the documents that an application retrieved with graded judgments, and needs no language model. The
-    value of a row is that of `rankeval.evaluate` for this query.
+    It compares the documents that an application retrieved with graded judgments, and needs no
+    language model. The value of a row is that of `rankeval.evaluate` for this query.
 
     Parameters
     ----------
     measures : str, Measure or iterable of them
-        The measures. Each has a column and a metric of its own, ``nDCG_at_10/value`` and ``nDCG_at_10/mean``.
+        The measures. Each has a column and a metric of its own, ``nDCG_at_10/value`` and
+        ``nDCG_at_10/mean``.
     name : str, optional
-        Another name for the column; before a slash and the key of the measure if there are several. Two scorers in one
-        call need names.
+        Another name for the column; before a slash and the key of the measure if there are several.
+        Two scorers in one call need names.
     retrieved : str or callable, optional
-        Where the ranking is: ``"outputs"``; ``"outputs.documents"``, a field of a returned mapping or object;
-        ``"span"``, the span of type RETRIEVER (spans within it do not count); ``"first span"``, ``"last span"`` or
-        ``"all spans"`` of them in the order of time; ``"span rerank"``, the span of this name; or a function of outputs
-        and trace. By default the outputs, if they are a ranking, or the RETRIEVER span. If there are several and they
-        differ, the row is an error.
+        Where the ranking is: ``"outputs"``; ``"outputs.documents"``, a field of a returned mapping
+        or object; ``"span"``, the span of type RETRIEVER (spans within it do not count); ``"first
+        span"``, ``"last span"`` or ``"all spans"`` of them in the order of time; ``"span rerank"``,
+        the span of this name; or a function of outputs and trace. By default the outputs, if they
+        are a ranking, or the RETRIEVER span. If there are several and they differ, the row is an
+        error.
     expected : str or callable, optional
-        Where the judgments are: the name of an expectation, or a function of all. By default ``relevance``, else
-        ``expected_retrieved_context``. Grades by document id, or a list of relevant documents.
+        Where the judgments are: the name of an expectation, or a function of all. By default
+        ``relevance``, else ``expected_retrieved_context``. Grades by document id, or a list of
+        relevant documents.
     docid : str, optional
-        The field with the id of a document, such as ``"metadata.doc_uri"``. By default a usual name that all documents
-        of the row have.
+        The field with the id of a document, such as ``"metadata.doc_uri"``. By default a usual name
+        that all documents of the row have.
     qid : str, optional
-        The input with the id of the query. By default ``qid``, ``query_id`` or ``id``; else the only input, if it is a
-        short text; else a hash of the inputs.
+        The input with the id of the query. By default ``qid``, ``query_id`` or ``id``; else the
+        only input, if it is a short text; else a hash of the inputs.
     convention : str or Convention, default "rankeval"
         The rules, as in `rankeval.evaluate`.
 
     Returns
     -------
     Scorer
-        A scorer of MLflow. A row without judgments or without a ranking is an error with the reason, and not a 0.
+        A scorer of MLflow. A row without judgments or without a ranking is an error with the
+        reason, and not a 0.
 
     Raises
     ------
@@ -442,31 +496,49 @@ def genai_scorer(
 def _bound(measures: Specs, rules: Convention) -> list[LabelledMeasure]:
     """Return the measures as the convention means them; refuse what a row, or a mean of rows, cannot answer."""
     labels, found = zip(*parse_measures(measures, rules), strict=True)
-    of_all, ways = "needs the grades of all rows, and a scorer sees one", [one.family.aggregate for one in found]
-    odd = [(label, way) for label, way in zip(labels, ways, strict=True) if way not in ("mean", "sum")]
+    of_all, ways = (
+        "needs the grades of all rows, and a scorer sees one",
+        [one.family.aggregate for one in found],
+    )
+    odd = [
+        (label, way) for label, way in zip(labels, ways, strict=True) if way not in ("mean", "sum")
+    ]
     refuse(
         (rules.unjudged == "highest", f"the rule unjudged='highest' {of_all}"),
         *(
-            (True, f"{label} is aggregated by {way}, and MLflow shows the mean of rows: choose another measure")
+            (
+                True,
+                f"{label} is aggregated by {way}, and MLflow shows the mean of rows: choose another measure",
+            )
             for label, way in odd
         ),
     )
-    return [LabelledMeasure(*pair) for pair in zip(labels, bound_measures(found, rules), strict=True)]
+    return [
+        LabelledMeasure(*pair) for pair in zip(labels, bound_measures(found, rules), strict=True)
+    ]
 
 
 def _columns(asked: list[LabelledMeasure], name: str | None) -> dict[str, str]:
     if name is not None and len(asked) == 1:
         return {asked[0].label: name}
     safe = safe_names(one.measure.key for one in asked)
-    return {label: safe[one.key] if name is None else f"{name}/{safe[one.key]}" for label, one in asked}
+    return {
+        label: safe[one.key] if name is None else f"{name}/{safe[one.key]}" for label, one in asked
+    }
 
 
 def _completed(inputs: Any, outputs: Any, expectations: Any, trace: Any) -> tuple[Any, Any, Any]:
     if trace is None:
         return inputs, outputs, expectations
-    root = next((span for span in trace.data.spans if span.parent_id is None), None) if trace.data else None
+    root = (
+        next((span for span in trace.data.spans if span.parent_id is None), None)
+        if trace.data
+        else None
+    )
     if expectations is None:
-        expectations = {one.name: one.expectation.value for one in trace.search_assessments(type="expectation")}
+        expectations = {
+            one.name: one.expectation.value for one in trace.search_assessments(type="expectation")
+        }
     return (
         inputs if inputs is not None or root is None else root.inputs,
         outputs if outputs is not None or root is None else root.outputs,
@@ -475,7 +547,10 @@ def _completed(inputs: Any, outputs: Any, expectations: Any, trace: Any) -> tupl
 
 
 def _left_out(
-    ranking: Mapping[str, float], judgments: Mapping[str, Any], rules: Convention, asked: list[LabelledMeasure]
+    ranking: Mapping[str, float],
+    judgments: Mapping[str, Any],
+    rules: Convention,
+    asked: list[LabelledMeasure],
 ) -> str:
     # Asked here, since `evaluate` would warn that no query is left.
     if rules.missing == "skip" and not ranking:

@@ -1,12 +1,13 @@
 """The layout of a run: names of tags, paths of artifacts, and names and values that every MLflow store accepts.
 
-A run of MLflow holds one or more *pieces*, each logged by one call: an evaluation of a role, a comparison, the record
-of an experiment. Each piece has a folder ``rankeval/<label>/`` among the artifacts, with a manifest: everything that
-the piece wrote, and its facts. Tags are few and short, since people read them.
+A run of MLflow holds one or more *pieces*, each logged by one call: an evaluation of a role, a
+comparison, the record of an experiment. Each piece has a folder ``rankeval/<label>/`` among the
+artifacts, with a manifest: everything that the piece wrote, and its facts. Tags are few and short,
+since people read them.
 
-MLflow refuses most punctuation in the names of metrics, parameters and tags, and cuts long values. Asynchronous logging
-loses the data of a refused name without a message. So every name and value passes through `safe_name` or
-`param_text` first.
+MLflow refuses most punctuation in the names of metrics, parameters and tags, and cuts long values.
+Asynchronous logging loses the data of a refused name without a message. So every name and value
+passes through `safe_name` or `param_text` first.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ MAX_SHOWN = 60
 # MLflow accepts 36 characters; 16 tell data sets apart and fit into its lists.
 SHOWN_DIGEST = 16
 
-# Fewer characters than MLflow accepts on Linux: Windows refuses the colon, and letters beyond ASCII sort oddly.
+# Fewer characters than MLflow accepts on Linux: Windows refuses the colon, and letters beyond ASCII
+# sort oddly.
 _REFUSED = re.compile(r"[^A-Za-z0-9_.\- /]")
 _MODEL = re.compile("[^/:.%\"']+")  # MLflow checks this when the run has begun
 _EVALUATION = re.compile(r"(?P<role>[\w\-]+) [^;]*? in (?P<run_id>[\w\-]+)(?:; |$)")
@@ -44,8 +46,8 @@ ROLE = "rankeval.role"
 
 KIND = "rankeval.kind"
 """The tag with the kind of a run: that of its first result (evaluation, comparison, cross-validation and the others of
-`rankeval.shelf.kinds.KINDS`); fold; experiment and candidate; promotion and rollback; of automatic logging also search
-and setting."""
+`rankeval.shelf.kinds.KINDS`); fold; experiment and candidate; promotion and rollback; of automatic
+logging also search and setting."""
 
 CARD = "rankeval.card"
 """The tag with the name of the convention and the start of the digest of its card."""
@@ -93,7 +95,8 @@ _STEP = "/step-"
 def safe_name(name: str) -> str:
     """Return a name that MLflow accepts: the same if possible, else with punctuation replaced."""
     safe = _REFUSED.sub("_", name.replace("@", "_at_"))
-    # A name must not resolve to another one when it is read as a path: no "..", no "//", no slash at either end.
+    # A name must not resolve to another one when it is read as a path: no "..", no "//", no slash
+    # at either end.
     safe = "/".join(step for step in safe.split("/") if step.strip(". "))
     if len(safe) > MAX_NAME:
         safe = f"{safe[: MAX_NAME - 9]}_{sha256(name.encode())[:8]}"
@@ -129,7 +132,11 @@ def checked_model_name(name: str) -> str:
 def param_text(value: Any) -> str:
     """Return the value of a parameter as text; a text that MLflow would cut is cut with a mark."""
     text = str(value)
-    return text if len(text) <= MAX_PARAM else f"{text[: MAX_PARAM - 40]}... (cut, {len(text)} characters)"
+    return (
+        text
+        if len(text) <= MAX_PARAM
+        else f"{text[: MAX_PARAM - 40]}... (cut, {len(text)} characters)"
+    )
 
 
 def params_of(values: Mapping[str, Any]) -> dict[str, str]:
@@ -193,7 +200,9 @@ def with_evaluation(before: str, role: str, metrics: Mapping[str, float], run_id
     value = f"{key} {metrics[key]:.4g}" if metrics else "no value"
     ends = [f"{metrics[key + end]:.4g}" for end in INTERVAL_ENDS if key + end in metrics]
     interval = f" [{', '.join(ends)}]" if ends else ""
-    return "; ".join([*(one.removesuffix("; ") for one in others), f"{role} {value}{interval} in {run_id}"])
+    return "; ".join(
+        [*(one.removesuffix("; ") for one in others), f"{role} {value}{interval} in {run_id}"]
+    )
 
 
 def evaluated_runs(tags: Mapping[str, str]) -> dict[str, str]:

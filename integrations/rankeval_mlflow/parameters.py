@@ -26,9 +26,14 @@ def with_settings(node: Node, settings: Mapping[str, Any], changed: Collection[s
     """Return a node with the parameters of an estimator; those that are no defaults become columns of the table."""
     if not settings:
         return node
-    names = {name: f"estimator__{name}" if name in node.params and name != "estimator" else name for name in settings}
+    names = {
+        name: f"estimator__{name}" if name in node.params and name != "estimator" else name
+        for name in settings
+    }
     told = with_params(node, {names[name]: value for name, value in settings.items()})
-    return replace(told, columns=("estimator", *(names[name] for name in settings if name in changed)))
+    return replace(
+        told, columns=("estimator", *(names[name] for name in settings if name in changed))
+    )
 
 
 def with_estimator(node: Node, estimator: Any) -> Node:

@@ -1,10 +1,11 @@
 """Log any result to a given run, the active run, or a new run that is ended.
 
-Of a cross-validation the run has the mean over queries, its folds as steps, and if asked for a nested run of each fold.
-The tracker writes run records to an experiment, or keeps them on disk.
+Of a cross-validation the run has the mean over queries, its folds as steps, and if asked for a
+nested run of each fold. The tracker writes run records to an experiment, or keeps them on disk.
 
-If an evaluation of a test part is of queries that no ledger knows, a line in the log says once what registering gives.
-It is no warning, which would fail the tests of users that turn warnings into errors.
+If an evaluation of a test part is of queries that no ledger knows, a line in the log says once what
+registering gives. It is no warning, which would fail the tests of users that turn warnings into
+errors.
 """
 
 from __future__ import annotations
@@ -58,7 +59,12 @@ def send(
     page: str | None = None,
 ) -> TrackedRun:
     """Send one node to the given run, the active run, or a new run that is ended."""
-    require(isinstance(page, str | None), "page", page, "a page, as rankeval.report.report_for_queries returns it")
+    require(
+        isinstance(page, str | None),
+        "page",
+        page,
+        "a page, as rankeval.report.report_for_queries returns it",
+    )
     files = {} if page is None else {f"{folder(node.label)}/{PAGE}": page.encode()}
     node = replace(node, files={**node.files, **files})
     is_id = run_id is None or (isinstance(run_id, str) and _RUN_ID.fullmatch(run_id) is not None)
@@ -79,9 +85,13 @@ def send(
 def _experiment() -> tuple[str | None, str | None]:
     """Return id or name of the experiment for new runs, without asking the server.
 
-    `mlflow.set_experiment` writes the id to the environment, and a user may set an id or a name there too.
+    `mlflow.set_experiment` writes the id to the environment, and a user may set an id or a name
+    there too.
     """
-    experiment_id, name = os.environ.get("MLFLOW_EXPERIMENT_ID"), os.environ.get("MLFLOW_EXPERIMENT_NAME")
+    experiment_id, name = (
+        os.environ.get("MLFLOW_EXPERIMENT_ID"),
+        os.environ.get("MLFLOW_EXPERIMENT_NAME"),
+    )
     if experiment_id:
         return experiment_id, None
     return (None, name) if name else ("0", None)
@@ -89,7 +99,11 @@ def _experiment() -> tuple[str | None, str | None]:
 
 def hint_at_guard(ev: Evaluation, role: str) -> None:
     """Say once, and in no worker, what registering a test part would give, if no ledger knows its queries."""
-    if role != "test" or discovery.default_url() is None or multiprocessing.parent_process() is not None:
+    if (
+        role != "test"
+        or discovery.default_url() is None
+        or multiprocessing.parent_process() is not None
+    ):
         return
     try:
         known = any(_holds(one, ev) for _, one in ContaminationCheck.current().contents())
@@ -113,7 +127,9 @@ def _holds(content: RegisteredContent, ev: Evaluation) -> bool:
     signature, labels = content.signature, content.signature.label_counts
     order = np.argsort(signature.ids)
     ids = text_hashes(ev.queries)
-    place = order[np.minimum(np.searchsorted(signature.ids, ids, sorter=order), signature.n_queries - 1)]
+    place = order[
+        np.minimum(np.searchsorted(signature.ids, ids, sorter=order), signature.n_queries - 1)
+    ]
     same = signature.ids[place] == ids
     if labels is not None and len(labels.levels):
         relevant = labels.counts[:, labels.levels >= 1].sum(axis=1)
@@ -142,75 +158,84 @@ def log(
     An Evaluation gives the run:
 
     * the aggregates as metrics, in one batch, under the keys of their measures (``nDCG_at_10``), and the ends of their
-      95 % intervals (``nDCG_at_10_ci_low``); an evaluation of a second role in the same run has its metrics under
-      ``<role>/<key>``;
+      95 % intervals (``nDCG_at_10_ci_low``); an evaluation of a second role in the same run has its
+      metrics under ``<role>/<key>``;
     * system, first measure, convention, data and role as parameters, so that runs can be compared and charted;
     * the scores of every query as one Parquet file, from which `load` returns the same evaluation;
     * the data set as an input, with its role as context;
     * the worst queries as a table, a report in HTML, and a short description;
     * last, the tag ``rankeval.complete``.
 
-    A CrossValidation gives it the evaluation of every held-out query, each scored by the model that did not see it, and
-    beside that the parameters of the ranker by name (a password or token is ``***``), the value of each fold as a step
-    of ``nDCG_at_10_fold``, their standard deviation (``nDCG_at_10_sd``), and size and seconds of each fold. Of
-    CrossValidations, each ranker is a nested run.
+    A CrossValidation gives it the evaluation of every held-out query, each scored by the model that
+    did not see it, and beside that the parameters of the ranker by name (a password or token is
+    ``***``), the value of each fold as a step of ``nDCG_at_10_fold``, their standard deviation
+    (``nDCG_at_10_sd``), and size and seconds of each fold. Of CrossValidations, each ranker is a
+    nested run.
 
-    A Comparison gives it differences: ``difference/nDCG_at_10``, with the ends of its adjusted interval (``_ci_low``,
-    ``_ci_high``) and its adjusted p-value (``_p_adjusted``). They hold no name of a system, so that the comparisons of
-    many releases are one column and one chart. The parameters ``system`` and ``baseline`` name the pair: the baseline
-    and the best of the others. If all pairs of three or more systems are compared, no difference is a metric.
+    A Comparison gives it differences: ``difference/nDCG_at_10``, with the ends of its adjusted
+    interval (``_ci_low``, ``_ci_high``) and its adjusted p-value (``_p_adjusted``). They hold no
+    name of a system, so that the comparisons of many releases are one column and one chart. The
+    parameters ``system`` and ``baseline`` name the pair: the baseline and the best of the others.
+    If all pairs of three or more systems are compared, no difference is a metric.
 
     Other results have their kind before their metrics, and the ends of intervals behind them:
 
     * of judging: ``agreement/krippendorff_alpha``; ``calibration/nDCG_at_10``, with ``_gain`` and ``_p_adjusted``;
       ``disagreement/union_tau_b``; a Reusability has tables;
     * of online evaluation: ``ab_test/A/users``, ``ab_test/sample_ratio``, and the difference of the arms as
-      ``ab_test/ctr``, with ``_relative`` and ``_p_adjusted``, of three arms or more ``ab_test/B/ctr``;
-      ``click_rate/position_1``; ``log_checks/impressions without a click``; ``propensities/position_2``;
-      ``perplexity/all``; ``policy_value/snips``, with ``_effective_share`` and ``_effective_clicks``;
+      ``ab_test/ctr``, with ``_relative`` and ``_p_adjusted``, of three arms or more
+      ``ab_test/B/ctr``; ``click_rate/position_1``; ``log_checks/impressions without a click``;
+      ``propensities/position_2``; ``perplexity/all``; ``policy_value/snips``, with
+      ``_effective_share`` and ``_effective_clicks``;
     * of `rankeval.profile`: ``profile/latency_p50_ms``, ``profile/queries_per_second`` and the like; those of a profile
       with a name have it within, ``profile/bm25/latency_p50_ms``.
 
-    An undefined number is not logged as a metric; ``notes.txt`` among the artifacts says why. A table of more than 100
-    rows, such as the rate of each document, gives no metrics.
+    An undefined number is not logged as a metric; ``notes.txt`` among the artifacts says why. A
+    table of more than 100 rows, such as the rate of each document, gives no metrics.
 
     Parameters
     ----------
     result : Evaluation, CrossValidation, CrossValidations, Comparison or another result
-        The result of `rankeval.evaluate`, `rankeval.cross_validate`, `rankeval.compare`, `rankeval.profile`, or of
-        ``rankeval.judging`` or ``rankeval.online``.
+        The result of `rankeval.evaluate`, `rankeval.cross_validate`, `rankeval.compare`,
+        `rankeval.profile`, or of ``rankeval.judging`` or ``rankeval.online``.
     run_id : str, optional
-        The run to write to. By default the active run, else a new run that is ended. The time of a new run of a
-        cross-validation is that of its folds, one after the other.
+        The run to write to. By default the active run, else a new run that is ended. The time of a
+        new run of a cross-validation is that of its folds, one after the other.
     name : str, optional
-        For a cross-validation, the name of its new run. For a Comparison and the other results, the name of the folder
-        for its artifacts, by default the kind. A second one of a kind in the same run needs another name, which stands
-        in its metrics: ``difference/final/nDCG_at_10``, ``agreement/final/observed``.
+        For a cross-validation, the name of its new run. For a Comparison and the other results, the
+        name of the folder for its artifacts, by default the kind. A second one of a kind in the
+        same run needs another name, which stands in its metrics: ``difference/final/nDCG_at_10``,
+        ``agreement/final/observed``.
     role : str, optional
-        The role of the data: "train", "dev", "test" or another plain word; by default "dev", and "test" of a comparison
-        that a guard opened. If no ledger knows the queries of a "test", a line in the log says once in this process
-        what registering them gives.
+        The role of the data: "train", "dev", "test" or another plain word; by default "dev", and
+        "test" of a comparison that a guard opened. If no ledger knows the queries of a "test", a
+        line in the log says once in this process what registering them gives.
     data : mlflow.data.Dataset, LoggedData, RankingData or str, optional
-        The data set, or its name. A Dataset of MLflow, such as ``mlflow.data.from_pandas(..., source=)``, says where
-        the data lies. The digest of the judgments identifies the data in any case (tag ``rankeval.digest``).
+        The data set, or its name. A Dataset of MLflow, such as ``mlflow.data.from_pandas(...,
+        source=)``, says where the data lies. The digest of the judgments identifies the data in any
+        case (tag ``rankeval.digest``).
     step : int, optional
-        The epoch or other step of training, only for an Evaluation. The metrics of a run's steps become curves. The
-        evaluation at step 3 loads back as the role ``"dev/step-3"``, and that of the greatest step as ``"dev"``, as
-        MLflow shows its metrics. A role has steps or a single evaluation without one.
+        The epoch or other step of training, only for an Evaluation. The metrics of a run's steps
+        become curves. The evaluation at step 3 loads back as the role ``"dev/step-3"``, and that of
+        the greatest step as ``"dev"``, as MLflow shows its metrics. A role has steps or a single
+        evaluation without one.
     slices : Series, mapping, DataFrame, array or str, optional
-        An attribute of the queries, as in ``Evaluation.slices``, only for an Evaluation. The report has the means of
-        each of its values.
+        An attribute of the queries, as in ``Evaluation.slices``, only for an Evaluation. The report
+        has the means of each of its values.
     folds : bool, optional
         Whether each fold is a nested run too, only for a cross-validation.
     report : bool, default True
         Whether to draw the page. Without it, logging takes less time.
     page : str, optional
-        A page of ``rankeval.report.report_for_queries``: the artifact ``queries.html`` beside the report.
+        A page of ``rankeval.report.report_for_queries``: the artifact ``queries.html`` beside the
+        report.
     model_id : str, optional
-        A logged model that gets the metrics too, only for an Evaluation. By default the active model, if one is set.
+        A logged model that gets the metrics too, only for an Evaluation. By default the active
+        model, if one is set.
     model_version : str or ModelVersion, optional
-        A version of a registered model that gets a tag with the first aggregate, only for an Evaluation:
-        ``"ranker/7"``, ``"ranker/latest"`` or ``"ranker@champion"``, also with ``models:/`` before it.
+        A version of a registered model that gets a tag with the first aggregate, only for an
+        Evaluation: ``"ranker/7"``, ``"ranker/latest"`` or ``"ranker@champion"``, also with
+        ``models:/`` before it.
 
     Returns
     -------
@@ -220,12 +245,13 @@ def log(
     Raises
     ------
     TrackingError
-        If the store cannot be reached or refuses. Everything is kept on disk, and the message says how to send it.
+        If the store cannot be reached or refuses. Everything is kept on disk, and the message says
+        how to send it.
     InvalidInput
-        If it is no result, or one that an option does not belong to; the role or the name is no plain word; the
-        attribute does not fit the queries; there is no such version; or the run already holds another result of this
-        name, or an evaluation of this role that is of the same step, on other data, or without a step if this one has
-        one (and the other way round).
+        If it is no result, or one that an option does not belong to; the role or the name is no
+        plain word; the attribute does not fit the queries; there is no such version; or the run
+        already holds another result of this name, or an evaluation of this role that is of the same
+        step, on other data, or without a step if this one has one (and the other way round).
 
     Examples
     --------
@@ -242,10 +268,17 @@ def log(
     options = {option: value for option, value in asked.items() if value is not None}
     if isinstance(result, CrossValidation | CrossValidations):
         options |= {"predictions": False} | ({} if name is None else {"name": name})
-    is_evaluation, of_a_model = isinstance(result, Evaluation), model_id is not None or model_version is not None
+    is_evaluation, of_a_model = (
+        isinstance(result, Evaluation),
+        model_id is not None or model_version is not None,
+    )
     refuse(
         (of_a_model and not is_evaluation, "model_id= and model_version= belong to an Evaluation"),
-        (name is not None and is_evaluation, "name= does not belong to an Evaluation", "evaluate(name=) has its name"),
+        (
+            name is not None and is_evaluation,
+            "name= does not belong to an Evaluation",
+            "evaluate(name=) has its name",
+        ),
     )
     record = record_of(result, options)
     node = with_given(node_of(record, _label(record, name), report=report), given)
@@ -257,7 +290,9 @@ def log(
     return tracked
 
 
-def push(record: Record, *, name: str, experiment: str, uri: str | None = None, run: str | None = None) -> TrackedRun:
+def push(
+    record: Record, *, name: str, experiment: str, uri: str | None = None, run: str | None = None
+) -> TrackedRun:
     """Send a record to a run, or to a new one with the name of its folder."""
     target = Target(uri=store(uri), run_id=run, experiment_name=None if run else experiment)
     return deliver(Payload(target, replace(node_of(record), name=name), now_ms(), run_context()))
@@ -271,7 +306,11 @@ def _label(record: Record, name: str | None) -> str:
 def _evaluations(result: Any) -> list[Evaluation]:
     if isinstance(result, CrossValidations):
         return [*result.evaluations.values()]
-    return [result.evaluation] if isinstance(result, CrossValidation) else [result][: isinstance(result, Evaluation)]
+    return (
+        [result.evaluation]
+        if isinstance(result, CrossValidation)
+        else [result][: isinstance(result, Evaluation)]
+    )
 
 
 class MlflowTracker:
@@ -280,7 +319,9 @@ class MlflowTracker:
     def log(self, record: RunRecord, *, experiment: str, uri: str | None = None) -> TrackedRun:
         """Write a record and its children to new runs."""
         target = Target(uri=store(uri), experiment_name=experiment)
-        return deliver(Payload(target, record_node(record), now_ms(), run_context(), key=record.key))
+        return deliver(
+            Payload(target, record_node(record), now_ms(), run_context(), key=record.key)
+        )
 
 
 @dataclass(frozen=True)
@@ -305,10 +346,11 @@ def log_ranker(
 ) -> LoggedRanker:
     """Log a fitted ranker as a model of MLflow that needs no rankeval to predict.
 
-    The model is written in the flavour of its own library: LightGBM, XGBoost, CatBoost or scikit-learn. It loads with
-    ``mlflow.pyfunc.load_model`` and gives the scores of the ranker, to the last bit, after early stopping too.
-    rankeval's classes are taken out: a `rankeval.QueryRanker` around or inside a Pipeline, and a search, whose best
-    estimator is logged. Requirements are those of the file, with the installed versions.
+    The model is written in the flavour of its own library: LightGBM, XGBoost, CatBoost or
+    scikit-learn. It loads with ``mlflow.pyfunc.load_model`` and gives the scores of the ranker, to
+    the last bit, after early stopping too. rankeval's classes are taken out: a
+    `rankeval.QueryRanker` around or inside a Pipeline, and a search, whose best estimator is
+    logged. Requirements are those of the file, with the installed versions.
 
     Parameters
     ----------
@@ -317,14 +359,15 @@ def log_ranker(
     name : str, default "ranker"
         Name of the model.
     X : RankingData, array, sparse matrix or frame of shape (n_rows, n_features), optional
-        Rows to rank, such as those of ``fit``. From them the signature is inferred, by which a served model puts
-        columns in order and leaves others out, such as ``qid``; and the saved model must give the same scores. The
-        first three rows are kept as the input example, which everybody sees who sees the model. Columns of categories
-        are coded by the categories of ``fit``, from texts too; if the ranker is no QueryRanker, by those of X. Whole
-        numbers and truth values may be missing in a request if the ranker scores that, whether X has gaps or not.
-        Without X there is no signature. Then a model of LightGBM or CatBoost takes columns by their place, not by name:
-        a frame in another order than that of ``fit`` gets other scores, and no error. So does any MLflow model of these
-        libraries without a signature.
+        Rows to rank, such as those of ``fit``. From them the signature is inferred, by which a
+        served model puts columns in order and leaves others out, such as ``qid``; and the saved
+        model must give the same scores. The first three rows are kept as the input example, which
+        everybody sees who sees the model. Columns of categories are coded by the categories of
+        ``fit``, from texts too; if the ranker is no QueryRanker, by those of X. Whole numbers and
+        truth values may be missing in a request if the ranker scores that, whether X has gaps or
+        not. Without X there is no signature. Then a model of LightGBM or CatBoost takes columns by
+        their place, not by name: a frame in another order than that of ``fit`` gets other scores,
+        and no error. So does any MLflow model of these libraries without a signature.
     run_id : str, optional
         The run to write to. By default the active run, else a new run that is ended.
     registered_model_name : str, optional
@@ -338,13 +381,14 @@ def log_ranker(
     Raises
     ------
     InvalidInput
-        If MLflow does not take the name for a model; the ranker is not fitted, cannot predict without rankeval, or
-        would give other scores once loaded; the ranker scores missing whole numbers of X (pandas' Int64) differently
-        as floats, or scores missing texts differently as None and as NaN; or there are categories, and X is not given,
-        or a category is not a text, a number or a truth value.
+        If MLflow does not take the name for a model; the ranker is not fitted, cannot predict
+        without rankeval, or would give other scores once loaded; the ranker scores missing whole
+        numbers of X (pandas' Int64) differently as floats, or scores missing texts differently as
+        None and as NaN; or there are categories, and X is not given, or a category is not a text, a
+        number or a truth value.
     TrackingError
-        If the store cannot be reached or refuses. Everything is kept on disk, and the message says how to send it. A
-        model that is logged but could not be registered is named.
+        If the store cannot be reached or refuses. Everything is kept on disk, and the message says
+        how to send it. A model that is logged but could not be registered is named.
 
     Examples
     --------
@@ -362,7 +406,9 @@ def log_ranker(
     node = Node(name=name, label=f"model-{safe_name(name).replace('/', '_')}", models=(model,))
     run = send(with_estimator(node, getattr(ranker, "best_estimator_", ranker)), run_id)
     model_id = run.models[0]
-    version = None if registered_model_name is None else _registered(model_id, registered_model_name)
+    version = (
+        None if registered_model_name is None else _registered(model_id, registered_model_name)
+    )
     return LoggedRanker(model_id, f"models:/{model_id}", run, registered_model_name, version)
 
 

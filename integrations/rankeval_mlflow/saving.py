@@ -10,19 +10,22 @@ scikit-learn's, Pipelines   ``mlflow.sklearn``    the estimator, by skops if sko
 classifiers                 ``mlflow.sklearn``    the classifier, and a script that makes scores for ``mlflow.pyfunc``
 ==========================  ====================  ===============================================================
 
-Early stopping is in all of them: LightGBM writes the trees up to the best iteration, XGBoost the number of the best
-iteration, and CatBoost drops the others when training ends.
+Early stopping is in all of them: LightGBM writes the trees up to the best iteration, XGBoost the
+number of the best iteration, and CatBoost drops the others when training ends.
 
-The trap: a flavour can lose a parameter that `predict` reads, as XGBoost's loses ``missing``. So a model is loaded
-again before it is logged, and must give the same scores for rows of X, bit for bit.
+The trap: a flavour can lose a parameter that `predict` reads, as XGBoost's loses ``missing``. So a
+model is loaded again before it is logged, and must give the same scores for rows of X, bit for bit.
 
-The signature is that of `signing`. The script codes columns of categories by the categories of training before the
-library sees them, from texts too, as JSON sends them, and makes floats of numbers among which some are missing.
+The signature is that of `signing`. The script codes columns of categories by the categories of
+training before the library sees them, from texts too, as JSON sends them, and makes floats of
+numbers among which some are missing.
 
-`packed` makes one file of a saved ranker, so that an experiment keeps it beside a cached result: a ZIP archive of
-``saved.json`` with the name of the flavour and the parameters, and the files of the MLflow model below ``model/``.
+`packed` makes one file of a saved ranker, so that an experiment keeps it beside a cached result: a
+ZIP archive of ``saved.json`` with the name of the flavour and the parameters, and the files of the
+MLflow model below ``model/``.
 
-First, `bare` takes rankeval's classes out of the ranker, so that what is left can be loaded without rankeval::
+First, `bare` takes rankeval's classes out of the ranker, so that what is left can be loaded without
+rankeval::
 
     QueryRanker(LGBMRanker())                        the fitted LGBMRanker
     QueryRanker(Pipeline([scale, LGBMRanker()]))     the fitted Pipeline
@@ -30,11 +33,12 @@ First, `bare` takes rankeval's classes out of the ranker, so that what is left c
     GridSearchCV(QueryRanker(Ridge()))               the fitted Ridge of the best parameters
     VotingRegressor([("a", QueryRanker(Ridge()))])   a VotingRegressor of the fitted Ridges
 
-Nothing is fitted again and no array is copied. The parts that change are shallow copies; the ranker stays as it is.
+Nothing is fitted again and no array is copied. The parts that change are shallow copies; the ranker
+stays as it is.
 
-The packages that the estimator needs are read from its file, never guessed, and pinned to the installed versions.
-MLflow would load the model in a new process and note every package that is imported, which takes seconds and finds
-rankeval if the environment imports it.
+The packages that the estimator needs are read from its file, never guessed, and pinned to the
+installed versions. MLflow would load the model in a new process and note every package that is
+imported, which takes seconds and finds rankeval if the environment imports it.
 """
 
 from __future__ import annotations
@@ -81,13 +85,22 @@ from rankeval_mlflow.delivery.connection import hushed
 from rankeval_mlflow.delivery.payload import MLMODEL, SavedModel, without_ids
 from rankeval_mlflow.layout import param_text, safe_names
 from rankeval_mlflow.served_ranker import as_floats, with_columns
-from rankeval_mlflow.signing import any_typed, categories, check_gaps, numbers, refusal, rows_to_check, signature
+from rankeval_mlflow.signing import (
+    any_typed,
+    categories,
+    check_gaps,
+    numbers,
+    refusal,
+    rows_to_check,
+    signature,
+)
 
 # Parameters that `predict` does not read. A fitted estimator keeps our splitters and scorers there.
 _ONLY_FOR_FIT = frozenset({"cv", "scoring"})
 
 _OURS = ("rankeval", "rankeval_mlflow")
-# Import names whose package has another name; the others are asked for if they are not packages themselves.
+# Import names whose package has another name; the others are asked for if they are not packages
+# themselves.
 _PACKAGES = {"sklearn": "scikit-learn"}
 
 
@@ -109,13 +122,19 @@ def bare(ranker: Any) -> Any:
     Ridge()
     """
     if isinstance(ranker, type) or not hasattr(ranker, "predict"):
-        raise InvalidInput(f"ranker is {shown(ranker)}; give a fitted estimator, such as QueryRanker(...).fit(...)")
+        raise InvalidInput(
+            f"ranker is {shown(ranker)}; give a fitted estimator, such as QueryRanker(...).fit(...)"
+        )
     if isinstance(ranker, QueryRanker):
         _check_fitted(ranker)
         return bare(ranker.estimator_)
     if hasattr(ranker, "best_estimator_"):
         return bare(ranker.best_estimator_)
-    if hasattr(ranker, "best_params_") or hasattr(ranker, "param_distributions") or hasattr(ranker, "param_grid"):
+    if (
+        hasattr(ranker, "best_params_")
+        or hasattr(ranker, "param_distributions")
+        or hasattr(ranker, "param_grid")
+    ):
         raise InvalidInput(
             f"ranker is a {type(ranker).__name__} without best_estimator_: fit it, with refit=True or the name of a "
             "measure"
@@ -123,7 +142,10 @@ def bare(ranker: Any) -> Any:
     if isinstance(ranker, Pipeline):
         pipeline = copy.copy(ranker)
         *head, (name, last) = ranker.steps
-        pipeline.steps = [*((step, _without(one, "step")) for step, one in head), (name, bare(last))]
+        pipeline.steps = [
+            *((step, _without(one, "step")) for step, one in head),
+            (name, bare(last)),
+        ]
         return pipeline
     if not hasattr(ranker, "get_params"):
         return ranker
@@ -141,7 +163,11 @@ def gives_classes(estimator: Any) -> bool:
 def _check_fitted(estimator: Any) -> None:
     try:
         # CatBoost's estimators know it themselves, and nobody else does.
-        fitted = estimator.is_fitted() if hasattr(estimator, "is_fitted") else check_is_fitted(estimator) is None
+        fitted = (
+            estimator.is_fitted()
+            if hasattr(estimator, "is_fitted")
+            else check_is_fitted(estimator) is None
+        )
     except NotFittedError:
         fitted = False
     if not fitted:
@@ -195,8 +221,8 @@ def _same(new: Iterable[Any], old: Iterable[Any]) -> bool:
 def way_of(estimator: Any) -> tuple[dict[str, Any], set[str]]:
     """Return how `mlflow.sklearn` is to write an estimator, and the modules that the file names.
 
-    skops first: it loads no class that the model does not list. cloudpickle takes what skops cannot, such as functions
-    and classes of a notebook.
+    skops first: it loads no class that the model does not list. cloudpickle takes what skops
+    cannot, such as functions and classes of a notebook.
     """
     by_skops = _by_skops(estimator)
     if by_skops is not None and "__main__" not in by_skops[1]:
@@ -243,7 +269,10 @@ def _by_skops(estimator: Any) -> tuple[list[str], set[str]] | None:
         return None
     modules: list[Any] = []
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        json.loads(archive.read("schema.json"), object_hook=lambda part: modules.append(part.get("__module__")))
+        json.loads(
+            archive.read("schema.json"),
+            object_hook=lambda part: modules.append(part.get("__module__")),
+        )
     return types, {module for module in modules if isinstance(module, str)}
 
 
@@ -253,7 +282,8 @@ def _by_cloudpickle(estimator: Any) -> set[str]:
         content = cloudpickle.dumps(estimator)
     except Exception as error:  # a foreign class raises whatever it likes
         raise InvalidInput(f"ranker cannot be saved: {type(error).__name__}: {error}") from error
-    # A class is named by two texts, its module and its name; a module that a function uses is named by one.
+    # A class is named by two texts, its module and its name; a module that a function uses is named
+    # by one.
     texts = [str(arg) for _, arg, _ in pickletools.genops(content) if isinstance(arg, str)]
     return {text for text in texts if text in sys.modules}
 
@@ -262,7 +292,8 @@ def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
     """Save a fitted ranker as an MLflow model that needs no rankeval."""
     X = X.X if isinstance(X, RankingData) else X
     inner = bare(ranker)
-    # Advice that we followed: on pickle, on integer columns, on requirements that are given, and on MLflow's own code.
+    # Advice that we followed: on pickle, on integer columns, on requirements that are given, and on
+    # MLflow's own code.
     loggers = ("mlflow.sklearn", "mlflow.pyfunc", "mlflow.models.model", "mlflow.models.signature")
     quiet = hushed(dict.fromkeys(loggers, logging.ERROR))
     with tempfile.TemporaryDirectory() as folder, quiet, warnings.catch_warnings(action="ignore"):
@@ -273,12 +304,19 @@ def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
         # As JSON sends them, in another order of the columns.
         sent = rows.astype(dict.fromkeys(known, object))[rows.columns[::-1]] if known else rows
         coded = {"categories": known, "numbers": any_typed(rows, numeric)}
-        beside = {"signature": signature(rows, scores, known, numeric), "input_example": _example(sent, numeric)}
+        beside = {
+            "signature": signature(rows, scores, known, numeric),
+            "input_example": _example(sent, numeric),
+        }
         path = Path(folder) / "model"
         flavor = _write(inner, path, coded, beside)
         if rows is not None:
             _check(path, sent, scores, ranker, coded)
-        kept = [file for file in sorted(path.rglob("*")) if file.is_file() and "__pycache__" not in file.parts]
+        kept = [
+            file
+            for file in sorted(path.rglob("*"))
+            if file.is_file() and "__pycache__" not in file.parts
+        ]
         files = {file.relative_to(path).as_posix(): file.read_bytes() for file in kept}
     files[MLMODEL] = without_ids(files[MLMODEL])
     return SavedModel(name, files, parameters(ranker), flavor=flavor, model_type=MODEL_TYPE)
@@ -287,9 +325,17 @@ def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
 def parameters(ranker: Any) -> dict[str, str]:
     """Return the parameters of a fitted ranker, without those that are None or no plain values."""
     inner = bare(ranker)
-    given = inner.get_params() if hasattr(inner, "get_params") else dict(getattr(inner, "params", {}))
-    plain = {key: value for key, value in given.items() if isinstance(value, (str, bool, int, float))}
-    plain = {key: value for key, value in plain.items() if not (isinstance(value, float) and math.isnan(value))}
+    given = (
+        inner.get_params() if hasattr(inner, "get_params") else dict(getattr(inner, "params", {}))
+    )
+    plain = {
+        key: value for key, value in given.items() if isinstance(value, (str, bool, int, float))
+    }
+    plain = {
+        key: value
+        for key, value in plain.items()
+        if not (isinstance(value, float) and math.isnan(value))
+    }
     if getattr(ranker, "n_iterations_", None) is not None:
         plain["n_iterations"] = ranker.n_iterations_
     names = safe_names({"estimator": None, **plain})
@@ -312,7 +358,11 @@ def _example(rows: Any, numeric: Iterable[str]) -> Any:
 
 
 def _write(inner: Any, path: Path, coded: Mapping[str, Any], beside: dict[str, Any]) -> str:
-    library = boosters.library(inner) if _predicts_by_its_library(inner) and not gives_classes(inner) else ""
+    library = (
+        boosters.library(inner)
+        if _predicts_by_its_library(inner) and not gives_classes(inner)
+        else ""
+    )
     if library == "xgboost" and not _keeps_all(inner):
         library = ""
     if scripted := any(coded.values()) or gives_classes(inner):
@@ -321,7 +371,9 @@ def _write(inner: Any, path: Path, coded: Mapping[str, Any], beside: dict[str, A
         if library:
             model = getattr(inner, "booster_", inner) if library == "lightgbm" else inner
             flavour = importlib.import_module(f"mlflow.{library}")
-            flavour.save_model(model, str(path), pip_requirements=pinned([library, "pandas"]), **beside)
+            flavour.save_model(
+                model, str(path), pip_requirements=pinned([library, "pandas"]), **beside
+            )
         else:
             _write_estimator(inner, path, beside)
     except MlflowException as error:
@@ -341,7 +393,9 @@ def _name_loader(inner: Any, path: Path, flavor: str, coded: Mapping[str, Any]) 
             name: {
                 "categories": kind.categories.tolist(),
                 # XGBoost asks for whole numbers of the same width.
-                "dtype": None if kind.categories.inferred_type == "string" else str(kind.categories.dtype),
+                "dtype": None
+                if kind.categories.inferred_type == "string"
+                else str(kind.categories.dtype),
                 "ordered": kind.ordered,
             }
             for name, kind in coded["categories"].items()
@@ -376,12 +430,15 @@ def _write_estimator(inner: Any, path: Path, beside: dict[str, Any]) -> None:
         )
     way, modules = way_of(inner)
     packages = sorted(
-        {module.partition(".")[0] for module in modules} | {"sklearn", "pandas", way["serialization_format"]}
+        {module.partition(".")[0] for module in modules}
+        | {"sklearn", "pandas", way["serialization_format"]}
     )
     mlflow.sklearn.save_model(inner, str(path), pip_requirements=pinned(packages), **way, **beside)
 
 
-def _check(path: Path, rows: Any, scores: NDArray[np.float64], ranker: Any, coded: Mapping[str, Any]) -> None:
+def _check(
+    path: Path, rows: Any, scores: NDArray[np.float64], ranker: Any, coded: Mapping[str, Any]
+) -> None:
     """Refuse a saved model that gives rows other scores than the ranker does."""
     paths = list(sys.path)  # MLflow adds the code of a model, and this folder will be gone
     try:
@@ -393,7 +450,9 @@ def _check(path: Path, rows: Any, scores: NDArray[np.float64], ranker: Any, code
             raise refusal(model.metadata.get_input_schema(), rows, error) from error
         if odd is None or len(odd):
             where = "another number of scores" if odd is None else f"another score in row {odd[0]}"
-            raise InvalidInput(f"ranker cannot be saved: the saved {kind} gives {where}, of {len(scores)} rows tried")
+            raise InvalidInput(
+                f"ranker cannot be saved: the saved {kind} gives {where}, of {len(scores)} rows tried"
+            )
         check_gaps(partial(_gives, model, scores), rows, {*coded["categories"], *coded["numbers"]})
     finally:
         sys.path[:] = paths
@@ -406,7 +465,8 @@ def _differing(model: Any, rows: Any, scores: NDArray[np.float64]) -> NDArray[np
     found = np.asarray(model.predict(given), dtype=np.float64)
     if found.size != len(scores):
         return None
-    # A sum of products depends in its last bits on how the rows lie in memory, and MLflow makes a frame of its own.
+    # A sum of products depends in its last bits on how the rows lie in memory, and MLflow makes a
+    # frame of its own.
     return np.flatnonzero(~np.isclose(found.reshape(-1), scores, rtol=1e-9, atol=1e-12))
 
 
@@ -445,8 +505,14 @@ def unpacked(content: bytes, name: str) -> SavedModel:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             facts = json.loads(archive.read(_FACTS))
-            files = {path: archive.read(path) for path in archive.namelist() if path.startswith(_MODEL)}
+            files = {
+                path: archive.read(path) for path in archive.namelist() if path.startswith(_MODEL)
+            }
         paths = {path.removeprefix(_MODEL): content for path, content in files.items()}
-        return SavedModel(name, paths, dict(facts["params"]), dict(facts["tags"]), facts["flavor"], MODEL_TYPE)
+        return SavedModel(
+            name, paths, dict(facts["params"]), dict(facts["tags"]), facts["flavor"], MODEL_TYPE
+        )
     except (zipfile.BadZipFile, LookupError, ValueError, TypeError, NotImplementedError) as error:
-        raise InvalidInput(f"the packed model is damaged: {type(error).__name__}: {error}") from error
+        raise InvalidInput(
+            f"the packed model is damaged: {type(error).__name__}: {error}"
+        ) from error

@@ -1,8 +1,9 @@
 """Code categories and missing numbers, and make scores of classes, in a model of MLflow.
 
-This file is copied into such models, with `category_columns` of rankeval beside it, and runs there without rankeval. A
-model names it as its loader. The rule for classes is that of `rankeval.evaluation.responses`: the probability of the
-second class, or the expected grade if there are several classes.
+This file is copied into such models, with `category_columns` of rankeval beside it, and runs there
+without rankeval. A model names it as its loader. The rule for classes is that of
+`rankeval.evaluation.responses`: the probability of the second class, or the expected grade if there
+are several classes.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ class ServedRanker:
         self.gives_classes: bool = settings["gives_classes"]
         self.keep_unknown: bool = settings["keep_unknown"]
         self.known: dict[str, Any] = {
-            name: pd.CategoricalDtype(pd.Index(kind["categories"], dtype=kind["dtype"]), kind["ordered"])
+            name: pd.CategoricalDtype(
+                pd.Index(kind["categories"], dtype=kind["dtype"]), kind["ordered"]
+            )
             for name, kind in settings["categories"].items()
         }
         self.numbers: list[Any] = settings["numbers"]
@@ -58,7 +61,9 @@ class ServedRanker:
             return inner.predict(rows)
         if not hasattr(inner, "predict_proba"):
             ranks = hasattr(inner, "decision_function") and len(inner.classes_) <= 2
-            return np.asarray((inner.decision_function if ranks else inner.predict)(rows)).astype(np.float64)
+            return np.asarray((inner.decision_function if ranks else inner.predict)(rows)).astype(
+                np.float64
+            )
         values = np.asarray(inner.predict_proba(rows))
         if values.shape[1] > 2:
             return values @ np.asarray(inner.classes_, dtype=np.float64)

@@ -1,7 +1,7 @@
 """The rows on which a saved ranker is checked, and the signature by which it is served.
 
-MLflow converts each column of a request to its type in the signature before the ranker sees it. A wrong type gives
-other scores, or refuses the rows of training. These are the types:
+MLflow converts each column of a request to its type in the signature before the ranker sees it. A
+wrong type gives other scores, or refuses the rows of training. These are the types:
 
 ================================  ======  =========================================================================
 column                            type    because
@@ -14,11 +14,11 @@ unknown to MLflow, as uint64      any     otherwise MLflow forgets the names of 
 others                            MLflow's own
 ================================  ======  =========================================================================
 
-Numbers may be missing only if the ranker scores that, and gives floats the scores of whole numbers. Both are tried. The
-script then makes floats of a column that arrives as objects.
+Numbers may be missing only if the ranker scores that, and gives floats the scores of whole numbers.
+Both are tried. The script then makes floats of a column that arrives as objects.
 
-The trap: the first rows of X may have no gap. A gap changes what MLflow infers and what an encoder sees, so the first
-rows with a gap of each column are looked at too.
+The trap: the first rows of X may have no gap. A gap changes what MLflow infers and what an encoder
+sees, so the first rows with a gap of each column are looked at too.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ from rankeval.model_selection.scorers import as_fitted
 from rankeval_mlflow.delivery.payload import cut
 from rankeval_mlflow.served_ranker import as_floats, with_columns
 
-# Rows of X from which the signature is inferred, and for which the saved model must give the scores of the ranker; and
-# as many with gaps. MLflow's inference reads each cell in Python: 5 seconds for a million.
+# Rows of X from which the signature is inferred, and for which the saved model must give the scores
+# of the ranker; and as many with gaps. MLflow's inference reads each cell in Python: 5 seconds for
+# a million.
 CHECKED_ROWS = 1000
 
 # JSON has these kinds of categories.
@@ -63,7 +64,8 @@ _NUMBERS = {"integer", "floating", "mixed-integer-float", "decimal", "boolean"}
 def rows_to_check(estimator: Any, X: Any) -> Any:
     """Return rows as the served model gets them: a pandas frame, a sparse matrix or an array.
 
-    These are the first rows, and the first ones with a gap of each column that may hold something other than floats.
+    These are the first rows, and the first ones with a gap of each column that may hold something
+    other than floats.
     """
     if hasattr(X, "columns") and hasattr(X, "to_pandas"):
         # Whole, since the type of a column depends on its gaps.
@@ -83,7 +85,11 @@ def _of_objects(rows: Any) -> list[pd.Series]:
     """Return the columns that are not NumPy's own numbers: those of objects, texts, categories and nullable types."""
     table = _as_frame(rows)
     columns = [] if table is None else [column for _, column in table.items()]
-    return [column for column in columns if not isinstance(column.dtype, np.dtype) or column.dtype == object]
+    return [
+        column
+        for column in columns
+        if not isinstance(column.dtype, np.dtype) or column.dtype == object
+    ]
 
 
 def _as_frame(rows: Any) -> pd.DataFrame | None:
@@ -143,7 +149,9 @@ def _as_double(name: Any) -> str:
 
 def any_typed(rows: Any, numeric: Iterable[Any]) -> list[Any]:
     """Return those columns of numbers that MLflow must hand on as they are; it makes doubles of the others."""
-    small = [name for name in numeric if rows[name].dtype.kind in "iu" and _width(rows[name].dtype) <= 4]
+    small = [
+        name for name in numeric if rows[name].dtype.kind in "iu" and _width(rows[name].dtype) <= 4
+    ]
     return [name for name in numeric if name not in small]
 
 
@@ -152,7 +160,10 @@ def _width(kind: Any) -> int:
 
 
 def signature(
-    rows: Any, scores: NDArray[np.float64] | None, known: Iterable[str] = (), numeric: Iterable[Any] = ()
+    rows: Any,
+    scores: NDArray[np.float64] | None,
+    known: Iterable[str] = (),
+    numeric: Iterable[Any] = (),
 ) -> Any:
     """Return MLflow's signature of rows and scores, or None if there are no rows."""
     if rows is None:
@@ -164,10 +175,14 @@ def signature(
     plain = with_columns(rows, dict.fromkeys([*free, *numeric], 0.0))
     found = infer_signature(plain, scores)
     if not found.inputs.has_input_names():
-        unknown = _odd(list(rows), lambda names: infer_signature(plain[names]).inputs.has_input_names())
+        unknown = _odd(
+            list(rows), lambda names: infer_signature(plain[names]).inputs.has_input_names()
+        )
         free.update(unknown)
         found = infer_signature(with_columns(plain, dict.fromkeys(unknown, 0.0)), scores)
-    columns = [ColSpec(AnyType(), one.name) if one.name in free else one for one in found.inputs.inputs]
+    columns = [
+        ColSpec(AnyType(), one.name) if one.name in free else one for one in found.inputs.inputs
+    ]
     return ModelSignature(Schema(columns), found.outputs)
 
 
@@ -175,11 +190,17 @@ def categories(ranker: Any, X: Any) -> dict[str, Any]:
     """Return the columns of categories with which a ranker was fitted, by name; refuse what JSON cannot send."""
     if hasattr(ranker, "best_estimator_"):
         return categories(ranker.best_estimator_, X)
-    known: dict[str, Any] = ranker.categories_ if isinstance(ranker, QueryRanker) else category_columns.categories_of(X)
+    known: dict[str, Any] = (
+        ranker.categories_ if isinstance(ranker, QueryRanker) else category_columns.categories_of(X)
+    )
     booster: Any = ranker.get_booster() if known and hasattr(ranker, "get_booster") else None
     if hasattr(booster, "get_categories"):  # from XGBoost 3.1 on
         own = booster.get_categories(export_to_arrow=True).to_arrow()
-        known = {name: pd.CategoricalDtype(values.to_pandas()) for name, values in own if values is not None}
+        known = {
+            name: pd.CategoricalDtype(values.to_pandas())
+            for name, values in own
+            if values is not None
+        }
     if known and X is None:
         problem = f"the ranker was fitted with categories in {next(iter(known))!r}, and they are served by column names"
         raise InvalidInput(problem, argument="X", remedy="give X, some rows of fit")
@@ -206,7 +227,9 @@ def refusal(schema: Schema, rows: Any, error: Exception) -> InvalidInput:
     """Return our error for rows that a saved model refuses, with the column at fault."""
 
     def are_taken(names: Sequence[Any]) -> bool:
-        model = Model(signature=ModelSignature(Schema([schema.input_dict()[name] for name in names])))
+        model = Model(
+            signature=ModelSignature(Schema([schema.input_dict()[name] for name in names]))
+        )
         model.add_flavor(mlflow.pyfunc.FLAVOR_NAME, loader_module=__name__)
         try:
             PyFuncModel(model_meta=model, model_impl=_Echo()).predict(rows[list(names)])
@@ -214,7 +237,9 @@ def refusal(schema: Schema, rows: Any, error: Exception) -> InvalidInput:
             return False
         return True
 
-    names = [] if schema.is_tensor_spec() or not hasattr(rows, "iloc") else _odd(list(rows), are_taken)
+    names = (
+        [] if schema.is_tensor_spec() or not hasattr(rows, "iloc") else _odd(list(rows), are_taken)
+    )
     if not names:  # MLflow's own message repeats the rows; the error that it handled does not
         why = cut(said(error.__cause__ or error.__context__ or error), 300)
         return InvalidInput(f"X is refused by the saved model: {why}")
@@ -231,11 +256,18 @@ def refusal(schema: Schema, rows: Any, error: Exception) -> InvalidInput:
 
 def check_gaps(gives_scores: Callable[[Any], bool], rows: Any, known: Iterable[Any]) -> None:
     """Refuse a ranker that tells None from NaN in a column of texts: null in JSON is the one or the other."""
-    texts = {column.name: column for column in _of_objects(rows) if column.dtype.kind in "OSU" and column.isna().any()}
+    texts = {
+        column.name: column
+        for column in _of_objects(rows)
+        if column.dtype.kind in "OSU" and column.isna().any()
+    }
     texts = {name: column for name, column in texts.items() if name not in known}
 
     def are_alike(names: Sequence[Any]) -> bool:
-        return all(gives_scores(_filled(rows, {name: texts[name] for name in names}, gap)) for gap in (None, math.nan))
+        return all(
+            gives_scores(_filled(rows, {name: texts[name] for name in names}, gap))
+            for gap in (None, math.nan)
+        )
 
     if names := _odd(list(texts), are_alike):
         raise InvalidInput(
@@ -250,9 +282,13 @@ def check_gaps(gives_scores: Callable[[Any], bool], rows: Any, known: Iterable[A
 def _filled(rows: Any, columns: dict[Any, pd.Series], gap: float | None) -> Any:
     """Return rows whose gaps in some columns are None, or NaN."""
     cells = {
-        name: [gap if missing else cell for cell, missing in zip(column, column.isna(), strict=True)]
+        name: [
+            gap if missing else cell for cell, missing in zip(column, column.isna(), strict=True)
+        ]
         for name, column in columns.items()
     }
     table: Any = _as_frame(rows)
-    filled = with_columns(table, {name: pd.Series(cells[name], table.index, dtype=object) for name in cells})
+    filled = with_columns(
+        table, {name: pd.Series(cells[name], table.index, dtype=object) for name in cells}
+    )
     return filled if hasattr(rows, "iloc") else filled.to_numpy(object)

@@ -1,7 +1,8 @@
 """Versions of MLflow: the newest one that the tests passed with, and those that are known to break something.
 
-Every version below 4 may be installed, since a release of ours for each of MLflow's would come too late. A break that
-becomes known is named here, with the way around it, and whoever has that version is warned.
+Every version below 4 may be installed, since a release of ours for each of MLflow's would come too
+late. A break that becomes known is named here, with the way around it, and whoever has that version
+is warned.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ def note_on_newer() -> str:
     """Return a note in parentheses if the installed MLflow is newer than all that were tested, else nothing."""
     version = metadata.version("mlflow")
     is_newer = _minor(version) > _minor(NEWEST_TESTED)
-    return f" ({version} is newer than the newest version tested, {NEWEST_TESTED})" if is_newer else ""
+    return (
+        f" ({version} is newer than the newest version tested, {NEWEST_TESTED})" if is_newer else ""
+    )
 
 
 def _minor(version: str) -> list[int]:

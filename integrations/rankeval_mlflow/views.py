@@ -1,13 +1,13 @@
 """Descriptions of a run in Markdown, its tables and its pages. Names come from outside, and are escaped.
 
-Of itself MLflow's table of runs shows no metric. A view that was saved for all, which is a tag of the experiment, does:
-it stands in the menu "Views" of the page, and `layout.VIEW_ADDRESS` opens it.
+Of itself MLflow's table of runs shows no metric. A view that was saved for all, which is a tag of
+the experiment, does: it stands in the menu "Views" of the page, and `layout.VIEW_ADDRESS` opens it.
 
-Delivery draws tables and pages from the files that hold the numbers of a run, when it sends an upload and again at a
-resend: the numbers are safe on disk by then.
+Delivery draws tables and pages from the files that hold the numbers of a run, when it sends an
+upload and again at a resend: the numbers are safe on disk by then.
 
-Tables have the layout of `mlflow.log_table`: MLflow shows them beside the artifact tree and across runs. Pages are
-those of `rankeval.report`, one static HTML file each.
+Tables have the layout of `mlflow.log_table`: MLflow shows them beside the artifact tree and across
+runs. Pages are those of `rankeval.report`, one static HTML file each.
 """
 
 from __future__ import annotations
@@ -69,7 +69,9 @@ def merged(note: str, sections: Mapping[str, str]) -> str:
     return note
 
 
-def with_measures(before: str | None, keys: Sequence[str], now_ms: int, params: Sequence[str] = ()) -> str | None:
+def with_measures(
+    before: str | None, keys: Sequence[str], now_ms: int, params: Sequence[str] = ()
+) -> str | None:
     """Return the saved view with columns for measures and parameters; None if it needs no change, or is not ours."""
     wanted = [f"metrics.`{key}`" for key in keys if len(key) <= _LONGEST]
     asked = [f"params.`{name}`" for name in params if len(name) <= _LONGEST]
@@ -81,7 +83,11 @@ def with_measures(before: str | None, keys: Sequence[str], now_ms: int, params: 
     columns = [*dict.fromkeys([*shown, *wanted])][:MOST]
     others = [column for column in held if column not in shown] if held else [*_OTHERS]
     room = max(0, len(_OTHERS) + MOST - len(others))
-    chosen = [*columns, *others, *[name for name in dict.fromkeys(asked) if name not in others][:room]]
+    chosen = [
+        *columns,
+        *others,
+        *[name for name in dict.fromkeys(asked) if name not in others][:room],
+    ]
     if not columns or set(chosen) == set(held):
         return None
     state = json.dumps({"selectedColumns": chosen})
@@ -98,16 +104,26 @@ def query_table(evaluation: Evaluation) -> bytes:
     worst = worst_first(evaluation, evaluation.measure_names[0])[:MOST_QUERIES]
     ids = [str(query) for query in np.asarray(evaluation.queries, dtype=object)[worst]]
     scores = dict(zip(evaluation.measure_names, evaluation.scores.T, strict=True))
-    numbers = {name: values[worst] for name, values in {**scores, **evaluation.facts.query_counts}.items()}
+    numbers = {
+        name: values[worst] for name, values in {**scores, **evaluation.facts.query_counts}.items()
+    }
     return log_table(pd.DataFrame({"query": [short_name(one) for one in ids], **numbers}))
 
 
 def query_table_note(n_telling: int, n_queries: int, path: str) -> str:
     """Return the sentences that say what a table of queries holds."""
-    some = "The queries, the worst first" if n_telling <= MOST_QUERIES else f"The {MOST_QUERIES:,} worst queries"
+    some = (
+        "The queries, the worst first"
+        if n_telling <= MOST_QUERIES
+        else f"The {MOST_QUERIES:,} worst queries"
+    )
     said = f"{some}: {path} among the artifacts; evaluation.parquet beside it has all."
     left_out = n_queries - n_telling
-    return f"{said} Left out: {count(left_out, 'query')} whose score no ranking changes." if left_out else said
+    return (
+        f"{said} Left out: {count(left_out, 'query')} whose score no ranking changes."
+        if left_out
+        else said
+    )
 
 
 def log_table(frame: pd.DataFrame) -> bytes:
@@ -145,4 +161,8 @@ def _rankers(content: bytes, _options: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 # What can be drawn: by kind, the function of content and options.
-KINDS: dict[str, Drawing] = {"evaluation": _evaluation, "comparison": _comparison, "rankers": _rankers}
+KINDS: dict[str, Drawing] = {
+    "evaluation": _evaluation,
+    "comparison": _comparison,
+    "rankers": _rankers,
+}

@@ -1,9 +1,10 @@
 """The pytest plugin of rankeval: a baseline beside the tests, a ledger for one test, a table of what was checked.
 
-pytest loads this module for every project in an environment with rankeval. So it imports nothing of rankeval: the
-fixtures do, when a test asks for one, and the summary does at the end, if there is something to say. What the
-assertions of `rankeval.testing` checked travels with the reports of the tests, as a user property, so that it reaches
-the process that prints and writes the summary from the workers of pytest-xdist too.
+pytest loads this module for every project in an environment with rankeval. So it imports nothing of
+rankeval: the fixtures do, when a test asks for one, and the summary does at the end, if there is
+something to say. What the assertions of `rankeval.testing` checked travels with the reports of the
+tests, as a user property, so that it reaches the process that prints and writes the summary from
+the workers of pytest-xdist too.
 """
 
 from __future__ import annotations
@@ -31,8 +32,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("rankeval")
     update = "write the evaluations that tests give to rankeval_baseline as their new baselines"
     group.addoption("--rankeval-update", action="store_true", help=update)
-    group.addoption("--rankeval-summary", metavar="FILE", help="write what was checked to this file, as Markdown")
-    parser.addini("rankeval_baselines", "folder beside each test file for its baselines", default="rankeval_baselines")
+    group.addoption(
+        "--rankeval-summary",
+        metavar="FILE",
+        help="write what was checked to this file, as Markdown",
+    )
+    parser.addini(
+        "rankeval_baselines",
+        "folder beside each test file for its baselines",
+        default="rankeval_baselines",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -40,7 +49,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):  # a worker of pytest-xdist
         return
     given = config.getoption("rankeval_summary")
-    file = None if given is None else Path(given).absolute()  # now, since a test may change the working directory
+    file = (
+        None if given is None else Path(given).absolute()
+    )  # now, since a test may change the working directory
     if file and (file.is_dir() or not (file.parent.is_dir() and os.access(file.parent, os.W_OK))):
         remedy = "name a file in a folder that exists and can be written to"
         raise pytest.UsageError(f"--rankeval-summary: cannot write {str(file)!r}; {remedy}")
@@ -51,8 +62,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def rankeval_baseline(request: pytest.FixtureRequest) -> Callable[..., object]:
     """Keep an Evaluation beside the tests: ``rankeval_baseline(candidate)`` returns the one to compare with.
 
-    ``pytest --rankeval-update`` writes the candidate as the new baseline. Without it nothing is ever written, and a
-    test without a baseline fails.
+    ``pytest --rankeval-update`` writes the candidate as the new baseline. Without it nothing is
+    ever written, and a test without a baseline fails.
     """
     from rankeval_pytest.baselines import baseline
 
@@ -63,8 +74,9 @@ def rankeval_baseline(request: pytest.FixtureRequest) -> Callable[..., object]:
 def rankeval_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Give the test an empty ledger of its own: what it registers and opens is on no other record.
 
-    The variable ``RANKEVAL_LEDGER`` names the folder during the test, so processes that the test starts use it too.
-    What this process knew of other ledgers is forgotten, and looked up again after the test.
+    The variable ``RANKEVAL_LEDGER`` names the folder during the test, so processes that the test
+    starts use it too. What this process knew of other ledgers is forgotten, and looked up again
+    after the test.
     """
     from rankeval.contamination.refusal import forget
     from rankeval.ledger.discovery import VARIABLE
@@ -83,7 +95,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> None:
     """Attach what was checked to the test that did."""
     testing = sys.modules.get("rankeval.testing")
     while testing is not None and testing.CHECKS:
-        item.user_properties.append((_CHECKED, json.dumps({"test": item.nodeid, **testing.CHECKS.popleft()})))
+        item.user_properties.append(
+            (_CHECKED, json.dumps({"test": item.nodeid, **testing.CHECKS.popleft()}))
+        )
 
 
 class _Summary:
@@ -97,10 +111,14 @@ class _Summary:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Read the properties of a test once, when all of its phases are over."""
         if report.when == "teardown":
-            rows = [json.loads(str(value)) for name, value in report.user_properties if name == _CHECKED]
+            rows = [
+                json.loads(str(value)) for name, value in report.user_properties if name == _CHECKED
+            ]
             self.rows += rows[-_MOST_ROWS:]
             if len(rows) > _MOST_ROWS:
-                self.notes.append(f"{report.nodeid}: {len(rows) - _MOST_ROWS:,} earlier checks are not listed")
+                self.notes.append(
+                    f"{report.nodeid}: {len(rows) - _MOST_ROWS:,} earlier checks are not listed"
+                )
             self.notes += [str(value) for name, value in report.user_properties if name == RENEWED]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -113,7 +131,9 @@ class _Summary:
             del lines[1:2]  # the rule: the header is one line, as a row is
             terminalreporter.write_line("\n".join([*lines, *self.notes]))
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)  # the outermost: pytest has printed all if a file cannot be written
+    @pytest.hookimpl(
+        wrapper=True, tryfirst=True
+    )  # the outermost: pytest has printed all if a file cannot be written
     def pytest_sessionfinish(self, session: pytest.Session) -> Iterator[None]:
         """Append the Markdown to the step summary of GitHub, and write it to the file of the option."""
         yield
@@ -128,6 +148,8 @@ class _Summary:
                 with Path(step).open("a", encoding="utf-8") as file:
                     file.write(f"\n{text}")
             except OSError as error:  # of a container that knows the variable, and not the folder
-                sys.stderr.write(f"\nrankeval: nothing is appended to GITHUB_STEP_SUMMARY: {error}\n")
+                sys.stderr.write(
+                    f"\nrankeval: nothing is appended to GITHUB_STEP_SUMMARY: {error}\n"
+                )
         if self.file:
             write_atomically(self.file, [text.encode()])

@@ -1,15 +1,18 @@
 """evaluate on Spark: choose the columns, cut the rows by query, score each partition, decide, wrap.
 
-    df -> columns -> repartition by query -> one part a partition, kept -> notes and evidence at the driver -> result
+    df -> columns -> repartition by query -> one part a partition, kept -> notes and evidence at the
+    driver -> result
 
-The trap is a query cut in two, whose halves would be scored as two queries. `repartition` by a number and the query's
-column sends all rows of a query to one partition, and adaptive execution leaves such a shuffle as it is: it cuts
-partitions of joins and of the hint REBALANCE only. `merged` refuses a query that stands in two parts.
+The trap is a query cut in two, whose halves would be scored as two queries. `repartition` by a
+number and the query's column sends all rows of a query to one partition, and adaptive execution
+leaves such a shuffle as it is: it cuts partitions of joins and of the hint REBALANCE only. `merged`
+refuses a query that stands in two parts.
 
-The rows are kept once they are computed, whatever happens later to the data that they were computed from.
-`DataFrame.persist` cannot do it: it keeps plans, and takes two reads of one path for the same plan, although the files
-changed between them. So a second call would get the parts of the first. A write of Spark to the path, and `clearCache`,
-throw such plans away, and their rows are computed again from other data. An RDD is kept for itself.
+The rows are kept once they are computed, whatever happens later to the data that they were computed
+from. `DataFrame.persist` cannot do it: it keeps plans, and takes two reads of one path for the same
+plan, although the files changed between them. So a second call would get the parts of the first. A
+write of Spark to the path, and `clearCache`, throw such plans away, and their rows are computed
+again from other data. An RDD is kept for itself.
 
 The result has scores that stay on the cluster, and an `Evaluation` for the driver.
 """
@@ -66,8 +69,9 @@ _BYTES_A_ROW = 12  # of the columns of an evaluation, in Parquet
 class SparkEvaluation:
     """The evaluation of the rows of a DataFrame. `rankeval_spark.evaluate` makes it.
 
-    The executors keep the parts of the evaluation, one a partition, until `release`, so that neither `scores` nor
-    `evaluation` scores anything again. If an executor is lost, Spark scores its partitions again.
+    The executors keep the parts of the evaluation, one a partition, until `release`, so that
+    neither `scores` nor `evaluation` scores anything again. If an executor is lost, Spark scores
+    its partitions again.
 
     Parameters
     ----------
@@ -87,23 +91,34 @@ class SparkEvaluation:
     ...     result.evaluation.aggregate()
     """
 
-    def __init__(self, parts: DataFrame, columns: dict[str, str], *, text_ids: bool, forget: Callable[[], Any]) -> None:
+    def __init__(
+        self,
+        parts: DataFrame,
+        columns: dict[str, str],
+        *,
+        text_ids: bool,
+        forget: Callable[[], Any],
+    ) -> None:
         self._parts: DataFrame | None = parts
         self._columns = columns
         self._forget = forget
         whole = {"qid": pa.string() if text_ids else pa.int64()}
         kinds = (pa.int64() if name.startswith("count:") else pa.float64() for name in columns)
         self._schema = pa.schema(
-            [(name, whole.get(name, kind)) for name, kind in zip(columns.values(), kinds, strict=True)]
+            [
+                (name, whole.get(name, kind))
+                for name, kind in zip(columns.values(), kinds, strict=True)
+            ]
         )
 
     @property
     def scores(self) -> DataFrame:
         """The scores as a DataFrame of Spark: a row a query that counts.
 
-        Columns: ``qid`` (string or long), each measure under the name asked for, the numbers of documents
-        ``relevant``, ``retrieved``, ``tied`` and ``judged``, and ``weight`` if queries have weights. Use it before
-        `release`: after that, Spark scores the rows again each time that the frame is used.
+        Columns: ``qid`` (string or long), each measure under the name asked for, the numbers of
+        documents ``relevant``, ``retrieved``, ``tied`` and ``judged``, and ``weight`` if queries
+        have weights. Use it before `release`: after that, Spark scores the rows again each time
+        that the frame is used.
         """
         from pyspark.sql.types import StructType
 
@@ -125,13 +140,17 @@ class SparkEvaluation:
     @property
     def _kept(self) -> DataFrame:
         if self._parts is None:
-            raise InvalidInput("this result was released", remedy="ask for .scores and .evaluation before release()")
+            raise InvalidInput(
+                "this result was released",
+                remedy="ask for .scores and .evaluation before release()",
+            )
         return self._parts
 
     def release(self) -> None:
         """Let the executors forget the parts.
 
-        An `evaluation` that was asked for before stays. Frames of `scores` are scored again each time they are used.
+        An `evaluation` that was asked for before stays. Frames of `scores` are scored again each
+        time they are used.
         """
         if self._parts is None:
             return
@@ -142,7 +161,10 @@ class SparkEvaluation:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.release()
 
@@ -163,8 +185,9 @@ class Kept:
         session = rows.sparkSession
         level = session.sparkContext._getJavaStorageLevel(StorageLevel.MEMORY_AND_DISK_DESER)  # noqa: SLF001
         # The JVM's own RDD, since that of Python would pickle each row twice.
-        rdd = rows._jdf.javaRDD().persist(level)  # noqa: SLF001
-        return cls(DataFrame(session._jsparkSession.createDataFrame(rdd, rows._jdf.schema()), session), rdd)  # noqa: SLF001
+        frame, spark = rows._jdf, session._jsparkSession  # noqa: SLF001
+        rdd = frame.javaRDD().persist(level)
+        return cls(DataFrame(spark.createDataFrame(rdd, frame.schema()), session), rdd)
 
     def forget(self) -> None:
         """Take the rows out of memory and off the disks."""
@@ -176,10 +199,14 @@ def refuse_session(df: Any) -> None:
     try:
         import pyspark
     except ImportError:
-        raise InvalidInput("rankeval_spark needs PySpark, which is not installed", remedy=install("spark")) from None
+        raise InvalidInput(
+            "rankeval_spark needs PySpark, which is not installed", remedy=install("spark")
+        ) from None
     oldest = ".".join(map(str, OLDEST))
     if tuple(int(part) for part in pyspark.__version__.split(".")[:2]) < OLDEST:
-        raise InvalidInput(f"this is PySpark {pyspark.__version__}; rankeval_spark needs {oldest} or newer")
+        raise InvalidInput(
+            f"this is PySpark {pyspark.__version__}; rankeval_spark needs {oldest} or newer"
+        )
     from pyspark.sql import DataFrame
 
     if not isinstance(df, DataFrame):
@@ -197,10 +224,11 @@ def refuse_session(df: Any) -> None:
 def partitions_for(rows: Any) -> int:
     """Return a number of partitions for the shuffle: `ROWS` rows each, and all cores busy if the rows are worth it.
 
-    Without a number Spark makes 200 of any data, since adaptive execution leaves a cached shuffle as it is; each costs
-    a fifth of a second (bench_spark). The number comes from the optimizer's estimate of the size, which costs nothing.
-    Estimates of joins are far too large at times, and some sources have none: if the estimate asks for more partitions
-    than the session's default, the rows are counted.
+    Without a number Spark makes 200 of any data, since adaptive execution leaves a cached shuffle
+    as it is; each costs a fifth of a second (bench_spark). The number comes from the optimizer's
+    estimate of the size, which costs nothing. Estimates of joins are far too large at times, and
+    some sources have none: if the estimate asks for more partitions than the session's default, the
+    rows are counted.
     """
     session = rows.sparkSession
     size = int(str(rows._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))  # noqa: SLF001 - no other way
@@ -248,20 +276,23 @@ def evaluate(
 ) -> SparkEvaluation:
     """Score the rows of a Spark DataFrame, query by query, where they lie.
 
-    The rows are shuffled by query, and the executors score whole queries with the kernel of `rankeval.evaluate`. The
-    job runs in this call; errors of the data and refusals of the guard are raised here. The executors need this
-    package, with NumPy, pandas and PyArrow: install it there. If they have the dependencies only, send
-    them the wheel under a name that ends in ``.zip``: ``spark.sparkContext.addPyFile("rankeval_mlflow.zip")``.
+    The rows are shuffled by query, and the executors score whole queries with the kernel of
+    `rankeval.evaluate`. The job runs in this call; errors of the data and refusals of the guard are
+    raised here. The executors need this package, with NumPy, pandas and PyArrow: install it there.
+    If they have the dependencies only, send them the wheel under a name that ends in ``.zip``:
+    ``spark.sparkContext.addPyFile("rankeval_mlflow.zip")``.
 
     Parameters
     ----------
     df : DataFrame
-        One row for each ranked document, rows in any order. It is read once; if Spark cannot tell its size, it is
-        counted before.
+        One row for each ranked document, rows in any order. It is read once; if Spark cannot tell
+        its size, it is counted before.
     qid, relevance, score : str
-        The columns with the query of each row (text or whole numbers), its relevance and its score (numbers).
+        The columns with the query of each row (text or whole numbers), its relevance and its score
+        (numbers).
     docid : str, optional
-        The column with the document of each row; ``ties="docid"`` reads it, and no document may stand twice in a query.
+        The column with the document of each row; ``ties="docid"`` reads it, and no document may
+        stand twice in a query.
     columns : list of str, mapping of str to str, or str, optional
         Columns that measures read, as in `rankeval.evaluate_dataset`.
     measures : str, Measure or iterable of them
@@ -269,18 +300,21 @@ def evaluate(
     convention : str or Convention
         As in `rankeval.evaluate`.
     ties, missing, no_relevant, judgments : str, optional
-        As in `rankeval.evaluate`. ``ties="stable"`` is refused, because the rows of a DataFrame have no order.
+        As in `rankeval.evaluate`. ``ties="stable"`` is refused, because the rows of a DataFrame
+        have no order.
     query_weight : str, optional
         The column with the weight of the row's query, the same on all its rows.
     name : str, optional
         Name of the system.
     partitions : int, optional
-        Number of partitions for the shuffle. By default 1.5 million rows each, or fewer if cores would be idle.
+        Number of partitions for the shuffle. By default 1.5 million rows each, or fewer if cores
+        would be idle.
 
     Returns
     -------
     SparkEvaluation
-        ``scores``, a DataFrame, and ``evaluation``, equal bit for bit to that of `rankeval.evaluate` on the same rows.
+        ``scores``, a DataFrame, and ``evaluation``, equal bit for bit to that of
+        `rankeval.evaluate` on the same rows.
 
     Raises
     ------
@@ -305,7 +339,13 @@ def evaluate(
     _refuse_order_of_rows(rules)
     if partitions is not None:
         check_count("partitions", partitions)
-    names = {"qid": qid, "relevance": relevance, "score": score, "docid": docid, "query_weight": query_weight}
+    names = {
+        "qid": qid,
+        "relevance": relevance,
+        "score": score,
+        "docid": docid,
+        "query_weight": query_weight,
+    }
     names |= {role_of(column): name for column, name in columns_read(columns, asked, rules).items()}
     rows = chosen_columns(df, names)
     check = StreamedCheck.current()
@@ -339,7 +379,10 @@ def _refuse_order_of_rows(rules: Convention) -> None:
 
 
 def _refuse(
-    notes: Sequence[Note], names: Mapping[str, str | None], rules: Convention, bound: Sequence[Measure]
+    notes: Sequence[Note],
+    names: Mapping[str, str | None],
+    rules: Convention,
+    bound: Sequence[Measure],
 ) -> None:
     if not notes:
         raise InvalidInput("the DataFrame is empty: give a row for each ranked document")

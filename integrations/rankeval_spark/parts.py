@@ -6,8 +6,9 @@
      3      0      .2
      ...
 
-A part is one value of one row, so a task that fails and runs again replaces its part and adds nothing. An error of the
-data is a note and not an exception: Spark would run the task three times more, and bury the message in its own trace.
+A part is one value of one row, so a task that fails and runs again replaces its part and adds
+nothing. An error of the data is a note and not an exception: Spark would run the task three times
+more, and bury the message in its own trace.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ class PartScoring:
         note["version"] = __version__
         row = [json.dumps(note, default=str)], [evidence], [part]
         yield pa.RecordBatch.from_arrays(
-            [pa.array(value, field.type) for value, field in zip(row, _SCHEMA, strict=True)], schema=_SCHEMA
+            [pa.array(value, field.type) for value, field in zip(row, _SCHEMA, strict=True)],
+            schema=_SCHEMA,
         )
 
     def _noted(self, table: pa.Table) -> tuple[Note, bytes | None, bytes | None]:
@@ -85,7 +87,9 @@ class PartScoring:
         column = table["query_weight"] if "query_weight" in table.column_names else None
         weights = query_weights(column, joined, all_queries=False)
         evaluation = score_part(joined, self.asked, weights=weights, name=self.name)
-        grades = np.unique(joined.relevance).astype(np.float64).tolist() if self.needs_grades else []
+        grades = (
+            np.unique(joined.relevance).astype(np.float64).tolist() if self.needs_grades else []
+        )
         note: Note = {"weighs": weights is None or bool((weights > 0).any()), "grades": grades}
         evidence = None
         if self.watch is not None:
@@ -123,4 +127,8 @@ class PartScores:
         for batch in batches:
             for part in batch.column("part").to_pylist():
                 table = pq.read_table(pa.BufferReader(part), columns=list(self.columns))
-                yield from table.rename_columns(list(self.columns.values())).cast(self.schema).to_batches(_BATCH)
+                yield from (
+                    table.rename_columns(list(self.columns.values()))
+                    .cast(self.schema)
+                    .to_batches(_BATCH)
+                )

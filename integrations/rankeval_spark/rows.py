@@ -1,20 +1,23 @@
 """The columns of a DataFrame that an evaluation reads: found by name, of types that the kernel takes, without gaps.
 
-Names and types are checked at the driver before Spark starts a job. Gaps (null, nan, infinite) show in the rows only:
-each executor counts those of its rows, and the driver adds the counts up and names the column.
+Names and types are checked at the driver before Spark starts a job. Gaps (null, nan, infinite) show
+in the rows only: each executor counts those of its rows, and the driver adds the counts up and
+names the column.
 
-On their way through Spark's shuffle rows are packed by partition, so that the JVM moves a few blocks and no rows:
+On their way through Spark's shuffle rows are packed by partition, so that the JVM moves a few
+blocks and no rows:
 
     rows of a task of the input        packed: one row a run and partition        rows of a partition
     qid relevance score                place   rows
      7      1      .5             ->     0     Arrow stream: 3, 3, 9         ->   3 3 9 | 9 3 ...
      3      0      .2                    1     Arrow stream: 7, 7, 4
 
-Spark's own shuffle writes, sorts and reads each row by itself, and then copies it value by value into Arrow's columns
-for Python. Packed before the shuffle, the values are copied once, and the rest is NumPy (bench_spark).
+Spark's own shuffle writes, sorts and reads each row by itself, and then copies it value by value
+into Arrow's columns for Python. Packed before the shuffle, the values are copied once, and the rest
+is NumPy (bench_spark).
 
-The trap is a query in two partitions: equal ids must find the same partition in each task, so the hash looks at the
-value alone, and the type of a column is the same in all tasks.
+The trap is a query in two partitions: equal ids must find the same partition in each task, so the
+hash looks at the value alone, and the type of a column is the same in all tasks.
 """
 
 from __future__ import annotations
@@ -55,7 +58,9 @@ def chosen_columns(df: DataFrame, names: Mapping[str, str | None]) -> DataFrame:
     """Return the columns of a DataFrame that an evaluation reads, each under the name of its argument."""
     from pyspark.sql import functions
 
-    given = {role: name for role, name in names.items() if name is not None or role not in _OPTIONAL}
+    given = {
+        role: name for role, name in names.items() if name is not None or role not in _OPTIONAL
+    }
     found = {role: _checked(df, role, name) for role, name in given.items()}
     quoted = {role: f"`{name.replace('`', '``')}`" for role, name in found.items()}
     return df.select(*(functions.col(name).alias(role) for role, name in quoted.items()))
@@ -64,7 +69,11 @@ def chosen_columns(df: DataFrame, names: Mapping[str, str | None]) -> DataFrame:
 def _checked(df: DataFrame, role: str, name: str | None) -> str:
     name = chosen(f"column {role}=", name, df.columns)
     if df.columns.count(name) > 1:
-        raise InvalidInput(f"the DataFrame has the column {name!r} twice", argument=role, remedy="rename one of them")
+        raise InvalidInput(
+            f"the DataFrame has the column {name!r} twice",
+            argument=role,
+            remedy="rename one of them",
+        )
     alike = [column for column in df.columns if column.lower() == name.lower() and column != name]
     if alike and df.sparkSession.conf.get("spark.sql.caseSensitive").lower() != "true":
         raise InvalidInput(
@@ -72,10 +81,14 @@ def _checked(df: DataFrame, role: str, name: str | None) -> str:
             "spark.sql.caseSensitive to true"
         )
     kind = df.schema[name].dataType.typeName()
-    known, words = (_IDS, "text or whole numbers") if role in ("qid", "docid") else (_NUMBERS, "numbers")
+    known, words = (
+        (_IDS, "text or whole numbers") if role in ("qid", "docid") else (_NUMBERS, "numbers")
+    )
     if kind not in known:
         wrong = QueryIdError if role == "qid" else InvalidInput
-        raise wrong(f"{role}: the column {name!r} is of type {kind}; expected {words}, so cast it first")
+        raise wrong(
+            f"{role}: the column {name!r} is of type {kind}; expected {words}, so cast it first"
+        )
     return name
 
 
@@ -95,7 +108,9 @@ def _gap(table: pa.Table, role: str) -> Gap:
     masks = {kind: pc.fill_null(mask, False) for kind, mask in masks.items()}
     kinds = {kind: pc.sum(mask).as_py() for kind, mask in masks.items()}
     kinds = {kind: number for kind, number in kinds.items() if number}
-    query = table["qid"][pc.index(masks[next(iter(kinds))], True).as_py()].as_py() if kinds else None
+    query = (
+        table["qid"][pc.index(masks[next(iter(kinds))], True).as_py()].as_py() if kinds else None
+    )
     return {"kinds": kinds, "query": query}
 
 
@@ -122,13 +137,19 @@ def refuse_gaps(gaps: Iterable[Mapping[str, Gap]], names: Mapping[str, str | Non
 def _dropping(name: str, is_infinite: bool) -> str:
     """Return a call that drops rows without a value; `na.drop` keeps infinite ones."""
     quoted = name.replace("`", "``")
-    return f"""df.where("abs(`{quoted}`) < double('inf')")""" if is_infinite else f"df.na.drop(subset=[{name!r}])"
+    return (
+        f"""df.where("abs(`{quoted}`) < double('inf')")"""
+        if is_infinite
+        else f"df.na.drop(subset=[{name!r}])"
+    )
 
 
 def by_query(rows: DataFrame, partitions: int) -> DataFrame:
     """Return packed rows in so many partitions, all rows of a query in one of them; `unpacked` reads them."""
     places = _places(rows.sparkSession, partitions)
-    return rows.mapInArrow(Packing(places).packed, "place int, rows binary").repartition(partitions, "place")
+    return rows.mapInArrow(Packing(places).packed, "place int, rows binary").repartition(
+        partitions, "place"
+    )
 
 
 def _places(session: SparkSession, partitions: int) -> tuple[int, ...]:
@@ -137,7 +158,9 @@ def _places(session: SparkSession, partitions: int) -> tuple[int, ...]:
     The hash is asked of Spark; a partition that no number was found for in time is left to chance.
     """
     tried = math.ceil(partitions * (math.log(partitions) + 10))
-    found = session.sql(f"SELECT transform(sequence(0, {tried}), x -> pmod(hash(x), {partitions})) AS at").first()
+    found = session.sql(
+        f"SELECT transform(sequence(0, {tried}), x -> pmod(hash(x), {partitions})) AS at"
+    ).first()
     first = {at: number for number, at in reversed(list(enumerate(found["at"] if found else ())))}
     return tuple(first.get(at, at) for at in range(partitions))
 
@@ -158,7 +181,9 @@ class Packing:
                 ordered, starts = by_bucket(known, len(self.places))
                 pieces += [
                     (at, ordered.slice(start, stop - start))
-                    for at, (start, stop) in enumerate(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True))
+                    for at, (start, stop) in enumerate(
+                        zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
+                    )
                     if stop > start
                 ]
             yield pa.record_batch(

@@ -26,8 +26,8 @@ class ContingencyTable:
     Attributes
     ----------
     per_query : DataFrame of shape (n_queries, 3) or (n_queries, 4)
-        Index qid; columns true_positives, false_positives, false_negatives, and true_negatives if the size of the
-        collection is known.
+        Index qid; columns true_positives, false_positives, false_negatives, and true_negatives if
+        the size of the collection is known.
 
     Examples
     --------
@@ -70,7 +70,9 @@ class ContingencyTable:
 def _rates(table: pd.DataFrame, beta: float) -> pd.DataFrame:
     check_number("beta", beta, least=0)
     require(beta < 1e150, "beta", beta, "a number whose square is one")
-    hits, false, missed = (table[name] for name in ("true_positives", "false_positives", "false_negatives"))
+    hits, false, missed = (
+        table[name] for name in ("true_positives", "false_positives", "false_negatives")
+    )
     rates = {
         "precision": hits / (hits + false),
         "recall": hits / (hits + missed),
@@ -104,7 +106,8 @@ def contingency_table(
     cutoff : int, optional
         Deepest rank that counts as retrieved.
     collection_size : int, optional
-        Number of documents in the collection. Without it there are no true negatives and no accuracy.
+        Number of documents in the collection. Without it there are no true negatives and no
+        accuracy.
     convention : str or Convention
         The rules. Under ties="expected", counts are means if the cut-off falls among tied rows.
 

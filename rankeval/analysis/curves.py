@@ -1,7 +1,7 @@
 """Curves over a ranking: precision by recall, and the receiver operating characteristic, query by query.
 
-Under ``ties="expected"``, the default, rows of equal score have no order: they make one point, at the end of their
-group. Under a convention that breaks ties every rank has a point.
+Under ``ties="expected"``, the default, rows of equal score have no order: they make one point, at
+the end of their group. Under a convention that breaks ties every rank has a point.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class PrecisionRecall:
     Attributes
     ----------
     points : DataFrame
-        Columns qid, rank, recall, precision, interpolated (the greatest precision at this recall or a higher one).
+        Columns qid, rank, recall, precision, interpolated (the greatest precision at this recall or
+        a higher one).
     eleven_points : DataFrame
         Interpolated precision at the eleven levels of recall: index qid, a column per level.
     area : Series
@@ -79,8 +80,8 @@ class ROC:
     points : DataFrame
         Columns qid, rank, fpr, tpr; from (0, 0) to (1, 1).
     auc : Series
-        Area under the curve of each query: the chance that a relevant document ranks above another one. A tied pair
-        counts half.
+        Area under the curve of each query: the chance that a relevant document ranks above another
+        one. A tied pair counts half.
     undefined : mapping
         Query -> the reason why it has no curve. No average includes such queries.
     """
@@ -117,8 +118,9 @@ def precision_recall(
     Returns
     -------
     PrecisionRecall
-        The interpolated precision at a level is the greatest precision at that recall or more. Recall is compared
-        exactly, in integers. The measures IPrec and IAP11 have the two roundings of trec_eval instead.
+        The interpolated precision at a level is the greatest precision at that recall or more.
+        Recall is compared exactly, in integers. The measures IPrec and IAP11 have the two roundings
+        of trec_eval instead.
 
     Raises
     ------
@@ -145,14 +147,24 @@ def precision_recall(
         rank, hits = _points(judged, number, rel)
         precision = hits / rank
         best = np.maximum.accumulate(precision[::-1])[::-1]
-        points = {"qid": query, "rank": rank, "recall": hits / relevant, "precision": precision, "interpolated": best}
+        points = {
+            "qid": query,
+            "rank": rank,
+            "recall": hits / relevant,
+            "precision": precision,
+            "interpolated": best,
+        }
         rows.append(pd.DataFrame(points))
-        levels[query] = [best[10 * hits >= tenth * relevant].max(initial=0.0) for tenth in range(11)]
+        levels[query] = [
+            best[10 * hits >= tenth * relevant].max(initial=0.0) for tenth in range(11)
+        ]
         areas[query] = float((np.diff(hits, prepend=0.0) * best).sum() / relevant)
     columns = ["qid", "rank", "recall", "precision", "interpolated"]
     return PrecisionRecall(
         points=pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=columns),
-        eleven_points=pd.DataFrame.from_dict(levels, orient="index", columns=list(LEVELS)).rename_axis("qid"),
+        eleven_points=pd.DataFrame.from_dict(
+            levels, orient="index", columns=list(LEVELS)
+        ).rename_axis("qid"),
         area=pd.Series(areas, name="area", dtype=np.float64).rename_axis("qid"),
         undefined=undefined,
     )
@@ -178,8 +190,8 @@ def roc(
     rel : float
         Lowest relevant label.
     collection_size : int, optional
-        Number of documents in the collection. Qrels and a run need it: the documents that were not retrieved are one
-        tied block at the end.
+        Number of documents in the collection. Qrels and a run need it: the documents that were not
+        retrieved are one tied block at the end.
     convention : str or Convention
         The rules.
 
@@ -222,19 +234,25 @@ def roc(
                 f"{int(retrieved + relevant - found)} documents that are retrieved or relevant"
             )
         if relevant == 0 or others == 0:
-            undefined[query] = "no relevant document" if relevant == 0 else "no document that is not relevant"
+            undefined[query] = (
+                "no relevant document" if relevant == 0 else "no document that is not relevant"
+            )
             continue
         if size > retrieved:
             rank, hits = np.append(rank, size), np.append(hits, relevant)
         tpr = np.concatenate(([0.0], hits / relevant))
         fpr = np.concatenate(([0.0], (rank - hits) / others))
-        rows.append(pd.DataFrame({"qid": query, "rank": np.append(0, rank), "fpr": fpr, "tpr": tpr}))
+        rows.append(
+            pd.DataFrame({"qid": query, "rank": np.append(0, rank), "fpr": fpr, "tpr": tpr})
+        )
         hit_steps, miss_steps = np.diff(hits, prepend=0.0), np.diff(rank - hits, prepend=0.0)
         # Pairs are whole and half numbers: exact until the one division.
         pairs = (miss_steps * (hits - hit_steps / 2)).sum()
         areas[query] = float(pairs / (relevant * others))
     return ROC(
-        points=pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=["qid", "rank", "fpr", "tpr"]),
+        points=pd.concat(rows, ignore_index=True)
+        if rows
+        else pd.DataFrame(columns=["qid", "rank", "fpr", "tpr"]),
         auc=pd.Series(areas, name="auc", dtype=np.float64).rename_axis("qid"),
         undefined=undefined,
     )
@@ -246,7 +264,9 @@ def __dir__() -> list[str]:
 
 def _queries(joined: Joined) -> list[tuple[Any, Judged, int]]:
     parts = ((joined.queries[part].tolist(), judged) for part, judged, _ in joined.chunks())
-    return [(query, judged, number) for queries, judged in parts for number, query in enumerate(queries)]
+    return [
+        (query, judged, number) for queries, judged in parts for number, query in enumerate(queries)
+    ]
 
 
 def _points(judged: Judged, number: int, rel: float) -> tuple[Floats, Floats]:
@@ -256,7 +276,9 @@ def _points(judged: Judged, number: int, rel: float) -> tuple[Floats, Floats]:
     rank = np.arange(1, end - begin + 1)
     first, last = np.searchsorted(judged.ties.query, [number, number + 1])
     keep = np.ones(len(rank), dtype=bool)
-    for start, stop in zip(judged.ties.start[first:last].tolist(), judged.ties.end[first:last].tolist(), strict=True):
+    for start, stop in zip(
+        judged.ties.start[first:last].tolist(), judged.ties.end[first:last].tolist(), strict=True
+    ):
         keep[start - begin : stop - begin - 1] = False
     hits = (prefix[begin + 1 : end + 1] - prefix[begin]).astype(np.float64)
     return rank[keep].astype(np.float64), hits[keep]

@@ -1,10 +1,12 @@
 """Why two tools report different numbers for the same ranking: the rules that turn one value into the other.
 
-Every choice of the open parameters is scored under every choice of the rules that affect something in the data. Each
-choice is a `_Tried`: its setting, its value, and the presets that have this setting. Those whose value agrees with a
-number are candidates for it; the answer is the pair of candidates that differ in the fewest settings.
+Every choice of the open parameters is scored under every choice of the rules that affect something
+in the data. Each choice is a `_Tried`: its setting, its value, and the presets that have this
+setting. Those whose value agrees with a number are candidates for it; the answer is the pair of
+candidates that differ in the fewest settings.
 
-The trap: a float drops trailing zeros, so the digits of ``0.35`` may be two or four. Four are tried first.
+The trap: a float drops trailing zeros, so the digits of ``0.35`` may be two or four. Four are tried
+first.
 """
 
 from __future__ import annotations
@@ -77,7 +79,8 @@ class Explanation:
     values : tuple of float
         The two numbers.
     table : DataFrame of shape (n_tried, n_settings + 3)
-        All settings that were tried: parameters, rules, the value, and the numbers that it agrees with ("a", "b").
+        All settings that were tried: parameters, rules, the value, and the numbers that it agrees
+        with ("a", "b").
     differences : tuple of str
         The smallest differing set; empty if either value was not reproduced.
     sentence : str
@@ -129,15 +132,16 @@ def explain_difference(
     truth, ranking, qid, group, docid
         As in `rankeval.evaluate`.
     measure : str or Measure
-        The name of both numbers. Parameters that it gives are not varied. If tools mean different things by it, as by
-        ``"RBP"``, all meanings are tried.
+        The name of both numbers. Parameters that it gives are not varied. If tools mean different
+        things by it, as by ``"RBP"``, all meanings are tried.
     values : tuple of float or str
         The two numbers, as printed.
     convention : str or Convention
         The start of the search. Rules that are not varied keep its values.
     tolerance : float, optional
-        The greatest distance between a value and a number; by default half a unit of the last digit given. A float
-        drops trailing zeros, so values that agree to four digits go before those that agree to fewer.
+        The greatest distance between a value and a number; by default half a unit of the last digit
+        given. A float drops trailing zeros, so values that agree to four digits go before those
+        that agree to fewer.
 
     Returns
     -------
@@ -169,16 +173,23 @@ def explain_difference(
     tried = []
     for changed in _settings(given, rules, variants[0][1]):
         # The best and the worst order are known for monotone measures only.
-        able = [pair for pair in variants if changed.get("ties") not in ("best", "worst") or pair[1].monotone]
+        able = [
+            pair
+            for pair in variants
+            if changed.get("ties") not in ("best", "worst") or pair[1].monotone
+        ]
         if not able:
             continue
         found = _values(given, [one for _, one in able], rules.with_rules(**changed))
         for (parameters, _), value in zip(able, found, strict=True):
-            tried.append(_Tried({**parameters, **changed}, value, _presets(asked, parameters, changed)))
+            tried.append(
+                _Tried({**parameters, **changed}, value, _presets(asked, parameters, changed))
+            )
     start = {**dict(variants[0][0]), **{rule: getattr(rules, rule) for rule in RULES}}
     matching = []
     for value, places in zip(wanted, digits, strict=True):
-        # A float may have dropped zeros, so it may have four digits: the smallest distance is tried first.
+        # A float may have dropped zeros, so it may have four digits: the smallest distance is tried
+        # first.
         usual = [0.5001 * 10.0 ** -max(least, places) for least in (4, 1)]
         matching.append(_matching(tried, value, usual if tolerance is None else [tolerance]))
     return _explained(asked.name, wanted, matching, tried, start)
@@ -213,12 +224,20 @@ def _asked(spec: str | Measure) -> _Asked:
             raise
     family = readings[0].family
     parameters = [dict(one.parameters) for one in readings]
-    given = {name: value for name, value in parameters[0].items() if all(one.get(name) == value for one in parameters)}
+    given = {
+        name: value
+        for name, value in parameters[0].items()
+        if all(one.get(name) == value for one in parameters)
+    }
     choices = {}
     for name, default in family.defaults.items():
         if name in given:
             continue
-        said = [one.get(name, default) for one in parameters if name in one or default is not Parameter.empty]
+        said = [
+            one.get(name, default)
+            for one in parameters
+            if name in one or default is not Parameter.empty
+        ]
         if name in PARAMETERS or len(set(map(repr, said))) > 1:
             choices[name] = tuple(dict.fromkeys((*said, *PARAMETERS.get(name, ()))))
     return _Asked(str(spec if len(readings) > 1 else readings[0]), family, given, choices)
@@ -230,8 +249,12 @@ def _numbers(values: Any) -> tuple[tuple[float, float], tuple[int, int]]:
         found = tuple(float(value) for value in values)
     except (TypeError, ValueError):
         found = ()
-    require(len(found) == 2 and np.isfinite(found).all(), "values", values, "the two numbers to explain")
-    texts = [value if isinstance(value, str) else f"{float(value):.12f}".rstrip("0") for value in values]
+    require(
+        len(found) == 2 and np.isfinite(found).all(), "values", values, "the two numbers to explain"
+    )
+    texts = [
+        value if isinstance(value, str) else f"{float(value):.12f}".rstrip("0") for value in values
+    ]
     places = [0 if "e" in text.lower() else len(text.partition(".")[2]) for text in texts]
     return (found[0], found[1]), (places[0], places[1])
 
@@ -288,10 +311,16 @@ def _settings(given: Given, rules: Convention, one: Measure) -> list[dict[str, s
     affected = {rule for rule, number in ev.facts.totals().items() if number}
     choices: dict[str, tuple[str, ...]] = {}
     # One rule on ties needs documents.
-    ties = tuple(rule for rule in RULES["ties"] if rule != "docid" or collection or given.docid is not None)
+    ties = tuple(
+        rule for rule in RULES["ties"] if rule != "docid" or collection or given.docid is not None
+    )
     if "ties" in affected or ev.tied_share:
         choices["ties"] = ties
-    choices |= {rule: RULES[rule] for rule in ("judgments", "missing", "unjudged") if collection and rule in affected}
+    choices |= {
+        rule: RULES[rule]
+        for rule in ("judgments", "missing", "unjudged")
+        if collection and rule in affected
+    }
     if "missing" in choices:  # for most measures an empty ranking is worth 0
         filled = _scored(given, [one], start.with_rules(missing="zero"))
         if np.array_equal(filled.scores, ev.scores):
@@ -305,13 +334,18 @@ def _settings(given: Given, rules: Convention, one: Measure) -> list[dict[str, s
     return [dict(zip(choices, chosen, strict=True)) for chosen in product(*choices.values())]
 
 
-def _presets(asked: _Asked, parameters: Mapping[str, Any], rules: Mapping[str, Any]) -> tuple[str, ...]:
+def _presets(
+    asked: _Asked, parameters: Mapping[str, Any], rules: Mapping[str, Any]
+) -> tuple[str, ...]:
     fitting, family = [], asked.family
     for name, preset in PRESETS.items():
         own = {rule: getattr(preset, rule) for rule in rules}
         own = {rule: "qrels" if value == "given" else value for rule, value in own.items()}
         bound = preset.bind.get(family.name, {})
-        if {**own, **{one: bound.get(one, family.defaults[one]) for one in parameters}} == {**rules, **parameters}:
+        if {**own, **{one: bound.get(one, family.defaults[one]) for one in parameters}} == {
+            **rules,
+            **parameters,
+        }:
             fitting.append(name)
     return tuple(fitting)
 
@@ -327,21 +361,36 @@ def _explained(
     rows = []
     for one in tried:
         matches = "".join(letter for letter, ids in zip("ab", found, strict=True) if id(one) in ids)
-        rows.append({**one.setting, "convention": ", ".join(one.presets), "value": one.value, "matches": matches})
+        rows.append(
+            {
+                **one.setting,
+                "convention": ", ".join(one.presets),
+                "value": one.value,
+                "matches": matches,
+            }
+        )
     table = pd.DataFrame(rows)
     if not all(matching):
         return Explanation(measure, values, table, (), _not_found(measure, values, matching, tried))
     (first, second), *rest = _fewest(matching, start)
     differences = _differences(first, second)
-    others = tuple(dict.fromkeys(other for way in rest if (other := _differences(*way)) != differences))
+    others = tuple(
+        dict.fromkeys(other for way in rest if (other := _differences(*way)) != differences)
+    )
     what = ["; ".join(differences) or "nothing: one setting gives both, as far as the digits go"]
     what += [f"or as well: {'; '.join(other)}" for other in others[:_SHOWN]]
     what += [f"and {len(others) - _SHOWN} more"] if len(others) > _SHOWN else []
     parts = [f"{values[0]} and {values[1]} are both {measure}; what differs: {', '.join(what)}"]
     for value, fitting in zip(values, matching, strict=True):
         if presets := list(dict.fromkeys(name for match in fitting for name in match.presets)):
-            parts.append(f"{value} is what {', '.join(presets)} {'gives' if len(presets) == 1 else 'give'}")
-    alike = ", ".join(f"{name}={value!r}" for name, value in first.setting.items() if value == second.setting[name])
+            parts.append(
+                f"{value} is what {', '.join(presets)} {'gives' if len(presets) == 1 else 'give'}"
+            )
+    alike = ", ".join(
+        f"{name}={value!r}"
+        for name, value in first.setting.items()
+        if value == second.setting[name]
+    )
     if alike:
         parts.append(f"Alike: {alike}")
     return Explanation(measure, values, table, differences, f"{'. '.join(parts)}.", others)
@@ -354,14 +403,18 @@ def _fewest(matching: list[list[_Tried]], start: Mapping[str, Any]) -> list[tupl
         return sum(one[name] != two.get(name, one[name]) for name in one)
 
     near = [
-        sorted(found, key=lambda one: (not one.presets, distance(one.setting, start)))[:_NEAREST] for found in matching
+        sorted(found, key=lambda one: (not one.presets, distance(one.setting, start)))[:_NEAREST]
+        for found in matching
     ]
     pairs = [
-        (distance(one.setting, two.setting), distance(one.setting, start), (one, two)) for one, two in product(*near)
+        (distance(one.setting, two.setting), distance(one.setting, start), (one, two))
+        for one, two in product(*near)
     ]
     of_presets = [pair for pair in pairs if all(one.presets for one in pair[2])]
     first = min(of_presets or pairs, key=lambda pair: pair[:2])
-    others = (pair for pair in pairs if pair[:2] == first[:2] or (pair[0] < first[0] and pair[1] == 0))
+    others = (
+        pair for pair in pairs if pair[:2] == first[:2] or (pair[0] < first[0] and pair[1] == 0)
+    )
     return [first[2], *(pair[2] for pair in others)]
 
 
@@ -373,7 +426,9 @@ def _differences(one: _Tried, two: _Tried) -> tuple[str, ...]:
     )
 
 
-def _not_found(measure: str, values: tuple[float, float], matching: list[list[_Tried]], tried: list[_Tried]) -> str:
+def _not_found(
+    measure: str, values: tuple[float, float], matching: list[list[_Tried]], tried: list[_Tried]
+) -> str:
     parts = []
     for wanted, found in zip(values, matching, strict=True):
         nearest = found[0] if found else min(tried, key=lambda one: abs(one.value - wanted))
@@ -381,5 +436,7 @@ def _not_found(measure: str, values: tuple[float, float], matching: list[list[_T
         if found:
             parts.append(f"{wanted} is {measure} with {rules}")
         else:
-            parts.append(f"nothing that was tried gives {wanted} (nearest: {nearest.value:.6f} with {rules})")
+            parts.append(
+                f"nothing that was tried gives {wanted} (nearest: {nearest.value:.6f} with {rules})"
+            )
     return "; ".join(parts) + "."

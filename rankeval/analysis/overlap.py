@@ -25,8 +25,8 @@ class Overlap:
     Attributes
     ----------
     per_query : DataFrame
-        Index qid; columns rbo (extrapolated to infinite depth), rbo_min (the lower bound) and residual (the distance
-        from there to the upper bound).
+        Index qid; columns rbo (extrapolated to infinite depth), rbo_min (the lower bound) and
+        residual (the distance from there to the upper bound).
     p : float
         The persistence.
     only_in_one : tuple
@@ -42,7 +42,11 @@ class Overlap:
         return self.per_query.mean()
 
     def _repr_html_(self) -> str:
-        return str(self.mean().to_frame(f"mean over {count(len(self.per_query), 'query')}, p = {self.p}").to_html())
+        return str(
+            self.mean()
+            .to_frame(f"mean over {count(len(self.per_query), 'query')}, p = {self.p}")
+            .to_html()
+        )
 
 
 @explained
@@ -52,8 +56,8 @@ def rank_biased_overlap(run: Any, other: Any, *, p: float = 0.9) -> Overlap:
     Parameters
     ----------
     run, other : Run, dict, frame or path
-        The rankings. Rows of equal score are ordered by document id, descending, as in trec_eval. Give runs without
-        ties if that matters.
+        The rankings. Rows of equal score are ordered by document id, descending, as in trec_eval.
+        Give runs without ties if that matters.
     p : float
         The chance to look at the next rank. 0.9 puts 86 % of the weight on the first ten ranks.
 
@@ -65,8 +69,8 @@ def rank_biased_overlap(run: Any, other: Any, *, p: float = 0.9) -> Overlap:
     Raises
     ------
     InvalidInput
-        If p is not between 0 and 1, the ids of one run are numbers and those of the other texts, or the runs have no
-        query in common.
+        If p is not between 0 and 1, the ids of one run are numbers and those of the other texts, or
+        the runs have no query in common.
 
     Examples
     --------
@@ -80,16 +84,27 @@ def rank_biased_overlap(run: Any, other: Any, *, p: float = 0.9) -> Overlap:
     first, second = ranked_lists(one), ranked_lists(two)
     common = [query for query in first if query in second]
     if not common:
-        raise InvalidInput(f"the runs have no query in common: {list(first)[:3]} ... and {list(second)[:3]} ...")
+        raise InvalidInput(
+            f"the runs have no query in common: {list(first)[:3]} ... and {list(second)[:3]} ..."
+        )
     rows = {query: _overlap(first[query], second[query], p) for query in common}
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=["rbo", "rbo_min", "residual"]).rename_axis("qid")
-    return Overlap(table, p, tuple(query for query in {**first, **second} if not (query in first and query in second)))
+    table = pd.DataFrame.from_dict(
+        rows, orient="index", columns=["rbo", "rbo_min", "residual"]
+    ).rename_axis("qid")
+    return Overlap(
+        table,
+        p,
+        tuple(query for query in {**first, **second} if not (query in first and query in second)),
+    )
 
 
 def refuse_unlike(one: Rows, two: Rows) -> None:
     """Refuse to compare 1 with "1": nothing would be in common, and 0.0 would look like a finding."""
     for name in ("qid", "docid"):
-        kinds = ["integer" if pa.types.is_integer(getattr(run, name).type) else "string" for run in (one, two)]
+        kinds = [
+            "integer" if pa.types.is_integer(getattr(run, name).type) else "string"
+            for run in (one, two)
+        ]
         if len(one) and len(two) and kinds[0] != kinds[1]:
             raise InvalidInput(
                 f"{kinds[0]} ids are compared with {kinds[1]} ids, and 1 is not '1'; give both as one type",
@@ -110,7 +125,9 @@ def ranked_lists(run: Run) -> dict[Any, list[Any]]:
         ordered[query] = [document for _, document in pairs]
         if len(set(ordered[query])) < len(pairs):
             problem = f"a document stands twice in query {query!r}"
-            raise InvalidInput(problem, argument="run", remedy="rank each document once, in one run a system")
+            raise InvalidInput(
+                problem, argument="run", remedy="rank each document once, in one run a system"
+            )
     return ordered
 
 
@@ -129,7 +146,8 @@ def _overlap(one: list[Any], two: list[Any], p: float) -> tuple[float, float, fl
     # The lower bound counts every depth up to n, and beyond n no new document (equation 11).
     seen = (1 - p) / p * float(((shared - shared[n - 1]) / depth * power).sum())
     least = seen - (1 - p) / p * shared[n - 1] * float(np.log1p(-p))
-    # Beyond the end of the shorter list the agreement is taken to stay as it is at that end (equation 32).
+    # Beyond the end of the shorter list the agreement is taken to stay as it is at that end
+    # (equation 32).
     agreed = shared / depth + np.where(depth > s, shared[s - 1] * (depth - s) / (s * depth), 0.0)
     at_end = (shared[n - 1] - shared[s - 1]) / n + shared[s - 1] / s
     extrapolated = (1 - p) / p * float((agreed * power).sum()) + at_end * p**n
@@ -140,5 +158,9 @@ def _overlap(one: list[Any], two: list[Any], p: float) -> tuple[float, float, fl
     between = float((p ** deep[s:] / deep[s:]).sum()), float((p ** deep[n:] / deep[n:]).sum())
     to_whole = float((p**deep / deep).sum())
     residual = p**s + p**n - p**whole
-    residual -= (1 - p) / p * (s * between[0] + n * between[1] + overlap * (-float(np.log1p(-p)) - to_whole))
+    residual -= (
+        (1 - p)
+        / p
+        * (s * between[0] + n * between[1] + overlap * (-float(np.log1p(-p)) - to_whole))
+    )
     return extrapolated, least, max(0.0, float(residual))

@@ -1,7 +1,7 @@
 """The command line: parse, call, print.
 
-Exit codes: 0 done, 1 a gate or the guard said no, 2 bad use or bad input (one line to stderr); see `net`. Each command
-imports what is slow to import. Its options stand in the table of `options`.
+Exit codes: 0 done, 1 a gate or the guard said no, 2 bad use or bad input (one line to stderr); see
+`net`. Each command imports what is slow to import. Its options stand in the table of `options`.
 """
 
 from __future__ import annotations
@@ -36,15 +36,46 @@ from rankeval.cli.options import (
     literal,
     options,
 )
-from rankeval.cli.output import HELD, ask, from_here, print_frame, print_result, print_scores, say, show_progress, tell
+from rankeval.cli.output import (
+    HELD,
+    ask,
+    from_here,
+    print_frame,
+    print_result,
+    print_scores,
+    say,
+    show_progress,
+    tell,
+)
 
 if TYPE_CHECKING:
     from rankeval.collection.convention import Convention
     from rankeval.io.opening import Limits
 
 SAID = ("name", "kind", "words", "title", "two_sided", "one_sided", "note")
-RATES = ("name", "test", "world", "n", "comparisons", "sides", "quantity", "rate", "standard_error", "replications")
-SHOWN_VERSIONS = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "mlflow", "lightgbm", "xgboost", "catboost")
+RATES = (
+    "name",
+    "test",
+    "world",
+    "n",
+    "comparisons",
+    "sides",
+    "quantity",
+    "rate",
+    "standard_error",
+    "replications",
+)
+SHOWN_VERSIONS = (
+    "numpy",
+    "scipy",
+    "pandas",
+    "pyarrow",
+    "scikit-learn",
+    "mlflow",
+    "lightgbm",
+    "xgboost",
+    "catboost",
+)
 
 
 class _WithHosts(OwnAnswers):
@@ -100,11 +131,18 @@ def _options(
 @app.command()
 @options("CONFIG settings check keys output verbose", output=KeysFormat.text)
 def run(
-    *, config: str | None, settings: list[str] | None, check: bool, keys: bool, output: KeysFormat, verbose: bool
+    *,
+    config: str | None,
+    settings: list[str] | None,
+    check: bool,
+    keys: bool,
+    output: KeysFormat,
+    verbose: bool,
 ) -> None:
     """Run an experiment: tune on the training part, freeze, open the test part once, compare, report, log.
 
-    An experiment file names functions and classes, which are imported and called: trust it as you would trust a script.
+    An experiment file names functions and classes, which are imported and called: trust it as you
+    would trust a script.
     """
     if keys:
         from rankeval.experiment.config import keys_markdown, keys_text
@@ -112,20 +150,28 @@ def run(
         tell(keys_markdown().rstrip("\n") if output is KeysFormat.markdown else keys_text())
         return
     if config is None:
-        raise errors.InvalidInput("name an experiment file, or a shipped one: quickstart, letor; --keys lists its keys")
+        raise errors.InvalidInput(
+            "name an experiment file, or a shipped one: quickstart, letor; --keys lists its keys"
+        )
     from rankeval.experiment.config import load_config
 
-    checked = load_config(config, settings or ())  # before the slow imports, to answer a misspelt key at once
+    checked = load_config(
+        config, settings or ()
+    )  # before the slow imports, to answer a misspelt key at once
     from rankeval.experiment import check_run, run_experiment
     from rankeval.experiment.recipe import NOT_LOGGED
 
     if check:
         for part in check_run(checked).logged:
-            tell(f"{part.role}: {part.name}, {count(part.n_queries, 'query')}, {count(part.n_rows, 'row')}")
+            tell(
+                f"{part.role}: {part.name}, {count(part.n_queries, 'query')}, {count(part.n_rows, 'row')}"
+            )
         return
 
     with warnings.catch_warnings(), show_progress() as progress:
-        warnings.filterwarnings("ignore", NOT_LOGGED, errors.RankevalWarning)  # printed below, as an error
+        warnings.filterwarnings(
+            "ignore", NOT_LOGGED, errors.RankevalWarning
+        )  # printed below, as an error
         result = run_experiment(checked, progress=progress)
     from rankeval.report.summaries import experiment_text
 
@@ -146,9 +192,9 @@ def run(
 def init(*, files: list[Path], **given: Any) -> None:
     """Write the first files for your data: an experiment, a relevance test with its baseline, a workflow of CI.
 
-    A table is Parquet, CSV, TSV, LETOR or a folder of LETOR. Its columns are guessed by names and contents, and the
-    guess is printed. If it is open, you are asked, or you name the column. Nothing is overwritten: if one of the files
-    is there, none is written.
+    A table is Parquet, CSV, TSV, LETOR or a folder of LETOR. Its columns are guessed by names and
+    contents, and the guess is printed. If it is open, you are asked, or you name the column.
+    Nothing is overwritten: if one of the files is there, none is written.
     """
     from rankeval.starting import start
 
@@ -194,9 +240,15 @@ def doctor() -> None:
     facts |= dict(_ledger())
     for topic, said in facts.items():
         tell(f"{topic:<16} {said}")
-    # The plain name belongs to an older package with the same import name: one would overwrite files of the other.
-    other, reinstall = version("rankeval"), f"pip uninstall rankeval, then {install(options='--force-reinstall')}"
-    problem = f"the distribution rankeval {other}, another project, is installed into the same folder"
+    # The plain name belongs to an older package with the same import name: one would overwrite
+    # files of the other.
+    other, reinstall = (
+        version("rankeval"),
+        f"pip uninstall rankeval, then {install(options='--force-reinstall')}",
+    )
+    problem = (
+        f"the distribution rankeval {other}, another project, is installed into the same folder"
+    )
     refuse((other != "not installed", problem, reinstall))
 
 
@@ -207,7 +259,13 @@ def doctor() -> None:
     **dict.fromkeys(("qid", "relevance", "score"), ...),
 )
 def evaluate_dataset(
-    *, data: str, measures: list[str], collection_size: int | None, per_query: bool, output: Format, **given: Any
+    *,
+    data: str,
+    measures: list[str],
+    collection_size: int | None,
+    per_query: bool,
+    output: Format,
+    **given: Any,
 ) -> None:
     """Score the rows of a Parquet data set."""
     from rankeval.measures.names import sized
@@ -215,9 +273,17 @@ def evaluate_dataset(
     from rankeval.streaming.source import name_of
 
     rules, name = _rules(given, collection_size=collection_size), name_of(data)
-    given |= {"measures": [sized(one, collection_size) for one in measures], "convention": rules, "name": name}
+    given |= {
+        "measures": [sized(one, collection_size) for one in measures],
+        "convention": rules,
+        "name": name,
+    }
     with show_progress() as show:
-        shown = None if show is None else lambda done, total: show(done, total, f"{done:,} of {total:,} rows")
+        shown = (
+            None
+            if show is None
+            else lambda done, total: show(done, total, f"{done:,} of {total:,} rows")
+        )
         found = evaluate(data, progress=shown, **given)
     print_scores({name: found}, output, per_query=per_query)
 
@@ -253,17 +319,31 @@ def evaluate(
     preset = get_convention(convention or ("trec_eval-9.0.8" if is_trec else "rankeval"))
     missing, rule = given["missing"], counted_with_c(preset)
     with_c = f"-c is --missing {rule} with {preset.name}, not --missing {missing}: give one of them"
-    is_for_trec, of_trec = no_summary or zscores is not None, "-n and -Z change what --format trec prints, and no other"
-    refuse((given["complete"] and missing not in (None, rule), with_c), (is_for_trec and not is_trec, of_trec))
+    is_for_trec, of_trec = (
+        no_summary or zscores is not None,
+        "-n and -Z change what --format trec prints, and no other",
+    )
+    refuse(
+        (given["complete"] and missing not in (None, rule), with_c),
+        (is_for_trec and not is_trec, of_trec),
+    )
     rules = _rules({"convention": preset, **given}, collection_size=collection_size)
     if is_trec:
         judgments = Qrels.read(qrels, qrels_format, limits=limits)
         reference = None if zscores is None else read_zscores(zscores, limits=limits)
-        how: dict[str, Any] = {"per_query": per_query, "summary": not no_summary, "zscores": reference}
+        how: dict[str, Any] = {
+            "per_query": per_query,
+            "summary": not no_summary,
+            "zscores": reference,
+        }
         how |= {"measures": measures or ["official"], "convention": rules}
         for path in by_file_name(runs).values():
-            ranking = replace(Run.read(path, limits=limits), queries=query_texts(texts, limits=limits))
-            sys.stdout.write(trec_text(judgments, ranking, tell=lambda note: say(f"note: {note}"), **how))
+            ranking = replace(
+                Run.read(path, limits=limits), queries=query_texts(texts, limits=limits)
+            )
+            sys.stdout.write(
+                trec_text(judgments, ranking, tell=lambda note: say(f"note: {note}"), **how)
+            )
         return
     wanted = [sized(spec, collection_size) for spec in measures or MEASURES]
     scored = evaluations(qrels, runs, wanted, rules, qrels_format, texts=texts, limits=limits)
@@ -275,16 +355,27 @@ def evaluate(
     "QRELS RUNS measures convention ties missing no_relevant baseline test correction claim margin family alpha "
     "groups unjudged n_resamples rng texts limit output"
 )
-def compare(*, qrels: Path, runs: list[Path], measures: list[str], limit: Limits, output: Format, **given: Any) -> None:
+def compare(
+    *,
+    qrels: Path,
+    runs: list[Path],
+    measures: list[str],
+    limit: Limits,
+    output: Format,
+    **given: Any,
+) -> None:
     """Compare rankings query by query: intervals, p-values, effect sizes.
 
-    The exit code is 0 whether or not a claim is shown; for a gate, use rk.testing in a test. --format json prints all
-    that rk.Comparison.from_json reads, and the headline; csv prints the table, with headline and notes on stderr.
+    The exit code is 0 whether or not a claim is shown; for a gate, use rk.testing in a test.
+    --format json prints all that rk.Comparison.from_json reads, and the headline; csv prints the
+    table, with headline and notes on stderr.
     """
     from rankeval.comparison import compare as compare_systems
 
     refuse((len(runs) < 2, f"a comparison needs two runs or more, found {len(runs)}"))
-    scored = evaluations(qrels, runs, measures, _rules(given), texts=given.pop("texts"), limits=limit)
+    scored = evaluations(
+        qrels, runs, measures, _rules(given), texts=given.pop("texts"), limits=limit
+    )
     print_result(compare_systems(scored, **given), output)
 
 
@@ -293,18 +384,27 @@ def _rules(given: dict[str, Any], *, collection_size: int | None = None) -> Conv
     from rankeval.trec_eval.output import trec_rules
 
     preset = get_convention(given.pop("convention"))
-    rules = {rule: given.pop(rule, None) for rule in ("ties", "missing", "no_relevant", "score_dtype")}
-    of_trec_eval = {name: given.pop(name) for name in ("complete", "level", "depth", "judged_only") if name in given}
+    rules = {
+        rule: given.pop(rule, None) for rule in ("ties", "missing", "no_relevant", "score_dtype")
+    }
+    of_trec_eval = {
+        name: given.pop(name)
+        for name in ("complete", "level", "depth", "judged_only")
+        if name in given
+    }
     return trec_rules(preset.with_rules(**rules), **of_trec_eval, collection_size=collection_size)
 
 
 @app.command()
 @options("DOCS QUERIES scheme k stem stop fields query_fields ids limit out")
-def search(*, docs: Path, queries: Path, scheme: str, k: int, out: Path | None, **given: Any) -> None:
+def search(
+    *, docs: Path, queries: Path, scheme: str, k: int, out: Path | None, **given: Any
+) -> None:
     """Rank documents by words: by the weights of a SMART scheme, or by BM25.
 
-    The run has the name of the scheme. Its file is TREC text, or has the format of its suffix. For other settings, use
-    Python: rk.text.BM25(k1=0.9, b=0.4), rk.text.VectorSpace("Lnu.ltc", slope=0.1).
+    The run has the name of the scheme. Its file is TREC text, or has the format of its suffix. For
+    other settings, use Python: rk.text.BM25(k1=0.9, b=0.4), rk.text.VectorSpace("Lnu.ltc",
+    slope=0.1).
     """
     from rankeval.text import BM25, VectorSpace
 
@@ -316,9 +416,15 @@ def search(*, docs: Path, queries: Path, scheme: str, k: int, out: Path | None, 
         run.write(path)
         if out is None:
             typer.echo(path.read_text(encoding="utf-8"), nl=False)
-    n_documents, n_queries = (sum(not text.strip() for text in one.values()) for one in (texts, needs))
-    say(f"{count(len(texts), 'document')}, {n_documents:,} empty; {count(len(needs), 'query')}, {n_queries:,} empty")
-    say(f"{count(len(run), 'row')}; {count(len(needs) - len({*run.qid.to_pylist()}), 'query')} found nothing")
+    n_documents, n_queries = (
+        sum(not text.strip() for text in one.values()) for one in (texts, needs)
+    )
+    say(
+        f"{count(len(texts), 'document')}, {n_documents:,} empty; {count(len(needs), 'query')}, {n_queries:,} empty"
+    )
+    say(
+        f"{count(len(run), 'row')}; {count(len(needs) - len({*run.qid.to_pylist()}), 'query')} found nothing"
+    )
 
 
 @app.command()
@@ -341,7 +447,9 @@ def page(*, qrels: Path, runs: list[Path], measure: str, out: Path | None, **giv
     texts, needs, limits = _texts(given.pop("documents"), given.pop("topics"), given)
     judged = Qrels.read(qrels, limits=limits)
     rankings = {name: Run.read(path, limits=limits) for name, path in by_file_name(runs).items()}
-    scored = {name: score(judged, run, measures=measure, name=name) for name, run in rankings.items()}
+    scored = {
+        name: score(judged, run, measures=measure, name=name) for name, run in rankings.items()
+    }
     html = report_for_queries(scored, rankings, judged, texts=texts, needs=needs, **given)
     if out is None:
         typer.echo(html)
@@ -349,13 +457,17 @@ def page(*, qrels: Path, runs: list[Path], measure: str, out: Path | None, **giv
         write_atomically(out, [html.encode()])
 
 
-def _texts(docs: Path | None, queries: Path | None, given: dict[str, Any]) -> tuple[Any, Any, Limits]:
+def _texts(
+    docs: Path | None, queries: Path | None, given: dict[str, Any]
+) -> tuple[Any, Any, Limits]:
     """Read texts by their options, which are taken out of those given; return the limits too."""
     from rankeval.text import read_texts
 
     fields, of_queries, ids, limits = map(given.pop, ("fields", "query_fields", "ids", "limit"))
     texts = None if docs is None else read_texts(docs, fields=fields, limits=limits)
-    needs = None if queries is None else read_texts(queries, fields=of_queries, ids=ids, limits=limits)
+    needs = (
+        None if queries is None else read_texts(queries, fields=of_queries, ids=ids, limits=limits)
+    )
     return texts, needs, limits
 
 
@@ -366,7 +478,12 @@ def list_all(*, words: str | None, output: ListFormat) -> None:
     from rankeval.measures import list_measures, measures_markdown
 
     if output is ListFormat.markdown:
-        refuse((words is not None, "--format markdown prints the page of all measures: leave out the name"))
+        refuse(
+            (
+                words is not None,
+                "--format markdown prints the page of all measures: leave out the name",
+            )
+        )
         tell(measures_markdown().rstrip("\n"))
         return
     frame = list_measures(words).rename_axis("name").reset_index()
@@ -393,7 +510,10 @@ def _ledger() -> Iterator[tuple[str, str]]:
             yield "its state", "; ".join(faults)
         elif exists:
             read = ledger.read()
-            yield from (("its state", f"whole, {count(len(read.entries), 'entry')}"), ("its head", read.head))
+            yield from (
+                ("its state", f"whole, {count(len(read.entries), 'entry')}"),
+                ("its head", read.head),
+            )
         yield "you are", ledger.who
         if lost := why_lost(url):
             yield "warning", lost
@@ -403,7 +523,9 @@ def _ledger() -> Iterator[tuple[str, str]]:
 
 @app.command()
 @options("RESULTS host experiment uri of_run", experiment="rankeval")
-def push(*, results: list[Path], host: str, experiment: str, uri: str | None, of_run: str | None) -> None:
+def push(
+    *, results: list[Path], host: str, experiment: str, uri: str | None, of_run: str | None
+) -> None:
     """Send saved results to a host, such as MLflow: each folder is a run, or part of a given one."""
     from rankeval.shelf.kinds import read_record
 
@@ -442,7 +564,11 @@ def _host_command(name: str) -> Any:
     @stub.command(
         name,
         help=f"{hosts.shown_host(name).title}.",
-        context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+        context_settings={
+            "allow_extra_args": True,
+            "ignore_unknown_options": True,
+            "help_option_names": [],
+        },
     )
     def forward(ctx: typer.Context) -> None:
         offer = hosts.host(name).commands

@@ -1,9 +1,11 @@
 """The commands of ``rankeval guard``: parse, call, print.
 
-A step that says yes exits with 0. If the guard says no, the exit code is 1: `status` of data that would be refused,
-`verify` of a ledger that is not whole, a refusal. What scripts read stands alone on stdout, and the words on stderr.
+A step that says yes exits with 0. If the guard says no, the exit code is 1: `status` of data that
+would be refused, `verify` of a ledger that is not whole, a refusal. What scripts read stands alone
+on stdout, and the words on stderr.
 
-A test collection is given as files: judgments, or rows with labels. They must be those that it was registered from.
+A test collection is given as files: judgments, or rows with labels. They must be those that it was
+registered from.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ if TYPE_CHECKING:
     from rankeval.ledger.entry import Entry
 
 
-guard_app: typer.Typer = command_group("Keep a test collection out of tuning: register, freeze, open once.")
+guard_app: typer.Typer = command_group(
+    "Keep a test collection out of tuning: register, freeze, open once."
+)
 
 _SCORE = "score"
 """The column of a table of scores, as in the predictions of an experiment."""
@@ -49,12 +53,21 @@ class CollectionFiles(SimpleNamespace):
     def load(self) -> dict[str, Any]:
         """Return the collection as arguments of `Guard.register`."""
         judged, n_named = self.qrels is not None, (self.qid is not None) + (self.label is not None)
-        columns, of_table = self._given("qid label docid features part"), self._given("docid part input_format")
+        columns, of_table = (
+            self._given("qid label docid features part"),
+            self._given("docid part input_format"),
+        )
         both = "--qid and --label, the columns of the query and of the relevance"
         refuse(
-            (judged == (self.data is not None), "name the test collection: judgments (--qrels) or rows (--data)"),
+            (
+                judged == (self.data is not None),
+                "name the test collection: judgments (--qrels) or rows (--data)",
+            ),
             (not judged and self.texts is not None, "--texts goes with --qrels"),
-            (judged and columns != "", f"{columns} name columns of --data: leave them out with --qrels"),
+            (
+                judged and columns != "",
+                f"{columns} name columns of --data: leave them out with --qrels",
+            ),
             (not judged and n_named == 0 and of_table != "", f"{of_table} need {both}"),
             (not judged and n_named == 1, f"a table needs {both}"),
         )
@@ -63,7 +76,10 @@ class CollectionFiles(SimpleNamespace):
         from rankeval.collection.qrels import Qrels
 
         texts = query_texts(self.texts, limits=self.limit)
-        return {"qrels": Qrels.read(self.qrels, self.input_format, limits=self.limit), "queries": texts}
+        return {
+            "qrels": Qrels.read(self.qrels, self.input_format, limits=self.limit),
+            "queries": texts,
+        }
 
     def systems(self, given: Iterable[str]) -> dict[str, Any]:
         """Return the rankings of systems: runs for judgments, scores for rows."""
@@ -73,14 +89,21 @@ class CollectionFiles(SimpleNamespace):
         for one in given:
             name, equals, path = one.partition("=")
             refuse(
-                (not (name and equals and path), f"the system {one!r} is not NAME=PATH, such as bm25=bm25.run"),
+                (
+                    not (name and equals and path),
+                    f"the system {one!r} is not NAME=PATH, such as bm25=bm25.run",
+                ),
                 (name in found, f"two systems are called {name!r}"),
             )
-            found[name] = Run.read(path, limits=self.limit) if self.qrels else _scores(Path(path), self.limit)
+            found[name] = (
+                Run.read(path, limits=self.limit) if self.qrels else _scores(Path(path), self.limit)
+            )
         return found
 
     def _given(self, names: str) -> str:
-        return ", ".join(f"--{name.replace('_', '-')}" for name in names.split() if getattr(self, name))
+        return ", ".join(
+            f"--{name.replace('_', '-')}" for name in names.split() if getattr(self, name)
+        )
 
     def _rows(self, path: Path) -> RankingData:
         from rankeval import datasets
@@ -90,21 +113,32 @@ class CollectionFiles(SimpleNamespace):
                 return datasets.load_letor(path, limits=self.limit)
             parts, where = datasets.load_letor_parts(path, limits=self.limit), str(path)
         else:
-            columns: dict[str, Any] = {"qid": self.qid, "label": self.label, "docid": self.docid, "limits": self.limit}
+            columns: dict[str, Any] = {
+                "qid": self.qid,
+                "label": self.label,
+                "docid": self.docid,
+                "limits": self.limit,
+            }
             columns |= {"features": self.features or None, "format": self.input_format}
             if self.part is None:
                 return datasets.load_table(path, **columns)
             column, _, value = self.part.partition("=")
-            parts = datasets.load_table_parts(path, part=column, test=value or None, others="drop", **columns)
+            parts = datasets.load_table_parts(
+                path, part=column, test=value or None, others="drop", **columns
+            )
             where = f"{path}, column {column}"
-        refuse(("test" not in parts, f"{where} has no test part; it has: {', '.join(parts) or 'none'}"))
+        refuse(
+            ("test" not in parts, f"{where} has no test part; it has: {', '.join(parts) or 'none'}")
+        )
         return parts["test"]
 
 
 def _declared_checks() -> Iterator[str]:
     from rankeval.guard import list_checks
 
-    return (f"{check.Index} ({check.severity}): {check.finds}" for check in list_checks().itertuples())
+    return (
+        f"{check.Index} ({check.severity}): {check.finds}" for check in list_checks().itertuples()
+    )
 
 
 @guard_app.command(cls=ending_with(_declared_checks))
@@ -116,11 +150,15 @@ def register(*, project: str, name: str, ledger: str | None, **given: Any) -> No
     """
     guard = guard_of(project, ledger)
     files = CollectionFiles.taken(given)
-    found = guard.register(name, **files.load(), **{key: one for key, one in given.items() if one is not None})
+    found = guard.register(
+        name, **files.load(), **{key: one for key, one in given.items() if one is not None}
+    )
     sizes = f"{count(found.n_queries, 'query')}, {count(found.n_rows, 'row')}"
     known = f"{found.n_identifiable} of the queries can be recognised"
     tell(f"{found.name}: {sizes}; {known}; digest {found.digest}")
-    for finding in (one for one in found.findings if one.severity == "note"):  # the others were printed as warnings
+    for finding in (
+        one for one in found.findings if one.severity == "note"
+    ):  # the others were printed as warnings
         tell(str(finding))
     tell(f"ledger {found.ledger}, head {found.head}")
 
@@ -130,13 +168,17 @@ def register(*, project: str, name: str, ledger: str | None, **given: Any) -> No
     "PROJECT TEST SYSTEMS baseline measure secondary convention claim margin groups fresh alpha n_resamples rng ledger "
     f"{COLLECTION}"
 )
-def freeze(*, project: str, test: str, systems: list[str], ledger: str | None, **given: Any) -> None:
+def freeze(
+    *, project: str, test: str, systems: list[str], ledger: str | None, **given: Any
+) -> None:
     """Fix systems and test before any score is seen, and print the id of the plan, alone on stdout."""
     guard, files = guard_of(project, ledger), CollectionFiles.taken(given)
     registered = _at_hand(guard, test, files, _registered_digests(project, test, ledger))
     plan = guard.freeze(registered, systems=files.systems(systems), **given)
     say(f"frozen: {plan!r}")
-    say(f"open it with: rankeval guard open {project} {plan.id}, and the same files of the collection")
+    say(
+        f"open it with: rankeval guard open {project} {plan.id}, and the same files of the collection"
+    )
     typer.echo(plan.id)
 
 
@@ -152,14 +194,18 @@ def open_plan(*, project: str, plan: str, ledger: str | None, output: Format, **
 
 @guard_app.command()
 @options("PROJECT TEST everybody ledger output", test=None)
-def looks(*, project: str, test: str | None, everybody: bool, ledger: str | None, output: Format) -> None:
+def looks(
+    *, project: str, test: str | None, everybody: bool, ledger: str | None, output: Format
+) -> None:
     """List the looks at a registered collection, or without TEST at all collections of a project."""
     frame = guard_of(project, ledger).looks(test, projects="all" if everybody else "own")
     print_frame(frame.drop(columns="output") if output is Format.table else frame, output)
     if not everybody and (elsewhere := frame.attrs["elsewhere"]):
         say(f"{count(elsewhere, 'look')} more by other projects: --all-projects lists them")
     if decisions := frame.attrs["decisions"]:
-        say(f"{count(decisions, 'decision')} by gates besides, which are no looks: gate.decisions() lists them")
+        say(
+            f"{count(decisions, 'decision')} by gates besides, which are no looks: gate.decisions() lists them"
+        )
 
 
 @guard_app.command()
@@ -170,8 +216,12 @@ def status(*, project: str, ledger: str | None, output: Format, **given: Any) ->
     if output is Format.table:
         tell(found.words)
     else:
-        fields = {one.name: getattr(found, one.name) for one in dataclasses.fields(found) if one.repr}
-        fields["queries"] = found.queries if output is Format.json else " ".join(map(str, found.queries))
+        fields = {
+            one.name: getattr(found, one.name) for one in dataclasses.fields(found) if one.repr
+        }
+        fields["queries"] = (
+            found.queries if output is Format.json else " ".join(map(str, found.queries))
+        )
         print_rows(list(fields), [list(fields.values())], output)
     if found.refused and found.project is not None and found.collection is not None:
         say(steps(found.project, found.collection, ledger))
@@ -185,14 +235,18 @@ def status(*, project: str, ledger: str | None, output: Format, **given: Any) ->
     f"{COLLECTION}",
     claim="better",
 )
-def gate(*, project: str, test: str, candidate: str | None, ledger: str | None, **given: Any) -> None:
+def gate(
+    *, project: str, test: str, candidate: str | None, ledger: str | None, **given: Any
+) -> None:
     """Accept or reject one candidate after the other within a budget; exit with 1 if it is rejected.
 
     A gate is declared by its first call, and later calls repeat its options.
     """
     guard, files = guard_of(project, ledger), CollectionFiles.taken(given)
     systems = files.systems([] if candidate is None else [candidate])
-    given["baseline"] = given["baseline"] and files.systems([f"baseline={given['baseline']}"])["baseline"]
+    given["baseline"] = (
+        given["baseline"] and files.systems([f"baseline={given['baseline']}"])["baseline"]
+    )
     registered = _at_hand(guard, test, files, _registered_digests(project, test, ledger))
     declared = guard.gate(registered, **given)
     if candidate is None:
@@ -215,7 +269,14 @@ def checks(*, output: Format) -> None:
 
 @guard_app.command()
 @options("PROJECT ledger head report other")
-def verify(*, project: str, ledger: str | None, head: list[str] | None, report: list[Path] | None, **of: Any) -> None:
+def verify(
+    *,
+    project: str,
+    ledger: str | None,
+    head: list[str] | None,
+    report: list[Path] | None,
+    **of: Any,
+) -> None:
     """Check that no entry of the ledger was altered, and that none is missing; exit with 1 otherwise."""
     from rankeval.ledger import discovery
     from rankeval.ledger.graph import heads_in
@@ -225,7 +286,9 @@ def verify(*, project: str, ledger: str | None, head: list[str] | None, report: 
     refuse((not exists, f"there is no ledger {guard.ledger}: nothing was verified"))
     heads = {path: heads_in(path) for path in report or ()}
     if nameless := [path for path, found in heads.items() if not found]:
-        raise errors.InvalidInput(f"{nameless[0]} names no head of a ledger: is it a report of a guarded test part?")
+        raise errors.InvalidInput(
+            f"{nameless[0]} names no head of a ledger: is it a report of a guarded test part?"
+        )
     noted = "+".join(chain(head or (), *heads.values()))
     try:
         guard.verify(noted or None, strict=True, **of)
@@ -236,7 +299,9 @@ def verify(*, project: str, ledger: str | None, head: list[str] | None, report: 
     tell(f"{guard.ledger} is whole; head {guard.head}")
     projects = sorted({entry.project for entry in entries_of(ledger)})
     if project not in projects:
-        say(f"project {project!r} has no entry in it: it holds {f'those of {few(projects)}' if projects else 'none'}")
+        say(
+            f"project {project!r} has no entry in it: it holds {f'those of {few(projects)}' if projects else 'none'}"
+        )
 
 
 @guard_app.command()
@@ -257,13 +322,23 @@ def export(*, project: str, target: str, ledger: str | None) -> None:
 
 @guard_app.command()
 @options(f"PROJECT TEST REASON query ledger {COLLECTION}")
-def exempt(*, project: str, test: str, reason: str, query: list[str] | None, ledger: str | None, **given: Any) -> None:
+def exempt(
+    *,
+    project: str,
+    test: str,
+    reason: str,
+    query: list[str] | None,
+    ledger: str | None,
+    **given: Any,
+) -> None:
     """Release some queries of a collection: those given by --query, or those found in some data.
 
     A collection of another project is PROJECT/NAME.
     """
     guard = guard_of(project, ledger)
-    released = guard.exempt(test, query or guard.status(**CollectionFiles.taken(given).load()), reason)
+    released = guard.exempt(
+        test, query or guard.status(**CollectionFiles.taken(given).load()), reason
+    )
     tell(f"{count(released, 'query')} of {test} exempted; ledger {guard.ledger}, head {guard.head}")
 
 
@@ -293,14 +368,20 @@ def entries_of(ledger: str | None) -> tuple[Entry, ...]:
 
 
 def _registered_digests(project: str, name: str, ledger: str | None) -> set[str]:
-    own = [one.body for one in entries_of(ledger) if one.kind == "register" and one.project == project]
+    own = [
+        one.body for one in entries_of(ledger) if one.kind == "register" and one.project == project
+    ]
     known = dict.fromkeys(repr(body["name"]) for body in own)
-    problem = f"project {project!r} has no collection {name!r}, it has: {', '.join(known) or 'none'}"
+    problem = (
+        f"project {project!r} has no collection {name!r}, it has: {', '.join(known) or 'none'}"
+    )
     refuse((repr(name) not in known, problem, "register it first"))
     return {body["digest"] for body in own if body["name"] == name}
 
 
-def _at_hand(guard: Guard, name: str, files: CollectionFiles, digests: set[str]) -> RegisteredCollection:
+def _at_hand(
+    guard: Guard, name: str, files: CollectionFiles, digests: set[str]
+) -> RegisteredCollection:
     # Data of another content is not registered in place of a collection that is on record.
     from rankeval.guard.collection import load_collection
 
@@ -308,7 +389,9 @@ def _at_hand(guard: Guard, name: str, files: CollectionFiles, digests: set[str])
     empty = dict.fromkeys(("X", "y", "qid", "group", "qrels", "queries", "docid"))
     found = load_collection(**{**empty, **data}).prints.digest
     expected = " or ".join(one[:12] for one in sorted(digests))
-    problem = f"the files hold other content than {name!r} (digest {found[:12]}, expected {expected})"
+    problem = (
+        f"the files hold other content than {name!r} (digest {found[:12]}, expected {expected})"
+    )
     refuse((found not in digests, problem, "name the files that it was registered from"))
     return guard.register(name, **data)
 
@@ -321,11 +404,17 @@ def _scores(path: Path, limits: Limits) -> list[float]:
     first = read_bytes(path, limits)[:1024].partition(b"\n")[0]
     if NUMBER.fullmatch(first.decode(errors="replace").strip()):
         lines = read_text(path, limits).decode().splitlines()
-        return [number_of(line.strip(), f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
+        return [
+            number_of(line.strip(), f"{path}, line {number}")
+            for number, line in enumerate(lines, start=1)
+        ]
     with reading(path, limits) as file:
         source = open_table(file, str(path), None, limits)
         found = f"found the columns {', '.join(map(repr, source.kinds))}"
         problem = f"{path}: expected one score a line, or a table with a column {_SCORE!r}; {found}"
         refuse((_SCORE not in source.kinds, problem), kind=errors.FileFormatError)
         column = source.columns([_SCORE]).column(_SCORE).to_pylist()
-    return [number_of(str(value).strip(), f"{path}, {source.place(row)}") for row, value in enumerate(column)]
+    return [
+        number_of(str(value).strip(), f"{path}, {source.place(row)}")
+        for row, value in enumerate(column)
+    ]

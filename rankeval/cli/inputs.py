@@ -19,12 +19,19 @@ if TYPE_CHECKING:
 def by_file_name(paths: Sequence[Path], part: str = "name") -> dict[str, Path]:
     """Return paths by the names of their files, since several files may share a tag; by paths if names are equal.
 
-    ``NAME=PATH`` gives another name, unless there is a file of that very name, such as ``k1=2.run``. The part is
-    "name", or "stem" without the suffix of the format. That of a compressed file is left out in both.
+    ``NAME=PATH`` gives another name, unless there is a file of that very name, such as
+    ``k1=2.run``. The part is "name", or "stem" without the suffix of the format. That of a
+    compressed file is left out in both.
     """
-    given = [str(path).partition("=") if "=" in str(path) and not path.exists() else ("", "", path) for path in paths]
+    given = [
+        str(path).partition("=") if "=" in str(path) and not path.exists() else ("", "", path)
+        for path in paths
+    ]
     plain = [Path(str(path).removesuffix(".gz").removesuffix(".zst")) for _, _, path in given]
-    named = [(name or getattr(own, part), Path(path)) for (name, _, path), own in zip(given, plain, strict=True)]
+    named = [
+        (name or getattr(own, part), Path(path))
+        for (name, _, path), own in zip(given, plain, strict=True)
+    ]
     return dict(named) if len(dict(named)) == len(named) else {str(path): path for _, path in named}
 
 
@@ -46,7 +53,9 @@ def by_query(path: Path, option: str) -> pd.Series[Any]:
         frame = text_frame(path, ["qid"])
     except (OSError, ValueError) as error:
         raise InvalidInput(f"--{option} {path}: {error}") from error
-    problem = f"expected a column qid and one more, the attribute; found {', '.join(map(str, frame))}"
+    problem = (
+        f"expected a column qid and one more, the attribute; found {', '.join(map(str, frame))}"
+    )
     refuse(("qid" not in frame or frame.shape[1] != 2, f"--{option} {path}: {problem}"))
     texts = frame.set_index(frame.pop("qid").astype(str)).iloc[:, 0]
     # A file does not say whether an id is the number 7 or the text "7": both are meant.
@@ -73,9 +82,16 @@ def evaluations(
 
     find_measures(measures, rules)  # answer a misspelt measure before reading a large file
     judgments = Qrels.read(qrels, form, **how)
-    beside: dict[str, Any] = {"measures": measures, "convention": rules, "queries": query_texts(texts, **how)}
+    beside: dict[str, Any] = {
+        "measures": measures,
+        "convention": rules,
+        "queries": query_texts(texts, **how),
+    }
     found = by_file_name(runs).items()
-    return {name: evaluate(judgments, Run.read(path, **how), name=name, **beside) for name, path in found}
+    return {
+        name: evaluate(judgments, Run.read(path, **how), name=name, **beside)
+        for name, path in found
+    }
 
 
 def query_texts(path: Path | None, **how: Any) -> dict[str, str] | None:

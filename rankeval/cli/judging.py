@@ -21,7 +21,9 @@ from rankeval.cli.net import command_group
 from rankeval.cli.options import Format, options
 from rankeval.cli.output import print_frame, print_result, say, tell
 
-judging_app: typer.Typer = command_group("Make a test collection: pools, sheets, agreement, machine judges.")
+judging_app: typer.Typer = command_group(
+    "Make a test collection: pools, sheets, agreement, machine judges."
+)
 
 
 @judging_app.command()
@@ -38,7 +40,9 @@ def pool(*, runs: list[Path], depth: int, minutes: float, output: Format, **give
         print_frame(waiting.assign(found_by=waiting["found_by"].map(" ".join)), output)
     cost = made.cost(minutes=minutes).loc["all"]
     hours = cost["hours"] * len(waiting) / cost["documents"]
-    say(f"to judge: {count(len(waiting), 'document')}, {hours:,.1f} hours if one takes {minutes:g} minutes")
+    say(
+        f"to judge: {count(len(waiting), 'document')}, {hours:,.1f} hours if one takes {minutes:g} minutes"
+    )
 
 
 @judging_app.command()
@@ -50,7 +54,10 @@ def sheets(*, folder: Path, runs: list[Path], depth: int, **given: Any) -> None:
     from rankeval.judging import write_sheets
 
     made, given["format"] = pooled(by_file_name(runs), depth=depth), given.pop("sheet_format")
-    texts, queries = (None if path is None else read_texts(path) for path in map(given.pop, ("documents", "topics")))
+    texts, queries = (
+        None if path is None else read_texts(path)
+        for path in map(given.pop, ("documents", "topics"))
+    )
     print_frame(write_sheets(made, folder, texts=texts, queries=queries, **given), Format.table)
 
 
@@ -59,7 +66,8 @@ def sheets(*, folder: Path, runs: list[Path], depth: int, **given: Any) -> None:
 def agreement(*, judged: list[Path], grades: Any, output: Format) -> None:
     """Measure how far judges agree, with intervals by topics.
 
-    Give a folder of sheets; a file of judgments for each judge; or one file whose second column is the judge.
+    Give a folder of sheets; a file of judgments for each judge; or one file whose second column is
+    the judge.
     """
     from rankeval.collection.qrels import Qrels
     from rankeval.judging import agreement as agreed
@@ -67,14 +75,25 @@ def agreement(*, judged: list[Path], grades: Any, output: Format) -> None:
 
     judgments: Any = by_file_name(judged)
     if len(judged) == 1:
-        judgments = read_sheets(judged[0]) if judged[0].is_dir() else Qrels.read(judged[0], "ndeval")
+        judgments = (
+            read_sheets(judged[0]) if judged[0].is_dir() else Qrels.read(judged[0], "ndeval")
+        )
     print_result(agreed(judgments, level=grades), output)
 
 
 @judging_app.command()
-@options("RUNS human machine baseline measures convention correction alpha output", measures=["nDCG@10"])
+@options(
+    "RUNS human machine baseline measures convention correction alpha output", measures=["nDCG@10"]
+)
 def calibrate(
-    *, runs: list[Path], human: Path, machine: Path, measures: list[str], convention: str, output: Format, **given: Any
+    *,
+    runs: list[Path],
+    human: Path,
+    machine: Path,
+    measures: list[str],
+    convention: str,
+    output: Format,
+    **given: Any,
 ) -> None:
     """Compare rankings by a machine's judgments of all queries, corrected by people's judgments of some.
 
@@ -82,5 +101,7 @@ def calibrate(
     """
     from rankeval.judging import calibrate as calibrated
 
-    by_people, by_machine = (evaluations(path, runs, measures, convention) for path in (human, machine))
+    by_people, by_machine = (
+        evaluations(path, runs, measures, convention) for path in (human, machine)
+    )
     print_result(calibrated(by_people, by_machine, **given), output)

@@ -1,7 +1,8 @@
 """Answer every error of the command line in one line, and exit as a shell expects.
 
-Typer answers Ctrl-C (exit 130, without a message), a closed pipe and the end of a file (exit 1) itself. Exit 1 means
-here that a gate said no, so `OwnAnswers` hands these errors to `caught` instead.
+Typer answers Ctrl-C (exit 130, without a message), a closed pipe and the end of a file (exit 1)
+itself. Exit 1 means here that a gate said no, so `OwnAnswers` hands these errors to `caught`
+instead.
 
 A refusal says in commands what to do about registered test content; the library says it in Python.
 """
@@ -137,7 +138,9 @@ def _fail(error: BaseException, code: int) -> NoReturn:
 def _one_line(error: BaseException) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
-    text = " ".join((as_commands(error) if isinstance(error, errors.GuardRefusal) else str(error)).split())
+    text = " ".join(
+        (as_commands(error) if isinstance(error, errors.GuardRefusal) else str(error)).split()
+    )
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]} ..."
     if isinstance(error, (errors.RankevalError, errors.Refusal)):

@@ -24,7 +24,9 @@ from rankeval.cli.net import command_group
 from rankeval.cli.options import Format, options
 from rankeval.cli.output import print_result
 
-online_app: typer.Typer = command_group("What users do: click logs, interleaved rankings, A/B tests.")
+online_app: typer.Typer = command_group(
+    "What users do: click logs, interleaved rankings, A/B tests."
+)
 
 
 @online_app.command()
@@ -50,9 +52,9 @@ def rates(*, log: Path, group_by: list[str], output: Format, **given: Any) -> No
 def interleave(*, runs: list[Path] | None, limit: Any, output: Format, **given: Any) -> None:
     """Make one list of several rankings for each impression, or compare the rankings by the clicks on such lists.
 
-    With runs, a credit record a line is printed: it has the list to show. Each query is one impression, unless
-    --impressions names them. With --credits and --clicks, the comparison of the rankings is printed. A ranking has the
-    name of its file without the suffix: bm25 of bm25.run.
+    With runs, a credit record a line is printed: it has the list to show. Each query is one
+    impression, unless --impressions names them. With --credits and --clicks, the comparison of the
+    rankings is printed. A ranking has the name of its file without the suffix: bm25 of bm25.run.
 
     The schemes: balanced, team_draft, probabilistic, optimized.
     """
@@ -64,36 +66,74 @@ def interleave(*, runs: list[Path] | None, limit: Any, output: Format, **given: 
     one_way = bool(runs) != (records is not None) and (records is None) == (clicks is None)
     refuse((not one_way, "give runs to interleave, or --credits and --clicks to compare"))
     if records is not None:
-        print_result(compare_interleaved(records, text_frame(clicks), salt=how["salt"] or None, **given), output)
+        print_result(
+            compare_interleaved(records, text_frame(clicks), salt=how["salt"] or None, **given),
+            output,
+        )
         return
     ranked = {}
     for name, path in by_file_name(runs or (), "stem").items():
-        rows = Run.read(path, limits=limit).to_frame().sort_values("score", ascending=False, kind="stable")
+        rows = (
+            Run.read(path, limits=limit)
+            .to_frame()
+            .sort_values("score", ascending=False, kind="stable")
+        )
         ranked[name] = rows.groupby("qid", sort=False)["docid"].agg(list).to_dict()
     each: Any = [{"impression": qid, "qid": qid} for qid in dict.fromkeys(chain(*ranked.values()))]
     if impressions is not None:
-        known = text_frame(impressions).filter(["impression", "qid", "user"]).map(str, na_action="ignore")
-        require({"impression", "qid"} <= {*known}, "impressions", [*known], "the columns impression and qid")
+        known = (
+            text_frame(impressions)
+            .filter(["impression", "qid", "user"])
+            .map(str, na_action="ignore")
+        )
+        require(
+            {"impression", "qid"} <= {*known},
+            "impressions",
+            [*known],
+            "the columns impression and qid",
+        )
         each = known.to_dict("records")
-    without = [f"{name}: {one['qid']}" for name, found in ranked.items() for one in each if one["qid"] not in found]
+    without = [
+        f"{name}: {one['qid']}"
+        for name, found in ranked.items()
+        for one in each
+        if one["qid"] not in found
+    ]
     refuse((without, f"{count(len(without), 'ranking')} without a document: {few(without)}"))
     for one in each:
-        typer.echo(Interleaver(**how).show({name: own[one["qid"]] for name, own in ranked.items()}, **one).to_json())
+        typer.echo(
+            Interleaver(**how)
+            .show({name: own[one["qid"]] for name, own in ranked.items()}, **one)
+            .to_json()
+        )
 
 
 @online_app.command()
 @options("FRAME unit arm metrics covariates control primary shares looks look alpha output")
-def ab(*, frame: Path, unit: str, arm: str, looks: int | None, alpha: float, output: Format, **given: Any) -> None:
+def ab(
+    *,
+    frame: Path,
+    unit: str,
+    arm: str,
+    looks: int | None,
+    alpha: float,
+    output: Format,
+    **given: Any,
+) -> None:
     """Test whether the users of the arms of an A/B test differ: their numbers first, then metric by metric.
 
-    FRAME has a row for each user, or several that are summed. The exit code is 0 whether or not a difference is shown.
+    FRAME has a row for each user, or several that are summed. The exit code is 0 whether or not a
+    difference is shown.
     """
     from rankeval.io.opening import number_of
     from rankeval.online import ab_test, looks_plan
 
     for name in ("metrics", "covariates"):
         given[name] = _pairs(name, given[name])
-    shares = {one: number_of(share, f"--share {one}") for one, share in _pairs("shares", given.pop("shares")).items()}
+    shares = {
+        one: number_of(share, f"--share {one}")
+        for one, share in _pairs("shares", given.pop("shares")).items()
+    }
     plan: Any = looks_plan(looks, alpha=alpha) if looks is not None and looks > 0 else looks
     given |= {"unit": unit, "arm": arm, "shares": shares or None, "looks": plan, "alpha": alpha}
     print_result(ab_test(text_frame(frame, (unit, arm)), **given), output)
@@ -103,7 +143,10 @@ def _read(log: Path, *, parts: list[str] | None, limit: Any, **how: Any) -> Any:
     from rankeval.online import ClickLog
     from rankeval.online.events import PARTS
 
-    columns: Any = {chosen("part of a click log", part, PARTS): name for part, name in _pairs("parts", parts).items()}
+    columns: Any = {
+        chosen("part of a click log", part, PARTS): name
+        for part, name in _pairs("parts", parts).items()
+    }
     return ClickLog.read(log, limits=limit, **how, **columns)
 
 

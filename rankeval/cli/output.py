@@ -1,6 +1,7 @@
 """Print scores, tables, progress and warnings.
 
-Control characters are escaped in texts for people, and so are letters that the terminal cannot show.
+Control characters are escaped in texts for people, and so are letters that the terminal cannot
+show.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ def ask(role: str, choices: Sequence[str]) -> str:
 
     tell("\n".join(f"{number:>4}  {name}" for number, name in enumerate(choices, start=1)))
     numbers = [str(number) for number in range(1, len(choices) + 1)]
-    return choices[IntPrompt.ask(f"Which column is the {role}?", choices=numbers, show_choices=False) - 1]
+    return choices[
+        IntPrompt.ask(f"Which column is the {role}?", choices=numbers, show_choices=False) - 1
+    ]
 
 
 def print_scores(evaluations: Mapping[str, Evaluation], output: Format, *, per_query: bool) -> None:
@@ -69,7 +72,11 @@ def print_scores(evaluations: Mapping[str, Evaluation], output: Format, *, per_q
     labels = next(iter(evaluations.values())).measure_names
     rows: list[tuple[Any, ...]] = []
     for name, evaluation in evaluations.items():
-        queries = zip(evaluation.queries.tolist(), evaluation.scores.tolist(), strict=True) if per_query else ()
+        queries = (
+            zip(evaluation.queries.tolist(), evaluation.scores.tolist(), strict=True)
+            if per_query
+            else ()
+        )
         rows += [(name, query, *scores) for query, scores in queries]
         rows.append((name, *(["all"] if per_query else []), *aggregates(evaluation).values()))
     print_rows(["run", "qid", *labels] if per_query else ["run", *labels], rows, output)
@@ -85,18 +92,24 @@ def _notes(evaluations: Mapping[str, Evaluation]) -> list[str]:
     first, *others = evaluations.values()
     usual = PRESETS["rankeval"].card()
     card = first.convention.card()
-    told = [f"{one} {card[one]}" for one in card if one in CARD or (one in SELDOM and card[one] != usual[one])]
+    told = [
+        f"{one} {card[one]}"
+        for one in card
+        if one in CARD or (one in SELDOM and card[one] != usual[one])
+    ]
     notes = [f"convention {first.convention.name}: {', '.join(told)}"]
     if all(other.notes == first.notes for other in others):
         return notes + list(first.notes)
-    return notes + [f"{name}: {note}" for name, evaluation in evaluations.items() for note in evaluation.notes]
+    return notes + [
+        f"{name}: {note}" for name, evaluation in evaluations.items() for note in evaluation.notes
+    ]
 
 
 def print_result(result: Any, output: Format) -> None:
     """Print findings, table, caption and notes for readers; for programs the table, and the sentences on stderr.
 
-    A comparison is printed as JSON with all that `Comparison.from_json` reads. Of one system it has no differences, so
-    its means are printed.
+    A comparison is printed as JSON with all that `Comparison.from_json` reads. Of one system it has
+    no differences, so its means are printed.
     """
     HELD.clear()  # the notes say it, in each form
     if output is Format.json and hasattr(result, "to_json"):
@@ -121,8 +134,9 @@ def print_frame(frame: pd.DataFrame, output: Format) -> None:
 def print_rows(header: Sequence[str], rows: Sequence[Sequence[Any]], output: Format) -> None:
     """Print a table: json and csv with every digit, the table rounded for readers.
 
-    Nan is null in json and empty in csv; infinity is null in json and a word, inf or -inf, in csv. The texts of csv are
-    safe for a terminal, by escapes, and for a spreadsheet: see `rankeval.render.tables.guarded`.
+    Nan is null in json and empty in csv; infinity is null in json and a word, inf or -inf, in csv.
+    The texts of csv are safe for a terminal, by escapes, and for a spreadsheet: see
+    `rankeval.render.tables.guarded`.
     """
     if output is Format.table:
         from rankeval.render.tables import rows_to_text
@@ -134,7 +148,11 @@ def print_rows(header: Sequence[str], rows: Sequence[Sequence[Any]], output: For
     if output is Format.json:
         import json
 
-        typer.echo(json.dumps([dict(zip(header, row, strict=True)) for row in plain], indent=1, default=str))
+        typer.echo(
+            json.dumps(
+                [dict(zip(header, row, strict=True)) for row in plain], indent=1, default=str
+            )
+        )
     else:
         import csv
 

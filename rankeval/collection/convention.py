@@ -1,10 +1,11 @@
 """The convention: how truth and ranking are joined, and which queries count.
 
-The same run over the same judgments gives an nDCG@10 between .654 and .817, depending on ties, gains, and queries that
-are missing or have nothing relevant. So every number carries its convention, as a card of plain values, and two numbers
-with different cards are compared only if the rules that differ changed nothing. A preset is data: an entry of
-`PRESETS` below. The trap is the name: readers believe a card by its name, so that the name of a preset is refused for
-other rules, and a changed preset gets ``+``.
+The same run over the same judgments gives an nDCG@10 between .654 and .817, depending on ties,
+gains, and queries that are missing or have nothing relevant. So every number carries its
+convention, as a card of plain values, and two numbers with different cards are compared only if the
+rules that differ changed nothing. A preset is data: an entry of `PRESETS` below. The trap is the
+name: readers believe a card by its name, so that the name of a preset is refused for other rules,
+and a changed preset gets ``+``.
 """
 
 from __future__ import annotations
@@ -43,31 +44,34 @@ class Convention:
     Parameters
     ----------
     name : str, optional
-        The convention's name. By default "rankeval", or "rankeval+" if a rule differs from the default. The name of a
-        preset is refused unless all rules are the preset's: to use a preset, give its name as ``convention=``.
+        The convention's name. By default "rankeval", or "rankeval+" if a rule differs from the
+        default. The name of a preset is refused unless all rules are the preset's: to use a preset,
+        give its name as ``convention=``.
     ties : {"expected", "docid", "stable", "best", "worst"}
-        The order of rows with equal scores. "expected" takes the mean over their orders; if no exact way is known, over
-        drawn orders, with a standard error. "docid" orders by document id, descending by bytes, as trec_eval does
-        (ascending for its measures of preferences). "stable" keeps the order of the input. "best" and "worst" put the
-        better rows first or last, which bounds monotone measures.
+        The order of rows with equal scores. "expected" takes the mean over their orders; if no
+        exact way is known, over drawn orders, with a standard error. "docid" orders by document id,
+        descending by bytes, as trec_eval does (ascending for its measures of preferences). "stable"
+        keeps the order of the input. "best" and "worst" put the better rows first or last, which
+        bounds monotone measures.
     judgments : {"given", "rows", "qrels"}
-        The source of the relevant documents and the ideal list: the ranked rows, or all judgments. "given" is rows for
-        arrays and qrels for collections; a finished evaluation says which.
+        The source of the relevant documents and the ideal list: the ranked rows, or all judgments.
+        "given" is rows for arrays and qrels for collections; a finished evaluation says which.
     negative : {"zero", "unjudged", "error"}
-        The meaning of a label below zero. "zero": judged, not relevant and without gain. "unjudged": in the pool, but
-        not judged, as in trec_eval. "error": refused.
+        The meaning of a label below zero. "zero": judged, not relevant and without gain.
+        "unjudged": in the pool, but not judged, as in trec_eval. "error": refused.
     missing : {"error", "empty", "skip", "zero"}
-        The treatment of judged queries that the ranking lacks. "error" refuses them, "empty" scores them as an empty
-        ranking (whose value need not be 0), "skip" leaves them out, and "zero" counts them as 0 in every mean, as
-        trec_eval 9 does with ``-c``.
+        The treatment of judged queries that the ranking lacks. "error" refuses them, "empty" scores
+        them as an empty ranking (whose value need not be 0), "skip" leaves them out, and "zero"
+        counts them as 0 in every mean, as trec_eval 9 does with ``-c``.
     no_relevant : {"zero", "one", "skip"}
-        The value of a query in which the measure has nothing to count, if the measure does not define one: no document
-        of the grade from which it counts (``rel=``), or no pair of documents to order. "skip" leaves the query out of
-        all measures, and refuses measures that would leave out different queries.
+        The value of a query in which the measure has nothing to count, if the measure does not
+        define one: no document of the grade from which it counts (``rel=``), or no pair of
+        documents to order. "skip" leaves the query out of all measures, and refuses measures that
+        would leave out different queries.
     unjudged : {"zero", "skip", "lowest", "highest"}
-        The treatment of retrieved documents without a judgment. "zero": they are not relevant. "skip": they are taken
-        out of the ranking first. "lowest" and "highest" give them grade 0 or the greatest grade given, which bounds
-        measures that never fall when a grade rises.
+        The treatment of retrieved documents without a judgment. "zero": they are not relevant.
+        "skip": they are taken out of the ranking first. "lowest" and "highest" give them grade 0 or
+        the greatest grade given, which bounds measures that never fall when a grade rises.
     duplicates : {"error"}
         The treatment of a document that a ranking has twice: it is refused.
     score_dtype : {"float64", "float32"}
@@ -75,7 +79,8 @@ class Convention:
     depth : int, optional
         Rows beyond this rank are cut off first (trec_eval ``-M``).
     bind : mapping of str to mapping
-        Parameters for families of measures whose names leave them open, such as ``{"nDCG": {"gain": "exp"}}``.
+        Parameters for families of measures whose names leave them open, such as ``{"nDCG": {"gain":
+        "exp"}}``.
 
     Raises
     ------
@@ -106,10 +111,15 @@ class Convention:
             chosen(f"value of the rule {rule}", getattr(self, rule), choices)
         if self.depth is not None:
             check_count("depth", self.depth)
-        fits = isinstance(self.bind, Mapping) and all(isinstance(bound, Mapping) for bound in self.bind.values())
+        fits = isinstance(self.bind, Mapping) and all(
+            isinstance(bound, Mapping) for bound in self.bind.values()
+        )
         require(fits, "bind", self.bind, "parameters of families: {'nDCG': {'gain': 'exp'}}")
         if self.depth is not None and self.ties == "expected":
-            problem, remedy = "a cut needs an order of tied rows", "choose ties='docid' or ties='stable' with it"
+            problem, remedy = (
+                "a cut needs an order of tied rows",
+                "choose ties='docid' or ties='stable' with it",
+            )
             raise InvalidInput(problem, argument="depth", remedy=remedy)
         # Copied and frozen, so that nobody changes the rules behind the name.
         frozen = {family: MappingProxyType(dict(bound)) for family, bound in self.bind.items()}
@@ -122,11 +132,15 @@ class Convention:
         if name is None:
             name = "rankeval+" if self._changed(PRESETS["rankeval"]) else "rankeval"
             object.__setattr__(self, "name", name)
-        require(isinstance(name, str) and name.strip(), "name", name, "a text that names the convention")
+        require(
+            isinstance(name, str) and name.strip(), "name", name, "a text that names the convention"
+        )
         preset = name.strip().lower()
         if preset in PRESETS and name != preset:
             problem = f"the name {name!r} is that of a preset but for capitals or blanks"
-            raise InvalidInput(problem, remedy=f"choose another, or write convention={preset!r} for the preset")
+            raise InvalidInput(
+                problem, remedy=f"choose another, or write convention={preset!r} for the preset"
+            )
         for rule in self._changed(PRESETS.get(name, self)):
             found, expected = (repr(getattr(one, rule)) for one in (self, PRESETS[name]))
             problem = f"the name {name!r} is that of a preset, whose rule {rule} is {expected} and not {found}"
@@ -145,13 +159,18 @@ class Convention:
         Parameters
         ----------
         judgments : {"rows", "qrels"}
-            The source of the judgments. Rows have no others and so replace "qrels"; qrels serve both.
+            The source of the judgments. Rows have no others and so replace "qrels"; qrels serve
+            both.
         """
         if self.judgments in ("given", judgments):
             return replace(self, judgments=judgments)
         if judgments == "rows":
             return self.with_rules(judgments=judgments)
-        return replace(self, name=f"{self.name}+") if PRESETS.get(self.name, self).judgments == "given" else self
+        return (
+            replace(self, name=f"{self.name}+")
+            if PRESETS.get(self.name, self).judgments == "given"
+            else self
+        )
 
     def with_rules(self, **rules: Any) -> Convention:
         """Return this convention with single rules changed; a rule given as None stays as it is."""
@@ -159,8 +178,14 @@ class Convention:
         if not given:
             return self
         # Making it checks the values, so that they can be compared afterwards.
-        changed = replace(self, name=self.name if self.name.endswith("+") else f"{self.name}+", **given)
-        return self if all(getattr(self, rule) == getattr(changed, rule) for rule in given) else changed
+        changed = replace(
+            self, name=self.name if self.name.endswith("+") else f"{self.name}+", **given
+        )
+        return (
+            self
+            if all(getattr(self, rule) == getattr(changed, rule) for rule in given)
+            else changed
+        )
 
     @classmethod
     def from_card(cls, card: Mapping[str, Any]) -> Convention:
@@ -177,17 +202,24 @@ class Convention:
             If it is no such card.
         """
         known = [part.name for part in fields(cls)]
-        fits = isinstance(card, Mapping) and set(card) <= set(known) and isinstance(card.get("name"), str)
+        fits = (
+            isinstance(card, Mapping)
+            and set(card) <= set(known)
+            and isinstance(card.get("name"), str)
+        )
         require(fits, "card", card, f"the card of a convention, a mapping of {', '.join(known)}")
         own = cls(**{**card, "name": f"{card['name']}+"})
         preset = PRESETS.get(card["name"], own)
         return own if own._changed(preset) else replace(own, name=card["name"])
 
     def __repr__(self) -> str:
-        return f"Convention({', '.join(f'{rule}={value!r}' for rule, value in self.card().items())})"
+        return (
+            f"Convention({', '.join(f'{rule}={value!r}' for rule, value in self.card().items())})"
+        )
 
-    # A frozen mapping cannot be saved; a card can, and is checked again. A state serves pickle, cloudpickle and skops;
-    # of a classmethod in __reduce__ cloudpickle would save the code, and could not load it.
+    # A frozen mapping cannot be saved; a card can, and is checked again. A state serves pickle,
+    # cloudpickle and skops; of a classmethod in __reduce__ cloudpickle would save the code, and
+    # could not load it.
     def __getstate__(self) -> dict[str, Any]:
         return self.card()
 
@@ -201,9 +233,14 @@ class Convention:
 
 
 _TREC = {"ties": "docid", "judgments": "qrels", "negative": "unjudged"}
-_TREC_9 = {**_TREC, "missing": "skip", "bind": {"IPrec": {"rule": "trec_eval-9"}, "IAP11": {"rule": "trec_eval-9"}}}
+_TREC_9 = {
+    **_TREC,
+    "missing": "skip",
+    "bind": {"IPrec": {"rule": "trec_eval-9"}, "IAP11": {"rule": "trec_eval-9"}},
+}
 _EXPONENTIAL = {"nDCG": {"gain": "exp"}, "DCG": {"gain": "exp"}}
-# Boosters take the rows of a query for all there is, and count a query without relevant rows as perfect.
+# Boosters take the rows of a query for all there is, and count a query without relevant rows as
+# perfect.
 _BOOSTER = {
     "ties": "stable",
     "judgments": "rows",
@@ -213,10 +250,12 @@ _BOOSTER = {
 }
 _RULES: dict[str, dict[str, Any]] = {
     "rankeval": {},
-    # Without -c it leaves out topics that the run lacks; with -c it divides by all, so that they add 0.
+    # Without -c it leaves out topics that the run lacks; with -c it divides by all, so that they
+    # add 0.
     "trec_eval-9.0.8": _TREC_9,
-    # Two releases have that number: tag trec_eval-9.0.8 of 2023, above, and tag v9.0.8 of 2020. The older one holds
-    # scores in 32 bits, as pytrec_eval does: scores that differ beyond them are tied.
+    # Two releases have that number: tag trec_eval-9.0.8 of 2023, above, and tag v9.0.8 of 2020. The
+    # older one holds scores in 32 bits, as pytrec_eval does: scores that differ beyond them are
+    # tied.
     "trec_eval-9.0.8-float32": {**_TREC_9, "score_dtype": "float32"},
     # Without -c it stops at a topic that the run lacks; with -c it scores an empty ranking there.
     "trec_eval-10": {
@@ -238,7 +277,8 @@ _RULES: dict[str, dict[str, Any]] = {
         "no_relevant": "skip",
         "bind": {**_EXPONENTIAL, "ERR": {"max_rel": 4}},
     },
-    # It orders tied documents as its quicksort leaves them, which no rule here gives; it is not by document.
+    # It orders tied documents as its quicksort leaves them, which no rule here gives; it is not by
+    # document.
     "ranx": {"ties": "stable", "judgments": "qrels", "missing": "error"},
     "lightgbm": _BOOSTER,
     "xgboost": {**_BOOSTER, "score_dtype": "float32"},
@@ -262,5 +302,7 @@ def rules_of_call(spec: str | Convention, rows: bool = True, /, **single: str | 
     """Return a convention with the single rules that a call changes."""
     rules = get_convention(spec).with_rules(**single)
     if rows and single.get("judgments") == "qrels":
-        raise InvalidInput("judgments='qrels' needs a collection (qrels and run); arrays hold the ranked rows only")
+        raise InvalidInput(
+            "judgments='qrels' needs a collection (qrels and run); arrays hold the ranked rows only"
+        )
     return rules

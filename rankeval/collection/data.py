@@ -103,7 +103,9 @@ class RankingData:
         given = np.asarray(rows)
         fits = given.ndim == 1 and (given.dtype.kind in "biu" or not given.size)
         require(fits, "rows", rows, "numbers of rows, or a mask")
-        index = np.arange(len(self))[given if given.size else given.astype(np.intp)]  # so no library counts otherwise
+        index = np.arange(len(self))[
+            given if given.size else given.astype(np.intp)
+        ]  # so no library counts otherwise
         return replace(
             self,
             X=take_rows(self.X, index),
@@ -138,7 +140,9 @@ def take_rows(table: Any, rows: NDArray[Any]) -> Any:
         return table.iloc[rows]
     if isinstance(table, (pa.Table, pa.RecordBatch)):
         fields = [field.with_type(without_view(field.type)) for field in table.schema]
-        known = table.cast(pa.schema(fields, table.schema.metadata))  # pandas notes there which column is the index
+        known = table.cast(
+            pa.schema(fields, table.schema.metadata)
+        )  # pandas notes there which column is the index
         return known.take(rows)
     if hasattr(table, "tocsr"):
         return table.tocsr()[rows]

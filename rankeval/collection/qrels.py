@@ -34,14 +34,16 @@ class Qrels(Rows):
     aspect : array-like of str or of int, shape (n_rows,), optional
         The subtopic that was judged, or the judge (a user, an assessor).
     subgroup : array-like of str or of int, shape (n_rows,), optional
-        A part of a judge's documents. Only documents of one sub-group were compared with each other.
+        A part of a judge's documents. Only documents of one sub-group were compared with each
+        other.
     source : Source or FrameSource, optional
         The file or the frame that the rows were read from, for messages.
 
     Raises
     ------
     InvalidInput
-        If an id is missing, ids mix text and integers, a grade is no finite number, or columns differ in length.
+        If an id is missing, ids mix text and integers, a grade is no finite number, or columns
+        differ in length.
 
     Examples
     --------
@@ -64,14 +66,25 @@ class Qrels(Rows):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.subgroup is not None and self.aspect is None:
-            raise InvalidInput("subgroup= is given without aspect=: sub-groups are parts of a judge's documents")
+            raise InvalidInput(
+                "subgroup= is given without aspect=: sub-groups are parts of a judge's documents"
+            )
 
     @classmethod
     def _of(cls, columns: Columns) -> Qrels:
-        made = cls(columns.qid, columns.docid, columns.value, columns.aspect, columns.subgroup, columns.source)
+        made = cls(
+            columns.qid,
+            columns.docid,
+            columns.value,
+            columns.aspect,
+            columns.subgroup,
+            columns.source,
+        )
         if columns.value_name == "score" and made.relevance.dtype.kind == "f":
             problem = "the column 'score', the relevance in data of BEIR and ranx, holds fractions, as a ranking does"
-            raise InvalidInput(problem, remedy="give the judgments, or say relevance='score' in Qrels.from_frame")
+            raise InvalidInput(
+                problem, remedy="give the judgments, or say relevance='score' in Qrels.from_frame"
+            )
         return made
 
     @classmethod
@@ -91,11 +104,12 @@ class Qrels(Rows):
         df : frame
             One row per judgment.
         qid, docid, relevance : str, optional
-            Names of its columns. By default a column has our name, or its usual name in another tool, such as
-            ``docno`` and ``label``. ``score`` is the relevance beside the ids' names of BEIR and ranx, if it is whole.
+            Names of its columns. By default a column has our name, or its usual name in another
+            tool, such as ``docno`` and ``label``. ``score`` is the relevance beside the ids' names
+            of BEIR and ranx, if it is whole.
         aspect : str or False, optional
-            Name of the column of aspects (subtopics, judges). By default the columns ``aspect`` (or ``subtopic_id``)
-            and ``subgroup`` are read if they exist. With False, neither is read.
+            Name of the column of aspects (subtopics, judges). By default the columns ``aspect`` (or
+            ``subtopic_id``) and ``subgroup`` are read if they exist. With False, neither is read.
 
         Raises
         ------
@@ -108,7 +122,11 @@ class Qrels(Rows):
         >>> Qrels.from_frame(pd.DataFrame({"qid": ["q1", "q1"], "docno": ["d1", "d2"], "label": [2, 0]}))
         Qrels(2 judgments, 1 query, grades 0 to 2)
         """
-        return cls._of(frames.from_frame(df, "relevance", qid=qid, docid=docid, relevance=relevance, aspect=aspect))
+        return cls._of(
+            frames.from_frame(
+                df, "relevance", qid=qid, docid=docid, relevance=relevance, aspect=aspect
+            )
+        )
 
     @classmethod
     def from_records(cls, records: Any) -> Qrels:
@@ -117,8 +135,8 @@ class Qrels(Rows):
         Parameters
         ----------
         records : iterable of records, dataset, or Qrels of ranx
-            Named tuples, other objects or mappings, such as those of ir_measures. A dataset of ir_datasets stands for
-            its ``qrels_iter()``. A ``subtopic_id`` is the aspect.
+            Named tuples, other objects or mappings, such as those of ir_measures. A dataset of
+            ir_datasets stands for its ``qrels_iter()``. A ``subtopic_id`` is the aspect.
 
         Raises
         ------
@@ -141,13 +159,15 @@ class Qrels(Rows):
         Parameters
         ----------
         judgments : mapping
-            Instead of a dict, a query may have a list or a set of its relevant documents, which get the grade 1, or a
-            list of pairs ``(docid, relevance)``. A query with an empty mapping or list has no judgments and so no rows.
+            Instead of a dict, a query may have a list or a set of its relevant documents, which get
+            the grade 1, or a list of pairs ``(docid, relevance)``. A query with an empty mapping or
+            list has no judgments and so no rows.
 
         Raises
         ------
         InvalidInput
-            If an inner value is no mapping and no list, a list has a document twice, or an id or a grade is refused.
+            If an inner value is no mapping and no list, a list has a document twice, or an id or a
+            grade is refused.
 
         Examples
         --------
@@ -157,7 +177,9 @@ class Qrels(Rows):
         return cls._of(frames.from_dict(judgments, "relevance"))
 
     def __repr__(self) -> str:
-        grades = f", grades {np.min(self.relevance)} to {np.max(self.relevance)}" if len(self) else ""
+        grades = (
+            f", grades {np.min(self.relevance)} to {np.max(self.relevance)}" if len(self) else ""
+        )
         return f"Qrels({count(len(self), 'judgment')}, {count(len(self.qid.unique()), 'query')}{grades})"
 
 

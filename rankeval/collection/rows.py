@@ -1,9 +1,10 @@
 """Rows given as columns: the check that columns of one call have the same rows, and the base of `Qrels` and `Run`.
 
-Arrays go together by position, pandas objects by label. If both could be meant, a wrong guess gives a number like any
-other: a shuffled ``df.y`` beside ``pd.Series(model.predict(X))`` is right by position and wrong by label; a shuffled
-``qid`` is the other way round. So all Series and frames of one call must have equal indexes in the same order, and
-then both readings agree. Columns without an index go by position.
+Arrays go together by position, pandas objects by label. If both could be meant, a wrong guess gives
+a number like any other: a shuffled ``df.y`` beside ``pd.Series(model.predict(X))`` is right by
+position and wrong by label; a shuffled ``qid`` is the other way round. So all Series and frames of
+one call must have equal indexes in the same order, and then both readings agree. Columns without an
+index go by position.
 """
 
 from __future__ import annotations
@@ -44,10 +45,16 @@ def check_rows(**columns: Any) -> None:
         elif len(known) == len(index) and (found := _difference(known, index)):
             row, one, other = found
             differ = f"row {row} is {one!r} in {first} and {other!r} in {name}"
-            by_label = f"give {name}.loc[{first}.index] if the labels say which rows belong together, or "
-            is_known = index.is_unique and index.nlevels == known.nlevels and index.isin(known).any()
+            by_label = (
+                f"give {name}.loc[{first}.index] if the labels say which rows belong together, or "
+            )
+            is_known = (
+                index.is_unique and index.nlevels == known.nlevels and index.isin(known).any()
+            )
             remedy = f"{by_label if is_known else ''}give {name}.to_numpy() if the rows are in the same order"
-            raise QueryIdError(f"{first} and {name} have different indexes: {differ}", remedy=remedy)
+            raise QueryIdError(
+                f"{first} and {name} have different indexes: {differ}", remedy=remedy
+            )
 
 
 def column_names(table: Any) -> list[Any]:
@@ -59,7 +66,12 @@ def column_names(table: Any) -> list[Any]:
 def may_number_rows(index: Any, queries: Any) -> bool:
     """Say whether an index is 0, 1, 2, ... without a name, for at least as many as there are queries of other ids."""
     n = len(index)
-    is_plain = index.name is None and n >= len(queries) and getattr(index, "step", 0) == 1 and index.start == 0
+    is_plain = (
+        index.name is None
+        and n >= len(queries)
+        and getattr(index, "step", 0) == 1
+        and index.start == 0
+    )
     return is_plain and not np.array_equal(index, queries)
 
 
@@ -82,7 +94,8 @@ def _difference(one: Any, other: Any) -> tuple[int, Any, Any] | None:
     for row, (left, right) in enumerate(zip(one.tolist(), other.tolist(), strict=True)):
         if left is right:  # pd.NA cannot be compared with itself
             continue
-        if type(left) is not type(right) or not (left == right or (left != left and right != right)):  # noqa: PLR0124 - nan
+        are_nan = left != left and right != right  # noqa: PLR0124
+        if type(left) is not type(right) or not (left == right or are_nan):
             return row, left, right
     return None
 
@@ -101,9 +114,15 @@ class Rows:
 
     def __post_init__(self) -> None:
         check_rows(**{name: getattr(self, name) for name in (*self._ids, self._value)})
-        given = [name for name in self._ids if name in ("qid", "docid") or getattr(self, name) is not None]
+        given = [
+            name
+            for name in self._ids
+            if name in ("qid", "docid") or getattr(self, name) is not None
+        ]
         columns: dict[str, Any] = {name: id_column(getattr(self, name), name) for name in given}
-        columns[self._value] = self._numbers(value_column(getattr(self, self._value), self._value, self._value))
+        columns[self._value] = self._numbers(
+            value_column(getattr(self, self._value), self._value, self._value)
+        )
         for name, column in columns.items():
             object.__setattr__(self, name, column)
             if len(column) != len(self.qid):
@@ -129,12 +148,13 @@ class Rows:
         path : path
             The file, also as ``.gz`` or ``.zst``.
         format : str, optional
-            The name of a format, such as "trec". By default it is recognised by content, then by suffix. Two formats
-            of judgments must be named: "ndeval" is TREC text whose second column is the subtopic or the judge, kept as
-            ``aspect``; "prefs" has the five columns of trec_eval's preferences: query, group, sub-group, document and
-            grade.
+            The name of a format, such as "trec". By default it is recognised by content, then by
+            suffix. Two formats of judgments must be named: "ndeval" is TREC text whose second
+            column is the subtopic or the judge, kept as ``aspect``; "prefs" has the five columns of
+            trec_eval's preferences: query, group, sub-group, document and grade.
         limits : Limits
-            How far a compressed file may expand, and how long a line may be. Raise them for a file that you know.
+            How far a compressed file may expand, and how long a line may be. Raise them for a file
+            that you know.
 
         Raises
         ------
@@ -180,9 +200,13 @@ class Rows:
         if hasattr(given, "read") and hasattr(given, "readline"):
             path = getattr(given, "name", None)
             remedy = (
-                f"give its path, {path!r}" if isinstance(path, str) else "write the text to a file, and give its path"
+                f"give its path, {path!r}"
+                if isinstance(path, str)
+                else "write the text to a file, and give its path"
             )
-            raise InvalidInput(f"expected {cls._words}, found an open file ({type(given).__name__})", remedy=remedy)
+            raise InvalidInput(
+                f"expected {cls._words}, found an open file ({type(given).__name__})", remedy=remedy
+            )
         if isinstance(given, Mapping):
             return cls._of(frames.from_dict(given, cls._value))
         if frames.is_frame(given):
@@ -195,10 +219,11 @@ class Rows:
     def write(self, path: str | os.PathLike[str], format: str | None = None) -> None:  # noqa: A002
         """Write the rows, replacing the file in one step; they read back to the last bit.
 
-        TREC text of judgments is ``qid iter docid relevance``, with the aspect or 0 in the second column. With
-        sub-groups it has the five columns of format "prefs". TREC text of a run is ``qid Q0 docid rank score tag``; the
-        tag is the name of the run, or ``run``. Tables have one column for each part, and hold ids with blanks too. Runs
-        are written query by query, each by descending score. Equal scores stay in the order of their rows.
+        TREC text of judgments is ``qid iter docid relevance``, with the aspect or 0 in the second
+        column. With sub-groups it has the five columns of format "prefs". TREC text of a run is
+        ``qid Q0 docid rank score tag``; the tag is the name of the run, or ``run``. Tables have one
+        column for each part, and hold ids with blanks too. Runs are written query by query, each by
+        descending score. Equal scores stay in the order of their rows.
 
         Parameters
         ----------
@@ -215,14 +240,18 @@ class Rows:
             If there is no such format to write.
         """
         if not len(self):
-            raise InvalidInput(f"there are no rows to write to {str(path)!r}: a file without rows cannot be read")
+            raise InvalidInput(
+                f"there are no rows to write to {str(path)!r}: a file without rows cannot be read"
+            )
         formats.write_rows(path, self._table(), format)
 
     def _table(self) -> pa.Table:
         return pa.table({name: pa.array(column) for name, column in self._parts().items()})
 
     def _parts(self) -> dict[str, Any]:
-        parts = {name: getattr(self, name) for name in ("qid", "docid", self._value, *self._ids[2:])}
+        parts = {
+            name: getattr(self, name) for name in ("qid", "docid", self._value, *self._ids[2:])
+        }
         return {name: column for name, column in parts.items() if column is not None}
 
     def to_frame(self) -> pd.DataFrame:
@@ -236,7 +265,9 @@ class Rows:
         import pandas as pd
 
         parts = self._parts().items()
-        return pd.DataFrame({name: part.to_pandas() if isinstance(part, pa.Array) else part for name, part in parts})
+        return pd.DataFrame(
+            {name: part.to_pandas() if isinstance(part, pa.Array) else part for name, part in parts}
+        )
 
     def __len__(self) -> int:
         return len(self.qid)

@@ -23,7 +23,8 @@ from rankeval.io.columns import Columns, numbers_of, places_of, runs_against
 class Run(Rows):
     """A ranking: the score that a system gave to a document for a query, one row each.
 
-    Scores order the documents, descending; the rows themselves keep the order in which they were given.
+    Scores order the documents, descending; the rows themselves keep the order in which they were
+    given.
 
     Parameters
     ----------
@@ -36,16 +37,17 @@ class Run(Rows):
     source : Source or FrameSource, optional
         The file or the frame that the rows were read from, for messages.
     against_rank : bool
-        Whether the scores run against a column of ranks that the rows had: in every query, in the order of the ranks,
-        scores rise. Evaluations note it.
+        Whether the scores run against a column of ranks that the rows had: in every query, in the
+        order of the ranks, scores rise. Evaluations note it.
     queries : mapping of query id to str, optional
-        The texts that the rankings were found for, as the rankers of ``rk.text`` give them. By these the guard
-        recognises registered queries. They are not written to files.
+        The texts that the rankings were found for, as the rankers of ``rk.text`` give them. By
+        these the guard recognises registered queries. They are not written to files.
 
     Raises
     ------
     InvalidInput
-        If an id is missing, ids mix text and integers, a score is no finite number, or columns differ in length.
+        If an id is missing, ids mix text and integers, a score is no finite number, or columns
+        differ in length.
 
     Examples
     --------
@@ -67,7 +69,9 @@ class Run(Rows):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(isinstance(self.name, str | None), "name", self.name, "text: the name of the system")
+        require(
+            isinstance(self.name, str | None), "name", self.name, "text: the name of the system"
+        )
 
     @classmethod
     def _of(cls, columns: Columns) -> Run:
@@ -94,8 +98,9 @@ class Run(Rows):
         df : frame
             One row per retrieved document.
         qid, docid, score : str, optional
-            Names of its columns. By default a column has our name, or its usual name in another tool, such as
-            ``docno``. A ``docid`` beside ``docno`` is PyTerrier's number in the index, and no id.
+            Names of its columns. By default a column has our name, or its usual name in another
+            tool, such as ``docno``. A ``docid`` beside ``docno`` is PyTerrier's number in the
+            index, and no id.
         name : str, optional
             The system's name.
 
@@ -110,7 +115,9 @@ class Run(Rows):
         >>> Run.from_frame(pd.DataFrame({"qid": ["q1", "q1"], "docno": ["d1", "d2"], "score": [2.5, 0.1]}))
         Run(2 rows, 1 query)
         """
-        return cls._of(replace(frames.from_frame(df, "score", qid=qid, docid=docid, score=score), name=name))
+        return cls._of(
+            replace(frames.from_frame(df, "score", qid=qid, docid=docid, score=score), name=name)
+        )
 
     @classmethod
     def from_records(cls, records: Any, *, name: str | None = None) -> Run:
@@ -119,7 +126,8 @@ class Run(Rows):
         Parameters
         ----------
         records : iterable of records, dataset, or Run of ranx
-            Named tuples, other objects or mappings. A dataset of ir_datasets stands for its ``scoreddocs_iter()``.
+            Named tuples, other objects or mappings. A dataset of ir_datasets stands for its
+            ``scoreddocs_iter()``.
         name : str, optional
             The system's name; by default the one of a Run of ranx.
 
@@ -145,15 +153,17 @@ class Run(Rows):
         Parameters
         ----------
         scores : mapping
-            A list of ids is ranked, the best first: its scores are -1, -2, ... Lists may be tuples, arrays or columns.
-            A query with an empty mapping or list retrieved nothing and has no rows.
+            A list of ids is ranked, the best first: its scores are -1, -2, ... Lists may be tuples,
+            arrays or columns. A query with an empty mapping or list retrieved nothing and has no
+            rows.
         name : str, optional
             The system's name.
 
         Raises
         ------
         InvalidInput
-            If an inner value is no mapping and no list, a list has a document twice, or an id or a score is refused.
+            If an inner value is no mapping and no list, a list has a document twice, or an id or a
+            score is refused.
 
         Examples
         --------
@@ -164,7 +174,9 @@ class Run(Rows):
 
     def _table(self) -> pa.Table:
         query = numbers_of(self.qid.dictionary_encode().indices)
-        order = np.lexsort((-self.score, query))  # stable: equal scores stay in the order of their rows
+        order = np.lexsort(
+            (-self.score, query)
+        )  # stable: equal scores stay in the order of their rows
         table = super()._table().take(places_of(order))
         return table.append_column("run", pa.repeat(self.name, len(self))) if self.name else table
 

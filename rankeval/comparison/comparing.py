@@ -1,9 +1,10 @@
 """Compare systems query by query: check, pair, test, correct, wrap; and estimators over the folds they were fitted on.
 
-Two questions about cross-validated estimators have a test each. Which *algorithm* gives better rankers? Training and
-test queries vary from fold to fold, but folds overlap: the corrected resampled t test. Which fitted *model* ranks
-better? Queries vary, the models are given: a paired test over queries, that of `compare`. Cross-validation comes as
-plain columns: a frame of means per fold for each system, and the sizes of the folds.
+Two questions about cross-validated estimators have a test each. Which *algorithm* gives better
+rankers? Training and test queries vary from fold to fold, but folds overlap: the corrected
+resampled t test. Which fitted *model* ranks better? Queries vary, the models are given: a paired
+test over queries, that of `compare`. Cross-validation comes as plain columns: a frame of means per
+fold for each system, and the sizes of the folds.
 """
 
 from __future__ import annotations
@@ -95,86 +96,95 @@ def compare(
     Parameters
     ----------
     systems : mapping of str to Evaluation or DataFrame
-        Name -> scores of shape (n_queries, n_measures). A frame, also of polars or Arrow, has a column per measure, and
-        the query ids as its index or as a column ``qid``. For several collections: name -> {collection: scores}, or
-        frames with an index (collection, qid) or a column ``collection``. The systems are then compared on each
-        collection and over all.
+        Name -> scores of shape (n_queries, n_measures). A frame, also of polars or Arrow, has a
+        column per measure, and the query ids as its index or as a column ``qid``. For several
+        collections: name -> {collection: scores}, or frames with an index (collection, qid) or a
+        column ``collection``. The systems are then compared on each collection and over all.
     baseline : str, optional
         The system that the others are compared with. By default all pairs are compared.
     measures : str, Measure or sequence of them, optional
-        By default all means and geometric means that the systems share. Sums such as NumRel are compared only if asked
-        for, and so are the columns relevant, retrieved, tied, judged and weight of frames. Geometric means are compared
-        on their log scale.
+        By default all means and geometric means that the systems share. Sums such as NumRel are
+        compared only if asked for, and so are the columns relevant, retrieved, tied, judged and
+        weight of frames. Geometric means are compared on their log scale.
     test : str, default "t"
-        "t", "randomization", "bootstrap" (symmetric studentised), "wilcoxon", "wilcoxon_pratt", "sign",
-        "bootstrap_shift", "bootstrap_percentile", "bootstrap_bca"; or another one declared in
-        ``rankeval.significance.TESTS``.
+        "t", "randomization", "bootstrap" (symmetric studentised), "wilcoxon", "wilcoxon_pratt",
+        "sign", "bootstrap_shift", "bootstrap_percentile", "bootstrap_bca"; or another one declared
+        in ``rankeval.significance.TESTS``.
     correction : str, default "holm"
-        "holm", "bonferroni", "bh" and "by" (false discovery rate only), "max_t" (sign flips joint over the family),
-        "tukey" (randomised, all pairs only), "none"; or another one declared in ``rankeval.significance.CORRECTIONS``.
-        An adjusted p is never below its raw one.
+        "holm", "bonferroni", "bh" and "by" (false discovery rate only), "max_t" (sign flips joint
+        over the family), "tukey" (randomised, all pairs only), "none"; or another one declared in
+        ``rankeval.significance.CORRECTIONS``. An adjusted p is never below its raw one.
     family : {"all", "measure"}, default "all"
         The comparisons to correct for: all that are made here, or those within one measure.
     alpha : float, default 0.05
         The level of the tests; the intervals have the level 1 - alpha.
     alternative : {"two-sided", "greater", "less"}, default "two-sided"
-        The side of a difference to show. "greater": the system has the greater mean, which is better for most measures,
-        but not for all.
+        The side of a difference to show. "greater": the system has the greater mean, which is
+        better for most measures, but not for all.
     claim : {"difference", "better", "not_worse", "equivalent"}, default "difference"
-        What to show. "better": the gain is above the margin. "not_worse": a loss is smaller than the margin
-        (non-inferiority). "equivalent": neither gain nor loss reaches the margin (two one-sided tests at alpha each;
-        the interval of each pair alone is then a 1 - 2 alpha one, and the caption has the level of the adjusted ones).
-        A gain is a difference turned so that positive is better. Tests of claims other than "difference" are
-        one-sided, at alpha. "better" and "not_worse" have a direction, so they need a baseline.
+        What to show. "better": the gain is above the margin. "not_worse": a loss is smaller than
+        the margin (non-inferiority). "equivalent": neither gain nor loss reaches the margin (two
+        one-sided tests at alpha each; the interval of each pair alone is then a 1 - 2 alpha one,
+        and the caption has the level of the adjusted ones). A gain is a difference turned so that
+        positive is better. Tests of claims other than "difference" are one-sided, at alpha.
+        "better" and "not_worse" have a direction, so they need a baseline.
     margin : float, default 0
         Of the claim, in units of the measure; needed for "not_worse" and "equivalent".
     unseen : int, default 1
-        Number of queries that "not_worse" and "equivalent" add to those seen, in each collection or slice. They lost
-        (for the other side of "equivalent": gained) all that a query can: the declared range of the measure, else the
-        greatest score of the baseline. Without them, a breakage of few queries that no query here shows is taken for
-        none. With ``groups`` these are groups. 0 is the plain test, for comparison with other programs.
+        Number of queries that "not_worse" and "equivalent" add to those seen, in each collection or
+        slice. They lost (for the other side of "equivalent": gained) all that a query can: the
+        declared range of the measure, else the greatest score of the baseline. Without them, a
+        breakage of few queries that no query here shows is taken for none. With ``groups`` these
+        are groups. 0 is the plain test, for comparison with other programs.
     by : Series or mapping by query id, DataFrame, array or str, optional
-        An attribute of the queries, as in `Evaluation.slices`: the systems are then also compared on each of its values
-        with 5 queries or more, and ``interaction`` tests whether the differences depend on it. One collection only.
-        Queries without a value are the slice ``nan``, which is tested and corrected for like any other; to leave them
-        out, compare ``evaluation.subset(attribute.notna())`` of each system.
+        An attribute of the queries, as in `Evaluation.slices`: the systems are then also compared
+        on each of its values with 5 queries or more, and ``interaction`` tests whether the
+        differences depend on it. One collection only. Queries without a value are the slice
+        ``nan``, which is tested and corrected for like any other; to leave them out, compare
+        ``evaluation.subset(attribute.notna())`` of each system.
     collection_weights : {"collections", "queries", "inverse_variance"}, default "collections"
-        The weights of several collections in the rows over all: equal, by number of queries, or by number of queries
-        over the mean variance of the systems' scores within a query.
+        The weights of several collections in the rows over all: equal, by number of queries, or by
+        number of queries over the mean variance of the systems' scores within a query.
     unpaired : {"error", "skip"}, default "error"
-        If some systems lack a query or a collection, "error" refuses and "skip" compares on those common to all. To
-        score a missing query as an empty ranking, use `rankeval.evaluate`.
+        If some systems lack a query or a collection, "error" refuses and "skip" compares on those
+        common to all. To score a missing query as an empty ranking, use `rankeval.evaluate`.
     unjudged : {"skip"}, optional
-        "skip" compares a second time, without the unjudged documents (condensed lists): ``condensed`` is that table.
-        Evaluations of qrels and runs only. Condensed lists favour systems that found many unjudged documents.
+        "skip" compares a second time, without the unjudged documents (condensed lists):
+        ``condensed`` is that table. Evaluations of qrels and runs only. Condensed lists favour
+        systems that found many unjudged documents.
     n_resamples : int, default 9999
         Number of resamples, for tests and corrections that resample.
     rng : int, Generator or None, default 0
         Seed; the one used is recorded.
     lower_is_better : str, sequence of str, or mapping of str to bool, optional
-        Columns in which less is better; in a mapping, False says that more is better. A measure has its own direction.
-        A column named by latency, time, cost, price, bytes or memory, such as "latency_ms" or "cost per 1000", has one
-        too: a system is then said to be faster, cheaper or smaller. All other columns show a difference only. They
-        have no best system and no ranks, and one-sided claims and alternatives are refused.
+        Columns in which less is better; in a mapping, False says that more is better. A measure has
+        its own direction. A column named by latency, time, cost, price, bytes or memory, such as
+        "latency_ms" or "cost per 1000", has one too: a system is then said to be faster, cheaper or
+        smaller. All other columns show a difference only. They have no best system and no ranks,
+        and one-sided claims and alternatives are refused.
     unit : str, default "query"
-        The noun, in the singular, for a row of the scores. Of an online experiment it is "user", "session" or
-        "impression": headline, tables, figures and notes then speak of users, and the ids of a frame may be a column
-        ``user`` or ``user_id``. Take the unit that the systems were assigned to: rows of one user are no independent
-        sample. Columns such as ``n_queries`` keep their names.
+        The noun, in the singular, for a row of the scores. Of an online experiment it is "user",
+        "session" or "impression": headline, tables, figures and notes then speak of users, and the
+        ids of a frame may be a column ``user`` or ``user_id``. Take the unit that the systems were
+        assigned to: rows of one user are no independent sample. Columns such as ``n_queries`` keep
+        their names.
     groups : Series or mapping by query id, DataFrame or array, optional
-        The group of each query, in the forms of ``by``: its conversation, the need that it paraphrases, the document
-        that it is about. Queries of a group are not independent. So tests, corrections and intervals are over
-        groups: scores are the means of each group, and ``mean_baseline``, ``mean_system`` and ``difference`` are means
-        over groups, each group counting once. These are means over queries if all groups are of one size; else a note
-        says how far they are apart. ``n_queries`` is the number of groups; ``settings.n_members`` has that of the
-        queries. Wins, ties, losses and slices stay those of queries. A name such as "conversation" is the noun in
-        sentences, and a note has the intraclass correlation. Groups of several collections are apart.
+        The group of each query, in the forms of ``by``: its conversation, the need that it
+        paraphrases, the document that it is about. Queries of a group are not independent. So
+        tests, corrections and intervals are over groups: scores are the means of each group, and
+        ``mean_baseline``, ``mean_system`` and ``difference`` are means over groups, each group
+        counting once. These are means over queries if all groups are of one size; else a note says
+        how far they are apart. ``n_queries`` is the number of groups; ``settings.n_members`` has
+        that of the queries. Wins, ties, losses and slices stay those of queries. A name such as
+        "conversation" is the noun in sentences, and a note has the intraclass correlation. Groups
+        of several collections are apart.
 
     Returns
     -------
     Comparison
-        Its notes warn the reader, for instance if there are too few resamples for so large a family, or if the share of
-        judged documents is not the same for both systems: then ``bounds`` has more.
+        Its notes warn the reader, for instance if there are too few resamples for so large a
+        family, or if the share of judged documents is not the same for both systems: then
+        ``bounds`` has more.
 
     Raises
     ------
@@ -183,9 +193,10 @@ def compare(
     QueryIdError
         If query ids are repeated, missing, or not the same in all systems, or a query has no group.
     InvalidInput
-        If there are fewer than two systems, queries or groups, each query is a group of its own, a score is not finite,
-        evaluations are weighted, a claim that has a direction has no baseline or a column whose direction is not known,
-        or systems without unjudged documents are asked of scores that do not know them.
+        If there are fewer than two systems, queries or groups, each query is a group of its own, a
+        score is not finite, evaluations are weighted, a claim that has a direction has no baseline
+        or a column whose direction is not known, or systems without unjudged documents are asked of
+        scores that do not know them.
     UnknownName
         If a baseline, measure, test or setting does not exist.
 
@@ -210,7 +221,9 @@ def compare(
     chosen("value of collection_weights", collection_weights, WEIGHTS)
     chosen("correction", correction, CORRECTIONS)
     settings = replace(settings, test=test, correction=correction, family=family, baseline=baseline)
-    settings = replace(settings, collection_weights=collection_weights, lower_is_better=lower_is_better, unit=unit)
+    settings = replace(
+        settings, collection_weights=collection_weights, lower_is_better=lower_is_better, unit=unit
+    )
     _check_correction(settings)
     refuse_undirected(claim, baseline)
     made = partial(_compared, unpaired=unpaired, groups=groups)
@@ -219,31 +232,51 @@ def compare(
         chosen("compared column", name, [*compared.table["measure"]])
         require(less is True or less is False, f"lower_is_better[{name!r}]", less, "True or False")
         is_other = settings.direction(name).sign != (-1 if less else 1)
-        refuse((is_other, f"lower_is_better: {name} is a measure, and declares what is better", "leave it out"))
+        refuse(
+            (
+                is_other,
+                f"lower_is_better: {name} is a measure, and declares what is better",
+                "leave it out",
+            )
+        )
     # Of collections each is tested, so the smallest counts; the note stays with the result.
     rows = compared.table if compared.settings.collection_weights else overall(compared).table
     n, declared = int(rows["n_queries"].min()), CORRECTIONS[correction]
     promised = compared.settings.n_comparisons if n < FEWEST_QUERIES and declared.familywise else 1
     asked = compared.settings
-    for note in (*liberal_notes(TESTS[test], n, asked), *few_query_notes(declared, promised, n, asked)):
+    for note in (
+        *liberal_notes(TESTS[test], n, asked),
+        *few_query_notes(declared, promised, n, asked),
+    ):
         warn(note, NotedWarning)
-    plain = replace(settings, correction="none", claim="difference", margin=0.0, alternative="two-sided")
+    plain = replace(
+        settings, correction="none", claim="difference", margin=0.0, alternative="two-sided"
+    )
     by_t = replace(plain, test="t", n_resamples=1, rng=0)
-    compared = with_first_two(compared, lambda measure, second: made(systems, replace(plain, baseline=second), measure))
+    compared = with_first_two(
+        compared, lambda measure, second: made(systems, replace(plain, baseline=second), measure)
+    )
     compared = with_bounds(compared, systems, lambda read, names: made(read, by_t, names))
     if unjudged is None:
         return compared
     chosen("value of unjudged", unjudged, ("skip",))
-    return replace(compared, condensed=made(reading(systems, "skipped"), settings, measures, by=by).table)
+    return replace(
+        compared, condensed=made(reading(systems, "skipped"), settings, measures, by=by).table
+    )
 
 
 def _check_correction(settings: ComparisonSettings) -> None:
-    name, needed = settings.correction, {"alternative": "two-sided", "claim": "difference", "baseline": None}
+    name, needed = (
+        settings.correction,
+        {"alternative": "two-sided", "claim": "difference", "baseline": None},
+    )
     for argument, value in needed.items() if CORRECTIONS[name].all_pairs_only else ():
         if (found := getattr(settings, argument)) != value:
             expected = f"{value!r}, since {name} tests all pairs for a difference"
             remedy = 'or use correction="max_t"'
-            raise InvalidInput(argument=argument, found=repr(found), expected=expected, remedy=remedy)
+            raise InvalidInput(
+                argument=argument, found=repr(found), expected=expected, remedy=remedy
+            )
 
 
 def _compared(
@@ -255,18 +288,33 @@ def _compared(
     groups: Any,
     by: Any = None,
 ) -> Comparison:
-    shared = shared_scores(systems, measures, unpaired=unpaired, baseline=settings.baseline, unit=settings.unit)
+    shared = shared_scores(
+        systems, measures, unpaired=unpaired, baseline=settings.baseline, unit=settings.unit
+    )
     if CLAIMS[settings.claim].sides == 1 or settings.alternative != "two-sided":
-        settings.must_know_directions(shared.measures, "one-sided claims and alternatives have a direction")
-    design = Design(shared.systems, shared.measures, settings.baseline, settings.family, settings.lower_is_better)
+        settings.must_know_directions(
+            shared.measures, "one-sided claims and alternatives have a direction"
+        )
+    design = Design(
+        shared.systems,
+        shared.measures,
+        settings.baseline,
+        settings.family,
+        settings.lower_is_better,
+    )
     scores, places, strata, grouped = shared.scores, shared.places, None, None
     refuse(
-        (len(scores) < 2, f"a paired test needs at least 2 {settings.units}, found {count(len(scores), settings.unit)}")
+        (
+            len(scores) < 2,
+            f"a paired test needs at least 2 {settings.units}, found {count(len(scores), settings.unit)}",
+        )
     )
     notes = [*shared.notes, *settings.direction_notes(shared.measures)]
     if groups is not None:
         given = cast("Mapping[str, Scores]", shared.given)
-        grouped = groups_of(groups, shared.queries, settings.unit, systems=given, collections=shared.places)
+        grouped = groups_of(
+            groups, shared.queries, settings.unit, systems=given, collections=shared.places
+        )
         scores, places = grouped.apart(scores, places)
         settings = replace(settings, **grouped.settings)
         notes += grouped.notes(shared, design)
@@ -284,14 +332,25 @@ def _compared(
     else:
         settings = replace(settings, collection_weights="")
     compared = conclude(
-        design, scores, d, settings, evaluations=shared.given, n_queries=len(scores), notes=notes, strata=strata
+        design,
+        scores,
+        d,
+        settings,
+        evaluations=shared.given,
+        n_queries=len(scores),
+        notes=notes,
+        strata=strata,
     )
     of_queries = shared.places
     if places:
         compared = with_parts(compared, design, scores, places, COLLECTION)
     elif by is not None:
-        name, of_queries = slices_by(by, shared.queries, cast("Mapping[str, Scores]", shared.given), settings.row)
-        scores, places = grouped.apart(shared.scores, of_queries) if grouped else (scores, of_queries)
+        name, of_queries = slices_by(
+            by, shared.queries, cast("Mapping[str, Scores]", shared.given), settings.row
+        )
+        scores, places = (
+            grouped.apart(shared.scores, of_queries) if grouped else (scores, of_queries)
+        )
         cut = grouped.cut(of_queries) if grouped else ""
         compared = with_parts(compared, design, scores, places, name, cut=cut)
     if grouped is None:
@@ -302,8 +361,8 @@ def _compared(
 def with_first_two(compared: Comparison, again: Callable[[str, str], Comparison]) -> Comparison:
     """Add the row of the two systems with the best means to a comparison with one baseline that is neither of them.
 
-    That a pair is chosen by its means makes no false claim more likely: systems whose means lie beside each other
-    differ less than others. So it is tested without a correction.
+    That a pair is chosen by its means makes no false claim more likely: systems whose means lie
+    beside each other differ less than others. So it is tested without a correction.
     """
     leaders = list(best_first(compared))[:2]
     if compared.settings.baseline in (None, *leaders) or not leaders:
@@ -323,7 +382,9 @@ def compare_models(evaluations: Mapping[str, Evaluation], **options: Any) -> Com
     compared = compare(evaluations, **options)
     if any(one.facts.n_folds > 1 for one in evaluations.values()):
         return compared
-    return with_notes(compared, "these are the models fitted on one training part, not the algorithms behind them")
+    return with_notes(
+        compared, "these are the models fitted on one training part, not the algorithms behind them"
+    )
 
 
 def compare_algorithms(
@@ -360,17 +421,29 @@ def compare_algorithms(
         if one.family.aggregate == "mean" and all(label in frame for frame in folds.values())
     ]
     refuse((not means, "no measure here is a mean over queries; folds are compared by such means"))
-    labels = means if measures is None else labels_of(measures, means, "measure that is a mean over queries")
+    labels = (
+        means
+        if measures is None
+        else labels_of(measures, means, "measure that is a mean over queries")
+    )
     design = Design(list(folds), labels, baseline, settings.family)
-    scores = np.stack([frame[design.measures].to_numpy(np.float64) for frame in folds.values()], axis=1)
+    scores = np.stack(
+        [frame[design.measures].to_numpy(np.float64) for frame in folds.values()], axis=1
+    )
     ratio = float(np.mean([n_test / n_train for n_train, n_test in sizes]))
     n_queries = evaluation.n_queries
     notes = _notes(len(sizes), ratio, sum(n_test for _, n_test in sizes) / n_queries)
     d = widened(design.differences(scores), ratio)
-    compared = conclude(design, scores, d, settings, evaluations=evaluations, n_queries=n_queries, notes=notes)
+    compared = conclude(
+        design, scores, d, settings, evaluations=evaluations, n_queries=n_queries, notes=notes
+    )
     compared = with_kept(compared, folds=FoldScores(design.systems, design.measures, scores, ratio))
-    again = partial(compare_algorithms, folds, evaluations, sizes=sizes, correction="none", alpha=settings.alpha)
-    return with_first_two(compared, lambda measure, second: again(measures=measure, baseline=second, test=test))
+    again = partial(
+        compare_algorithms, folds, evaluations, sizes=sizes, correction="none", alpha=settings.alpha
+    )
+    return with_first_two(
+        compared, lambda measure, second: again(measures=measure, baseline=second, test=test)
+    )
 
 
 def _notes(n_folds: int, ratio: float, repeats: float) -> list[str]:

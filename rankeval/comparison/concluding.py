@@ -1,8 +1,8 @@
 """Test, correct and wrap: the last steps of every comparison, over all queries and for parts of them.
 
-Parts are collections or slices. The rows over all queries are the primary question and a family of their own. The rows
-of the parts are a second family, whichever part they are of: who reads ten slices makes ten comparisons. So neither
-makes the other's harder::
+Parts are collections or slices. The rows over all queries are the primary question and a family of
+their own. The rows of the parts are a second family, whichever part they are of: who reads ten
+slices makes ten comparisons. So neither makes the other's harder::
 
     collection   system    family
     all          ltr       1        together
@@ -24,7 +24,15 @@ import numpy as np
 import pandas as pd
 
 from rankeval._checks import count, refuse
-from rankeval.comparison.design import COLUMNS, CROSSED, LEAST_QUERIES, MEANS, TOGETHER, Design, table_without_rows
+from rankeval.comparison.design import (
+    COLUMNS,
+    CROSSED,
+    LEAST_QUERIES,
+    MEANS,
+    TOGETHER,
+    Design,
+    table_without_rows,
+)
 from rankeval.comparison.groups import Groups
 from rankeval.comparison.inputs import Systems
 from rankeval.comparison.record import PARTED, ComparisonSettings, parted, with_notes, with_settings
@@ -32,7 +40,14 @@ from rankeval.comparison.result import Comparison
 from rankeval.evaluation import Evaluation
 from rankeval.join.flat import Ints
 from rankeval.significance.columns import deviation
-from rankeval.significance.declarations import CORRECTIONS, Floats, PairedResult, Settings, all_tests, joined
+from rankeval.significance.declarations import (
+    CORRECTIONS,
+    Floats,
+    PairedResult,
+    Settings,
+    all_tests,
+    joined,
+)
 from rankeval.significance.multiple import holm
 from rankeval.significance.pairs import Pairs, as_pairs
 from rankeval.significance.running import (
@@ -61,8 +76,9 @@ def conclude(
 ) -> Comparison:
     """Test, correct and wrap, for queries and for folds alike.
 
-    ``scores`` have the shape (n_rows, n_systems, n_measures), by query or fold; ``d`` are the columns to test, their
-    differences, which are widened for folds that overlap. With ``strata`` means are over collections.
+    ``scores`` have the shape (n_rows, n_systems, n_measures), by query or fold; ``d`` are the
+    columns to test, their differences, which are widened for folds that overlap. With ``strata``
+    means are over collections.
     """
     size, n_pairs = design.size, len(design.pairs)
     test, correction, weighed = all_tests()[settings.test], CORRECTIONS[settings.correction], scores
@@ -71,15 +87,21 @@ def conclude(
         test, correction = stratified_test(tried), stratified(tried, correction, n_pairs)
         weighed = scores * strata.weights[:, None]
     signs, losses = _gain_signs(design, settings), design.greatest_losses(scores)
-    gains = with_unseen(as_pairs(d).turned(signs), losses, settings, n_strata=len(strata.parts) if strata else 1)
+    gains = with_unseen(
+        as_pairs(d).turned(signs), losses, settings, n_strata=len(strata.parts) if strata else 1
+    )
     tested = run(test, gains, with_family_level(settings, correction, size))
     adjusted = adjust_by_family(correction, tested, gains, scores, design.pairs, size, settings)
     if strata is None:
         (spread,) = gains.summed(lambda columns: (deviation(columns),))
     else:
         spread = strata.error(np.asarray(d), n_pairs) * np.sqrt(len(d))
-    detectable = family_detectable(test, correction, size, len(d), np.asarray(spread), settings, losses)
-    table = design.table(weighed, n_queries, _turned(tested, signs), _turned(adjusted, signs), detectable)
+    detectable = family_detectable(
+        test, correction, size, len(d), np.asarray(spread), settings, losses
+    )
+    table = design.table(
+        weighed, n_queries, _turned(tested, signs), _turned(adjusted, signs), detectable
+    )
     if strata is not None:
         table = table.assign(effect_size=strata.effect(np.asarray(d)))
     said = [*tested.notes, *few_query_notes(correction, size, n_queries, settings), *notes]
@@ -100,21 +122,31 @@ def _turned(result: PairedResult, signs: Floats) -> PairedResult:
 
 
 def with_parts(
-    compared: Comparison, design: Design, scores: Floats, places: Mapping[str, Ints], name: str, *, cut: str = ""
+    compared: Comparison,
+    design: Design,
+    scores: Floats,
+    places: Mapping[str, Ints],
+    name: str,
+    *,
+    cut: str = "",
 ) -> Comparison:
     """Add rows for each part to a comparison over all queries, and test whether the parts differ.
 
-    ``places`` are those of the queries of each part, and ``name`` is the first column. If the parts are not
-    independent samples, ``cut`` says why, and whether they differ is not tested.
+    ``places`` are those of the queries of each part, and ``name`` is the first column. If the parts
+    are not independent samples, ``cut`` says why, and whether they differ is not tested.
     """
     # In the order of the queries: which patterns are drawn for a part must not depend on its name.
     by_place = sorted(places.items(), key=lambda item: int(item[1][0]))
     large = {part: rows for part, rows in by_place if len(rows) >= LEAST_QUERIES}
     tables, said = _tested(compared.settings, design, scores, large) if large else ({}, [])
     said = [f"by {name}: {note}" for note in said if note not in compared.notes]
-    tables |= {part: _listed(design, scores[rows]) for part, rows in places.items() if part not in large}
+    tables |= {
+        part: _listed(design, scores[rows]) for part, rows in places.items() if part not in large
+    }
     rows = {TOGETHER: compared.table, **{part: tables[part] for part in places}}
-    table = pd.concat([rows[part].assign(**{name: part}) for part in rows], ignore_index=True)[[name, *COLUMNS]]
+    table = pd.concat([rows[part].assign(**{name: part}) for part in rows], ignore_index=True)[
+        [name, *COLUMNS]
+    ]
     notes: list[str] = []
     crossed, unit = None, compared.settings.unit
     if len(large) > 1 and cut:
@@ -123,9 +155,15 @@ def with_parts(
         crossed = _interaction(design, scores, list(large.values()), compared.settings)
         n_shown = int((crossed["p_adjusted"] <= compared.alpha).sum())
         note = f"that a difference depends on the {name} is shown for {n_shown} of {count(len(crossed), 'comparison')}"
-        rest = "" if n_shown == len(crossed) else f"; elsewhere, rows that differ by {name} may differ by chance"
+        rest = (
+            ""
+            if n_shown == len(crossed)
+            else f"; elsewhere, rows that differ by {name} may differ by chance"
+        )
         notes.append(f"{note} (Welch's statistic under permuted labels, Holm){rest}")
-    if small := ", ".join(f"{part} ({count(len(places[part]), unit)})" for part in places if part not in large):
+    if small := ", ".join(
+        f"{part} ({count(len(places[part]), unit)})" for part in places if part not in large
+    ):
         notes.append(
             f"listed by {name} and not tested, with fewer than {LEAST_QUERIES} {compared.settings.units}: {small}"
         )
@@ -139,7 +177,10 @@ def _tested(
     test, correction = all_tests()[settings.test], CORRECTIONS[settings.correction]
     parts, pairs, signs = list(places.values()), design.pairs, _gain_signs(design, settings)
     losses, n_unseen = design.greatest_losses(scores), settings.n_unseen
-    gains = [with_unseen(as_pairs(design.differences(scores[rows]) * signs), losses, settings) for rows in parts]
+    gains = [
+        with_unseen(as_pairs(design.differences(scores[rows]) * signs), losses, settings)
+        for rows in parts
+    ]
 
     block, size = apart(scores, parts), design.size * len(parts)
     strata = Strata.side_by_side([len(rows) for rows in parts]).with_unseen(n_unseen)
@@ -149,7 +190,9 @@ def _tested(
         _across(losses, design, len(parts)),
         settings,
         n_strata=len(parts),
-        seen=_interleaved([PairedResult(*np.full((3, len(signs)), len(rows))) for rows in parts], design).p_value,
+        seen=_interleaved(
+            [PairedResult(*np.full((3, len(signs)), len(rows))) for rows in parts], design
+        ).p_value,
     )
     results = [run(test, d, with_family_level(settings, joint, size)) for d in gains]
     # The notes are those of the smallest part.
@@ -158,7 +201,10 @@ def _tested(
     adjusted = adjust_by_family(joint, tested, columns, block, pairs, size, settings)
     tables = {}
     for place, (part, rows) in enumerate(places.items()):
-        raw, family = (_turned(_of_part(result, place, design, len(parts)), signs) for result in (tested, adjusted))
+        raw, family = (
+            _turned(_of_part(result, place, design, len(parts)), signs)
+            for result in (tested, adjusted)
+        )
         spread = deviation(gains[place][:])
         detectable = family_detectable(test, correction, size, len(rows), spread, settings, losses)
         tables[part] = design.table(scores[rows], len(rows), raw, family, detectable)
@@ -167,12 +213,19 @@ def _tested(
     return tables, [*notes, *few_query_notes(correction, size, least, settings)]
 
 
-def counted_by_row(compared: Comparison, design: Design, scores: Floats, places: Mapping[str, Ints]) -> Comparison:
+def counted_by_row(
+    compared: Comparison, design: Design, scores: Floats, places: Mapping[str, Ints]
+) -> Comparison:
     """Count wins, ties and losses by query, in a comparison that tested groups; ``places`` are those of its parts."""
     parts = [np.arange(len(scores)), *places.values()]
     # Doubled, since a part may have one query, and columns of differences take two.
-    counts = pd.concat([pd.DataFrame(design.outcomes(scores[np.tile(rows, 2)])) // 2 for rows in parts])
-    return replace(compared, table=compared.table.assign(**{str(name): counts[name].to_numpy() for name in counts}))
+    counts = pd.concat(
+        [pd.DataFrame(design.outcomes(scores[np.tile(rows, 2)])) // 2 for rows in parts]
+    )
+    return replace(
+        compared,
+        table=compared.table.assign(**{str(name): counts[name].to_numpy() for name in counts}),
+    )
 
 
 def _interleaved(results: list[PairedResult], design: Design) -> PairedResult:
@@ -202,9 +255,13 @@ def _listed(design: Design, scores: Floats) -> pd.DataFrame:
     return table.assign(effect_size=np.nan, **halved)
 
 
-def _interaction(design: Design, scores: Floats, parts: list[Ints], settings: Settings) -> pd.DataFrame:
+def _interaction(
+    design: Design, scores: Floats, parts: list[Ints], settings: Settings
+) -> pd.DataFrame:
     tested, size = interaction(design.differences(scores), parts, settings), design.size
-    families = [tested.p_value[start : start + size] for start in range(0, len(tested.p_value), size)]
+    families = [
+        tested.p_value[start : start + size] for start in range(0, len(tested.p_value), size)
+    ]
     found = {
         **design.names,
         "statistic": tested.statistic,
@@ -214,10 +271,13 @@ def _interaction(design: Design, scores: Floats, parts: list[Ints], settings: Se
     return pd.DataFrame(found, columns=CROSSED)
 
 
-def means_of(evaluations: Mapping[str, Evaluation], level: float = 0.95, groups: Groups | None = None) -> pd.DataFrame:
+def means_of(
+    evaluations: Mapping[str, Evaluation], level: float = 0.95, groups: Groups | None = None
+) -> pd.DataFrame:
     """Return the aggregate of each measure and system, with Student's interval over queries if it is a mean.
 
-    With groups, means and intervals are over groups. Another aggregate than the mean, such as gm_AP, has nan limits.
+    With groups, means and intervals are over groups. Another aggregate than the mean, such as
+    gm_AP, has nan limits.
 
     Examples
     --------
@@ -230,11 +290,26 @@ def means_of(evaluations: Mapping[str, Evaluation], level: float = 0.95, groups:
     for system, given in evaluations.items():
         evaluation = given
         if groups is not None:  # a group counts as a query
-            evaluation = replace(given, queries=np.arange(len(groups.sizes)), scores=groups.means(given.scores))
+            evaluation = replace(
+                given, queries=np.arange(len(groups.sizes)), scores=groups.means(given.scores)
+            )
         values, known = evaluation.aggregate(), evaluation.ci(level)
-        limits = known[["ci_low", "ci_high"]].reindex(list(evaluation.measure_names)).to_numpy(dtype=np.float64)
+        limits = (
+            known[["ci_low", "ci_high"]]
+            .reindex(list(evaluation.measure_names))
+            .to_numpy(dtype=np.float64)
+        )
         for place, label in enumerate(evaluation.measure_names):
-            rows.append((place, label, system, evaluation.n_queries, float(values[label]), *limits[place].tolist()))
+            rows.append(
+                (
+                    place,
+                    label,
+                    system,
+                    evaluation.n_queries,
+                    float(values[label]),
+                    *limits[place].tolist(),
+                )
+            )
     table = pd.DataFrame(rows, columns=["place", *MEANS])
     return table.sort_values("place", kind="stable", ignore_index=True).drop(columns="place")
 
@@ -252,7 +327,9 @@ def comparison_of_one(
     'final: RR 0.8333 [95% interval 0.1162 to 1.0000], on 3 queries.'
     """
     refuse((not evaluation.n_queries, f"{name!r} has no scored query, so it has no mean"))
-    settings = ComparisonSettings(alpha=alpha, rng=0, correction="none", primary=evaluation.measure_names[0])
+    settings = ComparisonSettings(
+        alpha=alpha, rng=0, correction="none", primary=evaluation.measure_names[0]
+    )
     settings = settings if groups is None else replace(settings, **groups.settings)
     means = means_of({name: evaluation}, 1 - alpha, groups)
     return Comparison(table_without_rows(), {name: evaluation}, settings, means=means)

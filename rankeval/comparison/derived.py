@@ -1,7 +1,8 @@
 """What follows from a comparison when it is asked for: the best system, effects and posteriors, ranks.
 
-These read the scores query by query from the evaluations that a comparison holds, paired as it paired them. After
-`Comparison.from_json` it holds none, and then they refuse, or return what was kept.
+These read the scores query by query from the evaluations that a comparison holds, paired as it
+paired them. After `Comparison.from_json` it holds none, and then they refuse, or return what was
+kept.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ RANK_COLUMNS = ("measure", "system", "mean", "rank", "rank_low", "rank_high", "s
 def has_scores(record: ComparisonRecord) -> bool:
     """Tell whether systems were compared, and the scores of every one are here, query by query."""
     asked = record.settings
-    is_plain = not record.table.empty and asked.test not in FOLD_TESTS and not asked.collection_weights
+    is_plain = (
+        not record.table.empty and asked.test not in FOLD_TESTS and not asked.collection_weights
+    )
     return is_plain and _holds(record)
 
 
@@ -57,7 +60,8 @@ def held_scores(record: ComparisonRecord, measures: Sequence[str]) -> SharedScor
     one = "compare the systems on one of them, {system: parts[collection] for system, parts in evaluations.items()}"
     alone = "this is computed from differences, and the comparison has one system: compare two"
     lost = (
-        f"the scores of every {asked.unit} are needed, and this comparison was read from a file or lost its evaluations"
+        f"the scores of every {asked.unit} are needed, and this comparison was read from a file "
+        "or lost its evaluations"
     )
     again = "compare the evaluations again"
     refuse(
@@ -83,7 +87,9 @@ def best_system(record: ComparisonRecord, measure: str) -> Choice:
         rows = {row["measure"]: row for row in known_means(record).to_dict("records")}
         row = rows[chosen("measure", measure, rows)]
         value, low, high = (float(row[name]) for name in ("mean", "ci_low", "ci_high"))
-        return Choice(str(row["system"]), measure, None, value, low, high, 1, asked.confidence_level)
+        return Choice(
+            str(row["system"]), measure, None, value, low, high, 1, asked.confidence_level
+        )
     chosen("measure of the comparison", measure, record.table["measure"].tolist())
     if choice is not None and choice.measure == measure:
         return choice
@@ -101,7 +107,17 @@ def best_system(record: ComparisonRecord, measure: str) -> Choice:
     low, high = sorted((sign * found.ci_low, sign * found.ci_high))
     leader, value = names[found.leader], sign * found.estimate
     declared = asked.lower_is_better.get(measure)
-    return Choice(leader, measure, asked.baseline, value, low, high, len(names), asked.confidence_level, declared)
+    return Choice(
+        leader,
+        measure,
+        asked.baseline,
+        value,
+        low,
+        high,
+        len(names),
+        asked.confidence_level,
+        declared,
+    )
 
 
 class _RowScores(NamedTuple):
@@ -119,9 +135,13 @@ def _scores_by_row(record: ComparisonRecord) -> Iterator[_RowScores]:
     table, folds = overall(record).table, kept(record).folds
     scores = folds or tested_scores(record, [str(name) for name in table["measure"].unique()])
     for row in table[["measure", "baseline", "system"]].to_dict("records"):
-        place, sign = scores.measures.index(row["measure"]), record.settings.direction(row["measure"]).sign or 1.0
+        place, sign = (
+            scores.measures.index(row["measure"]),
+            record.settings.direction(row["measure"]).sign or 1.0,
+        )
         baseline, system = (
-            np.asarray(scores.scores[:, scores.systems.index(row[side]), place]) for side in ("baseline", "system")
+            np.asarray(scores.scores[:, scores.systems.index(row[side]), place])
+            for side in ("baseline", "system")
         )
         names = {str(name): value for name, value in row.items()}
         yield _RowScores(names, sign, baseline, system, sign * differences(system, baseline))
@@ -131,7 +151,9 @@ def effects_of(record: ComparisonRecord) -> pd.DataFrame:
     """Return the table of effects, as `rankeval.Comparison.effects` documents it."""
     folds, level, rows = kept(record).folds, record.settings.confidence_level, []
     for row in _scores_by_row(record):
-        interval = effect_interval(row.gains, confidence_level=level, ratio=folds.ratio if folds else 0.0)
+        interval = effect_interval(
+            row.gains, confidence_level=level, ratio=folds.ratio if folds else 0.0
+        )
         effects = {
             "cohens_d": float(standardised_effect(row.gains)),
             "d_low": float(interval.low),
@@ -144,13 +166,17 @@ def effects_of(record: ComparisonRecord) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def posteriors_of(record: ComparisonRecord, rope: float, *, method: str, n_samples: int, rng: Rng) -> pd.DataFrame:
+def posteriors_of(
+    record: ComparisonRecord, rope: float, *, method: str, n_samples: int, rng: Rng
+) -> pd.DataFrame:
     """Return the table of posterior probabilities, as `rankeval.Comparison.bayes` documents it."""
     folds, rows = kept(record).folds, []
     by_ranks, units = chosen("method", method, METHODS) == "signed_rank", record.settings.units
     overlap = 'the signed rank test takes independent gains, and folds overlap: use method="t", the correlated t'
     refuse((by_ranks and folds, f'{overlap}, or compare the {units} with question="models"'))
-    record.settings.must_know_directions(record.table["measure"].unique(), "a posterior is of worse and better")
+    record.settings.must_know_directions(
+        record.table["measure"].unique(), "a posterior is of worse and better"
+    )
     seed = seed_of(rng)
     for row in _scores_by_row(record):
         if by_ranks:
@@ -168,7 +194,8 @@ def rank_table(record: ComparisonRecord) -> pd.DataFrame:
     correction = CORRECTIONS[chosen("correction", asked.correction, CORRECTIONS)]
     able = ", ".join(repr(name) for name, one in CORRECTIONS.items() if one.familywise)
     needs = {
-        "all pairs: compare without baseline=, or call rankeval.rank_intervals": asked.baseline is None,
+        "all pairs: compare without baseline=, or call rankeval.rank_intervals": asked.baseline
+        is None,
         'both directions of each pair: compare with claim="difference" and alternative="two-sided"': (
             asked.alternative == "two-sided" and asked.claim == "difference"
         ),
@@ -180,11 +207,15 @@ def rank_table(record: ComparisonRecord) -> pd.DataFrame:
     if lacking := [need for need, is_met in needs.items() if not is_met]:
         raise InvalidInput(f"ranks need {lacking[0]}")
     asked.must_know_directions(record.table["measure"].unique(), "ranks have a direction")
-    leading = list(record.table.columns[: record.table.columns.get_loc("measure")])  # a collection or a slice
+    leading = list(
+        record.table.columns[: record.table.columns.get_loc("measure")]
+    )  # a collection or a slice
     scores: dict[str, Floats] = {}
     if not leading and has_scores(record):
         shared = tested_scores(record, record.table["measure"].unique().tolist())
-        scores = {measure: shared.scores[:, :, place] for place, measure in enumerate(shared.measures)}
+        scores = {
+            measure: shared.scores[:, :, place] for place, measure in enumerate(shared.measures)
+        }
     table = record.table.assign(gain=gains(record), shown=record.shown)
     parts = []
     for _, rows in table.groupby([*leading, "measure"], sort=False):
@@ -207,13 +238,17 @@ def _ranks_of(table: pd.DataFrame, scores: Floats | None, record: ComparisonReco
             "rank": competition_ranks(sign * means.to_numpy()),
             "rank_low": low,
             "rank_high": high,
-            "share_first": np.nan if scores is None else shares_first(sign * scores, record.settings.of_resampling),
+            "share_first": np.nan
+            if scores is None
+            else shares_first(sign * scores, record.settings.of_resampling),
         }
     )
     return found.sort_values(["rank", "rank_low", "rank_high"], kind="stable")
 
 
-def _shown_better(table: pd.DataFrame, systems: pd.Index[str]) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+def _shown_better(
+    table: pd.DataFrame, systems: pd.Index[str]
+) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
     """Return a matrix: True at [i, j] if the mean of i was shown to be better than that of j."""
     better = np.zeros((len(systems), len(systems)), dtype=np.bool_)
     first, second = (systems.get_indexer(pd.Index(table[role])) for role in ("baseline", "system"))

@@ -1,7 +1,8 @@
 """Which comparisons are made, and the table that reports them.
 
-Scores come as a block of shape ``(n_rows, n_systems, n_measures)``, rows being queries or folds. Differences are laid
-out as the columns of a matrix, one per measure and pair, the pairs of a measure beside each other::
+Scores come as a block of shape ``(n_rows, n_systems, n_measures)``, rows being queries or folds.
+Differences are laid out as the columns of a matrix, one per measure and pair, the pairs of a
+measure beside each other::
 
     measure      nDCG@10       AP
     pair         b-a  c-a      b-a  c-a
@@ -60,7 +61,10 @@ LEAST_QUERIES = 5
 
 def table_without_rows() -> pd.DataFrame:
     """Return the table of a comparison that compares nothing, with all columns."""
-    types = {name: object if name in TEXTS else np.int64 if name in COUNTS else np.float64 for name in COLUMNS}
+    types = {
+        name: object if name in TEXTS else np.int64 if name in COUNTS else np.float64
+        for name in COLUMNS
+    }
     return pd.DataFrame({name: pd.Series(dtype=dtype) for name, dtype in types.items()})
 
 
@@ -111,13 +115,17 @@ class Design:
     def greatest_losses(self, scores: Floats) -> Floats:
         """Return the most that a query can lose in each column of `differences`.
 
-        It is the range of the measure; without one, the greatest score of the baseline, of either system if there is no
-        baseline, or of any system if that is 0.
+        It is the range of the measure; without one, the greatest score of the baseline, of either
+        system if there is no baseline, or of any system if that is 0.
         """
         largest = np.abs(scores).max(axis=0)
         low, high = self.pairs.T
-        sizes = largest[low] if self.baseline else np.maximum(largest[low], largest[high])  # (n_pairs, n_measures)
-        sizes = np.where(sizes > 0, sizes, np.maximum(largest.max(axis=0), np.finfo(np.float64).tiny))
+        sizes = (
+            largest[low] if self.baseline else np.maximum(largest[low], largest[high])
+        )  # (n_pairs, n_measures)
+        sizes = np.where(
+            sizes > 0, sizes, np.maximum(largest.max(axis=0), np.finfo(np.float64).tiny)
+        )
         ranges = np.array([greatest_loss(measure) for measure in self.measures])
         return np.where(np.isfinite(ranges), ranges, sizes).T.ravel()
 
@@ -143,7 +151,12 @@ class Design:
         return {"wins": wins, "ties": ties, "losses": losses}
 
     def table(
-        self, scores: Floats, n_queries: int, tested: PairedResult, adjusted: PairedResult, detectable: Floats
+        self,
+        scores: Floats,
+        n_queries: int,
+        tested: PairedResult,
+        adjusted: PairedResult,
+        detectable: Floats,
     ) -> pd.DataFrame:
         """Return the table of a Comparison: a row per measure and pair, in the order of `differences`."""
         low, high = self.pairs.T

@@ -21,7 +21,13 @@ from rankeval.comparison.record import (
     parted,
     shown_level,
 )
-from rankeval.comparison.tables import clearest, difference_errors, left_out, mean_table, ordered_claims
+from rankeval.comparison.tables import (
+    clearest,
+    difference_errors,
+    left_out,
+    mean_table,
+    ordered_claims,
+)
 from rankeval.errors import InvalidInput
 from rankeval.render import comparisons, plots
 from rankeval.render.layouts import PARTED, levels_within, shown_interval
@@ -40,20 +46,31 @@ KINDS = ("intervals", "forest", "matrix", "ranks", "queries")
 
 
 def drawn(
-    record: ComparisonRecord, kind: str | None, *, system: str | None, baseline: str | None, measure: str | None
+    record: ComparisonRecord,
+    kind: str | None,
+    *,
+    system: str | None,
+    baseline: str | None,
+    measure: str | None,
 ) -> Figure:
     """Return a figure of a comparison; `rankeval.Comparison.plot` documents the arguments."""
-    kind = kind or ("queries" if system is not None else "forest" if record.settings.grouped else "intervals")
+    kind = kind or (
+        "queries" if system is not None else "forest" if record.settings.grouped else "intervals"
+    )
     chosen("kind of plot", kind, KINDS)
     rows = record.table if not record.table.empty else known_means(record)
     if measure is not None:
         chosen("measure of the comparison", measure, list(rows["measure"].unique()))
     is_named = system is not None or baseline is not None
     if record.table.empty:
-        alone = f"kind={kind!r} draws differences, and this comparison has one system: leave kind= out"
+        alone = (
+            f"kind={kind!r} draws differences, and this comparison has one system: leave kind= out"
+        )
         refuse((kind != "intervals" or is_named, alone))
         rows = rows if measure is None else rows[rows["measure"] == measure]
-        lines = rows.assign(label=rows["system"], difference=rows["mean"], group=rows["measure"], better=True)
+        lines = rows.assign(
+            label=rows["system"], difference=rows["mean"], group=rows["measure"], better=True
+        )
         xlabel = f"mean\nline: {100 * record.settings.confidence_level:g} % interval"
         return comparisons.intervals(lines, xlabel=xlabel, caption=record.caption)
     if kind == "queries":
@@ -74,8 +91,14 @@ def _chosen_rows(
     low, high, _ = shown_interval(table)
     ends = {"outer_low": table[low], "outer_high": table[high]}
     dagger = np.where(parted(record), PARTED, "")
-    pair = table["system"] if record.settings.baseline is not None else table["system"] + " - " + table["baseline"]
-    rows = table.assign(pair=pair, clear=record.shown, better=np.sign(gains(record)), dagger=dagger, **ends)
+    pair = (
+        table["system"]
+        if record.settings.baseline is not None
+        else table["system"] + " - " + table["baseline"]
+    )
+    rows = table.assign(
+        pair=pair, clear=record.shown, better=np.sign(gains(record)), dagger=dagger, **ends
+    )
     for column, value in (("system", system), ("baseline", baseline), ("measure", measure)):
         if value is not None:
             chosen(f"{column} of the comparison", value, list(rows[column].unique()))
@@ -86,7 +109,9 @@ def _chosen_rows(
 def _intervals(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> Figure:
     asked, group = record.settings, record.settings.grouped
     label = rows["pair"] + ", " + rows[group].astype(str) if group else rows["pair"]
-    rows = rows.assign(label=label + rows["dagger"], group=rows["measure"], band=rows["detectable_difference"])
+    rows = rows.assign(
+        label=label + rows["dagger"], group=rows["measure"], band=rows["detectable_difference"]
+    )
     level = f"{100 * asked.interval_level:g} % interval"
     if shown_interval(record.table)[2] == " (adjusted)":
         n_parts, level_shown = len(part_sizes(record)), shown_level(record)
@@ -96,7 +121,9 @@ def _intervals(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> 
         wide = "" if level_shown == asked.interval_level else f", {100 * level_shown:g} %"
         lines = f"thick: {level} of each pair alone;{gap}thin: adjusted{family}{wide}"
     else:
-        rows = rows.drop(columns=["ci_low", "ci_high"]).rename(columns={"outer_low": "ci_low", "outer_high": "ci_high"})
+        rows = rows.drop(columns=["ci_low", "ci_high"]).rename(
+            columns={"outer_low": "ci_low", "outer_high": "ci_high"}
+        )
         lines = f"lines: {level} of each pair alone" if len(record.table) > 1 else f"line: {level}"
     sizes = rows["n_queries"].unique()
     queries = count(int(sizes[0]), asked.unit) if len(sizes) == 1 else f"so many {asked.units}"
@@ -104,7 +131,10 @@ def _intervals(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> 
     shaded = [f"shaded: too small for {queries} to detect reliably"] if has_band else []
     # The places, other than zero, that a gain is compared with.
     edges = {
-        measure: [factor * asked.margin * (asked.direction(measure).sign or 1.0) for _, factor in CLAIMS[asked.claim]]
+        measure: [
+            factor * asked.margin * (asked.direction(measure).sign or 1.0)
+            for _, factor in CLAIMS[asked.claim]
+        ]
         for measure in map(str, record.table["measure"].unique())
         if asked.margin > 0
     }
@@ -117,16 +147,29 @@ def _intervals(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> 
 
 
 def _against(record: ComparisonRecord) -> str:
-    return "difference of means" if record.settings.baseline is None else f"difference from {record.settings.baseline}"
+    return (
+        "difference of means"
+        if record.settings.baseline is None
+        else f"difference from {record.settings.baseline}"
+    )
 
 
 def _on_daggers(rows: pd.DataFrame) -> list[str]:
-    return [f"{PARTED}: adjusted p and interval disagree; the colour goes by p"] if rows["dagger"].any() else []
+    return (
+        [f"{PARTED}: adjusted p and interval disagree; the colour goes by p"]
+        if rows["dagger"].any()
+        else []
+    )
 
 
 def _forest(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> Figure:
     group = record.settings.grouped
-    refuse((not group, 'kind="forest" needs several collections or slices; give compare() collections or by='))
+    refuse(
+        (
+            not group,
+            'kind="forest" needs several collections or slices; give compare() collections or by=',
+        )
+    )
     _, _, kind = shown_interval(record.table)
     ordered = rows.assign(
         group=rows["measure"], label=rows[group].astype(str) + rows["dagger"], n=rows["n_queries"],
@@ -136,13 +179,19 @@ def _forest(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> Fig
     intervals_shown = f"{_against(record)}, {100 * shown_level(record):g} % intervals{kind}"
     xlabel = "\n".join([intervals_shown, *_on_daggers(rows), *cut])
     errors = difference_errors(record.table)
-    return comparisons.forest(ordered, xlabel=xlabel, caption=record.caption, digits=digits_for(errors, default=3))
+    return comparisons.forest(
+        ordered, xlabel=xlabel, caption=record.caption, digits=digits_for(errors, default=3)
+    )
 
 
-def _one_measure(record: ComparisonRecord, measure: str | None) -> tuple[ComparisonRecord, str, dict[str, Any]]:
+def _one_measure(
+    record: ComparisonRecord, measure: str | None
+) -> tuple[ComparisonRecord, str, dict[str, Any]]:
     """Return the rows over all queries, the measure to draw, and the caption, title and decimals of the figure."""
     whole, measure = overall(record), measure or main_measure(record)
-    over = {"": "", COLLECTION: ", all collections"}.get(record.settings.grouped, f", all {record.settings.units}")
+    over = {"": "", COLLECTION: ", all collections"}.get(
+        record.settings.grouped, f", all {record.settings.units}"
+    )
     digits = digits_for(difference_errors(whole.table)[whole.table["measure"] == measure])
     return whole, measure, {"title": measure + over, "caption": record.caption, "digits": digits}
 
@@ -151,12 +200,18 @@ def _matrix(record: ComparisonRecord, measure: str | None) -> Figure:
     is_one = record.settings.baseline is not None
     refuse((is_one, 'kind="matrix" needs all pairs of systems', "compare without baseline="))
     whole, measure, options = _one_measure(record, measure)
-    known, claims, claim = record.settings.direction(measure), ordered_claims(whole), CLAIMS[record.settings.claim]
+    known, claims, claim = (
+        record.settings.direction(measure),
+        ordered_claims(whole),
+        CLAIMS[record.settings.claim],
+    )
     means = mean_table(whole)[measure].sort_values(ascending=known.sign < 0, kind="stable")
     words = [claim.adjective.format(known)]
     words += [known.worse] if known.sign and not claim.hypotheses else []
     claims = claims[claims["column"] == measure]
-    return comparisons.significance_matrix(means, claims, levels=levels_within(record.alpha), words=words, **options)
+    return comparisons.significance_matrix(
+        means, claims, levels=levels_within(record.alpha), words=words, **options
+    )
 
 
 def _ranks(record: ComparisonRecord, measure: str | None) -> Figure:
@@ -168,10 +223,16 @@ def _ranks(record: ComparisonRecord, measure: str | None) -> Figure:
     return comparisons.rank_intervals(ranks[ranks["measure"] == measure], xlabel=xlabel, **options)
 
 
-def _queries(record: ComparisonRecord, system: str | None, baseline: str | None, measure: str | None) -> Figure:
+def _queries(
+    record: ComparisonRecord, system: str | None, baseline: str | None, measure: str | None
+) -> Figure:
     baseline = baseline or record.settings.baseline
     if system is None or baseline is None:
-        lacking = "system=, the system to draw" if system is None else "baseline=, the system to draw differences from"
+        lacking = (
+            "system=, the system to draw"
+            if system is None
+            else "baseline=, the system to draw differences from"
+        )
         raise InvalidInput(f'kind="queries" draws the differences of two systems: give {lacking}')
     measure = measure or main_measure(record)
     known = sorted({*record.table["system"], *record.table["baseline"]})
@@ -181,4 +242,6 @@ def _queries(record: ComparisonRecord, system: str | None, baseline: str | None,
     one, other = (shared.scores[:, shared.systems.index(name), 0] for name in (system, baseline))
     values = pd.Series(differences(one, other), index=shared.queries)
     sign, unit = record.settings.direction(measure).sign, record.settings.row
-    return plots.query_differences(values, system=system, baseline=baseline, measure=measure, sign=sign, unit=unit)
+    return plots.query_differences(
+        values, system=system, baseline=baseline, measure=measure, sign=sign, unit=unit
+    )

@@ -1,18 +1,20 @@
 """Queries in groups: turns of a conversation, paraphrases of one need, questions on one document.
 
-Queries of a group are not independent: a test over queries takes one easy conversation for many easy queries. So the
-unit of every test is the group. Its score is the mean over its queries, and everything after that sees a row per group,
-as if groups were queries::
+Queries of a group are not independent: a test over queries takes one easy conversation for many
+easy queries. So the unit of every test is the group. Its score is the mean over its queries, and
+everything after that sees a row per group, as if groups were queries::
 
     query    q1   q2   q3   q4   q5         group    a     b     c
     group    a    a    b    b    c          score    .2    .5    .9
     score    .1   .3   .4   .6   .9         mean over groups .53, over queries .46
 
-Each group counts once, whatever its size. So the printed mean is the mean of what is tested. A permutation flips whole
-groups, and a bootstrap draws whole groups. If all groups have one size, the mean over groups is the mean over queries.
+Each group counts once, whatever its size. So the printed mean is the mean of what is tested. A
+permutation flips whole groups, and a bootstrap draws whole groups. If all groups have one size, the
+mean over groups is the mean over queries.
 
-The trap is a slice that cuts groups: its means are over those queries of a group that are in the slice, and two such
-slices are not independent samples. The row of each slice is valid. A test that two slices differ would not be.
+The trap is a slice that cuts groups: its means are over those queries of a group that are in the
+slice, and two such slices are not independent samples. The row of each slice is valid. A test that
+two slices differ would not be.
 """
 
 from __future__ import annotations
@@ -84,12 +86,21 @@ class Groups:
     def notes(self, shared: SharedScores, design: Design) -> list[str]:
         """Return what a reader must know of the groups: their sizes, and how much their queries go together."""
         first = replace(design, measures=shared.measures[:1])
-        (shares,) = first.columns(shared.scores[:, :, :1]).summed(lambda d: (intraclass(d, self.of),))
-        said = [self._on_sizes(shared), *self._on_correlation(shares[~np.isnan(shares)], shared.measures[0])]
+        (shares,) = first.columns(shared.scores[:, :, :1]).summed(
+            lambda d: (intraclass(d, self.of),)
+        )
+        said = [
+            self._on_sizes(shared),
+            *self._on_correlation(shares[~np.isnan(shares)], shared.measures[0]),
+        ]
         n, many = len(self.sizes), plural(self.noun)
         if n < FEWEST_QUERIES:
-            few_groups = f"no error rates were measured with fewer than {FEWEST_QUERIES} {many} (here {n})"
-            said.append(f"{few_groups}: more {many} are needed, not more {plural(self.member)} of each")
+            few_groups = (
+                f"no error rates were measured with fewer than {FEWEST_QUERIES} {many} (here {n})"
+            )
+            said.append(
+                f"{few_groups}: more {many} are needed, not more {plural(self.member)} of each"
+            )
         return said
 
     def _on_sizes(self, shared: SharedScores) -> str:
@@ -109,9 +120,13 @@ class Groups:
             return []
         share, sizes, n = float(shares.max()), self.sizes, len(self.of)
         alike = n / (1 + (float(sizes @ sizes) / n - 1) * share)
-        of_what = f"the intraclass correlation of differences in {measure} within {plural(self.noun)}"
+        of_what = (
+            f"the intraclass correlation of differences in {measure} within {plural(self.noun)}"
+        )
         value = f"is {share:.2f}:" if len(shares) == 1 else f"is up to {share:.2f}, where"
-        return [f"{of_what} {value} {count(n, self.member)} tell as much as {alike:.0f} independent ones"]
+        return [
+            f"{of_what} {value} {count(n, self.member)} tell as much as {alike:.0f} independent ones"
+        ]
 
 
 def _means(scores: Floats, of: Ints) -> Floats:
@@ -124,8 +139,8 @@ def _means(scores: Floats, of: Ints) -> Floats:
 def intraclass(d: Floats, of: Ints) -> Floats:
     """Return the share of the variance of each column that lies between groups; nan without variance.
 
-    By the analysis of variance, ``(MSB - MSW) / (MSB + (m - 1) MSW)``, and 0 if that is negative; Donner (1986),
-    doi:10.2307/1403259.
+    By the analysis of variance, ``(MSB - MSW) / (MSB + (m - 1) MSW)``, and 0 if that is negative;
+    Donner (1986), doi:10.2307/1403259.
 
     Examples
     --------
@@ -140,7 +155,9 @@ def intraclass(d: Floats, of: Ints) -> Floats:
     within = ((d - means[numbers]) ** 2).sum(axis=0) / max(n - len(sizes), 1)
     size = (n - sizes @ sizes / n) / (len(sizes) - 1)
     total = between + (size - 1) * within
-    share = np.divide(between - within, total, out=np.full(len(total), np.nan), where=~without_variance(d))
+    share = np.divide(
+        between - within, total, out=np.full(len(total), np.nan), where=~without_variance(d)
+    )
     return np.asarray(np.maximum(share, 0.0))
 
 
@@ -165,16 +182,24 @@ def groups_of(
     refuse((without.any(), lacking, alone), kind=QueryIdError, argument="groups")
     for number, rows in enumerate(collections.values()):
         of[rows] += number * len(places)
-    n_groups, few_groups = len(np.unique(of)), [part for part, rows in collections.items() if np.ptp(of[rows]) == 0]
+    n_groups, few_groups = (
+        len(np.unique(of)),
+        [part for part, rows in collections.items() if np.ptp(of[rows]) == 0],
+    )
     own = f"each of the {count(n, unit)} has a group of its own, so there is nothing to group"
     ids = (
-        f"if these are {unit} ids, as in scikit-learn's groups=, pass them as qid= to rk.evaluate or rk.cross_validate"
+        f"if these are {unit} ids, as in scikit-learn's groups=, pass them as qid= to rk.evaluate "
+        "or rk.cross_validate"
     )
     one = f"all {count(n, unit)} are of one group, and a test needs 2 groups or more"
     refuse(
         (n_groups == n, own, f"{ids}; else leave groups= out"),
         (n_groups < 2, one, "give the group of each, such as its conversation or its document"),
-        (few_groups, f"all {units} of collection {few(few_groups)} are of one group", "leave it out"),
+        (
+            few_groups,
+            f"all {units} of collection {few(few_groups)} are of one group",
+            "leave it out",
+        ),
         argument="groups",
     )
     return Groups(_noun(values.names, unit), unit, of)

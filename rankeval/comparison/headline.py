@@ -1,10 +1,11 @@
 """The result of a comparison in a few sentences; report, command line, notebook and tracker share them.
 
-The first sentence names one pair: of the rows whose claim is shown, the one with the largest gain; if none is shown,
-the largest gain of all. It gives the adjusted interval, which holds for all comparisons of the family at once. So it
-may name a system whose gain was picked as the largest: the value of such a choice is `Comparison.best`. Then every
-other system is named with what was shown of it, and, since this is the choice that is left, whether the two systems
-with the best means can be told apart.
+The first sentence names one pair: of the rows whose claim is shown, the one with the largest gain;
+if none is shown, the largest gain of all. It gives the adjusted interval, which holds for all
+comparisons of the family at once. So it may name a system whose gain was picked as the largest: the
+value of such a choice is `Comparison.best`. Then every other system is named with what was shown of
+it, and, since this is the choice that is left, whether the two systems with the best means can be
+told apart.
 
 ::
 
@@ -39,7 +40,14 @@ from rankeval.evaluation.choosing import UNNAMED
 from rankeval.measures import Direction
 from rankeval.render.tables import p_value, telling
 from rankeval.significance.columns import TIE_TOLERANCE
-from rankeval.significance.declarations import CLAIMS, CORRECTIONS, TESTS, Settings, all_tests, unseen_share
+from rankeval.significance.declarations import (
+    CLAIMS,
+    CORRECTIONS,
+    TESTS,
+    Settings,
+    all_tests,
+    unseen_share,
+)
 from rankeval.significance.running import limited_by_resamples
 
 
@@ -67,8 +75,8 @@ class _Row(NamedTuple):
 def headline(record: ComparisonRecord) -> str:
     """Put the result of a comparison into a few sentences.
 
-    They speak of the primary measure, or else of the first one, and of the rows over all queries if there are slices
-    or several collections.
+    They speak of the primary measure, or else of the first one, and of the rows over all queries if
+    there are slices or several collections.
     """
     if record.table.empty:
         return _one_system(record)
@@ -86,7 +94,9 @@ def headline(record: ComparisonRecord) -> str:
         said = _shown(record, rows, row)
     said += [*_first_two(record, rows, row), *_unjudged(record, row), *_scope(record)]
     if not _direction(record).sign:
-        said.append(f"Whether more or less {row.measure} is wanted is not known: lower_is_better= says so.")
+        said.append(
+            f"Whether more or less {row.measure} is wanted is not known: lower_is_better= says so."
+        )
     # Names of systems may have line breaks, and a headline has none.
     return " ".join(" ".join(said).split())
 
@@ -103,7 +113,9 @@ def _one_system(record: ComparisonRecord) -> str:
     low, high = map(telling, row[["ci_low", "ci_high"]])
     ends = f"no {interval}" if math.isnan(row["ci_low"]) else f"{interval} {low} to {high}"
     value = f"{row['measure']} {telling(row['mean'])}{_direction(record).note}"
-    return " ".join(f"{row['system']}: {value} [{ends}], on {record.settings.sized(int(row['n_queries']))}.".split())
+    return " ".join(
+        f"{row['system']}: {value} [{ends}], on {record.settings.sized(int(row['n_queries']))}.".split()
+    )
 
 
 def _direction(record: ComparisonRecord) -> Direction:
@@ -112,7 +124,9 @@ def _direction(record: ComparisonRecord) -> Direction:
 
 
 def _told(record: ComparisonRecord, value: float, *, least: float = 0.0) -> str:
-    return telling(value, sign=True, least=least, digits=printed_digits(record)[main_measure(record)])
+    return telling(
+        value, sign=True, least=least, digits=printed_digits(record)[main_measure(record)]
+    )
 
 
 def _rows(record: ComparisonRecord) -> pd.DataFrame:
@@ -122,8 +136,12 @@ def _rows(record: ComparisonRecord) -> pd.DataFrame:
         facts = facts[facts[grouped] == TOGETHER]
     facts = facts.reset_index(drop=True)
     adjusted = ~facts[["ci_low_adjusted", "ci_high_adjusted"]].isna().any(axis=1)
-    low, high = (facts[f"{end}_adjusted"].where(adjusted, facts[end]) for end in ("ci_low", "ci_high"))
-    facts = facts.assign(low=low, high=high, is_adjusted=adjusted, n_decided=facts["wins"] + facts["losses"])
+    low, high = (
+        facts[f"{end}_adjusted"].where(adjusted, facts[end]) for end in ("ci_low", "ci_high")
+    )
+    facts = facts.assign(
+        low=low, high=high, is_adjusted=adjusted, n_decided=facts["wins"] + facts["losses"]
+    )
     if not _is_turned(record):
         return facts
     back = facts["gain"] < 0
@@ -140,7 +158,11 @@ def _rows(record: ComparisonRecord) -> pd.DataFrame:
 def _is_turned(record: ComparisonRecord) -> bool:
     """Tell whether each pair is turned so that it shows a gain; a one-sided test has the side of the table."""
     asked = record.settings
-    return asked.baseline is None and asked.alternative == "two-sided" and not CLAIMS[asked.claim].hypotheses
+    return (
+        asked.baseline is None
+        and asked.alternative == "two-sided"
+        and not CLAIMS[asked.claim].hypotheses
+    )
 
 
 def _of_pairs(record: ComparisonRecord, rows: pd.DataFrame) -> bool:
@@ -151,7 +173,9 @@ def _named(record: ComparisonRecord, rows: pd.DataFrame) -> _Row:
     """Return the largest gain shown, else the largest loss shown, else the row that is nearest to the claim."""
     claim, shown = CLAIMS[record.settings.claim], rows[rows["shown"]]
     known = shown if len(shown) else rows
-    place: Any = known["gain"].fillna(known["difference"].abs()).idxmax()  # of an unknown direction, the largest
+    place: Any = (
+        known["gain"].fillna(known["difference"].abs()).idxmax()
+    )  # of an unknown direction, the largest
     largest = known["gain"].max()
     if claim.sides == 2:
         sizes = known["difference"].abs()
@@ -202,9 +226,14 @@ def _picked(record: ComparisonRecord, rows: pd.DataFrame) -> str:
 
 def _nothing_shown(record: ComparisonRecord, row: _Row, pair: str) -> list[str]:
     asked, elsewhere = record.settings, int(record.shown.sum())
-    # By another measure or in a slice something may have been shown: then it is not said that nothing was.
+    # By another measure or in a slice something may have been shown: then it is not said that
+    # nothing was.
     lead = f"Nothing was shown by {row.measure}" if elsewhere else CLAIMS[asked.claim].nothing
-    side = "" if asked.alternative == "two-sided" else f" in the direction tested ({asked.alternative})"
+    side = (
+        ""
+        if asked.alternative == "two-sided"
+        else f" in the direction tested ({asked.alternative})"
+    )
     said = [f"{lead}{side}{_margin(record)}: {pair}", *_parting(record, row)]
     if elsewhere:
         said.append(f"In {count(elsewhere, 'row')} of other measures or parts something was shown.")
@@ -212,7 +241,11 @@ def _nothing_shown(record: ComparisonRecord, row: _Row, pair: str) -> list[str]:
 
 
 def _shown(record: ComparisonRecord, rows: pd.DataFrame, row: _Row) -> list[str]:
-    claim, n_shown, words = CLAIMS[record.settings.claim], int(rows["shown"].sum()), _direction(record)
+    claim, n_shown, words = (
+        CLAIMS[record.settings.claim],
+        int(rows["shown"].sum()),
+        _direction(record),
+    )
     verb = claim.verb.format(words)
     if row.gain <= 0 and not claim.hypotheses:
         # Equal means are shown to differ only by a test that is not of the mean.
@@ -224,10 +257,17 @@ def _shown(record: ComparisonRecord, rows: pd.DataFrame, row: _Row) -> list[str]
         share = f"{100 * unseen_share(row.n_queries, record.alpha):.2g} %"
         size, units = count(row.n_queries, record.settings.unit), record.settings.units
         said.append(f"On {size} a breakage of up to {share} of the {units} can go unseen.")
-    if row.gain < 0 and not claim.hypotheses and len(rows) > 1 and record.settings.baseline is not None:
+    if (
+        row.gain < 0
+        and not claim.hypotheses
+        and len(rows) > 1
+        and record.settings.baseline is not None
+    ):
         said.insert(0, f"No system was shown {words.better} than {row.baseline}.")
     if claim.sides == 2 and n_shown > 1:
-        said.append(f"Of the {n_shown} pairs shown {claim.adjective.format(words)}, these two are the farthest apart.")
+        said.append(
+            f"Of the {n_shown} pairs shown {claim.adjective.format(words)}, these two are the farthest apart."
+        )
     return [*said, *_others(record, rows, row)]
 
 
@@ -260,7 +300,9 @@ def _others(record: ComparisonRecord, rows: pd.DataFrame, named: _Row) -> list[s
         "open": "undecided",
     }
     names: dict[str, list[str]] = {state: [] for state in words}
-    others = rows[rows["system"] != named.system].sort_values("gain", ascending=False, kind="stable")
+    others = rows[rows["system"] != named.system].sort_values(
+        "gain", ascending=False, kind="stable"
+    )
     for name, gain, is_shown in zip(others["system"], others["gain"], others["shown"], strict=True):
         state = "good" if gain > 0 or claim.hypotheses else "worse" if gain < 0 else "equal"
         names[state if is_shown else "open"].append(name)
@@ -288,22 +330,39 @@ def _first_two(record: ComparisonRecord, rows: pd.DataFrame, named: _Row) -> lis
     said = []
     for row in found.to_dict("records") if rows["shown"].any() else ():
         one, other = row["system"], row["baseline"]
-        gap = f"{_told(record, row['difference'])} {row['measure']}, {p_words(row['p_value'])}{alone}"
+        gap = (
+            f"{_told(record, row['difference'])} {row['measure']}, {p_words(row['p_value'])}{alone}"
+        )
         if row["p_value"] > record.alpha:
-            said.append(f"The first two by their means, {one} and {other}, cannot be told apart: {gap}.")
+            said.append(
+                f"The first two by their means, {one} and {other}, cannot be told apart: {gap}."
+            )
         else:
-            said.append(f"Of the first two by their means, {one} {_direction(record).beats} {other}: {gap}.")
+            said.append(
+                f"Of the first two by their means, {one} {_direction(record).beats} {other}: {gap}."
+            )
     return said
 
 
 def _unjudged(record: ComparisonRecord, named: _Row) -> list[str]:
     """Say what share is judged of each of the systems named, if the shares differ, and what the rest could change."""
-    for row in [] if record.bounds is None else record.bounds[record.bounds["shares_differ"]].to_dict("records"):
-        if row["measure"] == named.measure and {row["system"], row["baseline"]} == {named.system, named.baseline}:
+    for row in (
+        []
+        if record.bounds is None
+        else record.bounds[record.bounds["shares_differ"]].to_dict("records")
+    ):
+        if row["measure"] == named.measure and {row["system"], row["baseline"]} == {
+            named.system,
+            named.baseline,
+        }:
             turn = 1 if row["system"] == named.system else -1
             sides = ("system", "baseline")[::turn]
-            shares = " and ".join(f"{row[f'judged_{side}']:.2f} of those of {row[side]}" for side in sides)
-            ends = " to ".join(telling(turn * row[end], sign=True) for end in ("lower", "upper")[::turn])
+            shares = " and ".join(
+                f"{row[f'judged_{side}']:.2f} of those of {row[side]}" for side in sides
+            )
+            ends = " to ".join(
+                telling(turn * row[end], sign=True) for end in ("lower", "upper")[::turn]
+            )
             judged = f"Of the documents within the cut-off, {shares} are judged"
             return [f"{judged}: the others could make the difference {ends}."]
     return []
@@ -331,7 +390,9 @@ def _evidence(record: ComparisonRecord, row: _Row) -> str:
     asked, folds = record.settings, kept(record).folds
     size = asked.sized(row.n_queries)
     over = f"over {count(len(folds.scores), 'fold')} of {size}" if folds else f"on {size}"
-    is_same = math.isinf(row.effect_size)  # without variance there is no interval, and p follows from the size alone
+    is_same = math.isinf(
+        row.effect_size
+    )  # without variance there is no interval, and p follows from the size alone
     difference = _told(record, row.difference, least=_least(row))
     said = f"{difference} {row.measure}{_direction(record).note} [{_interval(record, row)}], {over}"
     if math.isnan(row.p_adjusted) or (is_same and row.shown):
@@ -347,7 +408,9 @@ def _evidence(record: ComparisonRecord, row: _Row) -> str:
 def _interval(record: ComparisonRecord, row: _Row) -> str:
     """Write the interval of a row, or the reason why it has none: the ends are then without bounds."""
     asked = record.settings
-    level = f"{100 * (asked.adjusted_level if row.is_adjusted else asked.interval_level):g}% interval"
+    level = (
+        f"{100 * (asked.adjusted_level if row.is_adjusted else asked.interval_level):g}% interval"
+    )
     if math.isinf(row.effect_size):
         return f"the same difference on every {_unit(record)}"
     if _is_called_equal(row):
@@ -386,12 +449,16 @@ def _parting(record: ComparisonRecord, row: _Row) -> list[str]:
     if not row.parted:
         return []
     is_plain = not CLAIMS[record.settings.claim].hypotheses
-    shows, hides = ("excludes 0", "includes 0") if is_plain else ("shows the claim", "does not show the claim")
+    shows, hides = (
+        ("excludes 0", "includes 0") if is_plain else ("shows the claim", "does not show the claim")
+    )
     if row.shown:
         said = f"The adjusted p is at most {record.alpha:g}, but the interval {hides}"
     else:
         said = f"The interval {shows}, but the adjusted p is above {record.alpha:g}"
-    return [f"{said}: p steps down over the family or comes from another test, and the claim goes by p."]
+    return [
+        f"{said}: p steps down over the family or comes from another test, and the claim goes by p."
+    ]
 
 
 def _detectable(record: ComparisonRecord, row: _Row) -> list[str]:
@@ -399,7 +466,8 @@ def _detectable(record: ComparisonRecord, row: _Row) -> list[str]:
     unit, size = _unit(record), row.detectable_difference
     if row.n_decided == 0:
         return [] if _is_unbounded(row) else [_equal(record, row)]
-    # A difference that is the same on every query has no variance, but for rounding, so none is too small to be found.
+    # A difference that is the same on every query has no variance, but for rounding, so none is too
+    # small to be found.
     if record.settings.margin or not size > TIE_TOLERANCE * abs(row.difference):
         return []
     if math.isinf(size):

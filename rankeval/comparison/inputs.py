@@ -7,9 +7,10 @@ A system's scores come in one of these forms::
     frame, a row per query                  frame with an index (collection, qid), or a column "collection"
     {qid: {measure: score}}
 
-A mapping is by collection if its values are scores themselves: evaluations, frames or mappings of mappings. All forms
-are arranged as ``{system: {part: scores}}``, with the one part None for plain scores. The scores of a system on a part
-are a *cell*; cells are paired within each part, and the parts are stacked.
+A mapping is by collection if its values are scores themselves: evaluations, frames or mappings of
+mappings. All forms are arranged as ``{system: {part: scores}}``, with the one part None for plain
+scores. The scores of a system on a part are a *cell*; cells are paired within each part, and the
+parts are stacked.
 """
 
 from __future__ import annotations
@@ -80,9 +81,9 @@ class SharedScores:
     scores: Floats  # (n_queries, n_systems, n_measures): Scores
     notes: list[str]  # Sentences on measures and queries that were left out
     given: Systems  # System -> scores, or collection -> scores for each
-    # Collection -> the places of its queries, in the order in which the collections were given; empty for plain
-    # scores. The order of the scores follows from their content, so that no result depends on the names of
-    # collections.
+    # Collection -> the places of its queries, in the order in which the collections were given;
+    # empty for plain scores. The order of the scores follows from their content, so that no result
+    # depends on the names of collections.
     places: dict[str, Ints]
 
 
@@ -104,7 +105,9 @@ def shared_scores(
     paired = {}
     for part in next(iter(given.values())):
         names = [cell(name, part) for name in given]
-        paired[part] = pair_scores({name: frames[name] for name in names}, labels, unpaired=unpaired, unit=unit)
+        paired[part] = pair_scores(
+            {name: frames[name] for name in names}, labels, unpaired=unpaired, unit=unit
+        )
         alone = f"collection {part!r} has 1 {unit}, and a paired test needs 2 or more"
         refuse((part is not None and len(paired[part].queries) < 2, alone, "leave it out"))
     lacked = [
@@ -112,8 +115,12 @@ def shared_scores(
         for each in paired.values()
         if (counts := ", ".join(f"{name} {n}" for name, n in each.absent.items()))
     ]
-    # An order that follows from the content: the same signs are then drawn for a query whatever the names are.
-    ordered = sorted(paired, key=lambda part: (list(map(str, paired[part].queries)), paired[part].scores.tobytes()))
+    # An order that follows from the content: the same signs are then drawn for a query whatever the
+    # names are.
+    ordered = sorted(
+        paired,
+        key=lambda part: (list(map(str, paired[part].queries)), paired[part].scores.tobytes()),
+    )
     first, *others = (paired[part] for part in ordered)
     ends = np.cumsum([0, *(len(paired[part].queries) for part in ordered)])
     places = {part: np.arange(*ends[k : k + 2]) for k, part in enumerate(ordered)}
@@ -121,7 +128,9 @@ def shared_scores(
         systems=list(given),
         measures=labels,
         queries=first.queries.append([one.queries for one in others]) if others else first.queries,
-        scores=np.concatenate([first.scores, *(one.scores for one in others)]) if others else first.scores,
+        scores=np.concatenate([first.scores, *(one.scores for one in others)])
+        if others
+        else first.scores,
         notes=[*notes, *left_out, *lacked, *_evaluation_notes(cells, labels, unit)],
         given=given if None not in paired else {name: parts[None] for name, parts in given.items()},
         places={part: places[part] for part in paired if part is not None},
@@ -146,7 +155,9 @@ def per_query_frame(scores: Scores, unit: str = "query") -> pd.DataFrame:
         ids = own[:1] or spelled(frame.columns, "qid")
         return frame.set_index(ids[0]) if len(ids) == 1 else frame
     remedy = "take its .per_query" if hasattr(scores, "per_query") else None
-    expected = f"systems are evaluations, DataFrames of per-{unit} scores or {{qid: {{measure: score}}}}"
+    expected = (
+        f"systems are evaluations, DataFrames of per-{unit} scores or {{qid: {{measure: score}}}}"
+    )
     raise InvalidInput(f"{expected}, found {type(scores).__name__}", remedy=remedy)
 
 
@@ -166,10 +177,17 @@ def cells_of(given: Given, joint: str = " on ", unit: str = "query") -> dict[str
                 within.setdefault(part, {})[cell(name, part, joint)] = scores
     evaluations = {name: one for each in within.values() for name, one in each.items()}
     weighted = [name for name, one in evaluations.items() if one.weights is not None][:1]
-    refuse((weighted, f"system {few(weighted)} was evaluated with {unit} weights; the tests count every {unit} once"))
+    refuse(
+        (
+            weighted,
+            f"system {few(weighted)} was evaluated with {unit} weights; the tests count every {unit} once",
+        )
+    )
     for each in within.values():
         refuse_other_conventions(each, unit)
-    refuse_other_conventions(evaluations, unit, judgments=False)  # each part may have judgments of its own
+    refuse_other_conventions(
+        evaluations, unit, judgments=False
+    )  # each part may have judgments of its own
     judged: dict[str, Any] = {}
     for part, each in within.items() if joint == " on " else ():
         other = judged.setdefault(next(iter(each.values())).judgments_digest, part)
@@ -194,23 +212,36 @@ def refuse_other_conventions(
 
 def check_number_of_systems(systems: Mapping[str, Any], fewest: int = 2) -> None:
     """Raise `InvalidInput` unless there is a mapping of two systems (or one) or more, none without a name."""
-    found, names = (len(systems), [*systems]) if isinstance(systems, Mapping) else (type(systems).__name__, [])
-    too_few = f"systems is a mapping of at least {count(fewest, 'name')} to their scores, found {found}"
+    found, names = (
+        (len(systems), [*systems]) if isinstance(systems, Mapping) else (type(systems).__name__, [])
+    )
+    too_few = (
+        f"systems is a mapping of at least {count(fewest, 'name')} to their scores, found {found}"
+    )
     empty = "systems has an empty name; results name the systems, so give each a name"
     refuse((len(names) < fewest, too_few), (not all(str(name).strip() for name in names), empty))
 
 
 def _evaluation_notes(cells: Mapping[str, Scores], labels: Sequence[str], unit: str) -> list[str]:
     evaluations = {name: one for name, one in cells.items() if isinstance(one, Evaluation)}
-    notes = [f"{name}: {fault}" for name, one in evaluations.items() for fault in faults_of(one, unit)]
+    notes = [
+        f"{name}: {fault}" for name, one in evaluations.items() for fault in faults_of(one, unit)
+    ]
     undefined: dict[str, list[str]] = {}
     for name, one in evaluations.items():
         for note in undefined_notes(one, labels, unit):
             undefined.setdefault(note, []).append(name)
-    notes += [note if len(of) == len(evaluations) else f"{listed(of)}: {note}" for note, of in undefined.items()]
-    if sizes := ", ".join(dict.fromkeys(size_of(one, unit) for one in evaluations.values() if one.facts.whole)):
+    notes += [
+        note if len(of) == len(evaluations) else f"{listed(of)}: {note}"
+        for note, of in undefined.items()
+    ]
+    if sizes := ", ".join(
+        dict.fromkeys(size_of(one, unit) for one in evaluations.values() if one.facts.whole)
+    ):
         part = f"compared on a chosen part of the {plural(unit)} ({sizes})"
-        notes.append(f"{part}: if it was chosen by results, it shows differences that are not there")
+        notes.append(
+            f"{part}: if it was chosen by results, it shows differences that are not there"
+        )
     return [*notes, *fold_notes(cells, unit)]
 
 
@@ -221,7 +252,10 @@ def fold_notes(cells: Mapping[str, Scores], unit: str = "query") -> list[str]:
 
 
 def _chosen_measures(
-    cells: Mapping[str, Scores], frames: Mapping[str, pd.DataFrame], wanted: Measures | None, unit: str
+    cells: Mapping[str, Scores],
+    frames: Mapping[str, pd.DataFrame],
+    wanted: Measures | None,
+    unit: str,
 ) -> tuple[list[str], list[str]]:
     columns = {name: [str(label) for label in frame] for name, frame in frames.items()}
     seen = list(dict.fromkeys(label for labels in columns.values() for label in labels))
@@ -234,11 +268,15 @@ def _chosen_measures(
         aggregates |= {label: measure.family.aggregate for label, measure in by_name(one).items()}
     labels = [label for label in everywhere if aggregates[label] in ("mean", "gmean")]
     listed = "; ".join(f"{name!r} has {', '.join(each)}" for name, each in columns.items())
-    refuse((not labels, f"the systems share no measure that is a mean over {plural(unit)}: {listed}"))
+    refuse(
+        (not labels, f"the systems share no measure that is a mean over {plural(unit)}: {listed}")
+    )
     beside = [label for label in seen if aggregates[label] == "none"]
     lacked = [label for label in seen if label not in everywhere and label not in beside]
     notes = [f"not compared, since only some systems have it: {label}" for label in lacked]
-    notes += [f"{label} is compared on its log scale" for label in labels if aggregates[label] == "gmean"]
+    notes += [
+        f"{label} is compared on its log scale" for label in labels if aggregates[label] == "gmean"
+    ]
     if beside:
         why = f"not compared, since these columns are no scores: {', '.join(beside)}"
         notes.append(f"{why}; name them in measures= to compare them")
@@ -255,7 +293,11 @@ def arranged(systems: Mapping[str, Any], baseline: str | None = None) -> Given:
         return {str(name): {None: scores} for name, scores in systems.items()}
     plain = [name for name in parted if name not in found]
     mixed = f"system {next(iter(found))!r} has scores by collection, and system {next(iter(plain), None)!r} has not"
-    is_inside = baseline is not None and baseline not in found and all(baseline in parts for parts in found.values())
+    is_inside = (
+        baseline is not None
+        and baseline not in found
+        and all(baseline in parts for parts in found.values())
+    )
     inside = f"the baseline {baseline!r} stands within each of {few(list(found))}; {_TURN}"
     refuse((plain, mixed, "give all systems by collection"), (is_inside, inside))
     return found
@@ -265,10 +307,9 @@ def parts_of(scores: Any) -> Mapping[str, Scores] | None:
     """Return a system's scores by collection; None if they are not by collection."""
     if isinstance(scores, Mapping):
         kinds = {_is_scores(value) for value in scores.values()}
-        both = (
-            "a system's scores are {qid: {measure: score}} or {collection: scores}, found both kinds of values in one"
-        )
-        refuse((len(kinds) == 2, f"{both} mapping: {few(list(scores))}"))
+        both = "a system's scores are {qid: {measure: score}} or {collection: scores}"
+        found = f"found both kinds of values in one mapping: {few(list(scores))}"
+        refuse((len(kinds) == 2, f"{both}, {found}"))
         return _named(list(scores.items())) if kinds == {True} else None
     if isinstance(scores, Evaluation):
         return None
@@ -279,7 +320,9 @@ def parts_of(scores: Any) -> Mapping[str, Scores] | None:
     if frame.index.nlevels == 2:
         levels = list(frame.index.names)
         place = levels.index(COLLECTION) if COLLECTION in levels else 0
-        return _named([(name, part.droplevel(place)) for name, part in frame.groupby(level=place, sort=False)])
+        return _named(
+            [(name, part.droplevel(place)) for name, part in frame.groupby(level=place, sort=False)]
+        )
     if COLLECTION in frame.columns and frame.index.nlevels == 1:
         grouped = frame.groupby(COLLECTION, sort=False)
         return _named([(name, part.drop(columns=COLLECTION)) for name, part in grouped])
@@ -289,15 +332,24 @@ def parts_of(scores: Any) -> Mapping[str, Scores] | None:
 def _is_scores(value: Any) -> bool:
     """Say whether a value of a mapping is the scores of a collection, rather than the scores of a query."""
     if isinstance(value, Mapping):
-        return bool(value) and all(isinstance(inner, Mapping) or _is_scores(inner) for inner in value.values())
-    return isinstance(value, Evaluation) or hasattr(value, "columns") or callable(getattr(value, "to_pandas", None))
+        return bool(value) and all(
+            isinstance(inner, Mapping) or _is_scores(inner) for inner in value.values()
+        )
+    return (
+        isinstance(value, Evaluation)
+        or hasattr(value, "columns")
+        or callable(getattr(value, "to_pandas", None))
+    )
 
 
 def _named(parts: Sequence[tuple[Any, Scores]]) -> dict[str, Scores]:
     named = {str(name): scores for name, scores in parts}
     taken = f"a collection is named {TOGETHER!r}, which stands for all collections together in the table; rename it"
     refuse(
-        (len(named) < len(parts), f"two collections have the same name as text: {few([name for name, _ in parts])}"),
+        (
+            len(named) < len(parts),
+            f"two collections have the same name as text: {few([name for name, _ in parts])}",
+        ),
         (TOGETHER in named, taken),
     )
     return named
@@ -310,28 +362,47 @@ def _common_parts(given: Given, unpaired: str) -> tuple[Given, list[str]]:
     left_out = [part for part in union if part not in common]
     if left_out and (unpaired == "error" or not common):
         name, lacked = next(
-            (name, lacked) for name, parts in given.items() if (lacked := [each for each in union if each not in parts])
+            (name, lacked)
+            for name, parts in given.items()
+            if (lacked := [each for each in union if each not in parts])
         )
-        remedy = 'evaluate it there, or pass unpaired="skip" to compare on the collections common to all'
-        lacks = f"system {name!r} lacks {len(lacked)} of {count(len(union), COLLECTION)}: {few(lacked)}"
-        raise InvalidInput(lacks, remedy=remedy if common else "the systems have no collection in common")
+        remedy = (
+            'evaluate it there, or pass unpaired="skip" to compare on the collections common to all'
+        )
+        lacks = (
+            f"system {name!r} lacks {len(lacked)} of {count(len(union), COLLECTION)}: {few(lacked)}"
+        )
+        raise InvalidInput(
+            lacks, remedy=remedy if common else "the systems have no collection in common"
+        )
     note = f"collections that a system lacked were left out for all systems: {', '.join(left_out)}"
     kept = {name: {part: parts[part] for part in common} for name, parts in given.items()}
     return kept, [note] if left_out else []
 
 
-def collection_notes(places: Mapping[str, Ints], shares: Floats, weights: str, unit: str = "query") -> list[str]:
+def collection_notes(
+    places: Mapping[str, Ints], shares: Floats, weights: str, unit: str = "query"
+) -> list[str]:
     """Return notes on what rows over all collections speak of, and on the share of each in them."""
     if len(places) == 1:
         return [
             f"rows over all and rows of {next(iter(places))} are of the same {plural(unit)}: it is the only collection"
         ]
     said = f"rows over all {len(places)} collections speak of these collections only: their {plural(unit)} are a sample"
-    notes = [f"{said}, and they themselves are none, so another collection may differ by more than the intervals say"]
-    parts = [(name, count(len(rows), unit), share) for (name, rows), share in zip(places.items(), shares, strict=True)]
+    notes = [
+        f"{said}, and they themselves are none, so another collection may differ by more than the intervals say"
+    ]
+    parts = [
+        (name, count(len(rows), unit), share)
+        for (name, rows), share in zip(places.items(), shares, strict=True)
+    ]
     said = ", ".join(f"{name} {share:.2f} ({queries})" for name, queries, share in parts)
     notes.append(f"shares of the collections in rows over all: {said}")
-    remedy = "" if weights == "queries" else f'; collection_weights="queries" gives each {unit} the same weight'
+    remedy = (
+        ""
+        if weights == "queries"
+        else f'; collection_weights="queries" gives each {unit} the same weight'
+    )
     return notes + [
         f"{name} has only {queries}, and carries {share:.2f} of the rows over all{remedy}"
         for name, queries, share in parts
@@ -344,14 +415,17 @@ def slices_by(
 ) -> tuple[str, dict[str, Ints]]:
     """Return the name of an attribute, and value as text -> the places of its queries; ``by`` is as in `compare`.
 
-    Refuses an attribute that does not fit, has no slice that can be tested, or takes a name of the table.
+    Refuses an attribute that does not fit, has no slice that can be tested, or takes a name of the
+    table.
     """
     values, places = values_by(by, queries, systems, unit)
     units = plural(unit)
     name, said = " x ".join(map(str, values.names)), [_said(value) for value in values]
     small = f"no slice has {LEAST_QUERIES} {units} or more, so none could be tested: found {len(places)} slices of "
     small += count(len(queries), unit)
-    alike = f"slices need different names, and {TOGETHER!r} stands for all {units}; found {few(said)}"
+    alike = (
+        f"slices need different names, and {TOGETHER!r} stands for all {units}; found {few(said)}"
+    )
     ranges = "give an attribute with fewer values, such as ranges of a number (pandas.qcut)"
     refuse(
         (max(map(len, places)) < LEAST_QUERIES, small, ranges),
@@ -363,13 +437,20 @@ def slices_by(
 
 
 def values_by(
-    by: Any, queries: pd.Index[Any], systems: Mapping[str, Any], unit: str = "query", what: str = "by"
+    by: Any,
+    queries: pd.Index[Any],
+    systems: Mapping[str, Any],
+    unit: str = "query",
+    what: str = "by",
 ) -> tuple[pd.Index[Any], list[Ints]]:
     """Return the values of an attribute, and the places of the queries with each; ``what`` names the argument."""
     evaluations = {name: each for name, each in systems.items() if isinstance(each, Evaluation)}
     ids = np.empty(len(queries), dtype=object)
     ids[:] = queries
-    units, counts = plural(unit), next((each.facts.query_counts for each in evaluations.values()), {})
+    units, counts = (
+        plural(unit),
+        next((each.facts.query_counts for each in evaluations.values()), {}),
+    )
     if isinstance(by, str):
         counts = _common_counts(by, evaluations, queries, units)
     # Values without ids can only be in the order of an evaluation.
@@ -378,7 +459,9 @@ def values_by(
     ):
         problem = f"values without {unit} ids go by position, and these systems have no common order of {units}"
         raise InvalidInput(problem, argument=what, remedy=f"give a Series or mapping by {unit} id")
-    rows = next((each.facts.rows for each in evaluations.values() if each.facts.rows is not None), None)
+    rows = next(
+        (each.facts.rows for each in evaluations.values() if each.facts.rows is not None), None
+    )
     return slices_of(by, ids, counts, rows, what)
 
 
@@ -399,7 +482,9 @@ def _common_counts(
         counts[name] = {key: numbers[rows] for key, numbers in each.facts.query_counts.items()}
     first = next(iter(counts))
     for name, own in counts.items():
-        is_other = by in counts[first] and by in own and not np.array_equal(counts[first][by], own[by])
+        is_other = (
+            by in counts[first] and by in own and not np.array_equal(counts[first][by], own[by])
+        )
         other = f"by={by!r} differs between {first!r} and {name!r}; a slice is an attribute of the {units}"
         refuse((is_other, f"{other}, the same for all systems"))
     return counts[first]

@@ -44,7 +44,13 @@ from rankeval.measures import Measure, direction
 from rankeval.render.tables import Table, number
 from rankeval.significance.columns import UNPAIRED
 from rankeval.significance.declarations import CORRECTIONS, TESTS, Floats, Rng
-from rankeval.significance.orders import competition_ranks, swaps_and_ties, tau_ap_a, tau_ap_b, tau_b
+from rankeval.significance.orders import (
+    competition_ranks,
+    swaps_and_ties,
+    tau_ap_a,
+    tau_ap_b,
+    tau_b,
+)
 from rankeval.significance.running import NOTHING_POSSIBLE
 
 Key = tuple[str, ...]
@@ -60,14 +66,15 @@ class OrderAgreement(Recorded):
     Attributes
     ----------
     table : DataFrame
-        A row for each two orders. Columns: measure (only if a and b are collections); a and b, the orders; n_systems,
-        the systems that both have; tau_b, Kendall's tau-b; tau_ap, which weights the top of the orders more: the
-        symmetric tau_AP,b of Urbano and Marrero (2017) if ``truth`` is None, else the directed tau_AP,a of b against
-        the truth a, the mean over all ways to break ties; swaps, the pairs of systems in other order; ties, the pairs
-        tied in a, in b or in both. Both taus are 1 for equal orders and -1 for reversed ones.
+        A row for each two orders. Columns: measure (only if a and b are collections); a and b, the
+        orders; n_systems, the systems that both have; tau_b, Kendall's tau-b; tau_ap, which weights
+        the top of the orders more: the symmetric tau_AP,b of Urbano and Marrero (2017) if ``truth``
+        is None, else the directed tau_AP,a of b against the truth a, the mean over all ways to
+        break ties; swaps, the pairs of systems in other order; ties, the pairs tied in a, in b or
+        in both. Both taus are 1 for equal orders and -1 for reversed ones.
     means : DataFrame
-        A row per system and a column per order: the means that the orders are made of. Columns are (measure,
-        collection) if a and b are collections.
+        A row per system and a column per order: the means that the orders are made of. Columns are
+        (measure, collection) if a and b are collections.
     truth : str or None
         The order that the others are compared with.
     notes : tuple of str
@@ -105,7 +112,9 @@ class OrderAgreement(Recorded):
         """
         ranks = self.means.copy()
         for column in self.means:
-            ranks.loc[self.means[column].notna(), column] = competition_ranks(_gains(self.means[column]))
+            ranks.loc[self.means[column].notna(), column] = competition_ranks(
+                _gains(self.means[column])
+            )
         return ranks.astype("Int64")
 
     def swaps(self, a: str, b: str, *, measure: str | None = None) -> pd.DataFrame:
@@ -121,8 +130,8 @@ class OrderAgreement(Recorded):
         Returns
         -------
         DataFrame
-            A row per pair: above_in_a, above_in_b (systems), difference_in_a, difference_in_b (the mean of the system
-            that is above there less the mean of the other one).
+            A row per pair: above_in_a, above_in_b (systems), difference_in_a, difference_in_b (the
+            mean of the system that is above there less the mean of the other one).
 
         Raises
         ------
@@ -152,7 +161,9 @@ class OrderAgreement(Recorded):
         )
 
     def _laid_out(self) -> Table:
-        shown = self.table.rename(columns={"n_systems": "systems", "tau_ap": "tau AP", "tau_b": "tau b"})
+        shown = self.table.rename(
+            columns={"n_systems": "systems", "tau_ap": "tau AP", "tau_b": "tau b"}
+        )
         short = dict.fromkeys(["tau b", "tau AP"], partial(number, digits=3))
         return Table(shown, short, caption=self.caption, notes=self.notes)
 
@@ -163,8 +174,13 @@ class OrderAgreement(Recorded):
             return (order,)
         measures = list(dict.fromkeys(key[0] for key in keys))
         if measure is None and len(measures) > 1:
-            raise InvalidInput(f"the orders are by {len(measures)} measures; name one as measure=: {few(measures)}")
-        return (measures[0] if measure is None else chosen("measure of the orders", measure, measures), order)
+            raise InvalidInput(
+                f"the orders are by {len(measures)} measures; name one as measure=: {few(measures)}"
+            )
+        return (
+            measures[0] if measure is None else chosen("measure of the orders", measure, measures),
+            order,
+        )
 
 
 def _pairs(means: pd.DataFrame, truth: str | None) -> Iterator[tuple[Key, Key]]:
@@ -183,7 +199,9 @@ def _pairs(means: pd.DataFrame, truth: str | None) -> Iterator[tuple[Key, Key]]:
 
 def _row(means: pd.DataFrame, one: Key, other: Key, *, directed: bool) -> dict[str, Any]:
     first, second = _both(means, one, other)
-    common = f"the orders {one[-1]!r} and {other[-1]!r} have {count(len(first), 'system')} in common"
+    common = (
+        f"the orders {one[-1]!r} and {other[-1]!r} have {count(len(first), 'system')} in common"
+    )
     refuse((len(first) < 2, f"{common}; an order takes at least 2"))
     gains = _gains(first), _gains(second)
     swaps, ties = swaps_and_ties(*gains)
@@ -208,7 +226,9 @@ def _both(means: pd.DataFrame, one: Key, other: Key) -> tuple[pd.Series[float], 
 
 def _gains(means: pd.Series[float]) -> Floats:
     """Return means so that the greater ones are better, of the systems that there are."""
-    return np.asarray((direction(_key(means.name)[0]).sign or 1.0) * means.dropna(), dtype=np.float64)
+    return np.asarray(
+        (direction(_key(means.name)[0]).sign or 1.0) * means.dropna(), dtype=np.float64
+    )
 
 
 def _key(column: Any) -> Key:
@@ -242,35 +262,38 @@ def rank_intervals(
     measure : str or Measure, optional
         By default the only one that the systems share.
     test, correction : str, default "randomization" and "max_t"
-        As in `rankeval.compare`. The correction must control the chance of any false claim: "max_t", "holm",
-        "bonferroni", "tukey".
+        As in `rankeval.compare`. The correction must control the chance of any false claim:
+        "max_t", "holm", "bonferroni", "tukey".
     alpha : float, default 0.05
-        In about 1 - alpha of the samples of queries, or more, the ranges hold all true ranks at once. With fewer than
-        50 queries and strong skew it is less: the guide to significance has the shares, and notes of `compare` too.
+        In about 1 - alpha of the samples of queries, or more, the ranges hold all true ranks at
+        once. With fewer than 50 queries and strong skew it is less: the guide to significance has
+        the shares, and notes of `compare` too.
     unpaired : {"error", "skip"}, default "error"
         For queries that some systems lack, as in `rankeval.compare`.
     n_resamples : int, default 9999
-        Number of resamples, of the test and for ``share_first``. If they are so few that the seed decides, there is a
-        ``RankevalWarning``.
+        Number of resamples, of the test and for ``share_first``. If they are so few that the seed
+        decides, there is a ``RankevalWarning``.
     rng : int, Generator or None, default 0
         Seed.
     lower_is_better : str, sequence of str, or mapping of str to bool, optional
         As in `rankeval.compare`.
     groups : Series or mapping by query id, DataFrame or array, optional
-        The group of each query, as in `rankeval.compare`: ranges, means and ``share_first`` are then over groups.
+        The group of each query, as in `rankeval.compare`: ranges, means and ``share_first`` are
+        then over groups.
 
     Returns
     -------
     DataFrame
-        As `Comparison.ranks`: a row per system, the best first, with measure, mean, rank, rank_low, rank_high, and
-        share_first, which describes the sample and is no probability of being the best. The pairs and notes behind it
-        are those of ``rk.compare(systems, test=test, correction=correction, groups=groups)``.
+        As `Comparison.ranks`: a row per system, the best first, with measure, mean, rank, rank_low,
+        rank_high, and share_first, which describes the sample and is no probability of being the
+        best. The pairs and notes behind it are those of ``rk.compare(systems, test=test,
+        correction=correction, groups=groups)``.
 
     Raises
     ------
     InvalidInput
-        If the systems share several measures and none is named, the correction controls only the share of false
-        claims, or the scores are refused by `rankeval.compare`.
+        If the systems share several measures and none is named, the correction controls only the
+        share of false claims, or the scores are refused by `rankeval.compare`.
     ConventionMismatch, QueryIdError, UnknownName
         As in `rankeval.compare`.
 
@@ -298,7 +321,12 @@ def rank_intervals(
         groups=groups,
     )
     measures = compared.table["measure"].unique().tolist()
-    refuse((len(measures) > 1, f"systems are ranked by one measure, found {', '.join(measures)}; name one as measure="))
+    refuse(
+        (
+            len(measures) > 1,
+            f"systems are ranked by one measure, found {', '.join(measures)}; name one as measure=",
+        )
+    )
     ranks = compared.ranks
     _warn_of_few_resamples(compared)
     return ranks
@@ -306,7 +334,11 @@ def rank_intervals(
 
 def _warn_of_few_resamples(compared: Comparison) -> None:
     """Warn if the table would be another one with another seed, or if no range could be narrower than all ranks."""
-    n, alpha, drawn = int(compared.table["n_queries"].max()), compared.alpha, compared.settings.n_resamples
+    n, alpha, drawn = (
+        int(compared.table["n_queries"].max()),
+        compared.alpha,
+        compared.settings.n_resamples,
+    )
     for note in compared.notes:
         if note.startswith(NOTHING_POSSIBLE):
             warn(note, NotedWarning)
@@ -314,7 +346,9 @@ def _warn_of_few_resamples(compared: Comparison) -> None:
     if drawn >= needed:
         return
     error = math.sqrt(alpha * (1 - alpha) / drawn)
-    by_chance = TESTS[compared.settings.test].is_random(n) or CORRECTIONS[compared.settings.correction].is_random(n)
+    by_chance = TESTS[compared.settings.test].is_random(n) or CORRECTIONS[
+        compared.settings.correction
+    ].is_random(n)
     ranges = f"a p-value near {alpha:g} has a standard error of {error:.2g}, so ranges change with the seed, and "
     warn(
         f"n_resamples={drawn}: {ranges if by_chance else ''}share_first has a standard error of up to "
@@ -324,27 +358,34 @@ def _warn_of_few_resamples(compared: Comparison) -> None:
 
 @explained
 def order_agreement(
-    systems: Any, *, measures: Measures | None = None, truth: str | None = None, unpaired: str = "error"
+    systems: Any,
+    *,
+    measures: Measures | None = None,
+    truth: str | None = None,
+    unpaired: str = "error",
 ) -> OrderAgreement:
     """Say how far the orders of systems by several measures, or on several collections, agree.
 
     Parameters
     ----------
     systems : mapping or DataFrame
-        System -> scores as in `rankeval.compare`: orders by measures. System -> {collection: scores}: orders on
-        collections, for each measure. A frame of means, a row per system (the index, or a column ``system``), such as
-        ``pd.DataFrame({name: ev.mean() for name, ev in evaluations.items()}).T``: orders by its columns; of a
-        column that is no measure the greater values are taken as better, unless its name says otherwise ("latency_ms").
-        Columns of offline means and of online results, such as each system's share of wins in interleaving, say how
-        far a measure orders the systems as users do.
+        System -> scores as in `rankeval.compare`: orders by measures. System -> {collection:
+        scores}: orders on collections, for each measure. A frame of means, a row per system (the
+        index, or a column ``system``), such as ``pd.DataFrame({name: ev.mean() for name, ev in
+        evaluations.items()}).T``: orders by its columns; of a column that is no measure the greater
+        values are taken as better, unless its name says otherwise ("latency_ms"). Columns of
+        offline means and of online results, such as each system's share of wins in interleaving,
+        say how far a measure orders the systems as users do.
     measures : str, Measure or sequence of them, optional
-        By default all means and geometric means that the systems share, or all columns of a frame of means.
+        By default all means and geometric means that the systems share, or all columns of a frame
+        of means.
     truth : str, optional
-        The measure, collection or column whose order is taken as true. The others are compared with it alone, and
-        ``tau_ap`` is then directed. By default all orders are compared with one another.
+        The measure, collection or column whose order is taken as true. The others are compared with
+        it alone, and ``tau_ap`` is then directed. By default all orders are compared with one
+        another.
     unpaired : {"error", "skip"}, default "error"
-        If a system lacks a query, a collection or a mean: refuse; or keep the queries common to all systems and, for
-        each two orders, the systems that both have.
+        If a system lacks a query, a collection or a mean: refuse; or keep the queries common to all
+        systems and, for each two orders, the systems that both have.
 
     Returns
     -------
@@ -354,7 +395,8 @@ def order_agreement(
     Raises
     ------
     InvalidInput
-        If there is only one order, an order of fewer than two systems, or scores are refused by `rankeval.compare`.
+        If there is only one order, an order of fewer than two systems, or scores are refused by
+        `rankeval.compare`.
     ConventionMismatch
         If conventions or judgments differ within a collection.
     QueryIdError
@@ -388,18 +430,31 @@ def order_agreement(
             'systems, or pass unpaired="skip" to compare each two orders on the systems that both have'
         )
     names = [" on ".join(_key(column)) for column in means]
-    rows = [_row(means, one, other, directed=truth is not None) for one, other in _pairs(means, truth)]
+    rows = [
+        _row(means, one, other, directed=truth is not None) for one, other in _pairs(means, truth)
+    ]
     found = ", ".join(names) or "none"
-    refuse((not rows, f"agreement takes two orders or more, found {found}; give more measures or collections"))
+    refuse(
+        (
+            not rows,
+            f"agreement takes two orders or more, found {found}; give more measures or collections",
+        )
+    )
     for name, column in zip(names, means, strict=True):
         if competition_ranks(_gains(means[column])).max() == 1:
             notes.append(f"all systems are tied by {name}: there is no order to agree with")
-    if unknown := [name for name, column in zip(names, means, strict=True) if not _is_known(_key(column)[0])]:
-        notes.append(f"no measures, so their greater values are taken to lead: {', '.join(unknown)}")
+    if unknown := [
+        name for name, column in zip(names, means, strict=True) if not _is_known(_key(column)[0])
+    ]:
+        notes.append(
+            f"no measures, so their greater values are taken to lead: {', '.join(unknown)}"
+        )
     return OrderAgreement(pd.DataFrame(rows), means, truth, tuple(notes))
 
 
-def _means(systems: Any, measures: Measures | None, unpaired: str) -> tuple[pd.DataFrame, list[str]]:
+def _means(
+    systems: Any, measures: Measures | None, unpaired: str
+) -> tuple[pd.DataFrame, list[str]]:
     """Return a column per order, and notes on what was left out."""
     to_pandas = getattr(systems, "to_pandas", None)  # polars, Arrow
     frame = to_pandas() if callable(to_pandas) else systems
@@ -410,7 +465,9 @@ def _means(systems: Any, measures: Measures | None, unpaired: str) -> tuple[pd.D
     if all(None not in parts for parts in given.values()):
         return _means_on_collections(given, measures, unpaired)
     shared = shared_scores(systems, measures, unpaired=unpaired)
-    return pd.DataFrame(shared.scores.mean(axis=0), index=shared.systems, columns=shared.measures), shared.notes
+    return pd.DataFrame(
+        shared.scores.mean(axis=0), index=shared.systems, columns=shared.measures
+    ), shared.notes
 
 
 _FORM = "a frame of means has a row per system and a column per order, with one name each"
@@ -427,30 +484,63 @@ def _given_means(frame: pd.DataFrame, measures: Measures | None) -> pd.DataFrame
         if not labels.is_unique:
             name = labels[labels.duplicated()][0]
             raise InvalidInput(f"{_FORM}; found the {what} {name!r} {(labels == name).sum()} times")
-    is_turned = len(means) and all(map(_is_known, means.index)) and not any(map(_is_known, means.columns))
-    refuse((is_turned, f"{_FORM}; here the rows are measures ({few(means.index.tolist())}): turn it by .T"))
+    is_turned = (
+        len(means) and all(map(_is_known, means.index)) and not any(map(_is_known, means.columns))
+    )
+    refuse(
+        (
+            is_turned,
+            f"{_FORM}; here the rows are measures ({few(means.index.tolist())}): turn it by .T",
+        )
+    )
     means = means.rename(index=str, columns=str)
     if measures is not None:
         means = means[labels_of(measures, means.columns.tolist(), "order")]
     if other := [name for name in means if not pd.api.types.is_numeric_dtype(means[name])]:
-        raise InvalidInput(f"means are numbers, found {means[other[0]].dtype} in the column {other[0]!r}; leave it out")
+        raise InvalidInput(
+            f"means are numbers, found {means[other[0]].dtype} in the column {other[0]!r}; leave it out"
+        )
     return means.astype(np.float64)
 
 
-def _means_on_collections(given: Given, measures: Measures | None, unpaired: str) -> tuple[pd.DataFrame, list[str]]:
-    cells_of(given)  # collections may differ in their systems; what is unlike is refused before any is scored
+def _means_on_collections(
+    given: Given, measures: Measures | None, unpaired: str
+) -> tuple[pd.DataFrame, list[str]]:
+    cells_of(
+        given
+    )  # collections may differ in their systems; what is unlike is refused before any is scored
     collections = list(dict.fromkeys(collection for each in given.values() for collection in each))
     orders, notes = {}, []
     for collection in collections:
         part = {name: each[collection] for name, each in given.items() if collection in each}
-        refuse((len(part) < 2, f"an order takes 2 systems or more, found {list(part)} on {collection!r}; leave it out"))
+        refuse(
+            (
+                len(part) < 2,
+                f"an order takes 2 systems or more, found {list(part)} on {collection!r}; leave it out",
+            )
+        )
         shared = shared_scores(part, measures, unpaired=unpaired)
-        orders[collection] = pd.DataFrame(shared.scores.mean(axis=0), index=shared.systems, columns=shared.measures)
+        orders[collection] = pd.DataFrame(
+            shared.scores.mean(axis=0), index=shared.systems, columns=shared.measures
+        )
         notes += [f"{collection}: {note}" for note in shared.notes]
-    everywhere = [label for label in orders[collections[0]] if all(label in order for order in orders.values())]
-    refuse((not everywhere, f"no measure is shared by the systems on all of {', '.join(collections)}", "name one"))
+    everywhere = [
+        label
+        for label in orders[collections[0]]
+        if all(label in order for order in orders.values())
+    ]
+    refuse(
+        (
+            not everywhere,
+            f"no measure is shared by the systems on all of {', '.join(collections)}",
+            "name one",
+        )
+    )
     means = pd.concat(
-        {label: pd.concat({name: order[label] for name, order in orders.items()}, axis=1) for label in everywhere},
+        {
+            label: pd.concat({name: order[label] for name, order in orders.items()}, axis=1)
+            for label in everywhere
+        },
         axis=1,
         names=["measure", "collection"],
     )

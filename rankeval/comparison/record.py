@@ -29,7 +29,15 @@ from rankeval.comparison.inputs import Systems
 from rankeval.errors import InvalidInput
 from rankeval.measures import Direction, direction
 from rankeval.render.tables import decimals, telling
-from rankeval.significance.declarations import CLAIMS, CORRECTIONS, TESTS, Floats, Settings, all_tests, seed_of
+from rankeval.significance.declarations import (
+    CLAIMS,
+    CORRECTIONS,
+    TESTS,
+    Floats,
+    Settings,
+    all_tests,
+    seed_of,
+)
 from rankeval.significance.running import adjusted_level
 from rankeval.significance.strata import STRATIFIED, WEIGHTS
 
@@ -53,9 +61,10 @@ UNKNOWN = "whether more or less is wanted is not known (lower_is_better= says so
 class Choice:
     """The system with the best mean, and the value of choosing by the best mean.
 
-    The value is one of the procedure: on other queries it would choose other systems too. With systems of very unlike
-    variance it differs from the named system's own gain. It is lower if some noisy systems are worse in truth: these
-    would often be chosen. The headline speaks of the named system, this value of the choice.
+    The value is one of the procedure: on other queries it would choose other systems too. With
+    systems of very unlike variance it differs from the named system's own gain. It is lower if some
+    noisy systems are worse in truth: these would often be chosen. The headline speaks of the named
+    system, this value of the choice.
 
     Attributes
     ----------
@@ -66,11 +75,13 @@ class Choice:
     baseline : str or None
         The system it is compared with, which is no candidate. None: every system is one.
     estimate : float
-        Its difference from the baseline, system minus baseline as in the table, or its mean if there is no baseline;
-        if there are several candidates, that of those chosen on other queries.
+        Its difference from the baseline, system minus baseline as in the table, or its mean if
+        there is no baseline; if there are several candidates, that of those chosen on other
+        queries.
     ci_low, ci_high : float
-        Interval of the system's true difference or mean, which holds although it was chosen. The end on the worse side
-        is stretched where necessary, so that the interval holds the estimate too.
+        Interval of the system's true difference or mean, which holds although it was chosen. The
+        end on the worse side is stretched where necessary, so that the interval holds the estimate
+        too.
     n_candidates : int
         The number of systems it was chosen from.
     confidence_level : float
@@ -101,7 +112,9 @@ class Choice:
         return math.isfinite(self.ci_low) or math.isfinite(self.ci_high)
 
     def __str__(self) -> str:
-        written = partial(telling, sign=self.baseline is not None, digits=min(4, decimals(abs(self.estimate))))
+        written = partial(
+            telling, sign=self.baseline is not None, digits=min(4, decimals(abs(self.estimate)))
+        )
         low, value, high = map(written, (self.ci_low, self.estimate, self.ci_high))
         level = f"{100 * self.confidence_level:g}% interval"
         ends = f"[{level} {low} to {high}]" if self.has_interval else f"[no {level}]"
@@ -138,16 +151,18 @@ class FoldScores:
 class Kept:
     """What a comparison keeps of the scores that its table does not show."""
 
-    # The value of the best system as `Comparison.to_json` kept it; `Comparison.best` returns it if there are no
-    # scores.
+    # The value of the best system as `Comparison.to_json` kept it; `Comparison.best` returns it if
+    # there are no scores.
     choice: Choice | None = None
     # The scores by fold of a comparison of algorithms; None for one over queries.
     folds: FoldScores | None = None
-    # The groups that the compared queries are of; None without groups, and after `Comparison.from_json`.
+    # The groups that the compared queries are of; None without groups, and after
+    # `Comparison.from_json`.
     groups: Groups | None = None
-    # The row of the two systems with the best means by the main measure, the second as baseline, tested for a
-    # difference without any correction; None if one of them is the baseline or all pairs were compared, since
-    # ``table`` has that row. The headline says whether the two can be told apart.
+    # The row of the two systems with the best means by the main measure, the second as baseline,
+    # tested for a difference without any correction; None if one of them is the baseline or all
+    # pairs were compared, since ``table`` has that row. The headline says whether the two can be
+    # told apart.
     first_two: pd.DataFrame | None = None
 
 
@@ -161,21 +176,36 @@ class ComparisonSettings(Settings):
     baseline: str | None = None  # The system that the others are compared with; None for all pairs
     # The only confirmatory measure, if one was fixed beforehand. Other measures get no stars.
     primary: str | None = None
-    # The size of the family that p_adjusted accounts for, in rows over all queries. The rows of collections or slices
-    # are a family of their own, as many times larger as there are parts that are tested.
+    # The size of the family that p_adjusted accounts for, in rows over all queries. The rows of
+    # collections or slices are a family of their own, as many times larger as there are parts that
+    # are tested.
     n_comparisons: int = 0
-    grouped: str = ""  # The name of the first column if there are rows for collections or slices, else ""
-    collection_weights: str = ""  # How collections are weighed in the rows over all; "" for one collection
+    grouped: str = (
+        ""  # The name of the first column if there are rows for collections or slices, else ""
+    )
+    collection_weights: str = (
+        ""  # How collections are weighed in the rows over all; "" for one collection
+    )
     # What was declared of columns that are no measures.
     lower_is_better: Any = field(default_factory=dict, hash=False)
-    member: str = ""  # The noun for a row of the scores, if the tests are over groups of them; else ""
+    member: str = (
+        ""  # The noun for a row of the scores, if the tests are over groups of them; else ""
+    )
     n_members: int = 0  # The number of these rows; 0 without groups
 
     def __post_init__(self) -> None:
         super().__post_init__()
         # JSON takes Python's numbers only, and a generator cannot be written: its seed is.
-        plain = {"margin": float(self.margin), "n_resamples": int(self.n_resamples), "rng": seed_of(self.rng)}
-        given = [self.lower_is_better] if isinstance(self.lower_is_better, str) else self.lower_is_better
+        plain = {
+            "margin": float(self.margin),
+            "n_resamples": int(self.n_resamples),
+            "rng": seed_of(self.rng),
+        }
+        given = (
+            [self.lower_is_better]
+            if isinstance(self.lower_is_better, str)
+            else self.lower_is_better
+        )
         given = () if given is None else given
         declared = dict(given) if isinstance(given, Mapping) else dict.fromkeys(given, True)
         vars(self).update(plain, unseen=self.n_unseen, lower_is_better=declared)
@@ -198,13 +228,23 @@ class ComparisonSettings(Settings):
         """Say of columns that neither are measures nor are declared that less is wanted, or that it is not known."""
         notes = {"different": UNKNOWN} | ({"faster": IN_TURN} if self.unit == "query" else {})
         words = {name: self.direction(name).better for name in measures}
-        return [f"{name}: {notes.get(one, 'less is wanted')}" for name, one in words.items() if one != "better"]
+        return [
+            f"{name}: {notes.get(one, 'less is wanted')}"
+            for name, one in words.items()
+            if one != "better"
+        ]
 
     def must_know_directions(self, measures: Iterable[str], what: str) -> None:
         """Raise `InvalidInput` if it is not known of a column which values are better; ``what`` needs to know it."""
         unknown = [measure for measure in measures if not self.direction(measure).sign]
         problem = f"{what}, and it is not known whether more or less of {few(unknown)} is better"
-        refuse((unknown, problem, "say so: lower_is_better=[names], or {name: False} if more is better"))
+        refuse(
+            (
+                unknown,
+                problem,
+                "say so: lower_is_better=[names], or {name: False} if more is better",
+            )
+        )
 
     @property
     def of_resampling(self) -> Settings:
@@ -269,10 +309,15 @@ class ComparisonRecord:
         """The settings in one line: test, number of queries, family, level, seed."""
         asked = self.settings
         if self.table.empty:
-            over = "" if self.means is None else f" over {asked.sized(int(self.means['n_queries'].iloc[0]))}"
+            over = (
+                ""
+                if self.means is None
+                else f" over {asked.sized(int(self.means['n_queries'].iloc[0]))}"
+            )
             return f"Means{over}; {100 * asked.confidence_level:g} % intervals by Student's t; no comparison"
         n = int(self.table["n_queries"].iloc[0])
-        # A saved result may name a test that is not declared here: then its key stands for the words.
+        # A saved result may name a test that is not declared here: then its key stands for the
+        # words.
         test, correction = all_tests().get(asked.test), CORRECTIONS.get(asked.correction)
         own = test.words if test else asked.test
         words = STRATIFIED if asked.collection_weights else own
@@ -282,7 +327,9 @@ class ComparisonRecord:
         side += f" with {count(asked.unseen, f'unseen {asked.unit}')}," if asked.unseen else ""
         corrected = f"{asked.correction_words} over"
         weighted = (
-            f", {WEIGHTS[asked.collection_weights].format(units=asked.units)}" if asked.collection_weights else ""
+            f", {WEIGHTS[asked.collection_weights].format(units=asked.units)}"
+            if asked.collection_weights
+            else ""
         )
         sizes = part_sizes(self)
         listed = ", ".join(f"{count(size, asked.unit)} ({part})" for part, size in sizes.items())
@@ -328,7 +375,9 @@ def overall(record: Record) -> Record:
     """Return the comparison over all queries alone, without the rows of collections or slices."""
     if not (grouped := record.settings.grouped):
         return record
-    rows = record.table[record.table[grouped] == TOGETHER].drop(columns=grouped).reset_index(drop=True)
+    rows = (
+        record.table[record.table[grouped] == TOGETHER].drop(columns=grouped).reset_index(drop=True)
+    )
     return replace(with_settings(record, grouped=""), table=rows)
 
 
@@ -386,7 +435,9 @@ def best_first(record: ComparisonRecord) -> dict[str, float]:
 def directions(record: ComparisonRecord) -> Floats:
     """Return the sign of the direction of each row: -1 if less is better by its measure, nan if it is not known."""
     places, measures = pd.factorize(record.table["measure"])
-    return np.array([record.settings.direction(measure).sign or np.nan for measure in measures], np.float64)[places]
+    return np.array(
+        [record.settings.direction(measure).sign or np.nan for measure in measures], np.float64
+    )[places]
 
 
 def gains(record: ComparisonRecord) -> pd.Series[float]:
@@ -398,5 +449,7 @@ def gains(record: ComparisonRecord) -> pd.Series[float]:
 def known_means(record: ComparisonRecord) -> pd.DataFrame:
     """Return the means of a comparison without pairs."""
     if record.means is None or record.means.empty:
-        raise InvalidInput("the comparison has neither pairs nor means", remedy="compare two systems")
+        raise InvalidInput(
+            "the comparison has neither pairs nor means", remedy="compare two systems"
+        )
     return record.means

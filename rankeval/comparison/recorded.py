@@ -1,8 +1,9 @@
 """A result with a table as a record, and back: its frames are tables, results within it parts, its other fields facts.
 
-Metrics are the rows of its table. Suppose that the rows of an Agreement are named by their ``coefficient``, and that
-``value``, ``ci_low`` and ``ci_high`` are numbers of a row. Then they are ``agreement/krippendorff_alpha`` and the same
-with ``_ci_low`` and ``_ci_high`` at the end. Of several rows with one name none is a metric.
+Metrics are the rows of its table. Suppose that the rows of an Agreement are named by their
+``coefficient``, and that ``value``, ``ci_low`` and ``ci_high`` are numbers of a row. Then they are
+``agreement/krippendorff_alpha`` and the same with ``_ci_low`` and ``_ci_high`` at the end. Of
+several rows with one name none is a metric.
 """
 
 from __future__ import annotations
@@ -84,14 +85,20 @@ class Recorded(WithTable):
 
     def _row_names(self) -> list[str]:
         columns, rows = self._row_columns(), self.table.to_dict("records")
-        return ["_".join(_named(column, row[column]) for column in columns) or "all" for row in rows]
+        return [
+            "_".join(_named(column, row[column]) for column in columns) or "all" for row in rows
+        ]
 
     def _metrics(self) -> Iterator[tuple[str, Any]]:
         rows = self.table.to_dict("records")
         names = self._row_names() if self._row_ends and len(rows) <= _MOST_ROWS else []
         for name, row in zip(names, rows, strict=False):
             if names.count(name) == 1:
-                yield from ((f"{name}{end}", row[column]) for column, end in self._row_ends.items() if column in row)
+                yield from (
+                    (f"{name}{end}", row[column])
+                    for column, end in self._row_ends.items()
+                    if column in row
+                )
 
     def _params(self, kind: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         shared = {name: set(self.table[name]) for name in _SHARED if name in self.table}
@@ -134,6 +141,9 @@ def _restored(hint: Any, value: Any) -> Any:
     if is_dataclass(hint) and isinstance(hint, type):
         hints = _hints(hint)
         return hint(**{name: _restored(hints[name], each) for name, each in value.items()})
-    if get_origin(hint) in (np.ndarray, NDArray):  # NDArray is an alias of its own from NumPy 2.5 on
+    if get_origin(hint) in (
+        np.ndarray,
+        NDArray,
+    ):  # NDArray is an alias of its own from NumPy 2.5 on
         return np.asarray(value, dtype=np.float64)
     return TypeAdapter(hint).validate_python(value)

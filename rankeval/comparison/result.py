@@ -13,7 +13,13 @@ import pandas as pd
 from rankeval._arguments import explained
 from rankeval._visible import escaping
 from rankeval.collection.data import RankingData
-from rankeval.comparison.derived import best_system, effects_of, has_scores, posteriors_of, rank_table
+from rankeval.comparison.derived import (
+    best_system,
+    effects_of,
+    has_scores,
+    posteriors_of,
+    rank_table,
+)
 from rankeval.comparison.figures import drawn
 from rankeval.comparison.headline import headline
 from rankeval.comparison.record import Choice, ComparisonRecord, kept, main_measure
@@ -36,69 +42,77 @@ if TYPE_CHECKING:
 class Comparison(ComparisonRecord):
     """The differences between systems, with the test, its settings and notes for the reader.
 
-    Printed, it has the mean of each system, its difference, the adjusted interval and p, and won/tied/lost. ``table``
-    and the tables for papers have all columns.
+    Printed, it has the mean of each system, its difference, the adjusted interval and p, and
+    won/tied/lost. ``table`` and the tables for papers have all columns.
 
     Attributes
     ----------
     table : DataFrame of shape (n_measures * n_pairs, 18)
-        A row per measure and pair. Columns: measure, baseline, system, n_queries, mean_baseline, mean_system,
-        difference, ci_low and ci_high (an interval of this pair alone, which belongs to p_value), p_value, p_adjusted,
-        ci_low_adjusted and ci_high_adjusted (an interval that holds together with those of the family, which belongs to
-        p_adjusted; nan for corrections that have none, such as Benjamini and Hochberg's), effect_size (Cohen's d_z:
-        mean over standard deviation of the differences, with the sign of ``difference``), wins, ties and losses
-        (queries on which the system is better, equal up to a relative 1e-12, or worse; if it is not known which values
-        of a column are better: greater, equal or less), detectable_difference (found
-        with 80 % power by this test and claim at the family's level, which for Bonferroni, Holm, max-T and Tukey is
-        alpha divided by the size of the family; nan for tests whose power is not that of Student's t: those of ranks
-        and signs, and the liberal bootstraps; infinite if so few queries can show nothing). Comparisons over several
-        collections or slices have one more first column, ``collection`` or the name of the attribute, and rows for each
-        and, first, for "all"; p-values and intervals are nan for parts with fewer than 5 queries. With ``groups=``,
-        n_queries is a number of groups, and all but wins, ties and losses is of the means of groups; ``effects`` too.
+        A row per measure and pair. Columns: measure, baseline, system, n_queries, mean_baseline,
+        mean_system, difference, ci_low and ci_high (an interval of this pair alone, which belongs
+        to p_value), p_value, p_adjusted, ci_low_adjusted and ci_high_adjusted (an interval that
+        holds together with those of the family, which belongs to p_adjusted; nan for corrections
+        that have none, such as Benjamini and Hochberg's), effect_size (Cohen's d_z: mean over
+        standard deviation of the differences, with the sign of ``difference``), wins, ties and
+        losses (queries on which the system is better, equal up to a relative 1e-12, or worse; if it
+        is not known which values of a column are better: greater, equal or less),
+        detectable_difference (found with 80 % power by this test and claim at the family's level,
+        which for Bonferroni, Holm, max-T and Tukey is alpha divided by the size of the family; nan
+        for tests whose power is not that of Student's t: those of ranks and signs, and the liberal
+        bootstraps; infinite if so few queries can show nothing). Comparisons over several
+        collections or slices have one more first column, ``collection`` or the name of the
+        attribute, and rows for each and, first, for "all"; p-values and intervals are nan for parts
+        with fewer than 5 queries. With ``groups=``, n_queries is a number of groups, and all but
+        wins, ties and losses is of the means of groups; ``effects`` too.
     evaluations : mapping of str to Evaluation or DataFrame
         The compared systems, or collection -> scores for each; empty after `from_json`.
     settings : ComparisonSettings
-        The arguments of `rankeval.compare` by their names there, ``by``, ``groups`` and ``unpaired`` aside, and what
-        follows from them: ``n_comparisons``, ``primary``, ``grouped``, the name of the first column if there are rows
-        for collections or slices, and with groups their noun as ``unit``, ``member`` ("query") and ``n_members``.
+        The arguments of `rankeval.compare` by their names there, ``by``, ``groups`` and
+        ``unpaired`` aside, and what follows from them: ``n_comparisons``, ``primary``, ``grouped``,
+        the name of the first column if there are rows for collections or slices, and with groups
+        their noun as ``unit``, ``member`` ("query") and ``n_members``.
     alpha : float
         The level of the tests; the intervals have the level 1 - alpha.
     shown : Series of bool
-        A mask of the rows of ``table``: True where the claim is shown, confirmatory and with an adjusted p of at most
-        alpha.
+        A mask of the rows of ``table``: True where the claim is shown, confirmatory and with an
+        adjusted p of at most alpha.
     caption : str
         The settings in one line: test, number of queries, family, level, seed.
     notes : tuple of str
         Sentences that a reader of the numbers must see.
     interaction : DataFrame or None
-        The test that a difference is the same in all collections or slices with 5 queries or more; None without two of
-        these. A row per measure and pair; columns: measure, baseline, system, statistic (Welch's), p_value (from
-        permuted labels), p_adjusted (Holm). Look at it before the rows of the parts: where it shows nothing, these may
-        differ by chance.
+        The test that a difference is the same in all collections or slices with 5 queries or more;
+        None without two of these. A row per measure and pair; columns: measure, baseline, system,
+        statistic (Welch's), p_value (from permuted labels), p_adjusted (Holm). Look at it before
+        the rows of the parts: where it shows nothing, these may differ by chance.
     means : DataFrame or None
-        What a plan of the guard opened: the mean of each system by each measure, with Student's interval. Columns:
-        measure, system, n_queries, mean, ci_low, ci_high. A plan of one system has this alone, and an empty ``table``.
-        None for other comparisons.
+        What a plan of the guard opened: the mean of each system by each measure, with Student's
+        interval. Columns: measure, system, n_queries, mean, ci_low, ci_high. A plan of one system
+        has this alone, and an empty ``table``. None for other comparisons.
     bounds : DataFrame or None
-        What unjudged documents could change, over all queries; None if the scores do not know their documents (frames,
-        folds). A row per measure and pair; columns: measure, baseline, system; judged_baseline and judged_system (the
-        share of the documents within the cut-off that is judged, the mean over queries); shares_differ (True if the
-        shares differ by more than .05, and a paired t test over queries shows it at .0001 for all rows together);
-        difference (as in ``table``, unjudged documents being not relevant); all_relevant (the difference if all of them
-        had the greatest grade of the collection, and counted in the ideal list); lower and upper (the least and the
-        greatest difference if all of a system's had this grade, or none); is_bound (True if the difference lies between
-        these whatever the unjudged documents are; False for nDCG, AP and others that divide by what could be found, for
-        which they are extremes). Measures by aspect are left out. None also if weights follow the variance.
+        What unjudged documents could change, over all queries; None if the scores do not know their
+        documents (frames, folds). A row per measure and pair; columns: measure, baseline, system;
+        judged_baseline and judged_system (the share of the documents within the cut-off that is
+        judged, the mean over queries); shares_differ (True if the shares differ by more than .05,
+        and a paired t test over queries shows it at .0001 for all rows together); difference (as in
+        ``table``, unjudged documents being not relevant); all_relevant (the difference if all of
+        them had the greatest grade of the collection, and counted in the ideal list); lower and
+        upper (the least and the greatest difference if all of a system's had this grade, or none);
+        is_bound (True if the difference lies between these whatever the unjudged documents are;
+        False for nDCG, AP and others that divide by what could be found, for which they are
+        extremes). Measures by aspect are left out. None also if weights follow the variance.
     condensed : DataFrame or None
-        The same comparisons as in ``table`` without unjudged documents, if ``unjudged="skip"`` asked for them; without
-        measures by aspect.
+        The same comparisons as in ``table`` without unjudged documents, if ``unjudged="skip"``
+        asked for them; without measures by aspect.
     standing : str
-        How far the result can be believed, if the guard opened it: "confirmatory", "first look of this project",
-        "exploratory" or "secondary", as of the opening. "" without a guard. Notes, reports and tags have two words: a
-        first look and a secondary view are "exploratory" there, and the sentence behind it says why.
+        How far the result can be believed, if the guard opened it: "confirmatory", "first look of
+        this project", "exploratory" or "secondary", as of the opening. "" without a guard. Notes,
+        reports and tags have two words: a first look and a secondary view are "exploratory" there,
+        and the sentence behind it says why.
     opening : dict or None
-        The facts on the opening, if the guard opened it: looks (of the project up to this plan), later, elsewhere,
-        looks_added (by the call that opened it), project, test, plan, ledger, head.
+        The facts on the opening, if the guard opened it: looks (of the project up to this plan),
+        later, elsewhere, looks_added (by the call that opened it), project, test, plan, ledger,
+        head.
 
     Examples
     --------
@@ -114,9 +128,10 @@ class Comparison(ComparisonRecord):
     def headline(self) -> str:
         """The result in a few sentences that say no more than the table.
 
-        They name the system with the largest gain among those shown, with its adjusted interval, and say of the others
-        what was shown, and whether the first two by their means can be told apart. If nothing is shown, they say so,
-        and give the row that is nearest to the claim. If the shares of judged documents differ, they say this too.
+        They name the system with the largest gain among those shown, with its adjusted interval,
+        and say of the others what was shown, and whether the first two by their means can be told
+        apart. If nothing is shown, they say so, and give the row that is nearest to the claim. If
+        the shares of judged documents differ, they say this too.
 
         Examples
         --------
@@ -146,20 +161,22 @@ class Comparison(ComparisonRecord):
     def best(self) -> Choice:
         """The system with the best mean by the primary or first measure, and the value of choosing by the best mean.
 
-        The largest of several means is too large, because luck helped to choose it. The estimate credits each system
-        only with queries that did not choose it, so it is the value of the procedure, which chooses other systems on
-        other queries. With systems of very unlike variance it differs from the named system's own gain: it is lower if
-        noisy systems are worse in truth, since they would often be chosen. The interval holds for the system chosen;
-        its end on the worse side is stretched where necessary to hold the estimate. See
-        ``rankeval.significance.multiple``. With one candidate it is the plain difference with Student's interval.
+        The largest of several means is too large, because luck helped to choose it. The estimate
+        credits each system only with queries that did not choose it, so it is the value of the
+        procedure, which chooses other systems on other queries. With systems of very unlike
+        variance it differs from the named system's own gain: it is lower if noisy systems are worse
+        in truth, since they would often be chosen. The interval holds for the system chosen; its
+        end on the worse side is stretched where necessary to hold the estimate. See
+        ``rankeval.significance.multiple``. With one candidate it is the plain difference with
+        Student's interval.
 
         Computed when it is first asked for, from the scores of every query; `to_json` keeps it.
 
         Raises
         ------
         InvalidInput
-            If there are no scores per query: the comparison is one of folds, or lost its evaluations. If it is not
-            known which values of the column are better.
+            If there are no scores per query: the comparison is one of folds, or lost its
+            evaluations. If it is not known which values of the column are better.
 
         Examples
         --------
@@ -176,24 +193,27 @@ class Comparison(ComparisonRecord):
     def effects(self) -> pd.DataFrame:
         """The sizes of the differences, a row per row of ``table``; a positive size means that the system is better.
 
-        Columns: measure, baseline, system; cohens_d (mean over standard deviation of the gains) with d_low and d_high
-        (its interval at level 1 - alpha, exact for normal differences; nan if all gains are the same number);
-        hedges_g (cohens_d without its bias on few queries; nan on two); cliffs_delta (over all pairs of a score of the
-        system and one of the baseline, -1 to 1: paired or not makes no difference to it); superiority (share of queries
-        won, ties counting half, 0 to 1). In both, scores within a relative 1e-12 of each other are ties, so that
-        rounding wins nothing. Over folds, all are those of fold means, and the interval is that of the corrected t.
+        Columns: measure, baseline, system; cohens_d (mean over standard deviation of the gains)
+        with d_low and d_high (its interval at level 1 - alpha, exact for normal differences; nan if
+        all gains are the same number); hedges_g (cohens_d without its bias on few queries; nan on
+        two); cliffs_delta (over all pairs of a score of the system and one of the baseline, -1 to
+        1: paired or not makes no difference to it); superiority (share of queries won, ties
+        counting half, 0 to 1). In both, scores within a relative 1e-12 of each other are ties, so
+        that rounding wins nothing. Over folds, all are those of fold means, and the interval is
+        that of the corrected t.
 
         Returns
         -------
         DataFrame
-            Of shape (n_measures * n_pairs, 9). Less is better by some measures, such as ARP: there a lower mean has a
-            positive size, where ``table`` keeps the sign of the difference. If it is not known which values of a column
-            are better, a greater mean has a positive size.
+            Of shape (n_measures * n_pairs, 9). Less is better by some measures, such as ARP: there
+            a lower mean has a positive size, where ``table`` keeps the sign of the difference. If
+            it is not known which values of a column are better, a greater mean has a positive size.
 
         Raises
         ------
         InvalidInput
-            If the comparison is one over queries that was read from JSON, which holds no scores of queries.
+            If the comparison is one over queries that was read from JSON, which holds no scores of
+            queries.
 
         Examples
         --------
@@ -207,21 +227,23 @@ class Comparison(ComparisonRecord):
         """
         return effects_of(self)
 
-    def bayes(self, *, rope: float, method: str = "t", n_samples: int = 50_000, rng: Rng = 0) -> pd.DataFrame:
+    def bayes(
+        self, *, rope: float, method: str = "t", n_samples: int = 50_000, rng: Rng = 0
+    ) -> pd.DataFrame:
         """Return the probabilities that each system is worse, about equal and better.
 
-        These are no p-values. They are probabilities under an assumed prior, given the scores, and are corrected for
-        no number of comparisons.
+        These are no p-values. They are probabilities under an assumed prior, given the scores, and
+        are corrected for no number of comparisons.
 
         Parameters
         ----------
         rope : float
-            The region of practical equivalence: the largest gain or loss that does not matter, in the units of the
-            measure, chosen before you see the scores. It is the same for all measures compared. With 0, nothing is
-            equivalent.
+            The region of practical equivalence: the largest gain or loss that does not matter, in
+            the units of the measure, chosen before you see the scores. It is the same for all
+            measures compared. With 0, nothing is equivalent.
         method : {"t", "signed_rank"}, default "t"
-            "t": the Bayesian correlated t test, about the mean gain, over queries or folds. "signed_rank": the Bayesian
-            signed rank test, about the gain on a typical query.
+            "t": the Bayesian correlated t test, about the mean gain, over queries or folds.
+            "signed_rank": the Bayesian signed rank test, about the gain on a typical query.
         n_samples : int, default 50000
             Draws from the posterior, for "signed_rank".
         rng : int, Generator or None, default 0
@@ -230,15 +252,15 @@ class Comparison(ComparisonRecord):
         Returns
         -------
         DataFrame
-            measure, baseline, system, p_worse, p_equivalent, p_better: a row per row of ``table``, in which the three
-            add up to 1. p_better is the probability that the gain is larger than the rope, a lower mean being a gain if
-            less is better by the measure.
+            measure, baseline, system, p_worse, p_equivalent, p_better: a row per row of ``table``,
+            in which the three add up to 1. p_better is the probability that the gain is larger than
+            the rope, a lower mean being a gain if less is better by the measure.
 
         Raises
         ------
         InvalidInput
-            If the rope is negative, if the signed rank test is asked of folds, if it is not known which values of a
-            column are better, or as in `effects`.
+            If the rope is negative, if the signed rank test is asked of folds, if it is not known
+            which values of a column are better, or as in `effects`.
         UnknownName
             If there is no such method.
 
@@ -258,22 +280,24 @@ class Comparison(ComparisonRecord):
     def ranks(self) -> pd.DataFrame:
         """The rank of each system by each measure, with the range of ranks that the comparisons leave.
 
-        A row per measure and system, the best first. Columns: measure; system; mean; rank (of the mean; tied systems
-        share the best of their ranks); rank_low, 1 + the number of systems shown better; rank_high, the number of
-        systems - the number shown worse; share_first, the share of resamples over queries in which the system has the
-        best mean.
+        A row per measure and system, the best first. Columns: measure; system; mean; rank (of the
+        mean; tied systems share the best of their ranks); rank_low, 1 + the number of systems shown
+        better; rank_high, the number of systems - the number shown worse; share_first, the share of
+        resamples over queries in which the system has the best mean.
 
-        The ranges hold for all systems of a family at once: each true rank lies in its range if no pair is shown
-        wrongly. The chance of a pair shown wrongly is alpha or less, as nearly as test and correction hold their level.
-        ``share_first`` describes the sample. It is no probability of being the best: of equal systems, the one that led
-        by chance may have a share near 1. It is nan if there are no scores by query (after `from_json`, and for folds),
-        and for comparisons over several collections or slices, whose ranks have their column first.
+        The ranges hold for all systems of a family at once: each true rank lies in its range if no
+        pair is shown wrongly. The chance of a pair shown wrongly is alpha or less, as nearly as
+        test and correction hold their level. ``share_first`` describes the sample. It is no
+        probability of being the best: of equal systems, the one that led by chance may have a share
+        near 1. It is nan if there are no scores by query (after `from_json`, and for folds), and
+        for comparisons over several collections or slices, whose ranks have their column first.
 
         Raises
         ------
         InvalidInput
-            If there is a baseline, the claim is not a two-sided difference, the correction does not control the chance
-            of any false claim, or it is not known which values of a column are better.
+            If there is a baseline, the claim is not a two-sided difference, the correction does not
+            control the chance of any false claim, or it is not known which values of a column are
+            better.
 
         Examples
         --------
@@ -305,23 +329,25 @@ class Comparison(ComparisonRecord):
         Parameters
         ----------
         layout : {"comparisons", "systems"}, default "comparisons"
-            "comparisons" has a row per comparison with all its figures; its interval is the adjusted one, if the
-            correction has any. "systems" has a row per system and a column per measure or collection, as papers do:
-            means, the best in bold, of three systems or more the second underlined, and marks of the claims shown.
-            Against one system, stars tell the level: alpha, .01 and .001 by the adjusted p; an arrow in front of them
-            says that the system is worse. If all pairs were compared, a mean carries the letters of the systems that it
-            is shown better than. If one measure is primary, the others get no marks.
+            "comparisons" has a row per comparison with all its figures; its interval is the
+            adjusted one, if the correction has any. "systems" has a row per system and a column per
+            measure or collection, as papers do: means, the best in bold, of three systems or more
+            the second underlined, and marks of the claims shown. Against one system, stars tell the
+            level: alpha, .01 and .001 by the adjusted p; an arrow in front of them says that the
+            system is worse. If all pairs were compared, a mean carries the letters of the systems
+            that it is shown better than. If one measure is primary, the others get no marks.
         against : str or sequence of str, optional
-            If all pairs were compared, the systems that marks refer to; one of them gives stars, several give letters.
-            The adjusted p stays that of all pairs.
+            If all pairs were compared, the systems that marks refer to; one of them gives stars,
+            several give letters. The adjusted p stays that of all pairs.
         spread : {"se", "interval"}, optional
-            Behind each mean, its standard error or its interval by Student's t. Both are of one system alone.
+            Behind each mean, its standard error or its interval by Student's t. Both are of one
+            system alone.
         gain : bool, default False
-            Show the gain in percent of the baseline's mean too. Whether such ratios mean anything is disputed, and a
-            low baseline makes them large.
+            Show the gain in percent of the baseline's mean too. Whether such ratios mean anything
+            is disputed, and a low baseline makes them large.
         digits : int, optional
-            Decimals. By default as many as give the largest standard error of a column two digits: that of the paired
-            differences, or the spread that ``spread`` names.
+            Decimals. By default as many as give the largest standard error of a column two digits:
+            that of the paired differences, or the spread that ``spread`` names.
         label : str, optional
             Name for ``\ref``.
 
@@ -333,8 +359,8 @@ class Comparison(ComparisonRecord):
         Raises
         ------
         InvalidInput
-            If an argument does not fit the layout, there is no single baseline for a gain, there are no scores by query
-            for a spread, or LaTeX cannot take the label.
+            If an argument does not fit the layout, there is no single baseline for a gain, there
+            are no scores by query for a spread, or LaTeX cannot take the label.
         UnknownName
             If there is no such layout, spread or system.
 
@@ -354,7 +380,9 @@ class Comparison(ComparisonRecord):
         ltr & \textbf{0.618}\textsuperscript{*} \\
         \bottomrule
         """
-        return laid_out(self, layout, against=against, spread=spread, gain=gain, digits=digits).to_latex(label=label)
+        return laid_out(
+            self, layout, against=against, spread=spread, gain=gain, digits=digits
+        ).to_latex(label=label)
 
     def to_markdown(
         self,
@@ -388,7 +416,9 @@ class Comparison(ComparisonRecord):
         >>> print(compared.to_markdown(layout="systems").splitlines()[5])
         | ltr | **0.618**<sup>\*</sup> |
         """
-        return laid_out(self, layout, against=against, spread=spread, gain=gain, digits=digits).to_markdown()
+        return laid_out(
+            self, layout, against=against, spread=spread, gain=gain, digits=digits
+        ).to_markdown()
 
     def to_html(
         self,
@@ -422,7 +452,9 @@ class Comparison(ComparisonRecord):
         >>> '<span class="best">0.618</span>' in compared.to_html(layout="systems")
         True
         """
-        return laid_out(self, layout, against=against, spread=spread, gain=gain, digits=digits).to_html()
+        return laid_out(
+            self, layout, against=against, spread=spread, gain=gain, digits=digits
+        ).to_html()
 
     def plot(
         self,
@@ -437,30 +469,33 @@ class Comparison(ComparisonRecord):
         Parameters
         ----------
         kind : {"intervals", "forest", "matrix", "ranks", "queries"}, optional
-            "intervals": all differences with their intervals, a thick line for the pair alone and a thin one for the
-            adjusted interval. "forest": the differences on each collection or slice, and on all as a diamond; the
-            intervals are the adjusted ones, if the correction has any. "matrix": which system is shown better than
-            which, if all pairs were compared. "ranks": the ranks that each system may have, see `ranks`. "queries": the
-            differences of one system query by query. By default "queries" if a system is given, else "forest" if there
-            are several collections or slices, else "intervals".
+            "intervals": all differences with their intervals, a thick line for the pair alone and a
+            thin one for the adjusted interval. "forest": the differences on each collection or
+            slice, and on all as a diamond; the intervals are the adjusted ones, if the correction
+            has any. "matrix": which system is shown better than which, if all pairs were compared.
+            "ranks": the ranks that each system may have, see `ranks`. "queries": the differences of
+            one system query by query. By default "queries" if a system is given, else "forest" if
+            there are several collections or slices, else "intervals".
         system : str, optional
             Draw this system only.
         baseline : str, optional
             The other system; by default the comparison's baseline.
         measure : str, optional
-            Draw this measure only. Matrix, ranks and queries show one: by default the primary or the first one.
+            Draw this measure only. Matrix, ranks and queries show one: by default the primary or
+            the first one.
 
         Returns
         -------
         Figure
-            Not registered with pyplot. A colour marks claims that are shown, by the adjusted p. In "intervals" a band
-            is shaded: differences in it are too small for so many queries to detect reliably.
+            Not registered with pyplot. A colour marks claims that are shown, by the adjusted p. In
+            "intervals" a band is shaded: differences in it are too small for so many queries to
+            detect reliably.
 
         Raises
         ------
         InvalidInput
-            If the kind does not fit the comparison: a matrix of comparisons with one baseline, a forest of one
-            collection, or queries without a baseline.
+            If the kind does not fit the comparison: a matrix of comparisons with one baseline, a
+            forest of one collection, or queries without a baseline.
         UnknownName
             If there is no such kind, measure, or system.
 
@@ -481,8 +516,8 @@ class Comparison(ComparisonRecord):
         Returns
         -------
         str
-            Without the evaluations. ``rankeval compare --format json`` prints it. The columns of the table are lists;
-            numbers that are not finite are the words "nan", "inf" and "-inf".
+            Without the evaluations. ``rankeval compare --format json`` prints it. The columns of
+            the table are lists; numbers that are not finite are the words "nan", "inf" and "-inf".
         """
         return to_json(self, self.headline, self._choice)
 
@@ -513,10 +548,14 @@ class Comparison(ComparisonRecord):
         try:
             _ = compared.headline
         except (LookupError, TypeError, ValueError) as error:
-            raise InvalidInput(f"{PLACE}: its rows do not belong together", remedy=REMEDY) from error
+            raise InvalidInput(
+                f"{PLACE}: its rows do not belong together", remedy=REMEDY
+            ) from error
         return compared
 
-    def record(self, *, role: str | None = None, data: LoggedData | RankingData | str | None = None) -> Record:
+    def record(
+        self, *, role: str | None = None, data: LoggedData | RankingData | str | None = None
+    ) -> Record:
         """Return the comparison in plain values, from which folders, runs and pages are made.
 
         Parameters
@@ -529,8 +568,8 @@ class Comparison(ComparisonRecord):
         Returns
         -------
         Record
-            ``metrics`` are the differences of one pair, with their adjusted intervals and p-values. Systems that were
-            compared as frames have no evaluations in it.
+            ``metrics`` are the differences of one pair, with their adjusted intervals and p-values.
+            Systems that were compared as frames have no evaluations in it.
 
         Raises
         ------
@@ -544,7 +583,9 @@ class Comparison(ComparisonRecord):
     @classmethod
     def from_record(cls, record: Record) -> Comparison:
         """Return the comparison of a record, the same numbers bit for bit, with its evaluations."""
-        return replace(cls.from_json(record.files[NUMBERS].decode()), evaluations=systems_of(record))
+        return replace(
+            cls.from_json(record.files[NUMBERS].decode()), evaluations=systems_of(record)
+        )
 
     def __str__(self) -> str:
         return "\n\n".join(table.to_text() for table in self._tables)

@@ -1,10 +1,11 @@
 """A comparison as JSON, and back, numbers to the last bit.
 
-Python writes a float by the shortest decimal that reads back to the same bits. JSON has neither nan nor infinity: these
-are written as words, and turned back in columns of numbers.
+Python writes a float by the shortest decimal that reads back to the same bits. JSON has neither nan
+nor infinity: these are written as words, and turned back in columns of numbers.
 
-The file has no checksum, since people and programs edit JSON: anyone who changes a number gets that number. But a
-value of another kind is refused when the file is read, and not when it is shown: `_SHAPE` declares the kinds.
+The file has no checksum, since people and programs edit JSON: anyone who changes a number gets that
+number. But a value of another kind is refused when the file is read, and not when it is shown:
+`_SHAPE` declares the kinds.
 """
 
 from __future__ import annotations
@@ -22,7 +23,14 @@ import pandas as pd
 
 from rankeval._checks import few, refuse, require, said, whole_number
 from rankeval.comparison.design import BOUNDS, COLUMNS, CROSSED, MEANS, TEXTS, table_without_rows
-from rankeval.comparison.record import Choice, ComparisonRecord, ComparisonSettings, FoldScores, Kept, kept
+from rankeval.comparison.record import (
+    Choice,
+    ComparisonRecord,
+    ComparisonSettings,
+    FoldScores,
+    Kept,
+    kept,
+)
 from rankeval.errors import InvalidInput
 from rankeval.significance.strata import WEIGHTS
 
@@ -31,7 +39,13 @@ PLACE, REMEDY = "this is no whole comparison", "pass the output of to_json"
 _WORDS = ("nan", "inf", "-inf")
 _STANDINGS = {"concurrent": "exploratory"}  # the word of an earlier version
 _HALF = re.compile("[\ud800-\udfff]")  # half a character, which no table can be written with
-_TABLES = {"interaction": CROSSED, "means": MEANS, "bounds": BOUNDS, "condensed": COLUMNS, "first_two": COLUMNS}
+_TABLES = {
+    "interaction": CROSSED,
+    "means": MEANS,
+    "bounds": BOUNDS,
+    "condensed": COLUMNS,
+    "first_two": COLUMNS,
+}
 
 
 def _table(columns: Sequence[str]) -> dict[Any, Any]:
@@ -41,8 +55,9 @@ def _table(columns: Sequence[str]) -> dict[Any, Any]:
     return {name: [kinds[name]] for name in columns} | {str: [(str, bool, float)]}
 
 
-# An int is a count. A float may be one of `_WORDS`. A list has any number of values of its shape, and a tuple is one of
-# several shapes. An object has all keys that its shape has, and under `str` those of any other name.
+# An int is a count. A float may be one of `_WORDS`. A list has any number of values of its shape,
+# and a tuple is one of several shapes. An object has all keys that its shape has, and under `str`
+# those of any other name.
 _SHAPE: dict[Any, Any] = {
     "table": _table(COLUMNS),
     "baseline": (str, None),
@@ -90,13 +105,19 @@ def _fits(value: Any, shape: Any) -> bool:
         return isinstance(value, list) and all(_fits(one, shape[0]) for one in value)
     if isinstance(shape, dict):
         has_all = isinstance(value, dict) and shape.keys() - {str} <= value.keys()
-        return has_all and all(_fits(one, shape.get(key, shape.get(str, ()))) for key, one in value.items())
+        return has_all and all(
+            _fits(one, shape.get(key, shape.get(str, ()))) for key, one in value.items()
+        )
     if shape is str:
         return isinstance(value, str) and not _HALF.search(value)
     if shape is float and isinstance(value, str):
         return value in _WORDS
     if shape is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= float_info.max
+        return (
+            isinstance(value, (int, float))
+            and not isinstance(value, bool)
+            and abs(value) <= float_info.max
+        )
     if shape is int:
         number = whole_number(value)
         return number is not None and 0 <= number < 2**63
@@ -106,7 +127,11 @@ def _fits(value: Any, shape: Any) -> bool:
 def to_json(record: ComparisonRecord, headline: str, choice: Choice | None) -> str:
     """Write a comparison without its evaluations, with the headline for other readers."""
     asked = record.settings
-    renamed = {"confidence_level": asked.confidence_level, "weights": asked.collection_weights, "choice": choice}
+    renamed = {
+        "confidence_level": asked.confidence_level,
+        "weights": asked.collection_weights,
+        "choice": choice,
+    }
     known = {**vars(record), **vars(asked), **vars(kept(record)), **renamed}
     written = {"format": JSON_FORMAT, "headline": headline} | {key: known[key] for key in _SHAPE}
     return json.dumps(written, indent=1, allow_nan=False, default=_plain_part)
@@ -117,10 +142,14 @@ def from_json(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"this is no comparison: it is no JSON ({error}); pass the output of to_json") from error
+        raise InvalidInput(
+            f"this is no comparison: it is no JSON ({error}); pass the output of to_json"
+        ) from error
     version = found.pop("format", None) if isinstance(found, dict) else None
     known = isinstance(version, str) and version.startswith(JSON_FORMAT.partition("/")[0] + "/")
-    other = f"this is no comparison of this version: its format is {version!r} and not {JSON_FORMAT!r}"
+    other = (
+        f"this is no comparison of this version: its format is {version!r} and not {JSON_FORMAT!r}"
+    )
     remedy = "another version wrote it: compare the systems again" if known else REMEDY
     refuse((version != JSON_FORMAT, other, remedy))
     try:
@@ -128,7 +157,9 @@ def from_json(text: str) -> dict[str, Any]:
     except InvalidInput:
         raise
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise InvalidInput(f"{PLACE} ({type(error).__name__}: {said(error)})", remedy=REMEDY) from error
+        raise InvalidInput(
+            f"{PLACE} ({type(error).__name__}: {said(error)})", remedy=REMEDY
+        ) from error
 
 
 def _read(found: dict[str, Any]) -> dict[str, Any]:
@@ -136,19 +167,26 @@ def _read(found: dict[str, Any]) -> dict[str, Any]:
     unlike = sorted(found.keys() ^ _SHAPE.keys())
     refuse((unlike, f"{PLACE}: keys are missing or unknown: {few(unlike)}", REMEDY))
     for key, shape in _SHAPE.items():
-        require(_fits(found[key], shape), key, found[key], "a value such as to_json writes", where=PLACE)
+        require(
+            _fits(found[key], shape), key, found[key], "a value such as to_json writes", where=PLACE
+        )
     grouped = [found["grouped"]] if found["grouped"] else []
     rows = [*grouped, *COLUMNS]
     table = _frame(found["table"], rows, grouped)
     known: dict[str, set[Any]] = {"weights": {"", *WEIGHTS}}
     if len(table):
-        known |= {"baseline": {None, *table["baseline"], *table["system"]}, "primary": {None, *table["measure"]}}
+        known |= {
+            "baseline": {None, *table["baseline"], *table["system"]},
+            "primary": {None, *table["measure"]},
+        }
     for key, names in known.items():
         require(found[key] in names, key, found[key], f"one of {few([*names])}", where=PLACE)
     for key in ("test", "correction"):
         require(found[key], key, found[key], "a name", where=PLACE)
     columns = _TABLES | {"condensed": rows}
-    frames = {name: found[name] and _frame(found[name], names, grouped) for name, names in columns.items()}
+    frames = {
+        name: found[name] and _frame(found[name], names, grouped) for name, names in columns.items()
+    }
     choice, folds = found["choice"], found["folds"]
     if choice:
         ends = {name: float(choice[name]) for name in ("estimate", "ci_low", "ci_high")}

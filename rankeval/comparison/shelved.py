@@ -1,8 +1,9 @@
 """A comparison as a record, and back.
 
-Metrics are the differences of one pair: the baseline and the best of the others, or the only pair. They hold no name of
-a system, so that the comparisons of ten releases are one column and one chart. Of all pairs of three systems or more
-none is shown: they are in the table. One system alone has its means.
+Metrics are the differences of one pair: the baseline and the best of the others, or the only pair.
+They hold no name of a system, so that the comparisons of ten releases are one column and one chart.
+Of all pairs of three systems or more none is shown: they are in the table. One system alone has its
+means.
 
 ::
 
@@ -27,7 +28,12 @@ from rankeval.tracking import LoggedData
 
 NUMBERS = "comparison.json"
 _LOW, _HIGH = INTERVAL_ENDS
-_ENDS = {"difference": "", "p_adjusted": "_p_adjusted", "ci_low_adjusted": _LOW, "ci_high_adjusted": _HIGH}
+_ENDS = {
+    "difference": "",
+    "p_adjusted": "_p_adjusted",
+    "ci_low_adjusted": _LOW,
+    "ci_high_adjusted": _HIGH,
+}
 _ENDS_OF_MEANS = {"mean": "", "ci_low": _LOW, "ci_high": _HIGH}
 _LONGEST = 60  # characters of a name in a list of names
 _CONFIRMATORY = "confirmatory"
@@ -44,7 +50,10 @@ def record_of(
     held = evaluations_of(compared)
     paths = [f"evaluations/{name}.parquet" for name in file_names([_title(*key) for key in held])]
     evaluations = {path: to_bytes(one) for path, one in zip(paths, held.values(), strict=True)}
-    places = [{"system": system, "part": part, "path": path} for (system, part), path in zip(held, paths, strict=True)]
+    places = [
+        {"system": system, "part": part, "path": path}
+        for (system, part), path in zip(held, paths, strict=True)
+    ]
     guard = {} if compared.opening is None else {"standing": compared.standing, **compared.opening}
     pair = compared_pair(compared)
     return Record(
@@ -80,7 +89,9 @@ def evaluations_of(compared: ComparisonRecord) -> Held:
     found: Held = {}
     for system, scores in compared.evaluations.items():
         parts = scores if isinstance(scores, Mapping) else {"": scores}
-        found |= {(system, str(part)): one for part, one in parts.items() if isinstance(one, Evaluation)}
+        found |= {
+            (system, str(part)): one for part, one in parts.items() if isinstance(one, Evaluation)
+        }
     return found
 
 
@@ -92,7 +103,11 @@ def _tags(guard: Mapping[str, Any]) -> dict[str, str]:
     if not guard:
         return {}
     standing = _CONFIRMATORY if guard["standing"] == _CONFIRMATORY else "exploratory"
-    return {"standing": standing, "guard.ledger": str(guard["ledger"]), "guard.head": str(guard["head"])}
+    return {
+        "standing": standing,
+        "guard.ledger": str(guard["ledger"]),
+        "guard.head": str(guard["head"]),
+    }
 
 
 def _data(held: Held, role: str, data: Any) -> tuple[LoggedData, ...]:
@@ -125,7 +140,12 @@ def _params(compared: ComparisonRecord, pair: tuple[str, str] | None) -> dict[st
     first, system = pair or (asked.baseline, systems[0] if len(systems) == 1 else None)
     every = dict.fromkeys([*(baselines if asked.baseline is None else []), *systems])
     shown = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..." for name in every]
-    params = {"system": system, "baseline": first, "systems": ", ".join(shown), "measures": ", ".join(measures)}
+    params = {
+        "system": system,
+        "baseline": first,
+        "systems": ", ".join(shown),
+        "measures": ", ".join(measures),
+    }
     params |= {"test": asked.test, "correction": asked.correction, "claim": asked.claim}
     params |= {"margin": repr(asked.margin)} if asked.margin else {}
     params |= {} if asked.unit == "query" else {"unit": asked.unit}
@@ -149,12 +169,23 @@ def _metrics(compared: ComparisonRecord, pair: tuple[str, str] | None) -> dict[s
     return differences(compared, pair)
 
 
-def _named(compared: ComparisonRecord, rows: pd.DataFrame, what: str, ends: Mapping[str, str]) -> dict[str, float]:
+def _named(
+    compared: ComparisonRecord, rows: pd.DataFrame, what: str, ends: Mapping[str, str]
+) -> dict[str, float]:
     """Return metrics by name. Charts have a section for all that has the same text before the last slash."""
     held = evaluations_of(compared).values()
-    keys = {name: measure.key for one in held for name, measure in zip(one.measure_names, one.measures, strict=True)}
+    keys = {
+        name: measure.key
+        for one in held
+        for name, measure in zip(one.measure_names, one.measures, strict=True)
+    }
     values: dict[str, float] = {}
-    for column, end in ends.items():  # a measure of a user may have the name of an end: it stays, as it comes first
+    for (
+        column,
+        end,
+    ) in (
+        ends.items()
+    ):  # a measure of a user may have the name of an end: it stays, as it comes first
         for measure, part, value in zip(rows["measure"], rows["part"], rows[column], strict=True):
             steps = [what, part, f"{keys.get(measure, measure)}{end}"]
             values.setdefault("/".join(filter(None, steps)), float(value))

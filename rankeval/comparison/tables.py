@@ -1,7 +1,8 @@
 """The tables of a comparison: all figures of each pair, or the means of the systems as papers print them.
 
-The table of a comparison has a row per measure and pair; over several collections or slices, a first column names the
-collection. Tables of papers turn this round, with a row per system and a column per measure::
+The table of a comparison has a row per measure and pair; over several collections or slices, a
+first column names the collection. Tables of papers turn this round, with a row per system and a
+column per measure::
 
     collection  measure  baseline  system  mean_baseline  mean_system
     cranfield   AP       bm25      rm3     .41            .43
@@ -30,7 +31,15 @@ from rankeval._arguments import explained
 from rankeval._checks import refuse, require
 from rankeval._registry import chosen
 from rankeval.comparison.derived import tested_scores
-from rankeval.comparison.record import PARTED, ComparisonRecord, gains, known_means, part_of_row, parted, shown_level
+from rankeval.comparison.record import (
+    PARTED,
+    ComparisonRecord,
+    gains,
+    known_means,
+    part_of_row,
+    parted,
+    shown_level,
+)
 from rankeval.measures import Direction
 from rankeval.render import layouts
 from rankeval.render.tables import DASH, MOST_DIGITS, Table, decimals, digits_for, interval, number
@@ -96,14 +105,21 @@ def laid_out(
         return _means(record, digits, {"against": against, "spread": spread, "gain": gain})
     if layout == "systems":
         return _systems(record, against, spread, gain=gain, digits=digits)
-    refuse((against is not None or spread is not None, 'against= and spread= belong to layout="systems"'))
+    refuse(
+        (
+            against is not None or spread is not None,
+            'against= and spread= belong to layout="systems"',
+        )
+    )
     return _comparisons(record, gain=gain, digits=_digits_by_measure(record, digits))
 
 
 def _means(record: ComparisonRecord, digits: int | None, options: Mapping[str, Any]) -> Table:
     """Lay out a row per measure with the mean of the only system; other options are about two systems."""
     for name, value in options.items():
-        refuse((value, "needs two systems, and this comparison has one", "leave it out"), argument=name)
+        refuse(
+            (value, "needs two systems, and this comparison has one", "leave it out"), argument=name
+        )
     means = known_means(record)
     places = digits_for((means["ci_high"] - means["ci_low"]) / 4) if digits is None else digits
 
@@ -111,8 +127,13 @@ def _means(record: ComparisonRecord, digits: int | None, options: Mapping[str, A
         return [number(value, digits=places) for value in means[column]]
 
     level, units = f"{100 * record.settings.confidence_level:g} % interval", record.settings.units
-    shown = means[["measure", "system"]].assign(**{units: means["n_queries"].astype(str)}, mean=written("mean"))
-    shown[level] = [interval(*ends, digits=places) for ends in zip(means["ci_low"], means["ci_high"], strict=True)]
+    shown = means[["measure", "system"]].assign(
+        **{units: means["n_queries"].astype(str)}, mean=written("mean")
+    )
+    shown[level] = [
+        interval(*ends, digits=places)
+        for ends in zip(means["ci_low"], means["ci_high"], strict=True)
+    ]
     return Table(shown, numeric=(units, "mean"), caption=record.caption, notes=record.notes)
 
 
@@ -149,10 +170,16 @@ def unjudged_tables(record: ComparisonRecord) -> list[Table]:
     if record.condensed is not None:
         second = printed(replace(record, table=record.condensed, notes=()))
         found.append(replace(second, caption=f"Without unjudged documents: {second.caption}"))
-    unequal = None if record.bounds is None else record.bounds[record.bounds["shares_differ"]].head(MOST_ROWS)
+    unequal = (
+        None
+        if record.bounds is None
+        else record.bounds[record.bounds["shares_differ"]].head(MOST_ROWS)
+    )
     if unequal is not None and len(unequal):
         caption = "What unjudged documents could change, where the shares judged within the cut-off differ"
-        shown = unequal.drop(columns="shares_differ").rename(columns=lambda name: name.replace("_", " "))
+        shown = unequal.drop(columns="shares_differ").rename(
+            columns=lambda name: name.replace("_", " ")
+        )
         found.append(Table(shown, caption=caption))
     return found
 
@@ -184,20 +211,29 @@ def _systems(
         tails += texts
         interval = f"in brackets: {100 * record.settings.confidence_level:g} % interval of the mean by Student's t"
         what = interval if spread == "interval" else "±: standard error of the mean"
-        notes.append(f"{what}, each system alone; the marks come from paired differences, which vary less")
+        notes.append(
+            f"{what}, each system alone; the marks come from paired differences, which vary less"
+        )
     if gain:
         tails += _gain_texts(record, others, means)
         notes.append(GAIN_NOTE)
     signs = {column: words.sign for column, words in column_directions(record).items()}
-    shown = layouts.by_system(means, digits=places, signs=signs, marks=set_marks, tails=tails, letters=letters)
+    shown = layouts.by_system(
+        means, digits=places, signs=signs, marks=set_marks, tails=tails, letters=letters
+    )
     notes.insert(0, _legend(record, others, set_marks, letters))
-    # A dagger may be at a pair that this table leaves out: then the note on daggers is left out too.
-    has_dagger = set_marks.apply(lambda column: column.str.contains(layouts.PARTED)).to_numpy().any()
+    # A dagger may be at a pair that this table leaves out: then the note on daggers is left out
+    # too.
+    has_dagger = (
+        set_marks.apply(lambda column: column.str.contains(layouts.PARTED)).to_numpy().any()
+    )
     notes += [note for note in record.notes if note != PARTED or has_dagger]
     return replace(shown, caption=record.caption, notes=tuple(notes))
 
 
-def _others(record: ComparisonRecord, systems: list[str], against: str | Sequence[str] | None) -> list[str]:
+def _others(
+    record: ComparisonRecord, systems: list[str], against: str | Sequence[str] | None
+) -> list[str]:
     """Return the systems that marks refer to: the baseline, those asked for, or all."""
     asked = None if against is None else [against] if isinstance(against, str) else list(against)
     if (baseline := record.settings.baseline) is not None:
@@ -205,7 +241,9 @@ def _others(record: ComparisonRecord, systems: list[str], against: str | Sequenc
         require(asked in (None, [baseline]), "against", against, other)
         return [baseline]
     wanted = systems if asked is None else asked
-    refuse((not wanted, "against names no system", "leave it out to mark differences from all of them"))
+    refuse(
+        (not wanted, "against names no system", "leave it out to mark differences from all of them")
+    )
     for name in wanted:
         chosen("system of the comparison", name, systems)
     return [name for name in systems if name in wanted]
@@ -217,11 +255,20 @@ def _percent(gains: Floats, base: Floats) -> Floats:
 
 
 def _gain_texts(record: ComparisonRecord, others: list[str], means: pd.DataFrame) -> pd.DataFrame:
-    refuse((len(others) != 1, "gain=True needs one baseline: name it by against=, or compare with baseline="))
+    refuse(
+        (
+            len(others) != 1,
+            "gain=True needs one baseline: name it by against=, or compare with baseline=",
+        )
+    )
     values, known = means.to_numpy(dtype=np.float64), column_directions(record)
     base = means.loc[[others[0]]].to_numpy(dtype=np.float64)
-    gains = _percent((values - base) * [known[str(column)].sign or np.nan for column in means], base)
-    texts = [["" if np.isnan(gain) else f" ({layouts.percent(gain)})" for gain in row] for row in gains]
+    gains = _percent(
+        (values - base) * [known[str(column)].sign or np.nan for column in means], base
+    )
+    texts = [
+        ["" if np.isnan(gain) else f" ({layouts.percent(gain)})" for gain in row] for row in gains
+    ]
     frame = pd.DataFrame(texts, index=means.index, columns=means.columns)
     frame.loc[others[0]] = ""
     return frame
@@ -234,13 +281,21 @@ def _places(record: ComparisonRecord, digits: int | None) -> dict[str, int]:
 
 def printed_digits(record: ComparisonRecord) -> dict[str, int]:
     """Return the decimals of each measure in sentences and on the screen, by its largest mean."""
-    largest = record.table[["mean_baseline", "mean_system"]].abs().max(axis=1).groupby(record.table["measure"]).max()
+    largest = (
+        record.table[["mean_baseline", "mean_system"]]
+        .abs()
+        .max(axis=1)
+        .groupby(record.table["measure"])
+        .max()
+    )
     return {str(measure): decimals(one) for measure, one in largest.items()}
 
 
 def _digits_by_measure(record: ComparisonRecord, digits: int | None) -> dict[str, int]:
     errors = difference_errors(record.table).groupby(record.table["measure"])
-    return {str(measure): digits_for(part) if digits is None else digits for measure, part in errors}
+    return {
+        str(measure): digits_for(part) if digits is None else digits for measure, part in errors
+    }
 
 
 def _spread_texts(
@@ -251,33 +306,55 @@ def _spread_texts(
     shared = tested_scores(record, list(record.table["measure"].unique()))
     error, low, high = (
         pd.DataFrame(part, index=shared.systems, columns=shared.measures).loc[systems]
-        for part in (standard_error(shared.scores), *t_interval(shared.scores, record.settings.of_resampling))
+        for part in (
+            standard_error(shared.scores),
+            *t_interval(shared.scores, record.settings.of_resampling),
+        )
     )
-    places = {column: digits_for(error[column]) if digits is None else digits for column in shared.measures}
+    places = {
+        column: digits_for(error[column]) if digits is None else digits
+        for column in shared.measures
+    }
     error, low, high = (
-        frame.apply(lambda column: [number(value, digits=places[str(column.name)]) for value in column])
+        frame.apply(
+            lambda column: [number(value, digits=places[str(column.name)]) for value in column]
+        )
         for frame in (error, low, high)
     )
     return (" [" + low + ", " + high + "]" if spread == "interval" else " ± " + error), places
 
 
 def _legend(
-    record: ComparisonRecord, others: list[str], set_marks: pd.DataFrame, letters: dict[str, str] | None
+    record: ComparisonRecord,
+    others: list[str],
+    set_marks: pd.DataFrame,
+    letters: dict[str, str] | None,
 ) -> str:
     levels, known, confirmatory = layouts.levels_within(record.alpha), column_directions(record), ""
     verbs: dict[str, list[str]] = {}
     for column, words in known.items():
         verbs.setdefault(CLAIMS[record.settings.claim].verb.format(words), []).append(column)
     than = others[0] if letters is None else "those with these letters"
-    of = {verb: f" ({', '.join(columns)})" if len(verbs) > 1 else "" for verb, columns in verbs.items()}
+    of = {
+        verb: f" ({', '.join(columns)})" if len(verbs) > 1 else ""
+        for verb, columns in verbs.items()
+    }
     claimed = ", ".join(f"{verb} {than}{of[verb]}" for verb in verbs)
     if record.settings.primary is not None and len(record.table["measure"].unique()) > 1:
         confirmatory = f"; marks only for {record.settings.primary}, the confirmatory measure"
     if letters is not None:
-        many = "" if len(letters) <= len(ascii_lowercase) else '; of so many systems, plot("matrix") is easier to read'
+        many = (
+            ""
+            if len(letters) <= len(ascii_lowercase)
+            else '; of so many systems, plot("matrix") is easier to read'
+        )
         return f"letters: the system {claimed}, adjusted p ≤ {levels[0]:g}{confirmatory}{many}"
     stars = ", ".join(f"{'*' * (place + 1)} ≤ {level:g}" for place, level in enumerate(levels))
-    worse = {known[column].worse for column in known if set_marks[column].str.startswith(layouts.WORSE).any()}
+    worse = {
+        known[column].worse
+        for column in known
+        if set_marks[column].str.startswith(layouts.WORSE).any()
+    }
     lost = f" ({layouts.WORSE}: is {' or '.join(sorted(worse))})" if worse else ""
     return f"stars: the system {claimed}{lost}, adjusted p {stars}{confirmatory}"
 
@@ -285,7 +362,8 @@ def _legend(
 def clearest(table: pd.DataFrame, most: int) -> NDArray[np.bool_]:
     """Return which rows to show: all, or of more than so many those with the smallest p-values."""
     chosen = np.zeros(len(table), dtype=np.bool_)
-    # Rows without a p-value, such as those of small slices, come last; of equal ones the larger differences first.
+    # Rows without a p-value, such as those of small slices, come last; of equal ones the larger
+    # differences first.
     order = np.lexsort((-table["effect_size"].abs(), table["p_value"], table["p_adjusted"]))
     chosen[order[:most]] = True
     return chosen
@@ -295,7 +373,9 @@ def left_out(table: pd.DataFrame, most: int) -> list[str]:
     """Say how many rows `clearest` leaves out, if any."""
     if len(table) <= most:
         return []
-    return [f"the {most:,} of {len(table):,} comparisons with the smallest p-values are shown; .table has all of them"]
+    return [
+        f"the {most:,} of {len(table):,} comparisons with the smallest p-values are shown; .table has all of them"
+    ]
 
 
 def column_labels(record: ComparisonRecord) -> pd.Series[str]:
@@ -324,21 +404,26 @@ def mean_table(record: ComparisonRecord) -> pd.DataFrame:
     ]
     # A row of one side, then of the other: so pairs (1, 2), (1, 3), (2, 3) give the order 1, 2, 3.
     each = pd.concat(sides).sort_index(kind="stable").drop_duplicates(["system", "column"])
-    columns = {name: part.set_index("system")["mean"] for name, part in each.groupby("column", sort=False)}
+    columns = {
+        name: part.set_index("system")["mean"] for name, part in each.groupby("column", sort=False)
+    }
     return pd.DataFrame(columns, index=each["system"].unique())[list(column_measures(record))]
 
 
 def column_directions(record: ComparisonRecord) -> dict[str, Direction]:
     """Return which values are better in each column of means."""
-    return {label: record.settings.direction(measure) for label, measure in column_measures(record).items()}
+    return {
+        label: record.settings.direction(measure)
+        for label, measure in column_measures(record).items()
+    }
 
 
 def ordered_claims(record: ComparisonRecord) -> pd.DataFrame:
     """Return a row per ordered pair of systems and column: system, other, column, p, sign, shown, parted.
 
-    A claim that holds in both directions, such as a difference, has a row for each. The sign is that of the gain; it is
-    1 for the other claims, which are shown or not, and never shown of the worse system, and for differences by a column
-    whose direction is not known.
+    A claim that holds in both directions, such as a difference, has a row for each. The sign is
+    that of the gain; it is 1 for the other claims, which are shown or not, and never shown of the
+    worse system, and for differences by a column whose direction is not known.
     """
     table, claim = record.table, CLAIMS[record.settings.claim]
     sign = gains(record).apply(np.sign) * (np.nan if claim.hypotheses else 1)
@@ -363,5 +448,7 @@ def difference_errors(table: pd.DataFrame) -> pd.Series[float]:
     """Return the standard error of each difference; nan if it does not follow from the table."""
     # The effect size is mean / sd, so it holds the sd; of a difference of zero it says nothing.
     with np.errstate(divide="ignore", invalid="ignore"):
-        errors: pd.Series[float] = (table["difference"] / table["effect_size"]).abs() / np.sqrt(table["n_queries"])
+        errors: pd.Series[float] = (table["difference"] / table["effect_size"]).abs() / np.sqrt(
+            table["n_queries"]
+        )
     return errors.where(np.isfinite(errors))

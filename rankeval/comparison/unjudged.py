@@ -1,18 +1,20 @@
 """What unjudged documents could change in a comparison.
 
-A document without a judgment counts as not relevant. A system that ranks documents which nobody pooled therefore loses,
-whatever they are worth. Evaluations keep the share that is judged, and their scores if the others were relevant or left
-out (`rankeval.evaluation.scoring`). Comparing these in place of the scores gives all that a reader needs:
+A document without a judgment counts as not relevant. A system that ranks documents which nobody
+pooled therefore loses, whatever they are worth. Evaluations keep the share that is judged, and
+their scores if the others were relevant or left out (`rankeval.evaluation.scoring`). Comparing
+these in place of the scores gives all that a reader needs:
 
     shares judged, tested                          judged_baseline, judged_system, shares_differ
     the others relevant for both                   all_relevant
     for the baseline, the system, both, neither    lower and upper: the least and the greatest of the four differences
     the others left out                            the table of condensed lists
 
-By a measure that never falls when a grade rises, lower and upper bound the difference under every judgment of these
-documents, and are reached if the systems share none of them. Other measures, such as nDCG and AP, divide by what could
-be found: there some of the documents may be worth more than all, and a document that one system alone found lowers the
-other's score too. For them these are extremes, not bounds.
+By a measure that never falls when a grade rises, lower and upper bound the difference under every
+judgment of these documents, and are reached if the systems share none of them. Other measures, such
+as nDCG and AP, divide by what could be found: there some of the documents may be worth more than
+all, and a document that one system alone found lowers the other's score too. For them these are
+extremes, not bounds.
 """
 
 from __future__ import annotations
@@ -70,11 +72,16 @@ def reading(systems: Systems, name: str) -> dict[str, Any]:
                 "unjudged= needs evaluations of qrels and runs, by measures that read one grade a document; other "
                 "scores do not know their unjudged documents"
             )
-        names, measures = tuple(compress(scores.measure_names, known)), tuple(compress(scores.measures, known))
+        names, measures = (
+            tuple(compress(scores.measure_names, known)),
+            tuple(compress(scores.measures, known)),
+        )
         return replace(scores, scores=found[:, known], measure_names=names, measures=measures)
 
     return {
-        system: {part: own(one) for part, one in each.items()} if isinstance(each, Mapping) else own(each)
+        system: {part: own(one) for part, one in each.items()}
+        if isinstance(each, Mapping)
+        else own(each)
         for system, each in systems.items()
     }
 
@@ -85,23 +92,34 @@ def with_bounds(
     """Add the bounds, and notes where shares differ, to a comparison of evaluations that know their documents."""
     parts = [each.values() if isinstance(each, Mapping) else [each] for each in systems.values()]
     held = [one for each in parts for one in each if isinstance(one, Evaluation)]
-    if len(held) < sum(map(len, parts)) or compared.settings.collection_weights == "inverse_variance":
+    if (
+        len(held) < sum(map(len, parts))
+        or compared.settings.collection_weights == "inverse_variance"
+    ):
         return compared  # weights that follow the scores would follow the readings
     rows = overall(compared).table
     measures = [
         name
         for name in rows["measure"].unique()
-        if all(np.isfinite(reading_of(one, "relevant")[:, one.measure_names.index(name)]).all() for one in held)
+        if all(
+            np.isfinite(reading_of(one, "relevant")[:, one.measure_names.index(name)]).all()
+            for one in held
+        )
     ]
     rows = rows[rows["measure"].isin(measures)].reset_index(drop=True)
     if rows.empty:
         return compared
     shares = relevant = rows
     if unread := any(one.facts.readings for one in held):
-        shares, relevant = (overall(again(reading(systems, one), measures)).table for one in ("judged", "relevant"))
+        shares, relevant = (
+            overall(again(reading(systems, one), measures)).table for one in ("judged", "relevant")
+        )
     t = shares["effect_size"].abs() * np.sqrt(shares["n_queries"])
     p = 2 * stdtr(shares["n_queries"] - 1, -t) * len(rows)
-    ends = {side: np.sort([rows[f"mean_{side}"], relevant[f"mean_{side}"]], axis=0) for side in ("baseline", "system")}
+    ends = {
+        side: np.sort([rows[f"mean_{side}"], relevant[f"mean_{side}"]], axis=0)
+        for side in ("baseline", "system")
+    }
     found = rows.assign(
         judged_baseline=shares["mean_baseline"] if unread else 1.0,
         judged_system=shares["mean_system"] if unread else 1.0,
@@ -109,7 +127,9 @@ def with_bounds(
         all_relevant=relevant["difference"],
         lower=ends["system"][0] - ends["baseline"][1],
         upper=ends["system"][1] - ends["baseline"][0],
-        is_bound=rows["measure"].map({name: all(_is_bounded(one, name) for one in held) for name in measures}),
+        is_bound=rows["measure"].map(
+            {name: all(_is_bounded(one, name) for one in held) for name in measures}
+        ),
     )[list(BOUNDS)]
     return with_notes(replace(compared, bounds=found), *share_notes(found))
 
@@ -124,7 +144,11 @@ def share_notes(bounds: pd.DataFrame | None) -> list[str]:
     """Return a note on each comparison whose shares of judged documents differ."""
     rows = [] if bounds is None else bounds[bounds["shares_differ"]].to_dict("records")
     left = len(rows) - MOST_NOTED
-    more = [f"shares of judged documents differ in {count(left, 'more comparison')}: see .bounds"] if left > 0 else []
+    more = (
+        [f"shares of judged documents differ in {count(left, 'more comparison')}: see .bounds"]
+        if left > 0
+        else []
+    )
     return [*map(_note, rows[:MOST_NOTED]), *more]
 
 
@@ -132,7 +156,11 @@ def _note(row: Mapping[Any, Any]) -> str:
     names = ("lower", "upper", "all_relevant", "difference")
     low, high, both, now = (telling(row[name], sign=True) for name in names)
     share = f"{row['judged_system']:.2f} is judged for {row['system']} and {row['judged_baseline']:.2f} for"
-    extent = "whatever they are, it lies" if row["is_bound"] else "if all of a system's or none were, it would lie"
+    extent = (
+        "whatever they are, it lies"
+        if row["is_bound"]
+        else "if all of a system's or none were, it would lie"
+    )
     return (
         f"of the documents that {row['measure']} looks at, a share of {share} {row['baseline']}; if all others were "
         f"relevant, the difference would be {both} and not {now}; {extent} between {low} and {high}"

@@ -13,7 +13,14 @@ from scipy import stats
 from rankeval._arguments import explained
 from rankeval._checks import count, few, refuse
 from rankeval._visible import escaping
-from rankeval.comparison.inputs import Given, Scores, cells_of, check_number_of_systems, fold_notes, per_query_frame
+from rankeval.comparison.inputs import (
+    Given,
+    Scores,
+    cells_of,
+    check_number_of_systems,
+    fold_notes,
+    per_query_frame,
+)
 from rankeval.comparison.tables import WithTable
 from rankeval.evaluation.choosing import labels_of
 from rankeval.measures import Measure
@@ -37,15 +44,16 @@ class Anova(WithTable):
     Attributes
     ----------
     table : DataFrame
-        A row per source: query, system, error; with replicates also query x system; if they are crossed, also
-        replicate, query x replicate and system x replicate. Columns: source, df, sum_sq, mean_sq, F, p_value, against
-        (the source whose mean square F divides by), eta_squared and omega_squared (partial: the share of the source in
-        the sum of its own and of ``against``; eta squared of sums of squares, which is too large on few queries, omega
+        A row per source: query, system, error; with replicates also query x system; if they are
+        crossed, also replicate, query x replicate and system x replicate. Columns: source, df,
+        sum_sq, mean_sq, F, p_value, against (the source whose mean square F divides by),
+        eta_squared and omega_squared (partial: the share of the source in the sum of its own and of
+        ``against``; eta squared of sums of squares, which is too large on few queries, omega
         squared of estimated variances). Nan where there is no F.
     components : DataFrame
-        A row per source: source, variance (estimated; a negative estimate is set to 0, and a note says so), share (of
-        their sum). For systems and replicates, which are those given, it is the variance of their means around the
-        mean of all.
+        A row per source: source, variance (estimated; a negative estimate is set to 0, and a note
+        says so), share (of their sum). For systems and replicates, which are those given, it is the
+        variance of their means around the mean of all.
     measure : str
         The measure of the scores.
     systems : tuple of str
@@ -57,12 +65,13 @@ class Anova(WithTable):
     replicates : {"crossed", "nested"}
         Whether replicates are a source of their own, or error.
     epsilon : float
-        Greenhouse-Geisser's: 1 if the differences of all pairs of systems vary alike, as the F of system assumes; at
-        least 1 / (n_systems - 1). Nan if no difference varies.
+        Greenhouse-Geisser's: 1 if the differences of all pairs of systems vary alike, as the F of
+        system assumes; at least 1 / (n_systems - 1). Nan if no difference varies.
     p_corrected : float
-        The p-value of system with degrees of freedom times epsilon. With nine near-identical variants beside one unlike
-        system and 25 queries, ``p_value`` was at most .05 in 18 % of 5,000 draws of equal systems, this one in 5 %.
-        Nan if everything is tested against error, where epsilon has no part.
+        The p-value of system with degrees of freedom times epsilon. With nine near-identical
+        variants beside one unlike system and 25 queries, ``p_value`` was at most .05 in 18 % of
+        5,000 draws of equal systems, this one in 5 %. Nan if everything is tested against error,
+        where epsilon has no part.
     notes : tuple of str
         Sentences that a reader of the numbers must see.
 
@@ -100,12 +109,20 @@ class Anova(WithTable):
         return f"Analysis of variance of {self.measure}: {sizes}"
 
     def _laid_out(self) -> Table:
-        names = {"sum_sq": "sum of squares", "mean_sq": "mean square", "p_value": "p", "against": "tested against"}
+        names = {
+            "sum_sq": "sum of squares",
+            "mean_sq": "mean square",
+            "p_value": "p",
+            "against": "tested against",
+        }
         names |= {"eta_squared": "partial η²", "omega_squared": "partial ω²"}
         shown = self.table.rename(columns=names).assign(
-            variance=self.components["variance"].to_numpy(), share=self.components["share"].to_numpy()
+            variance=self.components["variance"].to_numpy(),
+            share=self.components["share"].to_numpy(),
         )
-        short = dict.fromkeys(["F", "partial η²", "partial ω²", "share"], lambda value: number(value, digits=2))
+        short = dict.fromkeys(
+            ["F", "partial η²", "partial ω²", "share"], lambda value: number(value, digits=2)
+        )
         return Table(shown, {**short, "p": p_value}, caption=self.caption, notes=self.notes)
 
 
@@ -120,40 +137,44 @@ def anova(
 ) -> Anova:
     """Analyse the variance of scores by query and system, and by replicate if scores are replicated.
 
-    The F of system asks whether any two systems differ; `rankeval.compare` says which. The components say how much of
-    the variance is due to queries, which only more queries reduce, and how much to systems.
+    The F of system asks whether any two systems differ; `rankeval.compare` says which. The
+    components say how much of the variance is due to queries, which only more queries reduce, and
+    how much to systems.
 
     Parameters
     ----------
     systems : mapping of str to Evaluation or DataFrame, or to a mapping of these
-        Name -> scores, as in `rankeval.compare`; or name -> {replicate: scores}. Replicates are shards of the
-        collection, seeds, or repeats of a cross-validation, each with the scores of all queries, and have the same
-        names in all systems.
+        Name -> scores, as in `rankeval.compare`; or name -> {replicate: scores}. Replicates are
+        shards of the collection, seeds, or repeats of a cross-validation, each with the scores of
+        all queries, and have the same names in all systems.
     measure : str or Measure, optional
         The measure to analyse. It may be left out if the systems share one only.
     queries : {"random", "fixed"}, default "random"
-        "random": with replicates, system is tested against query x system, since the mean difference of two systems
-        varies with the queries drawn, and replicate against query x replicate. "fixed": everything is tested against
-        error, as many studies of TREC runs do. This speaks of these queries only. Without replicates both are the same.
+        "random": with replicates, system is tested against query x system, since the mean
+        difference of two systems varies with the queries drawn, and replicate against query x
+        replicate. "fixed": everything is tested against error, as many studies of TREC runs do.
+        This speaks of these queries only. Without replicates both are the same.
     replicates : {"crossed", "nested"}, default "crossed"
-        "crossed": a replicate is the same shard, or the same folds, for all systems. Then replicate, query x replicate
-        and system x replicate are sources of their own, and error is what is left. "nested": replicates are
-        interchangeable, as seeds are that systems do not share, and whatever differs between them is error. F of system
-        is the same in both, unless queries are fixed.
+        "crossed": a replicate is the same shard, or the same folds, for all systems. Then
+        replicate, query x replicate and system x replicate are sources of their own, and error is
+        what is left. "nested": replicates are interchangeable, as seeds are that systems do not
+        share, and whatever differs between them is error. F of system is the same in both, unless
+        queries are fixed.
     unpaired : {"error", "skip"}, default "error"
         If some scores lack a query, "error" refuses and "skip" analyses the queries common to all.
 
     Returns
     -------
     Anova
-        For two systems without replicates, F is the square of the paired t. Neither test speaks of seeds, shards or
-        folds other than these: a system that was lucky with its seeds is better on all queries.
+        For two systems without replicates, F is the square of the paired t. Neither test speaks of
+        seeds, shards or folds other than these: a system that was lucky with its seeds is better on
+        all queries.
 
     Raises
     ------
     InvalidInput
-        If there are fewer than two systems or queries, systems have different replicates, a score is not finite, or the
-        measure is left open.
+        If there are fewer than two systems or queries, systems have different replicates, a score
+        is not finite, or the measure is left open.
     ConventionMismatch
         If the conventions of evaluations differ, or the judgments within a replicate.
     QueryIdError
@@ -211,7 +232,11 @@ def anova(
         notes=(
             *_design_notes(rows, block, queries, replicates),
             *_value_notes(found, system, epsilon, corrected),
-            *([f"queries that some scores lack were left out: {left_out}"] if (left_out := paired.n_left_out) else []),
+            *(
+                [f"queries that some scores lack were left out: {left_out}"]
+                if (left_out := paired.n_left_out)
+                else []
+            ),
             *fold_notes(cells),
         ),
     )
@@ -222,10 +247,13 @@ def _by_replicate(systems: Replicated) -> Given:
     given: Given = {}
     for name, each in systems.items():
         # mypy does not narrow what `_are_replicates` finds out.
-        given[str(name)] = dict(each) if isinstance(each, Mapping) and _are_replicates(each) else {None: each}  # type: ignore[dict-item]
+        is_replicated = isinstance(each, Mapping) and _are_replicates(each)
+        given[str(name)] = dict(each) if is_replicated else {None: each}  # type: ignore[arg-type,dict-item]
     (first, expected), *others = given.items()
     for name, other in others:
-        known, lacking = (few([one for one in each if one is not None]) or "none" for each in (expected, other))
+        known, lacking = (
+            few([one for one in each if one is not None]) or "none" for each in (expected, other)
+        )
         uneven = f"the design is not balanced: {first!r} has the replicates {known}, {name!r} has {lacking}"
         remedy = "keep those that all systems have, or give the mean of each system's replicates"
         refuse((set(other) != set(expected), uneven, remedy))
@@ -254,10 +282,14 @@ def _components(found: TwoWay) -> pd.DataFrame:
     variance = {name: max(value, 0.0) for name, value in found.components.items()}
     total = sum(variance.values())
     shares = [value / total if total > 0 else np.nan for value in variance.values()]
-    return pd.DataFrame({"source": list(variance), "variance": list(variance.values()), "share": shares})
+    return pd.DataFrame(
+        {"source": list(variance), "variance": list(variance.values()), "share": shares}
+    )
 
 
-def _design_notes(rows: Mapping[str, Source], block: Floats, queries: str, replicates: str) -> list[str]:
+def _design_notes(
+    rows: Mapping[str, Source], block: Floats, queries: str, replicates: str
+) -> list[str]:
     if block.shape[2] == 1:
         return [
             "one score for each query and system, so query x system is part of the error; replicates tell them apart"
@@ -271,10 +303,16 @@ def _design_notes(rows: Mapping[str, Source], block: Floats, queries: str, repli
     remedy = 'queries="fixed" tests against error, for claims about these queries'
     notes = [f"{rivals}: the claims are about queries like these; {remedy}"]
     if queries == "fixed":
-        notes = [f"all is tested against error: the claims are about these {count(len(block), 'query')} only"]
+        notes = [
+            f"all is tested against error: the claims are about these {count(len(block), 'query')} only"
+        ]
     both = rows["query x system"]
-    # Interchangeable scores of a cell differ by chance alone, which gives so small an F once in a hundred cases.
-    if replicates == "nested" and stats.f.cdf(both.F, both.df, rows["error"].df) < NOT_INTERCHANGEABLE:
+    # Interchangeable scores of a cell differ by chance alone, which gives so small an F once in a
+    # hundred cases.
+    if (
+        replicates == "nested"
+        and stats.f.cdf(both.F, both.df, rows["error"].df) < NOT_INTERCHANGEABLE
+    ):
         notes.append(
             f"the replicates are not interchangeable: query x system has an F of {both.F:.2f}, which is too small; if "
             'all systems share them, as they share shards, take replicates="crossed"'

@@ -3,9 +3,10 @@
     query   0   0   0   1   1  ...
     value   3   8   9   2   8  ...     sorted within each query, each value once
 
-A registration keeps all rows of each query, but of large collections the k smallest values only, as of documents: a
-*bottom-k sketch* (Broder, 1997). Where other data holds such a query, whole or with other rows beside, all k stand
-there; of a query that lost a quarter of its rows, about three quarters of them do.
+A registration keeps all rows of each query, but of large collections the k smallest values only, as
+of documents: a *bottom-k sketch* (Broder, 1997). Where other data holds such a query, whole or with
+other rows beside, all k stand there; of a query that lost a quarter of its rows, about three
+quarters of them do.
 
 `LabelCounts` tells how often each label stands in each query::
 
@@ -13,26 +14,27 @@ there; of a query that lost a quarter of its rows, about three quarters of them 
       7      1  0  2
       9      2  1  0
 
-Most collections have a handful of levels. If there are more than twelve, the counts are left out, and only a hash says
-whether two queries have the same labels.
+Most collections have a handful of levels. If there are more than twelve, the counts are left out,
+and only a hash says whether two queries have the same labels.
 
 **Columns** of features: the labels of a query in the order of a column's values.
 
     value   .2  .5  .5  .9        labels in that order, ties as sets:   1 | 0 2 | 0
     label    1   2   0   0        or the other way round:               0 | 0 2 | 1
 
-One hash stands for both directions. So a column is recognised after scaling, after any increasing or decreasing map,
-wherever it stands and whatever columns are beside it.
+One hash stands for both directions. So a column is recognised after scaling, after any increasing
+or decreasing map, wherever it stands and whatever columns are beside it.
 
-How likely is it that a foreign query with the same labels has the same sequence? Two codes for a sequence bound that
-chance, and the shorter one counts. The first takes labels to be in any order: with n_g rows in tie group g, of which
-c_gl have label l, a share of ::
+How likely is it that a foreign query with the same labels has the same sequence? Two codes for a
+sequence bound that chance, and the shorter one counts. The first takes labels to be in any order:
+with n_g rows in tie group g, of which c_gl have label l, a share of ::
 
     prod_g n_g! / prod_l c_gl!   of   n! / prod_l c_l!
 
-orders agrees (the multivariate hypergeometric distribution). The second expects labels in runs, as columns have them
-that rank well: with r_l runs of label l, R in all, there are at most ``R! / prod_l r_l! prod_l C(c_l - 1, r_l - 1)``
-such sequences. For perfectly sorted labels that is a handful, and so hardly any evidence.
+orders agrees (the multivariate hypergeometric distribution). The second expects labels in runs, as
+columns have them that rank well: with r_l runs of label l, R in all, there are at most ``R! /
+prod_l r_l! prod_l C(c_l - 1, r_l - 1)`` such sequences. For perfectly sorted labels that is a
+handful, and so hardly any evidence.
 
 Columns of one query resemble each other, so their bits never add up (`contamination.matching`).
 """
@@ -94,7 +96,12 @@ class Entries:
     def take(self, part: NDArray[Any] | slice) -> Entries:
         """Return some of the entries, in this order."""
         bits = None if self.bits is None else self.bits[part]
-        return Entries(self.query[part], self.value[part], bits, None if self.label is None else self.label[part])
+        return Entries(
+            self.query[part],
+            self.value[part],
+            bits,
+            None if self.label is None else self.label[part],
+        )
 
     def renumbered(self, place: NDArray[np.int32]) -> Entries:
         """Return the entries of queries with other numbers, sorted again, without those of numbers below 0."""
@@ -114,7 +121,9 @@ class Entries:
     def together(cls, parts: Sequence[Entries]) -> Entries:
         """Return the entries of one part or several, sorted again."""
         columns = {one.name: [getattr(part, one.name) for part in parts] for one in fields(cls)}
-        return cls.of(**{name: np.concatenate(each) for name, each in columns.items() if each[0] is not None})
+        return cls.of(
+            **{name: np.concatenate(each) for name, each in columns.items() if each[0] is not None}
+        )
 
     def per_query(self, n_queries: int, weights: NDArray[Any] | None = None) -> NDArray[Any]:
         """Return the number of entries of each query, or the sum of weights."""
@@ -138,7 +147,12 @@ class Entries:
             return None
         n, bits = arrays[f"{name}.n"], arrays.get(f"{name}.bits")
         query, known = np.repeat(np.arange(len(n), dtype=np.int32), n), arrays[f"{name}.value"]
-        return cls(query, known, None if bits is None else bits.astype(np.float32), arrays.get(f"{name}.label"))
+        return cls(
+            query,
+            known,
+            None if bits is None else bits.astype(np.float32),
+            arrays.get(f"{name}.label"),
+        )
 
     @cached_property
     def _keys(self) -> Hashes:
@@ -166,18 +180,27 @@ class Entries:
         places = places[np.argsort(self.value[places], kind="stable")]
         return places, self.value[places]
 
-    def found_in(self, data: Entries) -> tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    def found_in(
+        self, data: Entries
+    ) -> tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
         """Find the values that queries of the data and queries here have in common."""
         places, values = self._told
-        # Most values are foreign: a table of upper bits says so faster than a search (bench_guard_large).
+        # Most values are foreign: a table of upper bits says so faster than a search
+        # (bench_guard_large).
         maybe = np.flatnonzero(self._upper_bits[data.value >> self._shift])
         first = np.searchsorted(values, data.value[maybe], side="left")
-        same = values[np.minimum(first, len(values) - 1)] == data.value[maybe] if len(values) else first[:0] > 0
+        same = (
+            values[np.minimum(first, len(values) - 1)] == data.value[maybe]
+            if len(values)
+            else first[:0] > 0
+        )
         known, first = maybe[same], first[same]
         rows, run = spread(first, np.searchsorted(values, data.value[known], side="right") - first)
         ours, theirs = places[rows], known[run]
         n_known = int(self.query.max(initial=0)) + 1
-        key, pair = np.unique(data.query[theirs] * np.int64(n_known) + self.query[ours], return_inverse=True)
+        key, pair = np.unique(
+            data.query[theirs] * np.int64(n_known) + self.query[ours], return_inverse=True
+        )
         return np.stack([key // n_known, key % n_known], axis=1), pair, ours, theirs
 
     @property
@@ -192,7 +215,9 @@ class Entries:
         places, values = self._told
         start = np.flatnonzero(_first(values))
         twice = start[np.diff(start, append=len(values)) == 2]
-        return values[twice], np.stack([self.query[places[twice]], self.query[places[twice + 1]]], axis=1)
+        return values[twice], np.stack(
+            [self.query[places[twice]], self.query[places[twice + 1]]], axis=1
+        )
 
     @property
     def _shift(self) -> np.uint32:
@@ -220,7 +245,9 @@ def times_among(wanted: NDArray[np.uint32], values: NDArray[np.uint32]) -> NDArr
     key.sort()
     ascending = (key >> np.uint64(32)).astype(np.uint32)
     times = np.empty(len(wanted), dtype=np.int64)
-    found = np.searchsorted(ordered, ascending, side="right") - np.searchsorted(ordered, ascending, side="left")
+    found = np.searchsorted(ordered, ascending, side="right") - np.searchsorted(
+        ordered, ascending, side="left"
+    )
     times[(key & np.uint64(0xFFFFFFFF)).astype(np.int64)] = found
     return times
 
@@ -266,8 +293,11 @@ class LabelCounts:
     """The labels of queries, whatever their order."""
 
     sizes: NDArray[np.int64]  # (n_queries,): Number of rows of each query
-    levels: NDArray[np.float64]  # (n_levels,): The labels that occur, ascending; none if they are too many
-    # (n_queries, n_levels): How often each label stands in each query, in the smallest type that holds it.
+    levels: NDArray[
+        np.float64
+    ]  # (n_levels,): The labels that occur, ascending; none if they are too many
+    # (n_queries, n_levels): How often each label stands in each query, in the smallest type that
+    # holds it.
     counts: NDArray[Any]
     # (n_queries,): A hash of the labels of each query; None if the counts tell it.
     hashed: Hashes | None = None
@@ -276,15 +306,20 @@ class LabelCounts:
     def of(cls, y: NDArray[np.float64], codes: NDArray[np.intp], n_queries: int) -> LabelCounts:
         """Count the labels of each query."""
         sizes = np.bincount(codes, minlength=n_queries)
-        # The levels of the first rows are nearly always all: looking them up is faster than sorting all labels.
+        # The levels of the first rows are nearly always all: looking them up is faster than sorting
+        # all labels.
         levels = np.unique(y[:1000])
         if len(levels) > _MOST_LEVELS or not np.isin(y, levels).all():
             levels = np.unique(y)
         if len(levels) > _MOST_LEVELS or not np.isfinite(levels).all():
             none = np.zeros((n_queries, 0), dtype=np.int64)
-            return cls(sizes, np.zeros(0), none, multisets(number_hashes(y, name="y"), codes, n_queries))
+            return cls(
+                sizes, np.zeros(0), none, multisets(number_hashes(y, name="y"), codes, n_queries)
+            )
         place = codes * len(levels) + np.searchsorted(levels, y)
-        counts = np.bincount(place, minlength=n_queries * len(levels)).reshape(n_queries, len(levels))
+        counts = np.bincount(place, minlength=n_queries * len(levels)).reshape(
+            n_queries, len(levels)
+        )
         return cls(sizes, levels, _small(counts))
 
     @cached_property
@@ -293,7 +328,9 @@ class LabelCounts:
         if self.hashed is not None:
             return self.hashed
         total = np.zeros(len(self.sizes), dtype=np.uint64)
-        for counts, each in zip(self.counts.T, _summand(number_hashes(self.levels, name="levels")), strict=True):
+        for counts, each in zip(
+            self.counts.T, _summand(number_hashes(self.levels, name="levels")), strict=True
+        ):
             total += counts * each
         return join(total, self.sizes.astype(np.uint64))
 
@@ -341,7 +378,9 @@ class LabelCounts:
         if len(levels) > _MOST_LEVELS or any(part.hashed is not None for part in parts):
             none = np.zeros((len(sizes), 0), dtype=np.int64)
             return cls(sizes, np.zeros(0), none, np.concatenate([part.hashes for part in parts]))
-        return cls(sizes, levels, _small(np.concatenate([part.counts_at(levels) for part in parts])))
+        return cls(
+            sizes, levels, _small(np.concatenate([part.counts_at(levels) for part in parts]))
+        )
 
     def occurring(self) -> LabelCounts:
         """Return the same counts without levels that stand nowhere."""
@@ -351,7 +390,9 @@ class LabelCounts:
     def above(self, level: float) -> LabelCounts:
         """Return the same counts with a level below all others, which stands nowhere."""
         none = np.zeros((len(self.sizes), 1), dtype=self.counts.dtype)
-        return LabelCounts(self.sizes, np.append(level, self.levels), np.hstack([none, self.counts]), self.hashed)
+        return LabelCounts(
+            self.sizes, np.append(level, self.levels), np.hstack([none, self.counts]), self.hashed
+        )
 
     def merged(self, starts: Sequence[int], levels: NDArray[np.float64]) -> LabelCounts:
         """Return the counts of merged levels.
@@ -362,7 +403,9 @@ class LabelCounts:
         >>> counts.counts.tolist(), counts.merged([0, 1], np.array([0.0, 1])).counts.tolist()
         ([[2, 1, 2]], [[2, 3]])
         """
-        return LabelCounts(self.sizes, levels, np.add.reduceat(self.counts, starts, axis=1, dtype=np.int64))
+        return LabelCounts(
+            self.sizes, levels, np.add.reduceat(self.counts, starts, axis=1, dtype=np.int64)
+        )
 
     def alike(self, *, but: int) -> NDArray[np.float64]:
         """Return the share of the other queries that have the same counts of all levels but one."""
@@ -374,7 +417,9 @@ class LabelCounts:
     def counts_at(self, levels: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the counts of these labels."""
         at = np.zeros((len(self.sizes), len(levels)), dtype=np.int64)
-        _, mine, theirs = np.intersect1d(self.levels, levels, assume_unique=True, return_indices=True)
+        _, mine, theirs = np.intersect1d(
+            self.levels, levels, assume_unique=True, return_indices=True
+        )
         at[:, theirs] = self.counts[:, mine]
         return at
 
@@ -389,7 +434,12 @@ class LabelCounts:
         """Return the counts of `arrays`."""
         if "labels.hashes" in arrays:
             sizes = arrays["labels.sizes"].astype(np.int64)
-            return cls(sizes, np.zeros(0), np.zeros((len(sizes), 0), dtype=np.int64), arrays["labels.hashes"])
+            return cls(
+                sizes,
+                np.zeros(0),
+                np.zeros((len(sizes), 0), dtype=np.int64),
+                arrays["labels.hashes"],
+            )
         levels = arrays["labels.levels"]
         counts = arrays["labels.counts"].reshape(-1, len(levels))
         return cls(counts.sum(axis=1, dtype=np.int64), levels, counts)
@@ -427,7 +477,11 @@ def column_entries(
     rows = np.flatnonzero(wanted[codes])
     rows = rows[np.argsort(codes[rows], kind="stable")]
     label = number_hashes(y[rows], name="y") >> (np.uint64(64) - _LABEL_BITS)
-    query, value, bits = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.uint32)], [np.zeros(0)]
+    query, value, bits = (
+        [np.zeros(0, dtype=np.int64)],
+        [np.zeros(0, dtype=np.uint32)],
+        [np.zeros(0)],
+    )
     for part in _blocks(codes[rows], X.shape[1]):
         block = _Block(taken(X, rows[part]), label[part], codes[rows[part]])
         hashes = short(block.hashes())
@@ -444,7 +498,14 @@ def _blocks(codes: NDArray[np.intp], n_columns: int) -> Iterator[slice]:
     start, step = 0, max(1, _VALUES // max(1, n_columns))
     ends = np.append(np.flatnonzero(_first(codes))[1:], len(codes))
     while start < len(codes):
-        end = int(ends[max(np.searchsorted(ends, start + step, side="right") - 1, np.searchsorted(ends, start + 1))])
+        end = int(
+            ends[
+                max(
+                    np.searchsorted(ends, start + step, side="right") - 1,
+                    np.searchsorted(ends, start + 1),
+                )
+            ]
+        )
         yield slice(start, end)
         start = end
 
@@ -480,7 +541,10 @@ class _Block:
         key = keys(int(self.size.max(initial=0)) + 1, salt=2)
         value = _LABEL_HASHES[self.label]
         tied = (self.group != self.place).any(axis=1)
-        before, after = self.place - self.begin, self.begin + np.repeat(self.size, self.size) - self.place - 1
+        before, after = (
+            self.place - self.begin,
+            self.begin + np.repeat(self.size, self.size) - self.place - 1,
+        )
         sums = self._mixed_sum(value * key[before]), self._mixed_sum(value * key[after])
         if tied.any():
             before, after = self._around_ties(tied)
@@ -491,22 +555,29 @@ class _Block:
     def _mixed_sum(self, values: Hashes) -> Hashes:
         return mixed(np.add.reduceat(values, self.start, axis=1))
 
-    def _around_ties(self, columns: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def _around_ties(
+        self, columns: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return how many rows of the query stand before and after the tie group of each row."""
         group = self.group[columns]
         new = np.ones((len(group), len(self.place) + 1), dtype=bool)
         new[:, 1:-1] = group[:, 1:] != group[:, :-1]
-        # The end of each tie group is the next start of one: places at starts, filled from the right.
+        # The end of each tie group is the next start of one: places at starts, filled from the
+        # right.
         ends = np.where(new[:, 1:], self.place + np.int32(1), np.int32(len(self.place)))
         ends = np.minimum.accumulate(ends[:, ::-1], axis=1)[:, ::-1]
-        return group - self.begin, self.begin + np.repeat(self.size, self.size).astype(np.int32) - ends
+        return group - self.begin, self.begin + np.repeat(self.size, self.size).astype(
+            np.int32
+        ) - ends
 
     def bits(self) -> NDArray[np.float64]:
         """Return the bits of evidence of each column and query."""
         run = self._starts(self.key)
         log = np.append(0.0, np.log2(np.arange(1, int(self.size.max(initial=0)) + 1)))
         # log2(n!) as a sum over the rows of a set: log2 of the rank of each row within it.
-        in_groups = np.add.reduceat(log[self.place - self.group + 1] - log[self.place - run + 1], self.start, axis=1)
+        in_groups = np.add.reduceat(
+            log[self.place - self.group + 1] - log[self.place - run + 1], self.start, axis=1
+        )
         labels = np.unique(self.label[0]) if len(self.label) else np.zeros(0, dtype=np.int32)
         if len(labels) > _MOST_LEVELS:
             ordered = np.add.reduceat(log[self.place - self.begin + 1], self.start)

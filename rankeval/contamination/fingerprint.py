@@ -9,9 +9,10 @@ A fingerprint is built in three layers. Take three rows of two queries::
 
     digest (layer 3) = SHA-256 over the sorted content hashes of all queries
 
-Layer 1 hashes each row once per kind of content. Layer 2 adds up the row hashes of a query, so that their order does
-not matter. Query ids enter none of these hashes: codes only say which rows belong together. So renamed ids and any
-order of rows and queries lead to the same hashes. The kinds of content are
+Layer 1 hashes each row once per kind of content. Layer 2 adds up the row hashes of a query, so that
+their order does not matter. Query ids enter none of these hashes: codes only say which rows belong
+together. So renamed ids and any order of rows and queries lead to the same hashes. The kinds of
+content are
 
 ``features``   the feature rows, every digit of them
 ``judgments``  pairs of document id and label
@@ -19,14 +20,14 @@ order of rows and queries lead to the same hashes. The kinds of content are
 ``labels``     the labels alone
 ``text``       the texts of the queries; in layer 2 only
 
-Data is recognised after changes by coarser traces of each query: rounded rows, documents with their labels, counts of
-labels, columns (`contamination.entries`), and a hash of the query id.
+Data is recognised after changes by coarser traces of each query: rounded rows, documents with their
+labels, counts of labels, columns (`contamination.entries`), and a hash of the query id.
 
-All of it is computed when it is first asked for, and once. So a fingerprint must be asked before the data changes, and
-a scorer does not pay for what its ledger need not know.
+All of it is computed when it is first asked for, and once. So a fingerprint must be asked before
+the data changes, and a scorer does not pay for what its ledger need not know.
 
-The trap: generated data sets often give their documents the same ids (the third document of query 7 is "7-3"). So
-documents alone never show that rows with features are registered.
+The trap: generated data sets often give their documents the same ids (the third document of query 7
+is "7-3"). So documents alone never show that rows with features are registered.
 """
 
 from __future__ import annotations
@@ -43,7 +44,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._checks import require
-from rankeval.contamination.entries import Entries, LabelCounts, column_entries, label_bytes, multisets, short
+from rankeval.contamination.entries import (
+    Entries,
+    LabelCounts,
+    column_entries,
+    label_bytes,
+    multisets,
+    short,
+)
 from rankeval.contamination.hashing import (
     are_embeddings,
     as_matrix,
@@ -73,8 +81,12 @@ _SORTED_AT_ONCE = 2**16
 class Lazy(UserDict[str, Any]):
     """Kind of content -> hashes, computed when first asked for."""
 
-    def __init__(self, makers: Mapping[str, Callable[[], Hashes]], not_kept: Sequence[str] = ()) -> None:
-        super().__init__({kind: make if kind in not_kept else cache(make) for kind, make in makers.items()})
+    def __init__(
+        self, makers: Mapping[str, Callable[[], Hashes]], not_kept: Sequence[str] = ()
+    ) -> None:
+        super().__init__(
+            {kind: make if kind in not_kept else cache(make) for kind, make in makers.items()}
+        )
 
     def __getitem__(self, kind: str) -> Hashes:
         made: Hashes = self.data[kind]()
@@ -105,7 +117,9 @@ class Fingerprint:
     @property
     def strongest(self) -> str:
         """The kind of content by which rows are told from each other best."""
-        return next(kind for kind in ("features", "judgments", "documents", "labels") if kind in self.rows)
+        return next(
+            kind for kind in ("features", "judgments", "documents", "labels") if kind in self.rows
+        )
 
     @cached_property
     def content(self) -> Hashes:
@@ -157,13 +171,17 @@ class Fingerprint:
         """The documents with their labels, by query; None without document ids or labels."""
         if not self.knows_documents or "labels" not in self.rows:
             return None
-        return Entries.of(self.codes, short(self.rows["documents"]), label=label_bytes(self.rows["labels"]))
+        return Entries.of(
+            self.codes, short(self.rows["documents"]), label=label_bytes(self.rows["labels"])
+        )
 
     @cached_property
     def _known_columns(self) -> tuple[NDArray[np.bool_], list[Entries]]:
         return np.zeros(self.n_queries, dtype=bool), []
 
-    def column_entries(self, wanted: NDArray[np.bool_], *, with_bits: bool = False) -> Entries | None:
+    def column_entries(
+        self, wanted: NDArray[np.bool_], *, with_bits: bool = False
+    ) -> Entries | None:
         """Return the columns of some queries as `column_entries` does; None without features or labels."""
         if self.X is None or self.y is None:
             return None
@@ -176,13 +194,17 @@ class Fingerprint:
             parts.append(column_entries(self.X, self.y, self.codes, new))
             known |= new
         found = [part.take(wanted[part.query]) for part in parts]
-        query, value = (np.concatenate([getattr(part, name) for part in found]) for name in ("query", "value"))
+        query, value = (
+            np.concatenate([getattr(part, name) for part in found]) for name in ("query", "value")
+        )
         return Entries(query, value)
 
     @property
     def digest(self) -> str:
         """SHA-256 over the content of all queries; their order does not matter."""
-        return hashlib.sha256(b"rankeval content 1\n" + np.sort(self.content).astype("<u8").tobytes()).hexdigest()
+        return hashlib.sha256(
+            b"rankeval content 1\n" + np.sort(self.content).astype("<u8").tobytes()
+        ).hexdigest()
 
     @property
     def names_by_content(self) -> NDArray[Any]:
@@ -191,7 +213,9 @@ class Fingerprint:
 
     def places(self, names: NDArray[Any]) -> NDArray[np.int64]:
         """Return the places of query ids among the queries sorted by content; -1 for other ids."""
-        if np.array_equal(names, self.names):  # as those of a run on these judgments are: a dict takes seconds
+        if np.array_equal(
+            names, self.names
+        ):  # as those of a run on these judgments are: a dict takes seconds
             return self._rank
         place = dict(zip(self.names.tolist(), self._rank.tolist(), strict=True))
         return np.array([place.get(name, -1) for name in names.tolist()], dtype=np.int64)
@@ -210,13 +234,20 @@ class Fingerprint:
     def outputs(self, score: Any, queries: NDArray[np.bool_] | None = None) -> dict[str, Hashes]:
         """Return the ranking of each query as one hash per kind of row, ties included.
 
-        Increasing transforms of the scores of a query change nothing. The order of labels is all that an evaluation
-        can reveal; the orders of features and documents hold for other labels too.
+        Increasing transforms of the scores of a query change nothing. The order of labels is all
+        that an evaluation can reveal; the orders of features and documents hold for other labels
+        too.
         """
         scores = as_numbers(as_scores(score, "score"), name="score")
         if len(scores) != len(self.codes):
-            raise InvalidInput(argument="score", found=f"{len(scores)} long", expected=f"{len(self.codes)}, one a row")
-        rows = slice(None) if queries is None or queries.all() else np.flatnonzero(queries[self.codes])
+            raise InvalidInput(
+                argument="score",
+                found=f"{len(scores)} long",
+                expected=f"{len(self.codes)}, one a row",
+            )
+        rows = (
+            slice(None) if queries is None or queries.all() else np.flatnonzero(queries[self.codes])
+        )
         codes = self.codes[rows]
         level = tie_levels(codes, scores[rows])
         return {
@@ -227,7 +258,12 @@ class Fingerprint:
 
 
 def fingerprint(
-    X: Any | None, y: Any | None, qid: Any, *, docid: Any | None = None, queries: Mapping[Any, str] | None = None
+    X: Any | None,
+    y: Any | None,
+    qid: Any,
+    *,
+    docid: Any | None = None,
+    queries: Mapping[Any, str] | None = None,
 ) -> Fingerprint:
     """Fingerprint rows."""
     rows: dict[str, Callable[[], Hashes]] = {}
@@ -268,10 +304,12 @@ def fingerprint_qrels(qrels: Qrels, *, queries: Mapping[Any, str] | None = None)
 def run_outputs(data: Fingerprint, run: Run) -> dict[str, Hashes]:
     """Return the ranking of each query in a run as one hash per kind.
 
-    ``"documents"`` is of the list of documents and the judged ones of the query, ``"ranked"`` of the list alone: rows
-    of the same documents in the same order have it under ``"documents"``.
+    ``"documents"`` is of the list of documents and the judged ones of the query, ``"ranked"`` of
+    the list alone: rows of the same documents in the same order have it under ``"documents"``.
     """
-    ranked = _by_query({"documents": lambda: text_hashes(run.docid)}, {"documents": len(run.docid)}, run.qid, None)
+    ranked = _by_query(
+        {"documents": lambda: text_hashes(run.docid)}, {"documents": len(run.docid)}, run.qid, None
+    )
     level = tie_levels(ranked.codes, run.score)
     order = multisets(join(ranked.rows["documents"], level), ranked.codes, ranked.n_queries)
     if np.array_equal(ranked.names, data.names):
@@ -293,11 +331,14 @@ def tie_levels(codes: NDArray[np.intp], score: NDArray[np.float64]) -> Hashes:
     # Some queries at a time, so that what is sorted stays in the cache.
     edges = np.unique(np.searchsorted(codes, codes[::_SORTED_AT_ONCE]))
     parts = map(slice, edges, [*edges[1:], len(codes)])
-    return np.concatenate([_levels(codes[part], score[part]) for part in parts] or [np.empty(0, dtype=np.uint64)])
+    return np.concatenate(
+        [_levels(codes[part], score[part]) for part in parts] or [np.empty(0, dtype=np.uint64)]
+    )
 
 
 def _levels(codes: NDArray[np.intp], score: NDArray[np.float64]) -> Hashes:
-    # Rows of one score stand in any order. Two sorts of one key each are three times as fast as a lexsort.
+    # Rows of one score stand in any order. Two sorts of one key each are three times as fast as a
+    # lexsort.
     order = np.argsort(-score)
     order = order[order_of(codes[order])]
     query, sorted_score = codes[order], score[order]
@@ -333,7 +374,9 @@ def _by_query(
     lengths = {**lengths, "qid": int(grouping.offsets[-1])}
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{kind} has {length}" for kind, length in lengths.items())
-        raise InvalidInput(f"the rows do not fit together: {found}", remedy="give one value per row")
+        raise InvalidInput(
+            f"the rows do not fit together: {found}", remedy="give one value per row"
+        )
     if "documents" in makers and "labels" in makers:
         makers["judgments"] = lambda: join(rows["documents"], rows["labels"])
     rows = Lazy(makers, not_kept=("labels", "judgments"))
@@ -341,7 +384,9 @@ def _by_query(
     def added(kind: str) -> Hashes:
         return multisets(rows[kind], codes, len(grouping.queries))
 
-    hashes: dict[str, Callable[[], Hashes]] = {kind: partial(added, kind) for kind in makers if kind not in without}
+    hashes: dict[str, Callable[[], Hashes]] = {
+        kind: partial(added, kind) for kind in makers if kind not in without
+    }
     if queries is not None:
         texts = _query_texts(grouping.queries, queries)
         hashes["text"] = lambda: texts

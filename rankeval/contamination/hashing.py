@@ -4,23 +4,26 @@ A row is hashed as a weighted sum over its columns, modulo 2^64::
 
     hash(row) = mixed( mixed(x_1) * key_1 + mixed(x_2) * key_2 + ... )
 
-The keys are odd numbers, one per column, so the order of columns matters. Zero mixes to zero, with two consequences: a
-sparse matrix, which stores no zeros, hashes like its dense form; and empty columns at the end, which some readers of
-svmlight files add or leave out, make no difference. Values are taken as float32, so that data registered as float64 is
-found again after a round trip through float32.
+The keys are odd numbers, one per column, so the order of columns matters. Zero mixes to zero, with
+two consequences: a sparse matrix, which stores no zeros, hashes like its dense form; and empty
+columns at the end, which some readers of svmlight files add or leave out, make no difference.
+Values are taken as float32, so that data registered as float64 is found again after a round trip
+through float32.
 
-`rounded_hashes` does the same over values of four significant digits, and mixes only the sum: that takes a quarter of
-the time, and a value that was written as text and read again is found.
+`rounded_hashes` does the same over values of four significant digits, and mixes only the sum: that
+takes a quarter of the time, and a value that was written as text and read again is found.
 
-The hashes are meant against forgetful users, not against somebody who computes collisions. The trap: ledgers hold
-them, so none of these functions may ever return another value (tests pin them).
+The hashes are meant against forgetful users, not against somebody who computes collisions. The
+trap: ledgers hold them, so none of these functions may ever return another value (tests pin them).
 
-64-bit hashes of ids and texts: the letters of each as a weighted sum. Equal letters hash alike in every type of text.
+64-bit hashes of ids and texts: the letters of each as a weighted sum. Equal letters hash alike in
+every type of text.
 
     hash("d17") = mixed( mixed("d") * key_1 + mixed("1") * key_2 + mixed("7") * key_3 )
 
-An id that is a number has the letters of its decimal digits. Numbers become Arrow strings, and a column of these is
-read as the bytes that it is, where all are ASCII: several times as fast as Python's strings (`bench_guard_large`).
+An id that is a number has the letters of its decimal digits. Numbers become Arrow strings, and a
+column of these is read as the bytes that it is, where all are ASCII: several times as fast as
+Python's strings (`bench_guard_large`).
 """
 
 from __future__ import annotations
@@ -58,7 +61,9 @@ def text_hashes(values: Any) -> Hashes:
     if not _is_text(column):
         column = np.asarray(column)
         if column.dtype.kind == "V" or column.ndim != 1:
-            raise InvalidInput(f"ids are texts or numbers, found an array of {column.dtype} and shape {column.shape}")
+            raise InvalidInput(
+                f"ids are texts or numbers, found an array of {column.dtype} and shape {column.shape}"
+            )
         if column.dtype.kind == "S":
             column = np.char.decode(column, "utf-8", _ODD_BYTES)
         is_bounded = column.dtype.kind == "f" and (np.abs(column.astype(np.float64)) < 2**63).all()
@@ -66,9 +71,14 @@ def text_hashes(values: Any) -> Hashes:
             column = column.astype(np.int64)  # 12.0 is the same id too
         if column.dtype.kind in "iu":  # several times as fast as making Python's strings
             column = pa.array(column.astype(column.dtype.newbyteorder("="))).cast(pa.large_string())
-    is_ascii = _is_text(column) and not column.null_count and pc.all(pc.string_is_ascii(column)).as_py() is not False
+    is_ascii = (
+        _is_text(column)
+        and not column.null_count
+        and pc.all(pc.string_is_ascii(column)).as_py() is not False
+    )
     column, hashed = (column, _ascii_hashes) if is_ascii else (np.asarray(column), _letter_hashes)
-    # A block of ids becomes a matrix of letters as wide as its longest id: one long id must not widen all others.
+    # A block of ids becomes a matrix of letters as wide as its longest id: one long id must not
+    # widen all others.
     parts = [hashed(column[start : start + _TEXTS]) for start in range(0, len(column), _TEXTS)]
     return np.concatenate([np.empty(0, dtype=np.uint64), *parts])
 
@@ -81,7 +91,10 @@ def _letter_hashes(block: NDArray[Any]) -> Hashes:
     try:
         words = np.ascontiguousarray(block.astype(np.str_))
     except UnicodeDecodeError:  # bytes beyond ASCII
-        decoded = [one.decode("utf-8", _ODD_BYTES) if isinstance(one, bytes) else str(one) for one in block.tolist()]
+        decoded = [
+            one.decode("utf-8", _ODD_BYTES) if isinstance(one, bytes) else str(one)
+            for one in block.tolist()
+        ]
         words = np.array(decoded, dtype=np.str_)
     width = words.dtype.itemsize // 4
     letters = words.view(np.uint32).reshape(len(words), width).astype(np.uint64)
@@ -92,7 +105,9 @@ def _ascii_hashes(block: pa.Array) -> Hashes:
     width = pc.max(pc.binary_length(block)).as_py()
     letters = np.frombuffer(pc.ascii_rpad(block, width, "\0").buffers()[2] or b"", dtype=np.uint8)
     total = np.zeros(len(block), dtype=np.uint64)
-    for column, key in zip(letters.reshape(len(block), width).T, keys(width, salt=_SALT), strict=True):
+    for column, key in zip(
+        letters.reshape(len(block), width).T, keys(width, salt=_SALT), strict=True
+    ):
         total += _LETTERS[column] * key
     return mixed(total)
 
@@ -106,7 +121,9 @@ _BLOCK = 1 << 18
 
 def join(left: Hashes, right: Hashes) -> Hashes:
     """Return the hashes of ordered pairs of hashes, elementwise."""
-    return mixed(left * np.uint64(0x9FB21C651E98DF25) + mixed(right + np.uint64(0x632BE59BD9B4E019)))
+    return mixed(
+        left * np.uint64(0x9FB21C651E98DF25) + mixed(right + np.uint64(0x632BE59BD9B4E019))
+    )
 
 
 def number_hashes(values: Any, *, name: str) -> Hashes:
@@ -163,7 +180,9 @@ def _row_sums(X: Any, hashed: Callable[[NDArray[Any]], NDArray[Any]]) -> Hashes:
     X = as_matrix(X)
     contributions = hashed(X.data).astype(np.uint64) * keys(X.shape[1])[X.indices]
     # Sums of rows as differences of running totals, which are exact modulo 2^64.
-    totals = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(contributions, dtype=np.uint64)])
+    totals = np.concatenate(
+        [np.zeros(1, dtype=np.uint64), np.cumsum(contributions, dtype=np.uint64)]
+    )
     return mixed(totals[X.indptr[1:]] - totals[X.indptr[:-1]])
 
 
@@ -171,14 +190,20 @@ def as_matrix(X: Any) -> Any:
     """Return features in a form whose rows can be taken: a frame, a CSR matrix or an array of numbers."""
     shape = np.shape(X)
     if len(shape) != 2:
-        raise InvalidInput(f"X must be a matrix of shape (n_rows, n_features), but its shape is {shape}")
+        raise InvalidInput(
+            f"X must be a matrix of shape (n_rows, n_features), but its shape is {shape}"
+        )
     if hasattr(X, "iloc"):
         return X
-    if hasattr(X, "to_pandas"):  # of polars and Arrow: words and missing values are those of a pandas frame
+    if hasattr(
+        X, "to_pandas"
+    ):  # of polars and Arrow: words and missing values are those of a pandas frame
         return X.to_pandas()
     if hasattr(X, "tocsr"):
         matrix = X.tocsr()
-        return matrix if matrix.has_canonical_format else matrix.tocoo().tocsr()  # which sums duplicates
+        return (
+            matrix if matrix.has_canonical_format else matrix.tocoo().tocsr()
+        )  # which sums duplicates
     array = np.asarray(X)
     return array if array.dtype.kind in "biuf" else _as_float32(array)
 
@@ -205,12 +230,16 @@ def blocks(X: Any) -> Iterator[NDArray[np.float32]]:
 
 def _as_float32(block: NDArray[Any]) -> NDArray[np.float32]:
     if np.iscomplexobj(block):
-        raise InvalidInput("X has complex numbers: give their real and imaginary parts as two columns")
+        raise InvalidInput(
+            "X has complex numbers: give their real and imaginary parts as two columns"
+        )
     try:
         with np.errstate(over="ignore"):  # a value beyond float32 counts as infinite
             return block.astype(np.float32)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"X must be numbers, or a DataFrame with one type a column: {error}") from error
+        raise InvalidInput(
+            f"X must be numbers, or a DataFrame with one type a column: {error}"
+        ) from error
 
 
 def _frame_values(frame: Any) -> NDArray[np.float64]:
@@ -221,7 +250,9 @@ def _frame_values(frame: Any) -> NDArray[np.float64]:
         column = frame.iloc[:, position]
         kind = getattr(column.dtype, "kind", "O")
         if kind in "biufc":  # `_as_float32` says what to do with complex numbers
-            columns.append(column.to_numpy(dtype=np.complex128 if kind == "c" else np.float64, na_value=np.nan))
+            columns.append(
+                column.to_numpy(dtype=np.complex128 if kind == "c" else np.float64, na_value=np.nan)
+            )
         elif kind in "mM":
             columns.append(column.to_numpy().astype(np.int64).astype(np.float64))
         else:  # words and categories: a number in [0, 1) per word

@@ -9,11 +9,11 @@ Three kinds of evidence are looked for, and each adds up in its own way::
               or the relevant documents of
               all queries
 
-Data is refused if enough registered queries are found (`RegisteredContent.n_to_refuse`). What was shown in earlier
-calls of this process counts too (`Shown`), so that a loop over queries adds up.
+Data is refused if enough registered queries are found (`RegisteredContent.n_to_refuse`). What was
+shown in earlier calls of this process counts too (`Shown`), so that a loop over queries adds up.
 
-**Memory.** The same query again and again does not add up: content is kept as a set, and of the labels of a query the
-last word counts.
+**Memory.** The same query again and again does not add up: content is kept as a set, and of the
+labels of a query the last word counts.
 """
 
 from __future__ import annotations
@@ -51,9 +51,11 @@ class Shown:
     content: NDArray[np.bool_]  # (n_queries,): The queries whose content was shown
     # (n_queries,): The best evidence of columns of each query, in bits; 0 for none.
     columns: NDArray[np.float64]
-    candidates: NDArray[np.int64]  # (n_queries,): How many queries with the labels of each one were shown
-    # (n_queries, len(CHANGED): The evidence of the labels of each query (`contamination.evidence`); nan where none
-    # was shown.
+    candidates: NDArray[
+        np.int64
+    ]  # (n_queries,): How many queries with the labels of each one were shown
+    # (n_queries, len(CHANGED): The evidence of the labels of each query (`contamination.evidence`);
+    # nan where none was shown.
     ratios: NDArray[np.float64]
 
     @classmethod
@@ -68,7 +70,9 @@ class Shown:
 
     def without(self, exempt: NDArray[np.bool_] | None) -> Shown:
         """Return a copy without some queries of the collection, which may be used now."""
-        kept = Shown(self.content.copy(), self.columns.copy(), self.candidates.copy(), self.ratios.copy())
+        kept = Shown(
+            self.content.copy(), self.columns.copy(), self.candidates.copy(), self.ratios.copy()
+        )
         if exempt is not None:
             kept.content[exempt] = kept.columns[exempt] = kept.candidates[exempt] = 0
             kept.ratios[exempt] = np.nan
@@ -77,8 +81,8 @@ class Shown:
     def told_by_columns(self, least: float, enough: float) -> NDArray[np.bool_]:
         """Return the queries that their columns tell, all together.
 
-        M of N queries with candidates are found with s_i bits each. The chance that any M of them are found is at most
-        ``C(N, M) prod 2^-s_i``, and so few are chosen that this is least.
+        M of N queries with candidates are found with s_i bits each. The chance that any M of them
+        are found is at most ``C(N, M) prod 2^-s_i``, and so few are chosen that this is least.
         """
         told = np.zeros(len(self.columns), dtype=bool)
         net = self.columns - np.log2(np.maximum(self.candidates, 1))
@@ -99,7 +103,12 @@ class Shown:
 _LEAST_COLUMN_BITS = 3.0
 """Evidence by which the columns of one query count among those of others."""
 
-_SAME_ORDER = {"features": "features", "documents": "documents ranked", "labels": "labels", "ranked": "documents"}
+_SAME_ORDER = {
+    "features": "features",
+    "documents": "documents ranked",
+    "labels": "labels",
+    "ranked": "documents",
+}
 """Kind of row -> the kinds of an opened output that it may equal; rows are compared with a run too."""
 
 _WARNING_BITS = 8.0
@@ -111,22 +120,27 @@ class Match:
     """The part of a registered collection that some data holds, and how sure that is."""
 
     registered: RegisteredContent  # The collection
-    # (n_registered,): The registered queries that were found, here or in earlier calls of this process.
+    # (n_registered,): The registered queries that were found, here or in earlier calls of this
+    # process.
     matched: NDArray[np.bool_]
     pairs: Pairs  # (k, 2): Query of the data, registered query: those found here
     queries: NDArray[np.bool_]  # (n_queries,): The queries of the data that are in the collection
-    # Evidence of the labels of shared ids and documents, for (above 0) or against; log2 of a Bayes factor.
+    # Evidence of the labels of shared ids and documents, for (above 0) or against; log2 of a Bayes
+    # factor.
     bits: float
-    # Chance that other data has the labels, or the relevant documents, of all queries; 1 if they are no evidence.
+    # Chance that other data has the labels, or the relevant documents, of all queries; 1 if they
+    # are no evidence.
     chance: float
     alike: str  # Which of the two it is
     same_labels: bool  # Whether the data has the labels of the whole collection, query for query
     n_before: int  # Registered queries that only earlier calls showed
     by_ids: bool  # Whether only labels under the same ids show what was found
-    # Whether some queries were found by evidence that counts for all queries together only. Then others may be in the
-    # data that nothing shows.
+    # Whether some queries were found by evidence that counts for all queries together only. Then
+    # others may be in the data that nothing shows.
     collective: bool
-    suspects: NDArray[np.bool_]  # (n_queries,): The queries of the data that are evidence of any strength
+    suspects: NDArray[
+        np.bool_
+    ]  # (n_queries,): The queries of the data that are evidence of any strength
     shown: Shown | None = None  # What to remember of this call; None if nothing
 
     @property
@@ -182,7 +196,9 @@ class Match:
         if self.by_labels and here == len(self.queries) and self.by_ids and self.bits < ENOUGH_BITS:
             chance = f"{self.chance:.0e}" if self.chance >= 1e-12 else "under 1e-12"
             of = count(registered.n_queries, "query")
-            return f"the {self.alike} are those of {len(self.queries)} of its {of} (chance {chance})"
+            return (
+                f"the {self.alike} are those of {len(self.queries)} of its {of} (chance {chance})"
+            )
         if self.n_matched:
             if self.by_ids:
                 said = (
@@ -191,7 +207,9 @@ class Match:
                 )
             else:
                 said = f"{here} of its {self.found_among} are in the data"
-            return said + (f", and {self.n_before} more were in data shown before" if self.n_before else "")
+            return said + (
+                f", and {self.n_before} more were in data shown before" if self.n_before else ""
+            )
         if self.same_labels:
             return f"the labels equal those of its {count(registered.n_queries, 'query')}, which may be chance"
         if self.queries.any():
@@ -213,7 +231,11 @@ def match(
         return _untouched(registered, data)
     here = _Evidence.of(known, data, most_rows=most_rows, for_looks=for_looks)
     here = replace(here, content=np.concatenate([here.content, _same_collection(known, data)]))
-    earlier = before.without(registered.exempt) if before and here.any else Shown.empty(registered.n_queries)
+    earlier = (
+        before.without(registered.exempt)
+        if before and here.any
+        else Shown.empty(registered.n_queries)
+    )
     shown = here.added_to(earlier)
     found, by_content, told, bits, enough = here.weigh(shown)
     chance, same_labels, by_labels = 1.0, False, NO_PAIRS
@@ -266,7 +288,8 @@ def _may_touch(known: Signature, data: Traces) -> bool:
     """Return whether data has an id or a value of a registration, columns, or so many queries that labels may tell."""
     if isinstance(data, Signature) or (known.columns is not None and data.X is not None):
         return True
-    # If all patterns differ, n draws of N have none twice with a chance of about exp(-n^2 / 2 N); else it is greater.
+    # If all patterns differ, n draws of N have none twice with a chance of about exp(-n^2 / 2 N);
+    # else it is greater.
     if data.n_queries**2 >= -2 * math.log(REFUSAL_CHANCE) * known.n_queries:
         return True
     if are_among(data.ids, known.ids):
@@ -307,7 +330,14 @@ class _Evidence:
     labels: SharedLabels
 
     @classmethod
-    def of(cls, known: Signature, data: Traces, *, most_rows: int | None = None, for_looks: bool = False) -> _Evidence:
+    def of(
+        cls,
+        known: Signature,
+        data: Traces,
+        *,
+        most_rows: int | None = None,
+        for_looks: bool = False,
+    ) -> _Evidence:
         labels, rows = SharedLabels.of(known, data, for_looks=for_looks), SharedRows.of(known, data)
         columns = ColumnHits.of(known, data, most_rows=most_rows).without(labels.refuted)
         texts = same_texts(known, data, for_looks=for_looks)
@@ -326,7 +356,9 @@ class _Evidence:
         shown.ratios[self.labels.pairs[:, 1]] = self.labels.ratios
         return shown
 
-    def weigh(self, shown: Shown) -> tuple[Pairs, NDArray[np.int64], NDArray[np.bool_], float, bool]:
+    def weigh(
+        self, shown: Shown
+    ) -> tuple[Pairs, NDArray[np.int64], NDArray[np.bool_], float, bool]:
         """Return pairs, the registered queries that are told by more than their ids, and all that were found.
 
         The others are the bits of shared labels, and whether these are enough.
@@ -339,7 +371,9 @@ class _Evidence:
         by_labels[self.labels.pairs[:, 1]] = False  # those of this data are told by their pairs
         told: NDArray[np.bool_] = shown.content | by_columns | by_labels
         told[self.alone[:, 1]] = False
-        pairs = np.concatenate([self.content, self.columns.pairs[by_columns[self.columns.pairs[:, 1]]]])
+        pairs = np.concatenate(
+            [self.content, self.columns.pairs[by_columns[self.columns.pairs[:, 1]]]]
+        )
         by_content = np.append(pairs[:, 1], self.labels.pairs[self.labels.by_documents, 1])
         return np.concatenate([pairs, self.labels.pairs[fits]]), by_content, told, bits, enough
 
@@ -372,7 +406,11 @@ def _same_collection(known: Signature, data: Traces) -> Pairs:
 
     Labels alone are no such content: all collections of one positive among nine zeros have it.
     """
-    if isinstance(data, Signature) or data.strongest == "labels" or data.n_queries != known.n_queries:
+    if (
+        isinstance(data, Signature)
+        or data.strongest == "labels"
+        or data.n_queries != known.n_queries
+    ):
         return NO_PAIRS
     order = np.argsort(data.content, kind="stable")
     if not np.array_equal(data.content[order], known.content):
@@ -389,13 +427,17 @@ def _same_collection(known: Signature, data: Traces) -> Pairs:
 def _all_positives(known: Signature, data: Traces) -> tuple[float, Pairs]:
     """Return the chance that the relevant documents of all queries are registered ones, and pairs of these queries.
 
-    Asked of registrations of positives only, all of which are kept. One document of each query is drawn: those of one
-    query may always stand together.
+    Asked of registrations of positives only, all of which are kept. One document of each query is
+    drawn: those of one query may always stand together.
     """
     kept, documents = known.document_entries, data.document_entries
     if kept is None or not documents or known.label_counts is None or data.label_counts is None:
         return 1.0, NO_PAIRS
-    if not known.has_positives_only or not known.keeps_all_documents or data.n_queries > known.n_queries:
+    if (
+        not known.has_positives_only
+        or not known.keeps_all_documents
+        or data.n_queries > known.n_queries
+    ):
         return 1.0, NO_PAIRS
     relevant = documents.take(documents.positive(data.label_counts))
     order = np.argsort(kept.value, kind="stable")
@@ -414,7 +456,12 @@ def _all_positives(known: Signature, data: Traces) -> tuple[float, Pairs]:
 def _all_labels(known: Signature, data: Traces, found: Pairs) -> tuple[float, bool, Pairs]:
     """Return the chance of the labels of all queries, whether they equal the registered ones, and pairs of the rest."""
     theirs = data.label_counts
-    if theirs is None or known.label_counts is None or data.n_queries > known.n_queries or not data.n_queries:
+    if (
+        theirs is None
+        or known.label_counts is None
+        or data.n_queries > known.n_queries
+        or not data.n_queries
+    ):
         return 1.0, False, NO_PAIRS
     queries, ours = known.labels_in_order
     order = np.argsort(theirs.hashes, kind="stable")
@@ -428,10 +475,16 @@ def _all_labels(known: Signature, data: Traces, found: Pairs) -> tuple[float, bo
     # They show that all are here, but not which of several with the same labels is which.
     here, there = ~np.isin(order, found[:, 0]), ~np.isin(queries, found[:, 1])
     place, known_too = _places_in(ours[there], drawn[here])
-    return chance, same, np.stack([order[here][known_too], queries[there][place[known_too]]], axis=1)
+    return (
+        chance,
+        same,
+        np.stack([order[here][known_too], queries[there][place[known_too]]], axis=1),
+    )
 
 
-def _places_in(ours: NDArray[Any], drawn: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+def _places_in(
+    ours: NDArray[Any], drawn: NDArray[Any]
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Return a place of its own for each drawn value among equal ones, both ascending, and whether it has one."""
     place = np.searchsorted(ours, drawn) + np.arange(len(drawn)) - np.searchsorted(drawn, drawn)
     inside = place < len(ours)

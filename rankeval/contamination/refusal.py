@@ -1,35 +1,37 @@
 """Refuse registered test content before it is scored, fitted or searched over.
 
-Every way into the library asks a `ContaminationCheck`, which holds the ledgers to respect and the head of each; an
-evaluation asks none if the process has no ledger. The check is small enough for every pickle: a worker reads the
-registered content from the ledger itself, once per change.
+Every way into the library asks a `ContaminationCheck`, which holds the ledgers to respect and the
+head of each; an evaluation asks none if the process has no ledger. The check is small enough for
+every pickle: a worker reads the registered content from the ledger itself, once per change.
 
-Stated limits: this protects people from their own haste. The owner of the labels can evaluate them elsewhere, and the
-owner of the ledger can delete it. Features that were rotated (PCA), or rows dropped and features rescaled, are not
-recognised if the query ids are new too.
+Stated limits: this protects people from their own haste. The owner of the labels can evaluate them
+elsewhere, and the owner of the ledger can delete it. Features that were rotated (PCA), or rows
+dropped and features rescaled, are not recognised if the query ids are new too.
 
-**Scored before.** Data that showed nothing of a registered collection needs no second look: a search scores the same
-folds many times. What is remembered is a SHA-256 over the features, labels and query ids as they were given, and the
-registration. A registration never changes; exemptions only take evidence away. Where data was refused or warned about,
-nothing is remembered; and where it showed a trace, that holds only as long as no other call shows more of the
-registration.
+**Scored before.** Data that showed nothing of a registered collection needs no second look: a
+search scores the same folds many times. What is remembered is a SHA-256 over the features, labels
+and query ids as they were given, and the registration. A registration never changes; exemptions
+only take evidence away. Where data was refused or warned about, nothing is remembered; and where it
+showed a trace, that holds only as long as no other call shows more of the registration.
 
-**Folds.** While a plan over folds is frozen, the folds of a registered benchmark may be fitted (`allowed`). The
-allowance holds for this process, all its threads included, and for its workers: it is pickled with every unfitted
-ranker and every scorer that the process sends out. A worker may outlive the freeze, so an allowance is good for nothing
-once the temporary file that stands for it is gone. A worker on another machine never sees the file, and refuses.
+**Folds.** While a plan over folds is frozen, the folds of a registered benchmark may be fitted
+(`allowed`). The allowance holds for this process, all its threads included, and for its workers: it
+is pickled with every unfitted ranker and every scorer that the process sends out. A worker may
+outlive the freeze, so an allowance is good for nothing once the temporary file that stands for it
+is gone. A worker on another machine never sees the file, and refuses.
 
-**Callers that hang.** `multiprocessing.Pool`, `ThreadPool` and a client of Dask wait for ever for a call that ended in
-a BaseException: they catch Exceptions only. joblib wraps each call, on all of its backends, and executors of
-`concurrent.futures` send a BaseException back as they send an Exception. So the stack tells what must be raised::
+**Callers that hang.** `multiprocessing.Pool`, `ThreadPool` and a client of Dask wait for ever for a
+call that ended in a BaseException: they catch Exceptions only. joblib wraps each call, on all of
+its backends, and executors of `concurrent.futures` send a BaseException back as they send an
+Exception. So the stack tells what must be raised::
 
     thread of Pool     multiprocessing.pool.worker -> your function -> rankeval                             hangs
     thread of joblib   multiprocessing.pool.worker -> joblib -> scikit-learn -> rankeval                    gets through
     submitted to Dask  distributed.worker._run_task_simple -> dask -> your function -> rankeval             hangs
     joblib on Dask     distributed.worker._run_task_simple -> dask -> joblib -> scikit-learn -> rankeval    gets through
 
-The trap: `multiprocessing.current_process().daemon` is true in all of these workers. A search on Dask that gets an
-Exception for that turns it into nan, and goes on.
+The trap: `multiprocessing.current_process().daemon` is true in all of these workers. A search on
+Dask that gets an Exception for that turns it into nan, and goes on.
 """
 
 from __future__ import annotations
@@ -49,7 +51,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankeval._checks import count, few
-from rankeval.contamination.fingerprint import Fingerprint, fingerprint, fingerprint_qrels, run_outputs
+from rankeval.contamination.fingerprint import (
+    Fingerprint,
+    fingerprint,
+    fingerprint_qrels,
+    run_outputs,
+)
 from rankeval.contamination.matching import Match, Shown, match, was_opened
 from rankeval.contamination.registered import REGISTERS, RegisteredContent, read_register
 from rankeval.contamination.signature import KeptTraces, Traces
@@ -89,8 +96,9 @@ class ContaminationCheck:
     ledgers : tuple of (url, head)
         The work began when each ledger had this head, so each must still hold it.
     from_parent : bool
-        Whether the parent of this process sent the check along with work. A worker that lives longer than one piece of
-        work has the environment of an earlier one: its ``RANKEVAL_LEDGER=off`` does not count then.
+        Whether the parent of this process sent the check along with work. A worker that lives
+        longer than one piece of work has the environment of an earlier one: its
+        ``RANKEVAL_LEDGER=off`` does not count then.
     """
 
     ledgers: tuple[tuple[str, str], ...] = ()
@@ -111,7 +119,8 @@ class ContaminationCheck:
         return ContaminationCheck(ledgers, self.from_parent)
 
     def __reduce__(self) -> tuple[Callable[..., ContaminationCheck], tuple[Any, ...]]:
-        # A scorer may be older than the registration: the ledgers known when it is sent to a worker count.
+        # A scorer may be older than the registration: the ledgers known when it is sent to a worker
+        # count.
         return _received, (self.up_to_date().ledgers, os.getpid(), Allowance())
 
     def refuse(
@@ -134,7 +143,12 @@ class ContaminationCheck:
         refuse_matches(check, data, action, outputs)
 
     def refuse_collection(
-        self, qrels: Qrels, run: Run | None = None, *, queries: Mapping[Any, str] | None = None, action: str
+        self,
+        qrels: Qrels,
+        run: Run | None = None,
+        *,
+        queries: Mapping[Any, str] | None = None,
+        action: str,
     ) -> None:
         """Refuse judgments that are registered test content; a run that was already opened is accepted."""
         check = self.up_to_date()
@@ -145,7 +159,9 @@ class ContaminationCheck:
 
     def contents(self) -> list[tuple[str, RegisteredContent]]:
         """Return (ledger URL, collection) for all registered collections, retired ones too."""
-        return [(url, one) for url, head in self.ledgers for one in read_register(url, head).contents]
+        return [
+            (url, one) for url, head in self.ledgers for one in read_register(url, head).contents
+        ]
 
     def matches(
         self, data: Traces, *, most_rows: int | None = None, but: Collection[str] = ()
@@ -154,11 +170,15 @@ class ContaminationCheck:
         return [
             (url, match(registered, data, MEMORY.get(registered.id), most_rows=most_rows))
             for url, registered in self.contents()
-            if registered.retired is None and registered.id not in but and not is_allowed(registered.id)
+            if registered.retired is None
+            and registered.id not in but
+            and not is_allowed(registered.id)
         ]
 
 
-def _received(ledgers: tuple[tuple[str, str], ...], sender: int, _allowance: Allowance) -> ContaminationCheck:
+def _received(
+    ledgers: tuple[tuple[str, str], ...], sender: int, _allowance: Allowance
+) -> ContaminationCheck:
     """Return a check that another process may have sent, given the id of that process; its allowances came with it."""
     return ContaminationCheck(ledgers, from_parent=os.getppid() == sender)
 
@@ -176,7 +196,8 @@ def refusal_message(url: str, found: Match, data: Fingerprint | KeptTraces, acti
     name = found.registered.name
     by_shared_labels = found.bits > 0 and not found.by_labels
     such = ", such as a later month of a log whose clicks persist" if by_shared_labels else ""
-    # One guard throughout: another one would not have the collection at hand when the plan is opened.
+    # One guard throughout: another one would not have the collection at hand when the plan is
+    # opened.
     return (
         f"{_found(url, found, data, action)} With {_guard(url, found)}: to go on without these queries, {_rest(data)}. "
         "To score final systems, once: test = "
@@ -214,15 +235,25 @@ def refuse_matches(
     """Refuse data that matches a registered collection, unless an opened output ranks it in the same way."""
     # Two projects may have registered the same content: the ranking is hashed once.
     ranked = None if outputs is None else cache(outputs)
-    # A scorer is called for every fold and candidate, and must not cost more than the measure: see bench_guard.
-    most_rows = None if data.X is None or outputs is None else _VALUES_OF_A_SCORER // max(1, data.X.shape[1])
+    # A scorer is called for every fold and candidate, and must not cost more than the measure: see
+    # bench_guard.
+    most_rows = (
+        None
+        if data.X is None or outputs is None
+        else _VALUES_OF_A_SCORER // max(1, data.X.shape[1])
+    )
     nothing = {}
     if isinstance(data, Fingerprint) and len(check.contents()) >= _MANY:
         nothing = _known_nothing(data, most_rows)
     known = [*but, *(name for name, then in nothing.items() if then == _traces(name))]
     matches = check.matches(data, most_rows=most_rows, but=known)
     for url, found in sorted(matches, key=lambda one: one[1].strength, reverse=True):
-        if ranked is not None and found.registered.opened and found.suspects.any() and was_opened(found, ranked()):
+        if (
+            ranked is not None
+            and found.registered.opened
+            and found.suspects.any()
+            and was_opened(found, ranked())
+        ):
             continue
         if found.refused:
             raise _refusal(url, found, data, action)
@@ -248,7 +279,9 @@ def _known_nothing(data: Fingerprint, most_rows: int | None) -> dict[str, Hashab
 def _traces(registration: str) -> Hashable:
     """Return a value that changes when more is shown of a registration; the same data again changes nothing."""
     shown = MEMORY.get(registration)
-    return shown and hash((shown.content.tobytes(), shown.columns.tobytes(), shown.ratios.tobytes()))
+    return shown and hash(
+        (shown.content.tobytes(), shown.columns.tobytes(), shown.ratios.tobytes())
+    )
 
 
 def _collection(url: str, found: Match) -> str:
@@ -261,7 +294,11 @@ def _collection(url: str, found: Match) -> str:
 
 def _queries(found: Match, data: Fingerprint | KeptTraces) -> str:
     names = data.names[np.flatnonzero(found.queries)].tolist()
-    said = f"In the data, {count(len(names), 'query')}: {few(names)}." if names else "No query shows it by itself."
+    said = (
+        f"In the data, {count(len(names), 'query')}: {few(names)}."
+        if names
+        else "No query shows it by itself."
+    )
     if found.n_before:
         said += " Earlier calls of this process showed the others: ask guard.status about all of the data at once."
     return said
@@ -354,7 +391,12 @@ class Allowance:
 _RUNNERS = {
     "multiprocessing.pool": ("worker",),
     "multiprocess.pool": ("worker",),  # the pool of pathos
-    "distributed.worker": ("_run_task_simple", "_run_task_async", "apply_function_simple", "apply_function_async"),
+    "distributed.worker": (
+        "_run_task_simple",
+        "_run_task_async",
+        "apply_function_simple",
+        "apply_function_async",
+    ),
 }
 """The functions that run a call in a worker, by module; those of Dask have two names each, by release."""
 

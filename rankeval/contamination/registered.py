@@ -1,9 +1,10 @@
 """The registered test collections of a ledger, as its entries describe them.
 
-Entries of four kinds matter here: ``register`` holds the signatures of a collection, ``open`` the ranking outputs that
-were opened, ``exempt`` the queries that may be used elsewhere, and ``retire`` says that a collection is no test any
-more. A collection belongs to the project that registered it, and that project alone retires it. An opened output counts
-for every project that registered the same content, and for all versions of a collection.
+Entries of four kinds matter here: ``register`` holds the signatures of a collection, ``open`` the
+ranking outputs that were opened, ``exempt`` the queries that may be used elsewhere, and ``retire``
+says that a collection is no test any more. A collection belongs to the project that registered it,
+and that project alone retires it. An opened output counts for every project that registered the
+same content, and for all versions of a collection.
 """
 
 from __future__ import annotations
@@ -95,9 +96,15 @@ def registered_contents(ledger: Ledger, snapshot: Snapshot) -> tuple[RegisteredC
     for entry in snapshot.entries:
         if entry.kind == "open":
             arrays = ledger.load(entry.body["outputs"])
-            outputs = [part_of(arrays, f"{place}.outputs.") for place in range(len(entry.body["systems"]))]
+            outputs = [
+                part_of(arrays, f"{place}.outputs.") for place in range(len(entry.body["systems"]))
+            ]
             opened.setdefault(entry.body["digest"], []).extend(outputs)
-    retired = {entry.body["registration"]: entry.body["reason"] for entry in snapshot.entries if entry.kind == "retire"}
+    retired = {
+        entry.body["registration"]: entry.body["reason"]
+        for entry in snapshot.entries
+        if entry.kind == "retire"
+    }
     exempt, versions = _exempt(ledger, snapshot, registered), _versions(registered)
     contents = []
     for name, entry in registered.items():
@@ -120,11 +127,13 @@ def registered_contents(ledger: Ledger, snapshot: Snapshot) -> tuple[RegisteredC
     return tuple(contents)
 
 
-def _exempt(ledger: Ledger, snapshot: Snapshot, registered: Mapping[str, Entry]) -> dict[str, NDArray[np.bool_]]:
+def _exempt(
+    ledger: Ledger, snapshot: Snapshot, registered: Mapping[str, Entry]
+) -> dict[str, NDArray[np.bool_]]:
     """Return id of a registration -> the mask of its exempted queries; none for registrations without any.
 
-    An exemption lists the places of its queries in every collection that holds them. Later registrations list those of
-    their queries that had been exempted before.
+    An exemption lists the places of its queries in every collection that holds them. Later
+    registrations list those of their queries that had been exempted before.
     """
     places = [
         (name, ledger.load(entry.body["released"])["places"])
@@ -137,7 +146,9 @@ def _exempt(ledger: Ledger, snapshot: Snapshot, registered: Mapping[str, Entry])
     exempt: dict[str, NDArray[np.bool_]] = {}
     for name, released in places:
         if len(released):
-            exempt.setdefault(name, np.zeros(registered[name].body["n_queries"], dtype=bool))[released] = True
+            exempt.setdefault(name, np.zeros(registered[name].body["n_queries"], dtype=bool))[
+                released
+            ] = True
     return exempt
 
 
@@ -145,7 +156,10 @@ def _versions(registered: Mapping[str, Entry]) -> dict[str, tuple[str, ...]]:
     """Return id of a registration -> the digests of all versions of the collection, older and newer ones."""
     first: dict[str, str] = {}
     digests: dict[str, dict[str, None]] = {}
-    for name, entry in registered.items():  # parents first, so a registration follows those that it revises
+    for (
+        name,
+        entry,
+    ) in registered.items():  # parents first, so a registration follows those that it revises
         first[name] = first.get(entry.body["revises"], name)
         digests.setdefault(first[name], {})[entry.body["digest"]] = None
     return {name: tuple(digests[first[name]]) for name in registered}
@@ -172,7 +186,9 @@ def read_register(url: str, head: str = GENESIS) -> Register:
                 f"the ledger {Ledger(url).where} no longer has the entry {head[:12]} that this work began with: it was "
                 "replaced or shortened. List its faults with Guard(...).verify(strict=True), and restore it from a copy"
             )
-        discovery.watch(url)  # in a worker, a plain evaluate respects the ledgers that its scorer brought along
+        discovery.watch(
+            url
+        )  # in a worker, a plain evaluate respects the ledgers that its scorer brought along
     REGISTERS[url] = register
     return register
 

@@ -1,43 +1,49 @@
 """Pairs of queries, one of some data and one that is registered, that have values in common.
 
-Such queries have columns in common (`ColumnHits`), or the same id or documents (`SharedLabels`); what the labels of the
-latter say, `contamination.evidence` weighs. They may be the registered labels with grades mapped, or with rows of the
-lowest grade missing::
+Such queries have columns in common (`ColumnHits`), or the same id or documents (`SharedLabels`);
+what the labels of the latter say, `contamination.evidence` weighs. They may be the registered
+labels with grades mapped, or with rows of the lowest grade missing::
 
     registered grades   0   1   2   3   4      counts of a query   9   4   3   2   2
     label in the data   0   0   1   1   1      merged             13       7
 
-An increasing map of grades, such as 2^y - 1 or y >= 2, merges neighbouring levels. If the data has m of L levels, there
-are C(L - 1, m - 1) such maps. The counts of the shared queries choose one: for each level of the data, the registered
-grade above which as many rows stand in most queries. The second question leaves the lowest level open, as where
-negatives were sampled, or candidates added that nobody judged: then the counts of all other levels are compared.
+An increasing map of grades, such as 2^y - 1 or y >= 2, merges neighbouring levels. If the data has
+m of L levels, there are C(L - 1, m - 1) such maps. The counts of the shared queries choose one: for
+each level of the data, the registered grade above which as many rows stand in most queries. The
+second question leaves the lowest level open, as where negatives were sampled, or candidates added
+that nobody judged: then the counts of all other levels are compared.
 
-Each answer is weighed as `contamination.evidence` weighs plain counts, with the chances of the merged ones, and pays
-for the choice: one bit, and log2 of twice the number of maps. So a Bayes factor that reaches 2^b by the best of all
-answers still has a chance of at most 1.5 2^-b.
+Each answer is weighed as `contamination.evidence` weighs plain counts, with the chances of the
+merged ones, and pays for the choice: one bit, and log2 of twice the number of maps. So a Bayes
+factor that reaches 2^b by the best of all answers still has a chance of at most 1.5 2^-b.
 
-Rows that were dropped independently of their labels are no evidence: a shorter list with new clicks fits a longer one.
+Rows that were dropped independently of their labels are no evidence: a shorter list with new clicks
+fits a longer one.
 
 **Rows of features that come back unchanged**, and whether that can be chance.
 
 What a row is worth is learnt from the rows themselves, by two questions.
 
-**One query.** x of the m rows of a query stand in one registered query. How likely is that, if each row is drawn as
-rows recur between the registered queries (`evidence.Recurrence`)? So rows that stood together and stand together again
-say it, even where each of them recurs, as with features of documents alone. If queries of one side overlap as much
-among themselves, as searches for nearly the same do, then only pairs that overlap more count.
+**One query.** x of the m rows of a query stand in one registered query. How likely is that, if each
+row is drawn as rows recur between the registered queries (`evidence.Recurrence`)? So rows that
+stood together and stand together again say it, even where each of them recurs, as with features of
+documents alone. If queries of one side overlap as much among themselves, as searches for nearly the
+same do, then only pairs that overlap more count.
 
-**All queries.** Where lists are short, a query may have one row in common with a registered one, and that alone says
-little. All of them together do. Take the rows that stand in exactly two queries, of both sides together::
+**All queries.** Where lists are short, a query may have one row in common with a registered one,
+and that alone says little. All of them together do. Take the rows that stand in exactly two
+queries, of both sides together::
 
     both registered   both in the data   one of each
           2                  3                400        by chance about as many "one of each" as of the others
 
-If queries of both sides were drawn from one source, a row that recurs would do so within a side as often as between the
-sides. So no row needs to be known as rare: a catalogue shared by all users shows in the first two columns. Where no row
-recurs at all, rows of half of the registered queries are enough, however few these are.
+If queries of both sides were drawn from one source, a row that recurs would do so within a side as
+often as between the sides. So no row needs to be known as rare: a catalogue shared by all users
+shows in the first two columns. Where no row recurs at all, rows of half of the registered queries
+are enough, however few these are.
 
-The trap: rows recur together, as those of a query that was asked twice. So pairs of queries are counted, not rows.
+The trap: rows recur together, as those of a query that was asked twice. So pairs of queries are
+counted, not rows.
 """
 
 from __future__ import annotations
@@ -80,9 +86,13 @@ class SharedValues:
     """Pairs of queries that have values in common."""
 
     places: Pairs  # (n_pairs, 2): The pairs
-    n: NDArray[np.int64]  # (n_pairs,): How many values they have in common, and the evidence of these
+    n: NDArray[
+        np.int64
+    ]  # (n_pairs,): How many values they have in common, and the evidence of these
     bits: NDArray[np.float64]
-    recognised: NDArray[np.bool_]  # (n_pairs,): Whether that is enough to take them for the same query
+    recognised: NDArray[
+        np.bool_
+    ]  # (n_pairs,): Whether that is enough to take them for the same query
     # (n_common,): The pair of each common value, and the places of the value on both sides.
     pair: NDArray[np.int64]
     ours: NDArray[np.intp]
@@ -106,16 +116,19 @@ class ColumnHits:
     """Queries with the labels of registered ones, and those of them that have columns in common."""
 
     pairs: Pairs  # (k, 2): Pairs with two columns in common or more
-    # (k,): The evidence of the best column: columns of a query resemble each other, so their bits do not add up.
+    # (k,): The evidence of the best column: columns of a query resemble each other, so their bits
+    # do not add up.
     bits: NDArray[np.float64]
-    # (n_registered,): How many queries of the data have the labels of each registered one that keeps columns.
+    # (n_registered,): How many queries of the data have the labels of each registered one that
+    # keeps columns.
     candidates: NDArray[np.int64]
 
     @classmethod
     def of(cls, known: Signature, data: Traces, *, most_rows: int | None = None) -> ColumnHits:
         """Look for the columns that a registration keeps, in queries with the labels of registered ones.
 
-        At first in so many rows of the queries whose labels are rarest, at all others only if these show anything.
+        At first in so many rows of the queries whose labels are rarest, at all others only if these
+        show anything.
         """
         none = cls(NO_PAIRS, np.zeros(0), np.zeros(known.n_queries, dtype=np.int64))
         kept, theirs = known.columns, data.label_counts
@@ -123,13 +136,17 @@ class ColumnHits:
             return none
         keeps = kept.per_query(known.n_queries) > 0
         hashes, wanted_hashes = np.sort(theirs.hashes), known.label_counts.hashes
-        n_with = np.searchsorted(hashes, wanted_hashes, side="right") - np.searchsorted(hashes, wanted_hashes)
+        n_with = np.searchsorted(hashes, wanted_hashes, side="right") - np.searchsorted(
+            hashes, wanted_hashes
+        )
         candidates = np.where(keeps, n_with, 0)
         wanted = np.isin(theirs.hashes, wanted_hashes[candidates > 0])
         looks = [wanted] if wanted.any() else []
         if most_rows is not None and int(theirs.sizes[wanted].sum()) > most_rows:
             place = np.flatnonzero(wanted)
-            _, alike, times = np.unique(theirs.hashes[place], return_inverse=True, return_counts=True)
+            _, alike, times = np.unique(
+                theirs.hashes[place], return_inverse=True, return_counts=True
+            )
             place = place[np.argsort(times[alike], kind="stable")]
             looks.insert(0, np.zeros_like(wanted))
             looks[0][place[np.cumsum(theirs.sizes[place]) <= most_rows]] = looks[0][place[0]] = True
@@ -140,11 +157,17 @@ class ColumnHits:
                 return none
             found = SharedValues.of(kept, columns, known.n_queries)
             best = np.zeros(len(found.n))
-            np.maximum.at(best, found.pair, np.zeros(0) if kept.bits is None else kept.bits[found.ours])
+            np.maximum.at(
+                best, found.pair, np.zeros(0) if kept.bits is None else kept.bits[found.ours]
+            )
             same = theirs.hashes[found.places[:, 0]] == wanted_hashes[found.places[:, 1]]
             two = (found.n >= 2) & same
             # Any column of the data may meet any that is kept.
-            chances = len(columns) / max(1, int(look.sum())) * kept.per_query(known.n_queries)[found.places[:, 1]]
+            chances = (
+                len(columns)
+                / max(1, int(look.sum()))
+                * kept.per_query(known.n_queries)[found.places[:, 1]]
+            )
             hits = cls(found.places[two], (best - np.log2(np.maximum(chances, 1)))[two], candidates)
             if not len(hits.pairs) and look is not wanted:
                 return none
@@ -171,7 +194,10 @@ Agreement = tuple[NDArray[np.float64], NDArray[np.bool_]]
 
 
 def _best(
-    known: LabelCounts, chances: NDArray[np.float64], queries: NDArray[np.int64], theirs: LabelCounts
+    known: LabelCounts,
+    chances: NDArray[np.float64],
+    queries: NDArray[np.int64],
+    theirs: LabelCounts,
 ) -> Agreement:
     """Return the agreement under the map of grades that is the strongest evidence, paid for; often there is none.
 
@@ -193,7 +219,9 @@ def _best(
     return best
 
 
-def _mapped(known: LabelCounts, queries: NDArray[np.int64], theirs: LabelCounts) -> Iterator[Agreement]:
+def _mapped(
+    known: LabelCounts, queries: NDArray[np.int64], theirs: LabelCounts
+) -> Iterator[Agreement]:
     """Yield the agreement of merged labels, and that with fewer or more rows of the lowest level."""
     ours = known.take(queries)
     starts = _starts(ours, theirs)
@@ -216,7 +244,9 @@ def _mapped(known: LabelCounts, queries: NDArray[np.int64], theirs: LabelCounts)
 
 def _starts(ours: LabelCounts, theirs: LabelCounts) -> list[int]:
     """Return the place of the registered level at which each level of the data begins."""
-    above, wanted = (side.counts[:, ::-1].cumsum(axis=1, dtype=np.int64)[:, ::-1] for side in (ours, theirs))
+    above, wanted = (
+        side.counts[:, ::-1].cumsum(axis=1, dtype=np.int64)[:, ::-1] for side in (ours, theirs)
+    )
     starts, n_levels = [0], len(theirs.levels)
     for level in range(1, n_levels):
         first, last = starts[-1] + 1, len(ours.levels) - (n_levels - level)
@@ -235,8 +265,11 @@ class SharedLabels:
     # (k,): Whether the queries are the same if the labels are: by their size or their documents.
     fits: NDArray[np.bool_]
     by_documents: NDArray[np.bool_]  # (k,): Whether the documents tell the query from others
-    complete: bool  # Whether all registered queries are told by their documents, and no label differs
-    # Whether queries with the same id have other relevant documents. Then their labels are no evidence.
+    complete: (
+        bool  # Whether all registered queries are told by their documents, and no label differs
+    )
+    # Whether queries with the same id have other relevant documents. Then their labels are no
+    # evidence.
     other_documents: bool = False
 
     @property
@@ -255,11 +288,17 @@ class SharedLabels:
 
     @classmethod
     def of(
-        cls, known: Signature, data: Traces, by_name: Pairs | None = None, *, for_looks: bool = False
+        cls,
+        known: Signature,
+        data: Traces,
+        by_name: Pairs | None = None,
+        *,
+        for_looks: bool = False,
     ) -> SharedLabels:
         """Pair queries by their ids, or by another name, and by their documents, and weigh their labels.
 
-        For looks the same queries with other grades are the same; to be refused they are other data.
+        For looks the same queries with other grades are the same; to be refused they are other
+        data.
         """
         ours, theirs, chances = known.label_counts, data.label_counts, known.chances
         by_id = same_ids(known, data) if by_name is None else by_name
@@ -296,7 +335,8 @@ def same_ids(known: Signature, data: Traces) -> Pairs:
 def same_texts(known: Signature, data: Traces, *, for_looks: bool = False) -> Pairs:
     """Return the pairs of queries with the same text, unless they recur with new labels, as those of a next month.
 
-    No two registered queries have one text. For looks, the same text is the same query, whatever its labels.
+    No two registered queries have one text. For looks, the same text is the same query, whatever
+    its labels.
     """
     if known.texts is None or data.texts is None:
         return NO_PAIRS
@@ -308,7 +348,8 @@ def same_texts(known: Signature, data: Traces, *, for_looks: bool = False) -> Pa
 def _recur(known: Signature, data: Traces, pairs: Pairs) -> bool:
     """Say whether the relevant documents of paired queries are evidence against; if none is the same, their labels.
 
-    Documents may have other ids, or none. Then the labels of queries with as many rows as before speak.
+    Documents may have other ids, or none. Then the labels of queries with as many rows as before
+    speak.
     """
     pairs = pairs[np.unique(pairs[:, 1], return_index=True)[1]]
     found, ours, theirs = Positives.of(known, data, pairs), known.label_counts, data.label_counts
@@ -325,7 +366,9 @@ def _same(order: NDArray[np.intp], hashes: Hashes, theirs: Hashes) -> Pairs:
     if not len(hashes):
         return NO_PAIRS
     place = np.minimum(np.searchsorted(hashes, theirs), len(hashes) - 1)
-    same = np.flatnonzero((hashes[place] == theirs) & (theirs != 0))  # 0 for no text, or for several queries' text
+    same = np.flatnonzero(
+        (hashes[place] == theirs) & (theirs != 0)
+    )  # 0 for no text, or for several queries' text
     return np.stack([same, order[place[same]]], axis=1)
 
 
@@ -335,7 +378,9 @@ def shared_documents(known: Signature, data: Traces, by_id: Pairs) -> SharedValu
     One common document is enough for pairs with the same id.
     """
     kept = known.document_entries
-    documents = None if kept is None else data.document_entries  # which a fingerprint makes when it is asked
+    documents = (
+        None if kept is None else data.document_entries
+    )  # which a fingerprint makes when it is asked
     if kept is None or documents is None:
         return None
     found = SharedValues.of(kept, documents, known.n_queries)
@@ -346,7 +391,12 @@ def shared_documents(known: Signature, data: Traces, by_id: Pairs) -> SharedValu
     place[order] = np.arange(len(order))
     common = np.flatnonzero(place[found.pair] >= 0)
     pairs = {name: getattr(found, name)[order] for name in ("places", "n", "bits", "recognised")}
-    return SharedValues(**pairs, pair=place[found.pair][common], ours=found.ours[common], theirs=found.theirs[common])
+    return SharedValues(
+        **pairs,
+        pair=place[found.pair][common],
+        ours=found.ours[common],
+        theirs=found.theirs[common],
+    )
 
 
 def _persistence(known: Signature, data: Traces) -> float:
@@ -363,20 +413,30 @@ def _persistence(known: Signature, data: Traces) -> float:
 class Positives:
     """The relevant documents of paired queries."""
 
-    # (n,): The places of the registered ones, and of the same in the query of the data; -1 for one that is not
-    # relevant there, or not there.
+    # (n,): The places of the registered ones, and of the same in the query of the data; -1 for one
+    # that is not relevant there, or not there.
     ours: NDArray[np.intp]
     theirs: NDArray[np.intp]
     added: NDArray[np.intp]  # (n_added,): The places of the others in the data
     query: NDArray[np.intp]  # (n_added,): The registered query of each of these
-    # The share of relevant documents among those of the data; 0 if either side has relevant documents only.
+    # The share of relevant documents among those of the data; 0 if either side has relevant
+    # documents only.
     prevalence: float = 0.0
 
     @classmethod
     def of(cls, known: Signature, data: Traces, pairs: Pairs) -> Positives:
         """Find them; of pairs of a query of the data and a registered one, each of the latter stands in one."""
-        kept, documents, none = known.document_entries, data.document_entries, np.zeros(0, dtype=np.intp)
-        if kept is None or known.label_counts is None or not data.knows_documents or data.label_counts is None:
+        kept, documents, none = (
+            known.document_entries,
+            data.document_entries,
+            np.zeros(0, dtype=np.intp),
+        )
+        if (
+            kept is None
+            or known.label_counts is None
+            or not data.knows_documents
+            or data.label_counts is None
+        ):
             return cls(none, none, none, none)
         query = np.full(known.n_queries, -1)
         query[pairs[:, 1]] = pairs[:, 0]
@@ -392,17 +452,21 @@ class Positives:
         registered[pairs[:, 0]] = pairs[:, 1]
         added = np.flatnonzero(relevant & (registered[documents.query] >= 0))
         of_added = registered[documents.query[added]]
-        known_up_to = known.greatest_documents[of_added]  # of a sketch: others may be registered too
+        known_up_to = known.greatest_documents[
+            of_added
+        ]  # of a sketch: others may be registered too
         near = documents.value[added] <= known_up_to
         return cls(ours, theirs, added[near], of_added[near], prevalence)
 
 
-def _same_documents(known: Signature, data: Traces, by_id: Pairs, *, for_looks: bool) -> SharedLabels:
+def _same_documents(
+    known: Signature, data: Traces, by_id: Pairs, *, for_looks: bool
+) -> SharedLabels:
     """Return the pairs with the same documents, and what their labels say.
 
-    Judgments may hold positives only, here or there. So the relevant documents are also looked for alone, at the price
-    of one bit, unless the labels of common documents contradict each other. Queries with the same id and no common
-    document count then too: they have lost their positives.
+    Judgments may hold positives only, here or there. So the relevant documents are also looked for
+    alone, at the price of one bit, unless the labels of common documents contradict each other.
+    Queries with the same id and no common document count then too: they have lost their positives.
     """
     plain = _same_labels(known, data, by_id)
     kept = known.document_entries
@@ -415,7 +479,10 @@ def _same_documents(known: Signature, data: Traces, by_id: Pairs, *, for_looks: 
     if bayes_factor_bits(ratios) - 1 <= max(0.0, plain_bits):
         return plain
     here = np.isin(pairs[:, 1], queries)
-    pairs, told = pairs[here], np.append(plain.by_documents, np.zeros(len(pairs) - len(plain.pairs), dtype=bool))[here]
+    pairs, told = (
+        pairs[here],
+        np.append(plain.by_documents, np.zeros(len(pairs) - len(plain.pairs), dtype=bool))[here],
+    )
     ratios = paid(ratios, 1)[np.searchsorted(queries, pairs[:, 1])]
     return SharedLabels(pairs, ratios, np.isin(pairs[:, 1], kept_theirs), told, complete=False)
 
@@ -439,7 +506,11 @@ def _weighed(
 
 def _same_labels(known: Signature, data: Traces, by_id: Pairs) -> SharedLabels:
     """Return the pairs that have documents in common, and what the labels of these say."""
-    shared, labels, kept = shared_documents(known, data, by_id), known.label_counts, known.document_entries
+    shared, labels, kept = (
+        shared_documents(known, data, by_id),
+        known.label_counts,
+        known.document_entries,
+    )
     documents = None if shared is None or not len(shared.places) else data.document_entries
     if shared is None or labels is None or documents is None or documents.label is None:
         return SharedLabels.none()
@@ -449,7 +520,11 @@ def _same_labels(known: Signature, data: Traces, by_id: Pairs) -> SharedLabels:
     usual = int(levels[labels.most_frequent]) if len(levels) else -1
     _, ratios = ratios_of_documents(kept.query[common], kept.label[common], other, usual=usual)
     return SharedLabels(
-        shared.places, ratios, np.ones(len(shared.places), dtype=bool), shared.recognised, complete=False
+        shared.places,
+        ratios,
+        np.ones(len(shared.places), dtype=bool),
+        shared.recognised,
+        complete=False,
     )
 
 
@@ -482,23 +557,32 @@ class SharedRows:
     @classmethod
     def of(cls, known: Signature, data: Traces) -> SharedRows:
         """Find the pairs."""
-        rows, theirs, learnt = known.row_entries, data.rows_told(by_signs=known.by_signs), known.recurrence
+        rows, theirs, learnt = (
+            known.row_entries,
+            data.rows_told(by_signs=known.by_signs),
+            known.recurrence,
+        )
         if rows is None or theirs is None or learnt is None:
             return cls(NO_PAIRS, NO_PAIRS)
         found = Overlaps.of(rows, learnt, theirs)
         if not len(found.places) and not len(found.single):
             return cls(NO_PAIRS, NO_PAIRS)
-        # Each of several pairs needs less than a single one: by chance, one in 64 data sets has one pair.
+        # Each of several pairs needs less than a single one: by chance, one in 64 data sets has one
+        # pair.
         least = min(IDENTIFIABLE_BITS, _OF_SEVERAL + np.log2(known.n_queries * data.n_queries))
         several = found.take((found.bits >= least) & (found.share >= _SHARE))
         if _n_of_both(several.places) < _SOME:
             least = IDENTIFIABLE_BITS
         together = found.take(found.bits >= least)
         if len(together.places):
-            together = together.take(together.share >= _least_overlap(together, known, rows, theirs))
+            together = together.take(
+                together.share >= _least_overlap(together, known, rows, theirs)
+            )
         sizes = rows.per_query(known.n_queries, learnt.times > 0), theirs.per_query(data.n_queries)
         of_two = np.bincount(found.row)[found.row] == 1
-        alone = _is_more(found.single[of_two], (_n_pairs(rows, theirs), _n_pairs(theirs, rows)), sizes)
+        alone = _is_more(
+            found.single[of_two], (_n_pairs(rows, theirs), _n_pairs(theirs, rows)), sizes
+        )
         if not alone and not rows.recur and not theirs.recur:
             alone = _n_of_both(found.single[of_two]) >= max(_SOME, known.n_queries / 2)
         return cls(together.places, np.unique(found.single, axis=0) if alone else NO_PAIRS)
@@ -519,14 +603,21 @@ class Overlaps:
     def of(cls, rows: Entries, learnt: Recurrence, theirs: Entries) -> Overlaps:
         """Find them, for some queries of the data at a time: a catalogue gives each row many pairs."""
         edges = {0, *np.searchsorted(theirs.query, theirs.query[::_AT_ONCE]).tolist(), len(theirs)}
-        parts = [cls._of(rows, learnt, theirs.take(slice(*ends))) for ends in pairwise([*sorted(edges), len(theirs)])]
-        return cls(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)))
+        parts = [
+            cls._of(rows, learnt, theirs.take(slice(*ends)))
+            for ends in pairwise([*sorted(edges), len(theirs)])
+        ]
+        return cls(
+            *(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls))
+        )
 
     @classmethod
     def _of(cls, rows: Entries, learnt: Recurrence, theirs: Entries) -> Overlaps:
         places, pair, ours, _ = rows.found_in(theirs)
         n, n_known = np.bincount(pair, minlength=len(places)), int(rows.query.max(initial=0)) + 1
-        first, last = (np.searchsorted(theirs.query, places[:, 0], side=side) for side in ("left", "right"))
+        first, last = (
+            np.searchsorted(theirs.query, places[:, 0], side=side) for side in ("left", "right")
+        )
         m = last - first
         bits = surprise(m, n, rows.per_query(n_known, learnt.chance)[places[:, 1]])
         once = learnt.times[ours] == 1
@@ -545,7 +636,10 @@ def _least_overlap(told: Overlaps, known: Signature, rows: Entries, theirs: Entr
     n_queries, n_known = int(theirs.query.max()) + 1, known.n_queries
     step = max(1, n_queries // max(n_known, _LOOKED_AT))
     some = theirs.take(theirs.query % step == 0)
-    sides = _within(rows, n_known, known.content), _within(rarity(some, some, n_queries // step), n_queries // step)
+    sides = (
+        _within(rows, n_known, known.content),
+        _within(rarity(some, some, n_queries // step), n_queries // step),
+    )
     greatest = max(side.max(initial=0) for side in sides)
     sizes = np.ones(n_known), np.ones(n_queries)
     for level in np.unique(told.share) if greatest else [0.0]:
@@ -564,11 +658,14 @@ def _within(rows: Entries, n_queries: int, content: Hashes | None = None) -> NDA
     return found.take((one <= other) & ~is_copy).share
 
 
-def _is_more(between: Pairs, within: tuple[int, int], sizes: tuple[NDArray[Any], NDArray[Any]]) -> bool:
+def _is_more(
+    between: Pairs, within: tuple[int, int], sizes: tuple[NDArray[Any], NDArray[Any]]
+) -> bool:
     """Return whether so many pairs between the sides are more than chance, and few of them are; a query counts once.
 
-    If both sides are drawn from one source, pairs within and between them stand as p^2 : 2 p (1 - p) : (1 - p)^2, like
-    genotypes (Hardy and Weinberg). Rows of other sources may stand beside: so p is at least the registered share.
+    If both sides are drawn from one source, pairs within and between them stand as p^2 : 2 p (1 -
+    p) : (1 - p)^2, like genotypes (Hardy and Weinberg). Rows of other sources may stand beside: so
+    p is at least the registered share.
     """
     found = np.array([within[0], _n_of_both(between), within[1]], dtype=float)
     if not found[1]:
@@ -580,7 +677,9 @@ def _is_more(between: Pairs, within: tuple[int, int], sizes: tuple[NDArray[Any],
     expected = np.maximum(expected * found.sum() / expected.sum(), 1e-300)
     bits = float((found * np.log2(np.maximum(found, 1e-300) / expected)).sum())
     by_chance = 2 * np.sqrt(found[0] * found[2])
-    return bool(bits >= ENOUGH_BITS and found[1] > expected[1] and by_chance <= _BY_CHANCE * found[1])
+    return bool(
+        bits >= ENOUGH_BITS and found[1] > expected[1] and by_chance <= _BY_CHANCE * found[1]
+    )
 
 
 def _n_of_both(pairs: Pairs) -> int:

@@ -11,8 +11,9 @@ columns      the smallest hashes of columns (`contamination.entries`) columns sc
 ``text``     the text of the query
 ===========  =======================================================  ==================================================
 
-Each row, document and column carries bits of evidence, in the registration itself: what is rare there is rare
-elsewhere. Queries are sorted by content, so that a ledger does not reveal their order in the data.
+Each row, document and column carries bits of evidence, in the registration itself: what is rare
+there is rare elsewhere. Queries are sorted by content, so that a ledger does not reveal their order
+in the data.
 """
 
 from __future__ import annotations
@@ -55,8 +56,11 @@ class Signature:
     document_entries: Entries | None = None
     columns: Entries | None = None
     texts: Hashes | None = None  # (n_queries,): One hash per text; 0 where several queries have it
-    left_out: NDArray[np.bool_] | None = None  # (n_queries,): The queries that are no evidence any more
-    # Whether the rows are told by the signs of the differences of their columns, as those of embeddings are.
+    left_out: NDArray[np.bool_] | None = (
+        None  # (n_queries,): The queries that are no evidence any more
+    )
+    # Whether the rows are told by the signs of the differences of their columns, as those of
+    # embeddings are.
     by_signs: bool = False
 
     @classmethod
@@ -65,7 +69,9 @@ class Signature:
         order = np.argsort(data.content, kind="stable")
         place = np.argsort(order).astype(np.int32)
         parts = (_kept_rows(data), _kept_documents(data), _kept_columns(data))
-        rows, documents, columns = (None if part is None else part.renumbered(place) for part in parts)
+        rows, documents, columns = (
+            None if part is None else part.renumbered(place) for part in parts
+        )
         labels, text = data.label_counts, _kept_texts(data)
         return cls(
             data.content[order],
@@ -90,13 +96,18 @@ class Signature:
     @cached_property
     def identifiable(self) -> NDArray[np.bool_]:
         """Whether each query can be told from others by its rows, its documents or its text."""
-        return self.told_without_text if self.texts is None else self.told_without_text | (self.texts != 0)
+        return (
+            self.told_without_text
+            if self.texts is None
+            else self.told_without_text | (self.texts != 0)
+        )
 
     @cached_property
     def told_without_text(self) -> NDArray[np.bool_]:
         """Whether each query can be told from others by its rows or its documents.
 
-        Relevant documents alone tell none if they are so few that all of them together would not refuse data.
+        Relevant documents alone tell none if they are so few that all of them together would not
+        refuse data.
         """
         told = np.zeros(self.n_queries, dtype=bool)
         documents = self.document_entries
@@ -106,7 +117,9 @@ class Signature:
             if kept is not None:
                 told |= kept.per_query(self.n_queries, kept.bits) >= IDENTIFIABLE_BITS
         if self.row_entries is not None and self.recurrence is not None:
-            told |= self.recurrence.bits_of_all(self.row_entries, self.n_queries) >= IDENTIFIABLE_BITS
+            told |= (
+                self.recurrence.bits_of_all(self.row_entries, self.n_queries) >= IDENTIFIABLE_BITS
+            )
         return told
 
     def without(self, queries: NDArray[np.bool_]) -> Signature:
@@ -123,9 +136,13 @@ class Signature:
             texts=None if self.texts is None else np.where(queries, np.uint64(0), self.texts),
             left_out=queries,
         )
-        if self.row_entries is not None and self.recurrence is not None:  # which all rows have taught
+        if (
+            self.row_entries is not None and self.recurrence is not None
+        ):  # which all rows have taught
             rows = ~queries[self.row_entries.query]
-            kept.__dict__["recurrence"] = Recurrence(self.recurrence.times[rows], self.recurrence.chance[rows])
+            kept.__dict__["recurrence"] = Recurrence(
+                self.recurrence.times[rows], self.recurrence.chance[rows]
+            )
         return kept
 
     @cached_property
@@ -174,7 +191,9 @@ class Signature:
     @cached_property
     def labels_in_order(self) -> tuple[NDArray[np.intp], Hashes]:
         """The queries in the order of the hashes of their labels, and these hashes."""
-        return self._in_order(np.zeros(0, dtype=np.uint64) if self.label_counts is None else self.label_counts.hashes)
+        return self._in_order(
+            np.zeros(0, dtype=np.uint64) if self.label_counts is None else self.label_counts.hashes
+        )
 
     def _in_order(self, hashes: Hashes) -> tuple[NDArray[np.intp], Hashes]:
         order = np.argsort(hashes, kind="stable")
@@ -191,11 +210,21 @@ class Signature:
             arrays |= self.label_counts.arrays()
         if self.by_signs:
             arrays["rows.by_signs"] = np.ones(1, dtype=bool)
-        kept = {"rows": self.row_entries, "documents": self.document_entries, "columns": self.columns}
+        kept = {
+            "rows": self.row_entries,
+            "documents": self.document_entries,
+            "columns": self.columns,
+        }
         n_first = _n_kept(self.n_queries, _MOST_ROWS)
-        if self.row_entries is not None and self.row_entries.per_query(self.n_queries).max(initial=0) > n_first:
+        if (
+            self.row_entries is not None
+            and self.row_entries.per_query(self.n_queries).max(initial=0) > n_first
+        ):
             first = self.row_entries.places() < n_first
-            kept |= {"rows": self.row_entries.take(first), "more_rows": self.row_entries.take(~first)}
+            kept |= {
+                "rows": self.row_entries.take(first),
+                "more_rows": self.row_entries.take(~first),
+            }
         for name, part in kept.items():
             if part is not None:
                 arrays |= part.arrays(name, self.n_queries)
@@ -238,7 +267,9 @@ def _kept_documents(data: Fingerprint) -> Entries | None:
     documents = data.document_entries
     if documents is None:
         return None
-    return rarity(documents, documents.smallest(_n_kept(data.n_queries, _MOST_DOCUMENTS)), data.n_queries)
+    return rarity(
+        documents, documents.smallest(_n_kept(data.n_queries, _MOST_DOCUMENTS)), data.n_queries
+    )
 
 
 def _kept_columns(data: Fingerprint) -> Entries | None:
@@ -251,7 +282,9 @@ def _kept_columns(data: Fingerprint) -> Entries | None:
     columns = columns.take(times_among(columns.value, columns.value) == 1)
     columns = columns.take((columns.per_query(data.n_queries) >= 2)[columns.query])
     kept = columns.smallest(_n_kept(data.n_queries, _MOST_COLUMNS))
-    return kept if kept.bits is None else replace(kept, bits=np.floor(kept.bits))  # whole numbers take less space
+    return (
+        kept if kept.bits is None else replace(kept, bits=np.floor(kept.bits))
+    )  # whole numbers take less space
 
 
 def _kept_texts(data: Fingerprint) -> Hashes | None:
@@ -272,7 +305,8 @@ class KeptTraces:
     label_counts: LabelCounts  # Their labels
     document_entries: Entries | None  # Their documents; None if no documents are known
     others: Hashes  # (n_others,): A hash of the content of each other query
-    # (n_kept,): Kind of row -> hash of the ranking of each kept query; empty if no output was opened.
+    # (n_kept,): Kind of row -> hash of the ranking of each kept query; empty if no output was
+    # opened.
     ranked: Mapping[str, Hashes]
 
     X: None = None
@@ -283,7 +317,15 @@ class KeptTraces:
         """Return the traces of all queries."""
         assert data.label_counts is not None
         others = np.zeros(0, dtype=np.uint64)
-        return cls(data.names, data.ids, data.content, data.label_counts, data.document_entries, others, ranked)
+        return cls(
+            data.names,
+            data.ids,
+            data.content,
+            data.label_counts,
+            data.document_entries,
+            others,
+            ranked,
+        )
 
     @classmethod
     def together(cls, parts: Sequence[KeptTraces]) -> KeptTraces:
@@ -295,19 +337,35 @@ class KeptTraces:
             if part.document_entries is not None
         ]
         kinds = ("names", "ids", "own", "others")
-        names, ids, own, others = (np.concatenate([getattr(part, kind) for part in parts]) for kind in kinds)
+        names, ids, own, others = (
+            np.concatenate([getattr(part, kind) for part in parts]) for kind in kinds
+        )
         labels = LabelCounts.together([part.label_counts for part in parts])
-        ranked = {kind: np.concatenate([part.ranked[kind] for part in parts]) for kind in parts[0].ranked}
-        return cls(names, ids, own, labels, Entries.together(documents) if documents else None, others, ranked)
+        ranked = {
+            kind: np.concatenate([part.ranked[kind] for part in parts]) for kind in parts[0].ranked
+        }
+        return cls(
+            names,
+            ids,
+            own,
+            labels,
+            Entries.together(documents) if documents else None,
+            others,
+            ranked,
+        )
 
     def take(self, some: NDArray[np.intp]) -> KeptTraces:
         """Return the traces of some of the kept queries, in this order; of the others their content alone."""
         place = np.full(len(self.names), -1, dtype=np.int32)
         place[some] = np.arange(len(some))
-        documents = None if self.document_entries is None else self.document_entries.renumbered(place)
+        documents = (
+            None if self.document_entries is None else self.document_entries.renumbered(place)
+        )
         labels, others = self.label_counts.take(some), np.append(self.own[place < 0], self.others)
         ranked = {kind: hashes[some] for kind, hashes in self.ranked.items()}
-        return KeptTraces(self.names[some], self.ids[some], self.own[some], labels, documents, others, ranked)
+        return KeptTraces(
+            self.names[some], self.ids[some], self.own[some], labels, documents, others, ranked
+        )
 
     @cached_property
     def content(self) -> Hashes:

@@ -5,11 +5,12 @@
     check.add(evidence)                                             in the process that began, in any order
     check.refuse(action="evaluate")                                 before any score is shown
 
-The verdict is that of `ContaminationCheck.refuse` on all rows at once. Data that comes in parts is judged as a whole,
-because evidence adds up over its queries. The id, the documents and the counts of labels of a query are kept if it can
-matter: if it has the id or enough documents of a registered query. While there are no more queries than a registration
-has, all are kept, since the labels of all may then be the evidence. So the traces are about as many as the ledger has
-queries, however long the data is::
+The verdict is that of `ContaminationCheck.refuse` on all rows at once. Data that comes in parts is
+judged as a whole, because evidence adds up over its queries. The id, the documents and the counts
+of labels of a query are kept if it can matter: if it has the id or enough documents of a registered
+query. While there are no more queries than a registration has, all are kept, since the labels of
+all may then be the evidence. So the traces are about as many as the ledger has queries, however
+long the data is::
 
     part 1   q1 q2 | q3 q4 q5      kept | a hash of the content of each other query
     part 2   q6    | q7
@@ -56,19 +57,24 @@ class Snapshot:
     key: str  # The `StreamedCheck.key`
     registered: tuple[RegisteredContent, ...]  # The content
 
-    def evidence(self, y: Any, qid: Any, *, docid: Any | None = None, score: Any | None = None) -> Evidence | None:
+    def evidence(
+        self, y: Any, qid: Any, *, docid: Any | None = None, score: Any | None = None
+    ) -> Evidence | None:
         """Return what one part shows: changes nothing."""
         if not self.registered or not len(y):
             return None
         data = fingerprint(None, y, qid, docid=docid)
-        return Evidence(self.key, kept_traces(data, self.registered, score=score), is_ranked=score is not None)
+        return Evidence(
+            self.key, kept_traces(data, self.registered, score=score), is_ranked=score is not None
+        )
 
 
 @dataclass
 class StreamedCheck:
     """The check of data that comes in parts, each of whole queries.
 
-    A registration that is made while the data is read counts from the next call on. It can be pickled, for workers.
+    A registration that is made while the data is read counts from the next call on. It can be
+    pickled, for workers.
 
     Parameters
     ----------
@@ -109,7 +115,9 @@ class StreamedCheck:
         """A text that changes with the registrations: evidence that was kept in a file holds for one key."""
         return hashlib.sha256(" ".join(sorted(self.registrations)).encode()).hexdigest()
 
-    def evidence(self, y: Any, qid: Any, *, docid: Any | None = None, score: Any | None = None) -> Evidence | None:
+    def evidence(
+        self, y: Any, qid: Any, *, docid: Any | None = None, score: Any | None = None
+    ) -> Evidence | None:
         """Return what one part shows: changes nothing, and may be called in a worker."""
         return self.snapshot().evidence(y, qid, docid=docid, score=score)
 
@@ -122,9 +130,12 @@ class StreamedCheck:
         if evidence is None:
             return
         if evidence.key != self.key:
-            raise InvalidInput("evidence: it was collected for other registrations; collect it again from the rows")
+            raise InvalidInput(
+                "evidence: it was collected for other registrations; collect it again from the rows"
+            )
         self._parts.append(evidence)
-        # Put together when the new parts keep as much as the old ones: then each query is sorted a few times at most.
+        # Put together when the new parts keep as much as the old ones: then each query is sorted a
+        # few times at most.
         first, *new = (len(part.traces.names) for part in self._parts)
         if sum(new) >= max(_LEAST_JOINED, first):
             self._parts = [self._together()]
@@ -145,33 +156,47 @@ class StreamedCheck:
 
     def _together(self) -> Evidence:
         if len({part.is_ranked for part in self._parts}) > 1:
-            raise InvalidInput("score: some parts have scores and others none; give them for all parts or for none")
+            raise InvalidInput(
+                "score: some parts have scores and others none; give them for all parts or for none"
+            )
         traces = joined_traces([part.traces for part in self._parts], self._registered)
         return Evidence(self.key, traces, self._parts[0].is_ranked)
 
 
-def kept_traces(data: Fingerprint, registered: Sequence[RegisteredContent], *, score: Any | None) -> KeptTraces:
+def kept_traces(
+    data: Fingerprint, registered: Sequence[RegisteredContent], *, score: Any | None
+) -> KeptTraces:
     """Take the traces of one part."""
     kept = _may_be_registered(data, registered)
     opened = score is not None and any(one.opened for one in registered)
-    return KeptTraces.of(data, data.outputs(score, kept) if opened else {}).take(np.flatnonzero(kept))
+    return KeptTraces.of(data, data.outputs(score, kept) if opened else {}).take(
+        np.flatnonzero(kept)
+    )
 
 
-def joined_traces(parts: Sequence[KeptTraces], registered: Sequence[RegisteredContent]) -> KeptTraces:
+def joined_traces(
+    parts: Sequence[KeptTraces], registered: Sequence[RegisteredContent]
+) -> KeptTraces:
     """Return the traces of all parts, as they would be taken from all rows at once."""
     if len({part.knows_documents for part in parts}) > 1:
-        raise InvalidInput("docid: some parts have documents and others none; give them for all parts or for none")
+        raise InvalidInput(
+            "docid: some parts have documents and others none; give them for all parts or for none"
+        )
     whole = KeptTraces.together(parts)
     grouping = group_rows(whole.names)
     if len(grouping.queries) < len(whole.names):
         twice = grouping.queries[np.diff(grouping.offsets) > 1]
-        raise InvalidInput(f"qid: queries stand in two parts ({few(twice.tolist())}); give each query in one part")
+        raise InvalidInput(
+            f"qid: queries stand in two parts ({few(twice.tolist())}); give each query in one part"
+        )
     order = np.arange(len(whole.names)) if grouping.order is None else grouping.order
     # Together they may have more queries than a registration has.
     return whole.take(order[_may_be_registered(whole, registered)[order]])
 
 
-def _may_be_registered(data: Fingerprint | KeptTraces, registered: Sequence[RegisteredContent]) -> NDArray[np.bool_]:
+def _may_be_registered(
+    data: Fingerprint | KeptTraces, registered: Sequence[RegisteredContent]
+) -> NDArray[np.bool_]:
     """Return which queries may be evidence: by their ids, by their documents, or while they are few all of them."""
     # The labels of all queries are evidence only for a collection of as many queries or more.
     few_enough = data.n_queries <= max((one.n_queries for one in registered), default=0)

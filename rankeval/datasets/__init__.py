@@ -3,7 +3,14 @@
 from rankeval.datasets.files import load_letor, load_letor_parts, load_table, load_table_parts
 from rankeval.datasets.made import load_digits_retrieval, make_ranking
 
-__all__ = ["load_digits_retrieval", "load_letor", "load_letor_parts", "load_table", "load_table_parts", "make_ranking"]
+__all__ = [
+    "load_digits_retrieval",
+    "load_letor",
+    "load_letor_parts",
+    "load_table",
+    "load_table_parts",
+    "make_ranking",
+]
 
 
 def __dir__() -> list[str]:

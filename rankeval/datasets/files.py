@@ -21,13 +21,17 @@ from rankeval.io.opening import DEFAULT, Limits, reading
 
 @explained
 def load_letor(
-    path: str | os.PathLike[str], *, name: str | None = None, sparse: bool | None = None, limits: Limits = DEFAULT
+    path: str | os.PathLike[str],
+    *,
+    name: str | None = None,
+    sparse: bool | None = None,
+    limits: Limits = DEFAULT,
 ) -> RankingData:
     r"""Read one learning-to-rank file.
 
-    Rows are ``label qid:id index:value ... #docid = D`` as in LETOR, MSLR-WEB and MQ2008, or have no ``qid`` and a file
-    of query sizes beside them (``rank.train.query`` beside ``rank.train.gz``), as for LightGBM and XGBoost. Features
-    that a row leaves out are 0.
+    Rows are ``label qid:id index:value ... #docid = D`` as in LETOR, MSLR-WEB and MQ2008, or have
+    no ``qid`` and a file of query sizes beside them (``rank.train.query`` beside
+    ``rank.train.gz``), as for LightGBM and XGBoost. Features that a row leaves out are 0.
 
     Parameters
     ----------
@@ -36,17 +40,18 @@ def load_letor(
     name : str, optional
         The data's name, by default the file's.
     sparse : bool, optional
-        Whether X is a SciPy CSR matrix. By default it is a dense array if at least 30 % of the cells are given, or if
-        all fit into 64 MB.
+        Whether X is a SciPy CSR matrix. By default it is a dense array if at least 30 % of the
+        cells are given, or if all fit into 64 MB.
     limits : Limits
         The largest feature index, how far a compressed file may expand, and how long a line may be.
 
     Returns
     -------
     RankingData
-        ``qid`` is int64 if all ids are integers, else str; queries of a sizes file are numbered 1, 2, ... ``docid`` is
-        str. Feature 1 is column 0 (feature 0 is, in files that have one). ``feature_names`` are ``f1``, ``f2``, ... or
-        those of a ``features.json`` beside the file or in the folder above: ``{"features": {"1": name, ...}}``.
+        ``qid`` is int64 if all ids are integers, else str; queries of a sizes file are numbered 1,
+        2, ... ``docid`` is str. Feature 1 is column 0 (feature 0 is, in files that have one).
+        ``feature_names`` are ``f1``, ``f2``, ... or those of a ``features.json`` beside the file or
+        in the folder above: ``{"features": {"1": name, ...}}``.
 
     Raises
     ------
@@ -78,8 +83,9 @@ def load_letor_parts(
     Parameters
     ----------
     path : path
-        A folder with one file for each part, recognised by its name: ``train``, ``vali`` (``valid``, ``dev``) and
-        ``test``, as in ``train.txt``, ``rank.test.gz`` or ``set1.train.txt.zst``.
+        A folder with one file for each part, recognised by its name: ``train``, ``vali``
+        (``valid``, ``dev``) and ``test``, as in ``train.txt``, ``rank.test.gz`` or
+        ``set1.train.txt.zst``.
     sparse : bool, optional
         As in `load_letor`, for all parts alike.
     limits : Limits
@@ -88,13 +94,15 @@ def load_letor_parts(
     Returns
     -------
     dict of str to RankingData
-        The parts ``train``, ``vali`` and ``test`` that are there, with the same columns. Queries of sizes files are
-        called ``train-1``, ``train-2``, ..., ``test-1``, ..., so that they differ between parts.
+        The parts ``train``, ``vali`` and ``test`` that are there, with the same columns. Queries of
+        sizes files are called ``train-1``, ``train-2``, ..., ``test-1``, ..., so that they differ
+        between parts.
 
     Raises
     ------
     InvalidInput
-        If there is no such folder, no part in it, two files for one part, or the same query id in two parts.
+        If there is no such folder, no part in it, two files for one part, or the same query id in
+        two parts.
     FileFormatError, LimitExceeded
         As `load_letor`.
     """
@@ -138,12 +146,13 @@ def load_table(
     docid : str, optional
         The column of the document.
     features : sequence of str, optional
-        The columns of the features: numbers, true and false, empty cells, or the categories of Parquet. By default all
-        other columns of these kinds, and a warning names the columns left out. A column called like an id or a label,
-        such as ``doc_id`` or ``rel``, is a feature only if it is named here.
+        The columns of the features: numbers, true and false, empty cells, or the categories of
+        Parquet. By default all other columns of these kinds, and a warning names the columns left
+        out. A column called like an id or a label, such as ``doc_id`` or ``rel``, is a feature only
+        if it is named here.
     categories : sequence of str
-        Columns of text or numbers that are features too, as categories: pandas' dtype, with all values of the table in
-        ascending order.
+        Columns of text or numbers that are features too, as categories: pandas' dtype, with all
+        values of the table in ascending order.
     format : {"parquet", "csv", "tsv"}, optional
         By default, the content and the suffix of the file decide.
     name : str, optional
@@ -154,8 +163,8 @@ def load_table(
     Returns
     -------
     RankingData
-        X is a DataFrame with the names of the features; an empty cell is NaN. Ids are integers or text; ids of CSV are
-        text.
+        X is a DataFrame with the names of the features; an empty cell is NaN. Ids are integers or
+        text; ids of CSV are text.
 
     Raises
     ------
@@ -181,7 +190,9 @@ def load_table(
     [3.0, nan, 1.0]
     """
     roles = {"qid": qid, "label": label, "docid": docid}
-    table, notes = read_table(path, roles, features, categories=categories, format=format, limits=limits)
+    table, notes = read_table(
+        path, roles, features, categories=categories, format=format, limits=limits
+    )
     for note in notes:
         warn(f"{path}: {note}")
     return as_data(table, name or Path(path).name)
@@ -213,21 +224,23 @@ def load_table_parts(
     part : str
         The column of parts.
     train, validation, test : value or list of values, optional
-        The values of each part. By default ``train``; ``vali``, ``valid``, ``validation``, ``val`` or ``dev``; and
-        ``test``. Values are compared as text, without case.
+        The values of each part. By default ``train``; ``vali``, ``valid``, ``validation``, ``val``
+        or ``dev``; and ``test``. Values are compared as text, without case.
     others : {"error", "drop"}
-        "error" refuses a table with a row of another value or of none; "drop" leaves such rows out with a warning.
+        "error" refuses a table with a row of another value or of none; "drop" leaves such rows out
+        with a warning.
 
     Returns
     -------
     dict of str to RankingData
-        Those of the parts ``train``, ``vali`` and ``test`` that have rows, as `load_letor_parts` returns them.
+        Those of the parts ``train``, ``vali`` and ``test`` that have rows, as `load_letor_parts`
+        returns them.
 
     Raises
     ------
     InvalidInput
-        If a row belongs to no part, a query has rows in two parts, or a value that is named stands for two parts or is
-        in no row.
+        If a row belongs to no part, a query has rows in two parts, or a value that is named stands
+        for two parts or is in no row.
     UnknownName, FileFormatError, LimitExceeded
         As in `load_table`.
 
@@ -242,15 +255,22 @@ def load_table_parts(
     """
     words = {"train": train, "vali": validation, "test": test}
     roles = {"qid": qid, "label": label, "docid": docid, "part": part}
-    table, notes = read_table(path, roles, features, categories=categories, format=format, limits=limits)
-    parts, more = split_table(table, words, others=others, where=f"{path}, column {part}", name=Path(path).name)
+    table, notes = read_table(
+        path, roles, features, categories=categories, format=format, limits=limits
+    )
+    parts, more = split_table(
+        table, words, others=others, where=f"{path}, column {part}", name=Path(path).name
+    )
     for note in (*notes, *more):
         warn(f"{path}: {note}")
     return parts
 
 
 def read_table(
-    path: str | os.PathLike[str], roles: Mapping[str, str | None], features: Sequence[str] | None, **options: Any
+    path: str | os.PathLike[str],
+    roles: Mapping[str, str | None],
+    features: Sequence[str] | None,
+    **options: Any,
 ) -> tuple[FeatureTable, list[str]]:
     """Read a table as `read_feature_table`, and return notes on it instead of warnings; a role may have no column."""
     require(not isinstance(features, str), "features", features, "a list of columns")
@@ -259,7 +279,9 @@ def read_table(
     if not table.left_out:
         return table, []
     reasons = ", ".join(f"{name!r} ({reason})" for name, reason in table.left_out.items())
-    return table, [f"columns that are no features: {reasons}; list the features to choose others, or name categories"]
+    return table, [
+        f"columns that are no features: {reasons}; list the features to choose others, or name categories"
+    ]
 
 
 def split_table(
@@ -275,20 +297,27 @@ def split_table(
     notes = []
     if strangers:
         n_rows = sum(of_value[value] is None for value in values)
-        shown = ", ".join("an empty cell" if value is None else repr(value) for value in strangers[:_SHOWN])
+        shown = ", ".join(
+            "an empty cell" if value is None else repr(value) for value in strangers[:_SHOWN]
+        )
         found = f"{count(n_rows, 'row')} in no part: {shown}{', ...' if len(strangers) > _SHOWN else ''}"
         if others == "error":
             known = ", ".join(part_of)
             remedy = "name the values of train, validation and test, or leave such rows out (others: drop)"
-            raise InvalidInput(f"found {found}; the known values are {known}", where=where, remedy=remedy)
+            raise InvalidInput(
+                f"found {found}; the known values are {known}", where=where, remedy=remedy
+            )
         notes.append(f"left out {found}")
     row_part = np.array([of_value[value] or "" for value in values], dtype=object)
     whole = as_data(table, name)
     rows = {part: np.flatnonzero(row_part == part) for part in ("train", "vali", "test")}
     check_distinct(
-        {part: whole.qid[at] for part, at in rows.items()}, f"{where}: put all rows of a query into one part"
+        {part: whole.qid[at] for part, at in rows.items()},
+        f"{where}: put all rows of a query into one part",
     )
-    return {part: whole.take(at, name=f"{name}/{part}") for part, at in rows.items() if len(at)}, notes
+    return {
+        part: whole.take(at, name=f"{name}/{part}") for part, at in rows.items() if len(at)
+    }, notes
 
 
 def _part_of(words: Mapping[str, Values | None]) -> dict[str, str]:
@@ -296,7 +325,9 @@ def _part_of(words: Mapping[str, Values | None]) -> dict[str, str]:
     part_of: dict[str, str] = {}
     for part, value, word in _named(words):
         if part_of.get(word, part) != part:
-            raise InvalidInput(f"the value {value!r} stands for {part_of[word]} and for {part}: choose one")
+            raise InvalidInput(
+                f"the value {value!r} stands for {part_of[word]} and for {part}: choose one"
+            )
         part_of[word] = part
     usual = {word: part for word, part in PART_OF.items() if words[part] is None}
     return usual | part_of
@@ -305,11 +336,15 @@ def _part_of(words: Mapping[str, Values | None]) -> dict[str, str]:
 def _named(words: Mapping[str, Values | None]) -> Iterator[tuple[str, object, str]]:
     """Yield (part, value, value as text without case) for each value that the caller names."""
     for part, given in words.items():
-        for value in () if given is None else given if isinstance(given, (list, tuple)) else (given,):
+        for value in (
+            () if given is None else given if isinstance(given, (list, tuple)) else (given,)
+        ):
             yield part, value, str(value).strip().casefold()
 
 
-def _refuse_absent(words: Mapping[str, Values | None], found: Iterable[str | None], where: str) -> None:
+def _refuse_absent(
+    words: Mapping[str, Values | None], found: Iterable[str | None], where: str
+) -> None:
     in_table = [value for value in found if value is not None]
     for part, value, word in _named(words):
         if word not in in_table:
@@ -323,4 +358,6 @@ def as_data(table: FeatureTable, name: str) -> RankingData:
     import pandas as pd
 
     names = tuple(table.features)
-    return RankingData(pd.DataFrame(dict(table.features)), table.label, table.qid, table.docid, names, name)
+    return RankingData(
+        pd.DataFrame(dict(table.features)), table.label, table.qid, table.docid, names, name
+    )

@@ -15,13 +15,16 @@ from rankeval.significance.declarations import generator_of
 
 
 @explained
-def load_digits_retrieval(*, n_queries: int = 300, n_candidates: int = 40, rng: Any = 0) -> RankingData:
+def load_digits_retrieval(
+    *, n_queries: int = 300, n_candidates: int = 40, rng: Any = 0
+) -> RankingData:
     """Return scikit-learn's 1,797 images of handwritten digits as a retrieval task.
 
-    A query is an image, and its candidates are other images, drawn at random. A candidate is relevant if it shows the
-    same digit (about one in ten, at least one in each query). Each pair is described by 35 features: the cosine and the
-    Euclidean distance of the two images, and their signed differences in 4 x 4 blocks, in the profiles of rows and of
-    columns, and in ink. Similarity is not linear in these, so models differ: in 3-fold cross-validation over queries
+    A query is an image, and its candidates are other images, drawn at random. A candidate is
+    relevant if it shows the same digit (about one in ten, at least one in each query). Each pair is
+    described by 35 features: the cosine and the Euclidean distance of the two images, and their
+    signed differences in 4 x 4 blocks, in the profiles of rows and of columns, and in ink.
+    Similarity is not linear in these, so models differ: in 3-fold cross-validation over queries
     Ridge reaches ``nDCG@10`` .74 and gradient boosting .81.
 
     Parameters
@@ -36,7 +39,8 @@ def load_digits_retrieval(*, n_queries: int = 300, n_candidates: int = 40, rng: 
     Returns
     -------
     RankingData
-        ``qid`` is the number of the query image, ``docid`` that of the candidate, and ``y`` is 0 or 1.
+        ``qid`` is the number of the query image, ``docid`` that of the candidate, and ``y`` is 0 or
+        1.
 
     Raises
     ------
@@ -52,7 +56,10 @@ def load_digits_retrieval(*, n_queries: int = 300, n_candidates: int = 40, rng: 
 
     images, digits = load_digits(return_X_y=True)
     most = len(images)
-    for argument, number, others in (("n_queries", n_queries, 0), ("n_candidates", n_candidates, 1)):
+    for argument, number, others in (
+        ("n_queries", n_queries, 0),
+        ("n_candidates", n_candidates, 1),
+    ):
         check_count(argument, number)
         require(number <= most - others, argument, number, f"fewer: there are {most} images")
     generator = generator_of(rng)
@@ -116,9 +123,10 @@ def make_ranking(
 ) -> RankingData:
     """Make data whose truth is known: a linear utility, noise, and grades by quantile.
 
-    Features are standard normal. The utility of a row is ``X @ w`` with ``w[j]`` proportional to ``1 / (j + 1)`` and
-    ``w`` of length 1, so the best ranking that features allow is by ``X @ w``. Grades come from utility plus noise:
-    half of all rows are 0, half of the rest 1, and so on, up to the largest grade, which takes the remaining rows.
+    Features are standard normal. The utility of a row is ``X @ w`` with ``w[j]`` proportional to
+    ``1 / (j + 1)`` and ``w`` of length 1, so the best ranking that features allow is by ``X @ w``.
+    Grades come from utility plus noise: half of all rows are 0, half of the rest 1, and so on, up
+    to the largest grade, which takes the remaining rows.
 
     Parameters
     ----------
@@ -133,8 +141,8 @@ def make_ranking(
     max_relevance : int
         The largest grade.
     tie_share : float
-        Share of each query's rows, at most 1, that repeat the features of the query's first row. No model can tell them
-        apart, but each has its own noise and so its own grade.
+        Share of each query's rows, at most 1, that repeat the features of the query's first row. No
+        model can tell them apart, but each has its own noise and so its own grade.
     shuffle : bool
         Whether to shuffle all rows, so that the rows of a query are not consecutive.
     rng : int, Generator or None
@@ -156,7 +164,12 @@ def make_ranking(
     RankingData('planted', 400 rows, 50 queries, 10 features)
     """
     low, high = n_docs if isinstance(n_docs, (tuple, list)) else (n_docs, n_docs)
-    counts = {"n_queries": n_queries, "n_docs": low, "n_features": n_features, "max_relevance": max_relevance}
+    counts = {
+        "n_queries": n_queries,
+        "n_docs": low,
+        "n_features": n_features,
+        "max_relevance": max_relevance,
+    }
     for argument, number in counts.items():
         check_count(argument, number)
     check_count("n_docs", high, least=low)

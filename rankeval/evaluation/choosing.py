@@ -1,8 +1,9 @@
 """Queries and measures chosen by name, and values given by query: found by id, never by a position that means an id.
 
-A mask or an attribute without an index goes by position, in the order of the evaluation's queries. With an index it
-goes by id, also by row if the rows of a query agree. The trap is a Series with the plain index 0, 1, 2, ... that is as
-long as there are queries or rows: its index may number these. It is refused, unless these numbers are the ids.
+A mask or an attribute without an index goes by position, in the order of the evaluation's queries.
+With an index it goes by id, also by row if the rows of a query agree. The trap is a Series with the
+plain index 0, 1, 2, ... that is as long as there are queries or rows: its index may number these.
+It is refused, unless these numbers are the ids.
 """
 
 from __future__ import annotations
@@ -31,14 +32,27 @@ if TYPE_CHECKING:
 
 def places_of(asked: Any, queries: NDArray[Any], excluded: Mapping[str, tuple[Any, ...]]) -> Ints:
     """Return the places of the queries asked for, in that order; those of a mask ascend."""
-    unfit = isinstance(asked, (str, bytes, Mapping)) or hasattr(asked, "columns") or not isinstance(asked, Iterable)
+    unfit = (
+        isinstance(asked, (str, bytes, Mapping))
+        or hasattr(asked, "columns")
+        or not isinstance(asked, Iterable)
+    )
     unfit = unfit or getattr(asked, "ndim", 1) == 0
-    other = f"expected ids of queries or a mask with a bool for each, found a {type(asked).__name__}"
-    refuse((unfit, other, "give a list of ids, or the index of the rows that you want"), argument="queries")
+    other = (
+        f"expected ids of queries or a mask with a bool for each, found a {type(asked).__name__}"
+    )
+    refuse(
+        (unfit, other, "give a list of ids, or the index of the rows that you want"),
+        argument="queries",
+    )
     # Values of Arrow do not compare with plain ones.
     values = list(asked.to_pylist() if hasattr(asked, "to_pylist") else asked)
     is_mask = any(isinstance(value, (bool, np.bool_)) for value in values)
-    places = np.flatnonzero(_mask(asked, values, queries)) if is_mask else _by_id(values, queries, excluded)
+    places = (
+        np.flatnonzero(_mask(asked, values, queries))
+        if is_mask
+        else _by_id(values, queries, excluded)
+    )
     refuse((not len(places), "expected at least one query, found none"), argument="queries")
     return places
 
@@ -58,20 +72,32 @@ def _mask(asked: Any, values: list[Any], queries: NDArray[Any]) -> NDArray[np.bo
     found = by_query(asked, queries, "queries")
     lacking = queries[found.isna().to_numpy()].tolist()
     silent = f"the mask says nothing of {len(lacking)} of {len(queries)} queries: {few(lacking)}"
-    refuse((lacking, silent, "give a bool for each, or the ids alone"), kind=QueryIdError, argument="queries")
+    refuse(
+        (lacking, silent, "give a bool for each, or the ids alone"),
+        kind=QueryIdError,
+        argument="queries",
+    )
     return np.asarray(found, dtype=bool)
 
 
-def _by_id(values: list[Any], queries: NDArray[Any], excluded: Mapping[str, tuple[Any, ...]]) -> Ints:
+def _by_id(
+    values: list[Any], queries: NDArray[Any], excluded: Mapping[str, tuple[Any, ...]]
+) -> Ints:
     known, asked = id_index(queries), id_index(values)
     again = asked[asked.duplicated()].unique().tolist()
-    refuse((again, f"{few(again)} asked for more than once", "name each once"), kind=QueryIdError, argument="queries")
+    refuse(
+        (again, f"{few(again)} asked for more than once", "name each once"),
+        kind=QueryIdError,
+        argument="queries",
+    )
     places = np.asarray(known.get_indexer(asked), dtype=np.int64)
     if lacking := asked[places < 0].tolist():
         why = [reason for reason, ids in excluded.items() if not set(ids).isdisjoint(lacking)]
         remedy = f"some were left out: {', '.join(why)}" if why else _type_hint(lacking, known)
         absent = f"the evaluation has no query {few(lacking)} ({len(lacking)} of {len(values)} ids asked for)"
-        raise QueryIdError(absent, argument="queries", remedy=remedy or f"it has ids such as {few(known.tolist())}")
+        raise QueryIdError(
+            absent, argument="queries", remedy=remedy or f"it has ids such as {few(known.tolist())}"
+        )
     return places
 
 
@@ -112,9 +138,13 @@ def id_index(ids: Iterable[Any]) -> pd.Index[Any]:
 
     try:
         set(ids)  # an index is made of lists too, and fails later
-        found: pd.Index[Any] = pd.Index(ids if isinstance(ids, np.ndarray) else list(ids), tupleize_cols=False)
+        found: pd.Index[Any] = pd.Index(
+            ids if isinstance(ids, np.ndarray) else list(ids), tupleize_cols=False
+        )
     except (TypeError, ValueError) as error:
-        raise QueryIdError(f"these are no ids of queries: {said(error)}", argument="queries") from None
+        raise QueryIdError(
+            f"these are no ids of queries: {said(error)}", argument="queries"
+        ) from None
     return found
 
 
@@ -152,12 +182,16 @@ def slices_of(
         attributes = pd.DataFrame({UNNAMED: by})
     names = list(attributes.columns)
     try:
-        groups = attributes.groupby(names if len(names) > 1 else names[0], dropna=False, sort=True, observed=True)
+        groups = attributes.groupby(
+            names if len(names) > 1 else names[0], dropna=False, sort=True, observed=True
+        )
         number = groups.ngroup().to_numpy()
         values = groups.size().index
     except TypeError as error:
         problem = f"these values cannot be grouped ({said(error)})"
-        raise InvalidInput(problem, argument=what, remedy="give numbers, texts or categories") from None
+        raise InvalidInput(
+            problem, argument=what, remedy="give numbers, texts or categories"
+        ) from None
     order = np.argsort(number, kind="stable")
     return values, np.split(order, np.cumsum(np.bincount(number, minlength=len(values)))[:-1])
 
@@ -170,7 +204,8 @@ def _by_row(by: Any, rows: Any) -> Any:
         return by
     values = by if index_of(by) is not None else pd.Series(list(by), name=getattr(by, "name", None))
     moved = values.set_axis(id_index(rows.to_pylist() if hasattr(rows, "to_pylist") else rows))
-    # Of ids that are numbers, those of rows may be among them: the rows of a query agree where it is by row.
+    # Of ids that are numbers, those of rows may be among them: the rows of a query agree where it
+    # is by row.
     is_plain = values.index.equals(pd.RangeIndex(len(values)))
     return moved if is_plain or not _uneven(moved) else by
 
@@ -178,16 +213,26 @@ def _by_row(by: Any, rows: Any) -> Any:
 def _uneven(values: Values) -> list[Any]:
     """Return a list with the first query whose rows differ; empty if there is none."""
     numbers = values.groupby(level=0, sort=False).nunique(dropna=False)
-    return numbers.index[np.any(numbers.to_numpy().reshape(len(numbers), -1) > 1, axis=1)].tolist()[:1]
+    return numbers.index[np.any(numbers.to_numpy().reshape(len(numbers), -1) > 1, axis=1)].tolist()[
+        :1
+    ]
 
 
 def labels_of(
     wanted: str | Measure | Iterable[str | Measure], labels: Sequence[str], kind: str = "measure"
 ) -> list[str]:
     """Find measures among the labels of columns, by name or by meaning ("ndcg_cut_10" for "nDCG@10")."""
-    asked = [wanted] if isinstance(wanted, str | Measure) or not isinstance(wanted, Iterable) else list(wanted)
-    refuse((not asked, "measures is empty: name at least one, or leave it out for all that are shared"))
-    return list(dict.fromkeys(label for each in asked for label in _labels_meant(each, labels, kind)))
+    asked = (
+        [wanted]
+        if isinstance(wanted, str | Measure) or not isinstance(wanted, Iterable)
+        else list(wanted)
+    )
+    refuse(
+        (not asked, "measures is empty: name at least one, or leave it out for all that are shared")
+    )
+    return list(
+        dict.fromkeys(label for each in asked for label in _labels_meant(each, labels, kind))
+    )
 
 
 def _labels_meant(wanted: str | Measure, labels: Sequence[str], kind: str) -> list[str]:

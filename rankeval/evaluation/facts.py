@@ -5,16 +5,18 @@
     q2       no   no           ties 0, unjudged 2       11c0...  8e41...
     all      0    1            ties 4, unjudged 9       digests: SHA-256 of the ids, ascending, and a column of hashes
 
-A hash is that of its query alone: it does not depend on the queries beside it, on chunks, on the order of the input or
-on the worker that computed it. So a subset, and the union of parts, have the counts and the digests that their queries
-have when they are evaluated together.
+A hash is that of its query alone: it does not depend on the queries beside it, on chunks, on the
+order of the input or on the worker that computed it. So a subset, and the union of parts, have the
+counts and the digests that their queries have when they are evaluated together.
 
-The hash of a ranking adds up products, modulo 2^64. Whole labels from 0 to 255 are bytes, and eight ranks are a word:
+The hash of a ranking adds up products, modulo 2^64. Whole labels from 0 to 255 are bytes, and eight
+ranks are a word:
 
     labels      2 0 1 0 0 3 1 0 | 4 0 1              words     mixed(word 0) * number(0) + mixed(word 1) * number(1)
 
-Any other label is a zero byte there, and adds a number of its own times one of its rank. Zeros add nothing, since all
-that they say is in the number of rows, which is mixed in. Numbers of open groups of tied rows are added too.
+Any other label is a zero byte there, and adds a number of its own times one of its rank. Zeros add
+nothing, since all that they say is in the number of rows, which is mixed in. Numbers of open groups
+of tied rows are added too.
 """
 
 from __future__ import annotations
@@ -56,44 +58,49 @@ _STEP = np.uint64(0x9E3779B97F4A7C15)
 class QueryFacts:
     """What is known of each query of an evaluation, and of where the queries come from."""
 
-    # (n_queries,): Numbers of documents: ``relevant``, ``retrieved``, and of the retrieved ones ``tied`` and
-    # ``judged``.
+    # (n_queries,): Numbers of documents: ``relevant``, ``retrieved``, and of the retrieved ones
+    # ``tied`` and ``judged``.
     query_counts: Mapping[str, Ints]
-    # (n_queries,): How many rows of the query each rule of the convention affected, or 1 if the query itself was
-    # affected; under ``gain``, how many documents have a grade that a measure's map of gains does not name; under
-    # ``constant``, 1 if all its rows have one score; under ``fixed``, 1 if no ranking of its documents changes any of
-    # its scores.
+    # (n_queries,): How many rows of the query each rule of the convention affected, or 1 if the
+    # query itself was affected; under ``gain``, how many documents have a grade that a measure's
+    # map of gains does not name; under ``constant``, 1 if all its rows have one score; under
+    # ``fixed``, 1 if no ranking of its documents changes any of its scores.
     rule_counts: Mapping[str, Ints]
     undefined: Mask  # (n_queries, n_measures): Which values were 0/0
     # (n_queries,): A hash of the query's judgments, and of its ranking as the measures see it.
     judgments: Hashes
     rankings: Hashes
-    # (n_queries,): The least and the greatest grade of the query's documents, with 0 for ranked documents that are
-    # not judged; nan if it has no documents.
+    # (n_queries,): The least and the greatest grade of the query's documents, with 0 for ranked
+    # documents that are not judged; nan if it has no documents.
     least: Floats
     greatest: Floats
-    # (n_queries, n_measures): What unjudged documents mean for the scores, by the names of `READINGS`; empty if there
-    # are none.
+    # (n_queries, n_measures): What unjudged documents mean for the scores, by the names of
+    # `READINGS`; empty if there are none.
     readings: Mapping[str, Floats] = field(default_factory=dict)
-    # (n_queries,): A hash of the query's values in each column that a measure reads; the order of rows does not
-    # matter.
+    # (n_queries,): A hash of the query's values in each column that a measure reads; the order of
+    # rows does not matter.
     columns: Mapping[str, Hashes] = field(default_factory=dict)
-    # (n_queries, n_measures): Which values are means over drawn orders of tied rows; None if all are exact.
+    # (n_queries, n_measures): Which values are means over drawn orders of tied rows; None if all
+    # are exact.
     drawn: Mask | None = None
-    # (n_queries, n_measures): Standard errors of scores that are means over drawn orders, 0 for exact scores; None if
-    # all are exact. They do not contain the uncertainty from the choice of queries.
+    # (n_queries, n_measures): Standard errors of scores that are means over drawn orders, 0 for
+    # exact scores; None if all are exact. They do not contain the uncertainty from the choice of
+    # queries.
     errors: Floats | None = None
     # How many rows or queries each rule affected of the queries that are left out.
     left_out: Mapping[str, int] = field(default_factory=dict)
     whole: int | None = None  # The number of queries of the evaluation that this is a subset of
-    # Number of folds whose held-out queries are scored here, each by a model of its own; 0 if these are not scores of
-    # a cross-validation. `rankeval.compare` notes that a test over several folds is approximate.
+    # Number of folds whose held-out queries are scored here, each by a model of its own; 0 if these
+    # are not scores of a cross-validation. `rankeval.compare` notes that a test over several folds
+    # is approximate.
     n_folds: int = 0
-    # (n_rows,): The query of each evaluated row, as it was given: slices by row need it. It is not saved.
+    # (n_rows,): The query of each evaluated row, as it was given: slices by row need it. It is not
+    # saved.
     rows: Any = None
-    # Signs of a mistake in the input. ``ids``: hardly a document is judged; an id of the run, one of the qrels, and
-    # the likely cause or "". ``rank``: the scores run against a column of ranks. ``clicks``: the gains are of clicks
-    # that depend on more than position and document; the sentences.
+    # Signs of a mistake in the input. ``ids``: hardly a document is judged; an id of the run, one
+    # of the qrels, and the likely cause or "". ``rank``: the scores run against a column of ranks.
+    # ``clicks``: the gains are of clicks that depend on more than position and document; the
+    # sentences.
     signs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -112,7 +119,10 @@ class QueryFacts:
         """Return facts from such a table, and others by their names."""
         places = [(*name.partition(":"), of) for name, of in table.items()]
         fields: dict[str, Any] = {name: table[name] for name in _ARRAYS}
-        fields |= {name: {key: of for one, _, key, of in places if one == kind} for kind, name in KINDS.items()}
+        fields |= {
+            name: {key: of for one, _, key, of in places if one == kind}
+            for kind, name in KINDS.items()
+        }
         unknown = np.full(len(table["judgments"]), np.nan)
         fields |= {name: table.get(name, unknown) for name in GRADES}
         fields["readings"] = {name: table[name] for name in READINGS if name in table}
@@ -123,11 +133,16 @@ class QueryFacts:
         table = {name: of[places] for name, of in self.table().items()}
         if self.drawn is not None and not table["drawn"].any():
             del table["drawn"], table["error"]
-        return QueryFacts.of(table, whole=self.whole, n_folds=self.n_folds, rows=self.rows, signs=self.signs)
+        return QueryFacts.of(
+            table, whole=self.whole, n_folds=self.n_folds, rows=self.rows, signs=self.signs
+        )
 
     def totals(self) -> dict[str, int]:
         """Return how many rows or queries each rule affected, those that are left out among them."""
-        return {rule: int(of.sum()) + self.left_out.get(rule, 0) for rule, of in self.rule_counts.items()}
+        return {
+            rule: int(of.sum()) + self.left_out.get(rule, 0)
+            for rule, of in self.rule_counts.items()
+        }
 
     def with_totals(self, totals: Mapping[str, int]) -> QueryFacts:
         """Return these facts; what the totals have more than these queries belongs to those that are left out."""
@@ -145,7 +160,8 @@ def digest(queries: NDArray[Any], hashes: Hashes) -> str:
 def label_hashes(judged: Judged) -> Hashes:
     """Return a hash of each query's labels, in whatever order their documents stand.
 
-    A sum over documents of a mixed label: sums of plain labels would be equal for {1, 1} and {2, 0}.
+    A sum over documents of a mixed label: sums of plain labels would be equal for {1, 1} and {2,
+    0}.
     """
     label = np.asarray(judged.levels, dtype=np.float64).view(np.uint64)
     with np.errstate(over="ignore"):
@@ -157,8 +173,8 @@ def label_hashes(judged: Judged) -> Hashes:
 
 def column_hashes(column: Floats, joined: Joined) -> Hashes:
     """Return a hash of each query's values in a column; the order of rows does not matter."""
-    # A sum of bits: it is there to show that two columns differ, and a better mixing takes longer than the measure
-    # (bench_columns).
+    # A sum of bits: it is there to show that two columns differ, and a better mixing takes longer
+    # than the measure (bench_columns).
     rows = column if joined.order is None else column[joined.order]
     return np.add.reduceat(rows.view(np.uint64), joined.offsets[:-1])
 
@@ -188,7 +204,9 @@ def _sums_of_words(judged: Judged, byte_of: NDArray[np.uint8], number: Hashes) -
     """Return the sum over each query's words of eight labels, given the byte of each label and each word's number."""
     lengths = judged.n_retrieved
     are_bytes = (byte_of == np.arange(len(byte_of), dtype=np.uint8)).all()
-    if judged.by_rank is not None and are_bytes:  # the zeros beyond the end of a list mix to zero (bench_arrays A, D)
+    if (
+        judged.by_rank is not None and are_bytes
+    ):  # the zeros beyond the end of a list mix to zero (bench_arrays A, D)
         words = mixed(judged.by_rank.lists.view("<u8"))
         return words @ number[: words.shape[1]]
     code = judged.code

@@ -1,16 +1,20 @@
 """evaluate: refuse, join, score, wrap; and `Given`, truth and ranking as a caller gives them.
 
-`Given` is the one way into a join. `Given.refuse_or_join` asks `contamination.refusal` first. Cross-validation asks it
-once for all folds before it joins, and the guard itself joins what it opens.
+`Given` is the one way into a join. `Given.refuse_or_join` asks `contamination.refusal` first.
+Cross-validation asks it once for all folds before it joins, and the guard itself joins what it
+opens.
 
-Scores given as judgments: refused where the values show it, because the result would be a number like any other.
+Scores given as judgments: refused where the values show it, because the result would be a number
+like any other.
 
-Values tell the two apart only where they differ in kind. Scores of a model are real numbers, hardly one of them twice
-or on a grid; judgments are few whole numbers, and many documents of a query share one. Judgments with fractions are
-never scores by that alone: means of several judges lie on a grid, such as thirds, and gains from clicks have zeros. Nor
-are whole scores labels by that alone: ranks have no ties within a query, and rounded scores have many levels. So both
-sides must look like the other. The trap is a false alarm. A gain of any real number, never zero, beside a ranker that
-knows a few whole scores looks just like a swap: such judgments are given as `Qrels`, or as a named column of a frame.
+Values tell the two apart only where they differ in kind. Scores of a model are real numbers, hardly
+one of them twice or on a grid; judgments are few whole numbers, and many documents of a query share
+one. Judgments with fractions are never scores by that alone: means of several judges lie on a grid,
+such as thirds, and gains from clicks have zeros. Nor are whole scores labels by that alone: ranks
+have no ties within a query, and rounded scores have many levels. So both sides must look like the
+other. The trap is a false alarm. A gain of any real number, never zero, beside a ranker that knows
+a few whole scores looks just like a swap: such judgments are given as `Qrels`, or as a named column
+of a frame.
 """
 
 from __future__ import annotations
@@ -79,7 +83,8 @@ class Given:
     read : mapping of str to array of shape (n_rows,)
         Columns of the rows that measures read.
     by_position : bool
-        Whether only their places say which is which. Names of columns, types and formats of TREC files say more.
+        Whether only their places say which is which. Names of columns, types and formats of TREC
+        files say more.
     rank : array of shape (n_rows,), optional
         A column of ranks beside the scores, which may run against them.
     arguments : tuple of str
@@ -130,14 +135,29 @@ class Given:
         """
         if qid is not None or group is not None:
             names = _COLUMNS if named else cls.arguments
-            ids = qid if group is None else ids_of_rows(qid, group, len(columns.scores(ranking, names[1])))
-            return cls(truth, ranking, ids, docid, queries=queries, read=read, by_position=not named, arguments=names)
+            ids = (
+                qid
+                if group is None
+                else ids_of_rows(qid, group, len(columns.scores(ranking, names[1])))
+            )
+            return cls(
+                truth,
+                ranking,
+                ids,
+                docid,
+                queries=queries,
+                read=read,
+                by_position=not named,
+                arguments=names,
+            )
         idless = (
             "qid= is missing: arrays need the query of each row (qid=) or the group sizes (group=); "
             "a collection is given as Qrels and Run, dicts, frames or paths"
         )
         refuse((not _is_collection(truth), idless, *_way_on(truth)), kind=QueryIdError)
-        rowless = "a column has a number for each ranked row, and judgments and a run have no such rows"
+        rowless = (
+            "a column has a number for each ranked row, and judgments and a run have no such rows"
+        )
         way = "join it to a frame of the ranked rows, and name its columns by qid=, relevance=, score= and columns="
         refuse((read, rowless, way), argument="columns")
         from rankeval.collection.qrels import as_qrels
@@ -146,7 +166,13 @@ class Given:
         qrels, run = as_qrels(truth), as_run(ranking)
         is_json = qrels.source is not None and qrels.source.format == "json"
         texts = run.queries if queries is None else queries
-        return cls(qrels, run, name=run.name, queries=texts, by_position=is_json or isinstance(truth, Mapping))
+        return cls(
+            qrels,
+            run,
+            name=run.name,
+            queries=texts,
+            by_position=is_json or isinstance(truth, Mapping),
+        )
 
     def join(self, convention: Convention) -> Joined:
         """Join truth and ranking.
@@ -203,10 +229,14 @@ class Given:
 def _way_on(truth: Any) -> tuple[str, ...]:
     """Say how to give a query a row: lists, a matrix or a sparse matrix."""
     if isinstance(truth, (list, tuple)) and truth and isinstance(truth[0], (list, tuple, set)):
-        return ("if the lists hold ids, give dict(enumerate(...)) of both; if numbers, one list of each, with qid=",)
+        return (
+            "if the lists hold ids, give dict(enumerate(...)) of both; if numbers, one list of each, with qid=",
+        )
     if hasattr(truth, "toarray") or getattr(truth, "ndim", 1) == 2:
         dense = f"{'toarray().' if hasattr(truth, 'toarray') else ''}ravel()"
-        return (f"if a row is a query, give {dense} of both, and qid=np.repeat(np.arange(n_queries), n_documents)",)
+        return (
+            f"if a row is a query, give {dense} of both, and qid=np.repeat(np.arange(n_queries), n_documents)",
+        )
     return ()
 
 
@@ -215,7 +245,9 @@ def _is_collection(truth: Any) -> bool:
     is_held = any(hasattr(truth, name) for name in ("relevance", "collect_schema"))
     if is_held or isinstance(truth, (str, os.PathLike, Mapping)) or is_records(truth):
         return True
-    return getattr(truth, "ndim", 2) == 2 and (hasattr(truth, "columns") or hasattr(truth, "__arrow_c_stream__"))
+    return getattr(truth, "ndim", 2) == 2 and (
+        hasattr(truth, "columns") or hasattr(truth, "__arrow_c_stream__")
+    )
 
 
 @explained
@@ -244,14 +276,16 @@ def evaluate(
     Parameters
     ----------
     truth, ranking : array of shape (n_rows,), or Qrels and Run, dicts, frames, paths
-        With ``qid=`` or ``group=``: the relevance and the score of each row, rows in any order. Without: the judgments
-        of a collection and a run, also as ``{qid: {docid: number}}`` or ``{qid: [docid, ...]}``: a ranked list of a
-        run, relevant documents of judgments. Arguments that look swapped are refused. Series in one call need equal
-        indexes in the same order; others are refused, because the caller may have meant position or label. Scores are
-        compared as 64-bit floats; whole numbers that these cannot hold are refused.
+        With ``qid=`` or ``group=``: the relevance and the score of each row, rows in any order.
+        Without: the judgments of a collection and a run, also as ``{qid: {docid: number}}`` or
+        ``{qid: [docid, ...]}``: a ranked list of a run, relevant documents of judgments. Arguments
+        that look swapped are refused. Series in one call need equal indexes in the same order;
+        others are refused, because the caller may have meant position or label. Scores are compared
+        as 64-bit floats; whole numbers that these cannot hold are refused.
 
-        With ``relevance=`` and ``score=``: ``truth`` is a frame of pandas, polars or Arrow with a row for each ranked
-        document, and there is no ``ranking``. See `evaluate_dataset` for Parquet that is larger than memory.
+        With ``relevance=`` and ``score=``: ``truth`` is a frame of pandas, polars or Arrow with a
+        row for each ranked document, and there is no ``ranking``. See `evaluate_dataset` for
+        Parquet that is larger than memory.
     qid : array of shape (n_rows,), or str, optional
         The query of each row, ids of any type; the name of its column in a frame.
     relevance, score : str, optional
@@ -261,21 +295,23 @@ def evaluate(
     docid : array of shape (n_rows,), or str, optional
         The document of each row, or its column; only ``ties="docid"`` reads it.
     columns : mapping of str to array of shape (n_rows,), or str or list of str, optional
-        Columns of the rows that measures read, such as ``{"price": price}`` for ``"Revenue@5(column='price')"``: finite
-        numbers, one a row. Of a frame, the names of its columns: ``["price"]``, or ``{"price": "price_usd"}`` to give
-        one another name. A column that no measure reads is left alone.
+        Columns of the rows that measures read, such as ``{"price": price}`` for
+        ``"Revenue@5(column='price')"``: finite numbers, one a row. Of a frame, the names of its
+        columns: ``["price"]``, or ``{"price": "price_usd"}`` to give one another name. A column
+        that no measure reads is left alone.
     measures : str, Measure or iterable of them
         The measures to compute.
     convention : str or Convention
-        The rules that join truth and ranking and decide which queries count: the name of a preset, or a `Convention`.
+        The rules that join truth and ranking and decide which queries count: the name of a preset,
+        or a `Convention`.
     ties, missing, no_relevant, judgments : str, optional
         Single rules that replace those of the convention. See `Convention`.
     query_weight : mapping or Series by query id, or array of shape (n_rows,), or str, optional
-        The weight of each query in the means; a row-wise array, or a column of a frame, must be constant within a
-        query.
+        The weight of each query in the means; a row-wise array, or a column of a frame, must be
+        constant within a query.
     queries : mapping of query id to str, optional
-        The texts of the queries, or of some. Only the guard reads them: it recognises a registered text under any id.
-        By default those that a run of ``rk.text`` was found for.
+        The texts of the queries, or of some. Only the guard reads them: it recognises a registered
+        text under any id. By default those that a run of ``rk.text`` was found for.
     name : str, optional
         Name of the system; by default the name of the run.
 
@@ -287,8 +323,8 @@ def evaluate(
     Raises
     ------
     InvalidInput
-        If the data cannot be evaluated, or judgments are real numbers beside a ranking by few whole ones, as if the
-        two were swapped. The message names the argument, the place and the remedy.
+        If the data cannot be evaluated, or judgments are real numbers beside a ranking by few whole
+        ones, as if the two were swapped. The message names the argument, the place and the remedy.
     UnknownName
         If a measure, convention or rule does not exist.
     GuardRefusal
@@ -309,10 +345,18 @@ def evaluate(
     """
     require(queries is None or hasattr(queries, "items"), "queries", queries, "texts by query id")
     rows = qid is not None or group is not None
-    rules = rules_of_call(convention, rows, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments)
+    rules = rules_of_call(
+        convention, rows, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments
+    )
     asked = parse_measures(measures, rules)  # a misspelt name is an error before anything is read
     read = columns_read(columns, asked, rules)
-    named = {"qid": qid, "relevance": relevance, "score": score, "docid": docid, "query_weight": query_weight}
+    named = {
+        "qid": qid,
+        "relevance": relevance,
+        "score": score,
+        "docid": docid,
+        "query_weight": query_weight,
+    }
     named |= {role_of(column): given for column, given in read.items()}
     if any(isinstance(column, str) for column in named.values()):
         _refuse_mixed(truth, ranking, group, named)
@@ -322,7 +366,9 @@ def evaluate(
         way = "give the scores of its rows, or a run; of a frame, name the columns by qid=, relevance= and score="
         refuse((ranking is None, f"ranking is missing beside truth ({type(truth).__name__})", way))
     if relevance is not None:
-        named |= frame_columns(truth, {role: name for role, name in named.items() if isinstance(name, str)})
+        named |= frame_columns(
+            truth, {role: name for role, name in named.items() if isinstance(name, str)}
+        )
         truth, ranking = named["relevance"], named["score"]
     given = Given.of(
         truth,
@@ -336,7 +382,9 @@ def evaluate(
     )
     given = replace(given, rank=named.get("rank"))
     joined = given.refuse_or_join(rules, action="evaluate")
-    rows_given = zip((*given.arguments, "qid", "docid"), (truth, ranking, given.qid, given.docid), strict=True)
+    rows_given = zip(
+        (*given.arguments, "qid", "docid"), (truth, ranking, given.qid, given.docid), strict=True
+    )
     beside = {} if given.qid is None else dict(rows_given)
     weight = None if query_weight is None else query_weights(named["query_weight"], joined, beside)
     return score_joined(joined, asked, weights=weight, name=name or given.name, rows=given.qid)
@@ -346,7 +394,9 @@ def _refuse_mixed(truth: Any, ranking: Any, group: Any, named: dict[str, Any]) -
     """Refuse names of columns for anything but a frame, without those that are needed, and beside arrays."""
     one = next(f"{role}={name!r}" for role, name in named.items() if isinstance(name, str))
     held = list(truth) if isinstance(truth, (list, tuple)) else [truth]
-    is_set = (held and all(isinstance(part, (str, os.PathLike)) for part in held)) or hasattr(truth, "get_fragments")
+    is_set = (held and all(isinstance(part, (str, os.PathLike)) for part in held)) or hasattr(
+        truth, "get_fragments"
+    )
     parquet = f"{one} is the name of a column, but evaluate reads no Parquet data set"
     beside = f"{one} is the name of a column of a frame, and a ranking or group= was given too"
     alone = "give the frame alone, with qid=, relevance= and score=, or arrays as truth and ranking"
@@ -358,7 +408,9 @@ def _refuse_mixed(truth: Any, ranking: Any, group: Any, named: dict[str, Any]) -
     refuse_unnamed({role: named[role] for role in asked}, "the frame")
 
 
-def columns_read(columns: Any, asked: Iterable[LabelledMeasure], rules: Convention) -> dict[str, Any]:
+def columns_read(
+    columns: Any, asked: Iterable[LabelledMeasure], rules: Convention
+) -> dict[str, Any]:
     """Return the columns that measures read: name -> the column, or the name of a frame's column."""
     known, measures = columns_by_name(columns), bound_measures((one for _, one in asked), rules)
     for one in measures:
@@ -373,7 +425,9 @@ def columns_by_name(columns: Any) -> dict[str, Any]:
     names = [columns] if isinstance(columns, str) else columns
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
         expected = "a mapping of names to columns, or a list of names of columns"
-        raise InvalidInput(argument="columns", found=f"of type {type(columns).__name__}", expected=expected)
+        raise InvalidInput(
+            argument="columns", found=f"of type {type(columns).__name__}", expected=expected
+        )
     return dict(zip(names, names, strict=True))
 
 
@@ -382,7 +436,9 @@ def refuse_unnamed(named: Mapping[str, Any], what: str) -> None:
     for role, column in named.items():
         if not isinstance(column, str):
             found = "nothing" if column is None else f"a {type(column).__name__}"
-            raise InvalidInput(f"expected the name of a column of {what}, found {found}", argument=role)
+            raise InvalidInput(
+                f"expected the name of a column of {what}, found {found}", argument=role
+            )
 
 
 def refuse_swapped(relevance: NDArray[Any], score: NDArray[Any], qid: Any) -> None:
@@ -400,16 +456,25 @@ def refuse_swapped(relevance: NDArray[Any], score: NDArray[Any], qid: Any) -> No
 
 def _real(values: NDArray[Any]) -> bool:
     values = values.astype(np.float64, copy=False)
-    if (values == np.floor(values)).mean() > 1 / 3 or (values == 0).mean() > 0.05:  # gains from clicks have zeros
+    if (values == np.floor(values)).mean() > 1 / 3 or (
+        values == 0
+    ).mean() > 0.05:  # gains from clicks have zeros
         return False
     near = np.abs(values[:, None] - np.rint(values[:, None] * _GRIDS) / _GRIDS).min(axis=1)
-    free = near > np.minimum(5e-4, 5e-3 * np.abs(values))  # of a third that was rounded to three digits
+    free = near > np.minimum(
+        5e-4, 5e-3 * np.abs(values)
+    )  # of a third that was rounded to three digits
     return bool(free.mean() > 0.6) and len(np.unique(values[free])) >= _LEAST  # about .86 by chance
 
 
 def _labels(score: NDArray[Any], qid: Any) -> bool:
     levels = np.unique(score)
-    if len(levels) > _MOST_LEVELS or levels[0] < _LOWEST or levels[-1] > _HIGHEST or (levels != np.floor(levels)).any():
+    if (
+        len(levels) > _MOST_LEVELS
+        or levels[0] < _LOWEST
+        or levels[-1] > _HIGHEST
+        or (levels != np.floor(levels)).any()
+    ):
         return False
     if len(levels) == 1:
         return bool(levels[0] == 1)  # judgments of relevant documents alone

@@ -8,9 +8,10 @@ The least and the greatest grade of a query say what each measure finds there:
     1 1          1        1         counts      lacks        lacks: there is no pair
     0 0          0        0         lacks       lacks        lacks
 
-The trap: such a query is not the same as 0/0. RR of a query without a relevant document is 0 by its definition, and ARP
-is 0/0 for a ranking that found none of the relevant documents. The rule ``no_relevant`` goes by the judgments alone, or
-a system would leave out a query by failing at it; only 0/0 counts as 1.
+The trap: such a query is not the same as 0/0. RR of a query without a relevant document is 0 by its
+definition, and ARP is 0/0 for a ranking that found none of the relevant documents. The rule
+``no_relevant`` goes by the judgments alone, or a system would leave out a query by failing at it;
+only 0/0 counts as 1.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def lacking_everywhere(evaluation: Any) -> list[str]:
     return [name for name, one, undefined in each if lacking(one, facts, undefined).all()]
 
 
-def fixed(one: Measure, facts: QueryFacts, undefined: Mask, values: Floats, *, by_rows: bool) -> Mask:
+def fixed(
+    one: Measure, facts: QueryFacts, undefined: Mask, values: Floats, *, by_rows: bool
+) -> Mask:
     """Return the queries whose value no ranking changes; with ``by_rows`` the ranked rows are all documents."""
     nothing = _nothing(one, facts, undefined)
     if not by_rows:  # unjudged documents may change the value, which is then not 0
@@ -73,7 +76,11 @@ def left_out(
     queries: NDArray[Any], named: Mapping[str, Measure], lacks: Sequence[Mask], facts: QueryFacts
 ) -> dict[str, Mask]:
     """Return the queries that ``no_relevant="skip"`` leaves out, by the reason."""
-    known = [(label, of) for (label, one), of in zip(named.items(), lacks, strict=True) if one.level > -np.inf]
+    known = [
+        (label, of)
+        for (label, one), of in zip(named.items(), lacks, strict=True)
+        if one.level > -np.inf
+    ]
     (first, out), *others = known or [("", facts.greatest <= 0)]
     for label, other in others:
         apart = queries[out != other].tolist()
@@ -81,24 +88,39 @@ def left_out(
             f"'skip' leaves a query out of all measures, but only one of {first} and {label} has something to count in "
             f"{count(len(apart), 'query')} ({few(apart)})"
         )
-        refuse((apart, problem, "evaluate by each alone, or choose 'zero' or 'one'"), argument="no_relevant")
-    of_pairs = [facts.greatest >= one.level for one in named.values() if one.family.counts == "pairs"]
+        refuse(
+            (apart, problem, "evaluate by each alone, or choose 'zero' or 'one'"),
+            argument="no_relevant",
+        )
+    of_pairs = [
+        facts.greatest >= one.level for one in named.values() if one.family.counts == "pairs"
+    ]
     pairless = out & np.any([np.zeros_like(out), *of_pairs], axis=0)
     reasons = {"no relevant document": out & ~pairless, "no pair of documents to order": pairless}
     return {reason: of for reason, of in reasons.items() if of.any()}
 
 
-def undefined_notes(evaluation: Any, names: Sequence[str] | None = None, unit: str = "query") -> list[str]:
+def undefined_notes(
+    evaluation: Any, names: Sequence[str] | None = None, unit: str = "query"
+) -> list[str]:
     """Return notes on the queries in which measures have nothing to count, or are 0/0."""
     facts = evaluation.facts
     barren = facts.query_counts["relevant"] == 0
-    if evaluation.convention.judgments == "rows":  # a query without rows does not show whether it has some
+    if (
+        evaluation.convention.judgments == "rows"
+    ):  # a query without rows does not show whether it has some
         barren &= facts.query_counts["retrieved"] > 0
     notes: dict[str, list[str]] = {}
     value = {"zero": 0, "one": 1}.get(evaluation.convention.no_relevant)
-    asked = [column for column, name in enumerate(evaluation.measure_names) if names is None or name in names]
+    asked = [
+        column
+        for column, name in enumerate(evaluation.measure_names)
+        if names is None or name in names
+    ]
     if value is not None and (barren if names is None else facts.undefined[barren][:, asked]).any():
-        notes[f"{count(int(barren.sum()), unit)} without a relevant document: 0/0 counted as {value}"] = []
+        notes[
+            f"{count(int(barren.sum()), unit)} without a relevant document: 0/0 counted as {value}"
+        ] = []
     for column in asked:
         one, values = evaluation.measures[column], evaluation.scores[:, column]
         undefined = facts.undefined[:, column]
@@ -122,11 +144,18 @@ def _notes_on(
     parameter, needed = one.level_in_words
     if short.any() and (short | barren).all():
         greatest = f"{facts.greatest[short].max():g}"
-        yield f"no document has a grade of {needed}; the greatest is {greatest}: give {parameter}=", None
+        yield (
+            f"no document has a grade of {needed}; the greatest is {greatest}: give {parameter}=",
+            None,
+        )
         return
     rest = undefined & ~barren & ~short
     empty = facts.query_counts["retrieved"] == 0
-    pairless = "without a pair of documents to order" if one.family.counts == "pairs" else "without a value"
+    pairless = (
+        "without a pair of documents to order"
+        if one.family.counts == "pairs"
+        else "without a value"
+    )
     reasons = {
         f"without a document of grade {needed}": short,
         "without a ranked document": rest & empty,

@@ -5,8 +5,9 @@ A part is merged as it is, since what it knows of a query does not depend on the
     part 1   q1 q4   0.5 0.0          merged   q1 q2 q3 q4   0.5 1.0 0.2 0.0
     part 2   q2 q3   1.0 0.2
 
-Parts may come in any order, from other processes and other machines. The result is that of all rows at once, bit for
-bit: aggregates are computed from the scores in ascending order of the ids, and digests from the hashes of the queries.
+Parts may come in any order, from other processes and other machines. The result is that of all rows
+at once, bit for bit: aggregates are computed from the scores in ascending order of the ids, and
+digests from the hashes of the queries.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ def merged(parts: Iterable[Evaluation]) -> Evaluation:
     Raises
     ------
     InvalidInput
-        If there is no part, a query stands in two parts, or parts differ in measures, convention, or in whether queries
-        have weights.
+        If there is no part, a query stands in two parts, or parts differ in measures, convention,
+        or in whether queries have weights.
 
     Examples
     --------
@@ -71,9 +72,13 @@ def merged(parts: Iterable[Evaluation]) -> Evaluation:
         queries=queries,
         scores=_stacked([part.scores for part in several], order),
         excluded=_excluded(several),
-        undefined={name: sum(part.undefined[name] for part in several) for name in first.measure_names},
+        undefined={
+            name: sum(part.undefined[name] for part in several) for name in first.measure_names
+        },
         facts=_facts(several, order),
-        weights=None if first.weights is None else _stacked([part.weights for part in several], order),
+        weights=None
+        if first.weights is None
+        else _stacked([part.weights for part in several], order),
     )
 
 
@@ -108,22 +113,33 @@ def _facts(parts: Sequence[Evaluation], order: Ints) -> QueryFacts:
     def of_part(name: str, part: Evaluation, table: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
         if name in READINGS:
             return reading_of(part, name)
-        # A rule that a part does not know affected nothing there, and a part without errors is exact.
+        # A rule that a part does not know affected nothing there, and a part without errors is
+        # exact.
         lacking = np.zeros((part.n_queries, *known[name].shape[1:]), known[name].dtype)
         return table.get(name, lacking)
 
     joint = {name: _stacked([*map(partial(of_part, name), parts, tables)], order) for name in known}
     left_out = dict(sum((Counter(part.facts.left_out) for part in parts), Counter()))
     first, *others = (part.facts for part in parts)
-    signs = {sign: words for sign, words in first.signs.items() if all(sign in one.signs for one in others)}
-    return QueryFacts.of(joint, n_folds=first.n_folds, rows=first.rows, left_out=left_out, signs=signs)
+    signs = {
+        sign: words
+        for sign, words in first.signs.items()
+        if all(sign in one.signs for one in others)
+    }
+    return QueryFacts.of(
+        joint, n_folds=first.n_folds, rows=first.rows, left_out=left_out, signs=signs
+    )
 
 
 def _excluded(parts: Sequence[Evaluation]) -> dict[str, tuple[Any, ...]]:
     reasons = dict.fromkeys(reason for part in parts for reason in part.excluded)
     found = {}
     for reason in reasons:
-        ids = [as_typed(list(part.excluded[reason]), "qid") for part in parts if reason in part.excluded]
+        ids = [
+            as_typed(list(part.excluded[reason]), "qid")
+            for part in parts
+            if reason in part.excluded
+        ]
         found[reason] = tuple(_ascending(ids, f"twice among those left out ({reason})")[0].tolist())
     return found
 
@@ -139,7 +155,8 @@ def differences(mine: Evaluation, other: Evaluation) -> list[str]:
     Returns
     -------
     list of str
-        Empty if the numbers may be compared. A rule that affected no row of either evaluation does not differ.
+        Empty if the numbers may be compared. A rule that affected no row of either evaluation does
+        not differ.
 
     Examples
     --------
@@ -150,14 +167,18 @@ def differences(mine: Evaluation, other: Evaluation) -> list[str]:
     ["ties is 'best' in one and 'worst' in the other"]
     """
     found = rule_differences(mine, other)
-    read = [{name for one in each.measures for name in one.columns.values()} for each in (mine, other)]
+    read = [
+        {name for one in each.measures for name in one.columns.values()} for each in (mine, other)
+    ]
     found += [
         f"the column {name!r}, which measures read, has other values in one than in the other"
         for name in sorted(read[0] & read[1])
         if not np.array_equal(mine.facts.columns[name], other.facts.columns[name])
     ]
     if mine.judgments_digest != other.judgments_digest:
-        digests = [f"digest {each.judgments_digest[:12]} over {size_of(each)}" for each in (mine, other)]
+        digests = [
+            f"digest {each.judgments_digest[:12]} over {size_of(each)}" for each in (mine, other)
+        ]
         found.append(
             f"the judgments differ ({digests[0]} in one, {digests[1]} in the other); compare systems with the same "
             "judgments, the same subset of both, or several collections by {system: {collection: evaluation}}"

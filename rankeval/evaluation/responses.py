@@ -20,16 +20,29 @@ RESPONSES = ("predict", "predict_proba", "decision_function")
 
 def ranking_methods(estimator: Any) -> tuple[str, ...]:
     """Return the methods that rank rows, the best first: for a classifier, those with more values than its labels."""
-    return ("predict_proba", "decision_function", "predict") if hasattr(estimator, "classes_") else ("predict",)
+    return (
+        ("predict_proba", "decision_function", "predict")
+        if hasattr(estimator, "classes_")
+        else ("predict",)
+    )
 
 
 def responses(estimator: Any, X: Any, methods: Sequence[str] | None = None) -> NDArray[np.float64]:
     """Return one score a row by the first of these methods that the estimator has; higher ranks first."""
     methods = ranking_methods(estimator) if methods is None else methods
     known = [method for method in methods if hasattr(estimator, method)]
-    refuse((not known, f"{type(estimator).__name__} has no {' or '.join(methods)}: choose another response_method"))
+    refuse(
+        (
+            not known,
+            f"{type(estimator).__name__} has no {' or '.join(methods)}: choose another response_method",
+        )
+    )
     method = known[0]
-    if method == "decision_function" and "predict" in known and len(getattr(estimator, "classes_", ())) > 2:
+    if (
+        method == "decision_function"
+        and "predict" in known
+        and len(getattr(estimator, "classes_", ())) > 2
+    ):
         # It has a column for each grade, and these have no common scale.
         method = "predict"
     found = getattr(estimator, method)(X)
@@ -38,7 +51,9 @@ def responses(estimator: Any, X: Any, methods: Sequence[str] | None = None) -> N
     if method == "predict_proba" and values.ndim == 2 and values.shape[1] > 1:
         # With several grades of relevance, the score of a row is its expected grade.
         several = values.shape[1] > 2
-        values = values @ np.asarray(estimator.classes_, dtype=np.float64) if several else values[:, 1]
+        values = (
+            values @ np.asarray(estimator.classes_, dtype=np.float64) if several else values[:, 1]
+        )
     values = columns.as_column(values)
     # A list is checked as it was given, because the array may have rounded its whole numbers.
     column = found if isinstance(found, list) and values.ndim == np.ndim(found) else values

@@ -1,6 +1,7 @@
 """The result of an evaluation: scores by query, and the convention that made them.
 
-`Evaluation` shows what a reader of the numbers uses. What other rooms need beside that are functions of this module.
+`Evaluation` shows what a reader of the numbers uses. What other rooms need beside that are
+functions of this module.
 """
 
 from __future__ import annotations
@@ -16,7 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._arguments import explained
-from rankeval._checks import check_count, check_share, count, few, refuse, require, shown, whole_number
+from rankeval._checks import (
+    check_count,
+    check_share,
+    count,
+    few,
+    refuse,
+    require,
+    shown,
+    whole_number,
+)
 from rankeval._visible import escaping, visible
 from rankeval.collection.convention import COUNTED_AS, Convention
 from rankeval.collection.data import RankingData
@@ -70,8 +80,9 @@ class Evaluation:
     undefined : mapping of str to int
         Measure -> number of queries whose value was 0/0. The convention says how these count.
     facts : QueryFacts
-        What is known of each query: its numbers of documents, its share in the counts of the rules, in ``undefined``
-        and in the digests, and the standard errors of scores that are means over drawn orders of tied rows.
+        What is known of each query: its numbers of documents, its share in the counts of the rules,
+        in ``undefined`` and in the digests, and the standard errors of scores that are means over
+        drawn orders of tied rows.
     weights : ndarray of shape (n_queries,), optional
         Query weights.
     name : str, optional
@@ -128,7 +139,8 @@ class Evaluation:
         Returns
         -------
         Series of shape (n_measures,)
-            Index of measure names; the declared mean, sum or geometric mean, weighted if there are weights.
+            Index of measure names; the declared mean, sum or geometric mean, weighted if there are
+            weights.
         """
         import pandas as pd
 
@@ -156,9 +168,10 @@ class Evaluation:
         Returns
         -------
         DataFrame of shape (n_means, 3)
-            Index of measure names, columns mean, ci_low, ci_high; nan limits with fewer than two queries, and where
-            all scores are the same number. An interval ends at the bounds of its measure: no mean is beyond them, so
-            the interval covers the mean of all queries as often as an uncut one.
+            Index of measure names, columns mean, ci_low, ci_high; nan limits with fewer than two
+            queries, and where all scores are the same number. An interval ends at the bounds of its
+            measure: no mean is beyond them, so the interval covers the mean of all queries as often
+            as an uncut one.
 
         Raises
         ------
@@ -177,7 +190,9 @@ class Evaluation:
 
         check_share("level", level)
         if self.weights is not None:
-            raise InvalidInput("ci: no interval is given for weighted means; resample the weighted queries instead")
+            raise InvalidInput(
+                "ci: no interval is given for weighted means; resample the weighted queries instead"
+            )
         means = self.mean()
         columns = [self.measure_names.index(label) for label in means.index]
         scores, n = self.scores[:, columns], self.n_queries
@@ -186,7 +201,11 @@ class Evaluation:
             spread = np.where((scores != scores[0]).any(axis=0), scores.std(axis=0, ddof=1), np.nan)
             half = spread * stats.t.ppf((1 + level) / 2, n - 1) / np.sqrt(n)
             # A measure of somebody else's may have scores beyond the bounds that it declares.
-            low, high = np.array([self.measures[column].family.bounds for column in columns]).reshape(-1, 2).T
+            low, high = (
+                np.array([self.measures[column].family.bounds for column in columns])
+                .reshape(-1, 2)
+                .T
+            )
             low, high = np.minimum(low, scores.min(axis=0)), np.maximum(high, scores.max(axis=0))
             ends = np.clip([means - half, means + half], low, high)
         return pd.DataFrame({"mean": means, "ci_low": ends[0], "ci_high": ends[1]})
@@ -222,15 +241,16 @@ class Evaluation:
     def subset(self, queries: Any) -> Evaluation:
         """Return the evaluation of some of the queries, as if they alone had been evaluated.
 
-        Nothing is scored again: a rule that looks at all judgments (``unjudged="highest"``) looked at all of them.
-        Counts, notes and digests are those of the chosen queries, and ``notes`` says that this is a
-        subset. All queries give the evaluation itself.
+        Nothing is scored again: a rule that looks at all judgments (``unjudged="highest"``) looked
+        at all of them. Counts, notes and digests are those of the chosen queries, and ``notes``
+        says that this is a subset. All queries give the evaluation itself.
 
         Parameters
         ----------
         queries : iterable of ids, or array or Series of bool of shape (n_queries,)
-            The queries to keep, in any order. An array of bool goes by position, in the order of ``queries``. A Series
-            of bool goes by its index of query ids, which must hold every query and may hold more.
+            The queries to keep, in any order. An array of bool goes by position, in the order of
+            ``queries``. A Series of bool goes by its index of query ids, which must hold every
+            query and may hold more.
 
         Returns
         -------
@@ -268,7 +288,9 @@ class Evaluation:
             queries=queries,
             scores=self.scores[places],
             excluded={},
-            undefined=dict(zip(self.measure_names, facts.undefined.sum(axis=0).tolist(), strict=True)),
+            undefined=dict(
+                zip(self.measure_names, facts.undefined.sum(axis=0).tolist(), strict=True)
+            ),
             facts=replace(facts, whole=self.facts.whole or self.n_queries),
             weights=weights,
         )
@@ -276,21 +298,23 @@ class Evaluation:
     def worst(self, n: int = 10, measure: str | Measure | None = None) -> pd.DataFrame:
         """Return the queries with the worst scores, the worst first, of those that a ranking can change.
 
-        A query is left out if no order of its documents changes its score by this measure: none is relevant, or all
-        ranked rows are equally relevant and there are no others.
+        A query is left out if no order of its documents changes its score by this measure: none is
+        relevant, or all ranked rows are equally relevant and there are no others.
 
         Parameters
         ----------
         n : int
             How many queries; all if there are fewer.
         measure : str or Measure, optional
-            One of the measures; by default the first. If lower is better (ARP), the highest scores are the worst.
+            One of the measures; by default the first. If lower is better (ARP), the highest scores
+            are the worst.
 
         Returns
         -------
         DataFrame of shape (n, n_measures + 4)
-            Index ``qid``; the columns of ``per_query``, then those of ``query_counts``. Queries with equal scores stand
-            by ascending id. ``attrs["left_out"]`` says how many queries were left out.
+            Index ``qid``; the columns of ``per_query``, then those of ``query_counts``. Queries
+            with equal scores stand by ascending id. ``attrs["left_out"]`` says how many queries
+            were left out.
 
         Raises
         ------
@@ -307,7 +331,9 @@ class Evaluation:
         [['b', 0.5, 1, 2], ['a', 1.0, 1, 2]]
         """
         check_count("n", n)
-        labels = self.measure_names[:1] if measure is None else labels_of(measure, self.measure_names)
+        labels = (
+            self.measure_names[:1] if measure is None else labels_of(measure, self.measure_names)
+        )
         refuse((len(labels) > 1, f"measure stands for {', '.join(labels)}", "name one of them"))
         places = worst_first(self, labels[0])
         frame = self.per_query.assign(**self.facts.query_counts).iloc[places[:n]]
@@ -320,30 +346,32 @@ class Evaluation:
         Parameters
         ----------
         by : Series or mapping by query id, DataFrame, array of shape (n_queries,) or (n_rows,), or str
-            The attribute. A Series, mapping or DataFrame may have more queries. A DataFrame has query ids as its index
-            or as a column ``qid``, and gives a row for each combination of its columns. An array goes by position, in
-            the order of ``queries``. An attribute may also have a value for each evaluated row, equal within a query:
-            ``log.market``, in the order of the rows, or ``log.market.set_axis(log.qid)`` in any other order and for
-            evaluations that were loaded. A str names one of ``query_counts``. Cut a number with many values into
-            classes first (``pandas.cut``, ``pandas.qcut``).
+            The attribute. A Series, mapping or DataFrame may have more queries. A DataFrame has
+            query ids as its index or as a column ``qid``, and gives a row for each combination of
+            its columns. An array goes by position, in the order of ``queries``. An attribute may
+            also have a value for each evaluated row, equal within a query: ``log.market``, in the
+            order of the rows, or ``log.market.set_axis(log.qid)`` in any other order and for
+            evaluations that were loaded. A str names one of ``query_counts``. Cut a number with
+            many values into classes first (``pandas.cut``, ``pandas.qcut``).
         level : float, optional
-            Between 0 and 1: adds the limits of ``ci`` for each mean of each slice. If there are many slices, one is
-            likely to look unusual by chance.
+            Between 0 and 1: adds the limits of ``ci`` for each mean of each slice. If there are
+            many slices, one is likely to look unusual by chance.
 
         Returns
         -------
         DataFrame of shape (n_slices, n_measures + 1)
-            Index: the values, ascending, named as the attribute; queries without a value are the slice nan. Columns:
-            ``n_queries``, and each measure's declared aggregate (followed by ``<measure> ci_low`` and
-            ``<measure> ci_high`` if asked for). A row has the numbers of the `subset` of its queries.
+            Index: the values, ascending, named as the attribute; queries without a value are the
+            slice nan. Columns: ``n_queries``, and each measure's declared aggregate (followed by
+            ``<measure> ci_low`` and ``<measure> ci_high`` if asked for). A row has the numbers of
+            the `subset` of its queries.
 
         Raises
         ------
         QueryIdError
             If no id is common, an id is repeated, or the number of values does not fit.
         InvalidInput
-            If the values cannot be grouped, the level is not between 0 and 1, an interval of weighted queries is asked
-            for, or the weights of a slice are all 0.
+            If the values cannot be grouped, the level is not between 0 and 1, an interval of
+            weighted queries is asked for, or the weights of a slice are all 0.
         UnknownName
             If there is no such count.
 
@@ -427,17 +455,20 @@ class Evaluation:
         note : str
             A sentence that a reader should see first.
         slices : Series, mapping, DataFrame, array or str, optional
-            An attribute of the queries, as in `slices`: the means of each of its values are a table of the record.
+            An attribute of the queries, as in `slices`: the means of each of its values are a table
+            of the record.
 
         Returns
         -------
         Record
-            ``metrics`` are the aggregates by the keys of their measures, with the ends of their 95 % intervals.
+            ``metrics`` are the aggregates by the keys of their measures, with the ends of their 95
+            % intervals.
 
         Raises
         ------
         InvalidInput
-            If the role is no plain word, the data set has another one, or the step is no whole number from 0.
+            If the role is no plain word, the data set has another one, or the step is no whole
+            number from 0.
         """
         at = whole_number(step)
         is_step = step is None or (at is not None and 0 <= at < 2**31)
@@ -467,8 +498,18 @@ class Evaluation:
             kind="evaluation",
             name=self.name or f"{role} evaluation",
             headline=", ".join(shown),
-            params={**system, "measure": first, "convention": card["name"], "data": used.name, "role": role},
-            metrics={**values, **ends, **values},  # a measure of a user may have the name of an end: it stays
+            params={
+                **system,
+                "measure": first,
+                "convention": card["name"],
+                "data": used.name,
+                "role": role,
+            },
+            metrics={
+                **values,
+                **ends,
+                **values,
+            },  # a measure of a user may have the name of an end: it stays
             tables={} if slices is None else {"slices": table_of_slices(self, slices)},
             files={EVALUATION: to_bytes(self)},
             notes=(note,) if note else (),
@@ -492,10 +533,18 @@ class Evaluation:
     def _repr_html_(self) -> str:
         from html import escape
 
-        table = self.aggregate().to_frame(visible(self.name or "Evaluation")).to_html(float_format="{:.4f}".format)
+        table = (
+            self.aggregate()
+            .to_frame(visible(self.name or "Evaluation"))
+            .to_html(float_format="{:.4f}".format)
+        )
         notes = [count(self.n_queries, "query"), f"convention {self.convention.name}"]
         notes.append(f"{self.tied_share:.1%} of rows tied")
-        notes += [f"{label}: {count(number, 'query')} 0/0" for label, number in self.undefined.items() if number]
+        notes += [
+            f"{label}: {count(number, 'query')} 0/0"
+            for label, number in self.undefined.items()
+            if number
+        ]
         notes += self.notes
         return f"{table}<small>{escape('; '.join(notes))}</small>"
 
@@ -505,7 +554,9 @@ def _row(part: Evaluation, level: float | None) -> dict[str, float]:
     row: dict[str, float] = {"n_queries": part.n_queries}
     for label, value in aggregates(part).items():
         row[label] = value
-        row |= {f"{label} {end}": limits[label][end] for end in ("ci_low", "ci_high") if label in limits}
+        row |= {
+            f"{label} {end}": limits[label][end] for end in ("ci_low", "ci_high") if label in limits
+        }
     return row
 
 
@@ -514,14 +565,21 @@ def from_bytes(content: bytes, where: str = "") -> Evaluation:
     return Evaluation(**unpack(content, where))
 
 
-def data_of(evaluation: Evaluation, role: str, data: LoggedData | RankingData | str | None = None) -> LoggedData:
+def data_of(
+    evaluation: Evaluation, role: str, data: LoggedData | RankingData | str | None = None
+) -> LoggedData:
     """Describe the data set of an evaluation; the digest of the judgments identifies it."""
     if isinstance(data, LoggedData):
         problem = f"the data set {data.name!r} has the role {data.role!r}, the evaluation {role!r}"
         refuse((data.role != role, problem))
         return data
     given = data.name if isinstance(data, RankingData) else data
-    require(given is None or isinstance(given, str), "data", type(data), "its name, RankingData or LoggedData")
+    require(
+        given is None or isinstance(given, str),
+        "data",
+        type(data),
+        "its name, RankingData or LoggedData",
+    )
     judged = evaluation.judgments_digest
     name = given or f"judgments-{judged.removeprefix('sha256:')[:8]}"
     if isinstance(data, RankingData):
@@ -550,11 +608,15 @@ def table_of_slices(evaluation: Evaluation, by: Any) -> pd.DataFrame:
     return evaluation.slices(by, level=0.95 if evaluation.weights is None else None).reset_index()
 
 
-def _described(evaluation: Evaluation, role: str, step: int | None, limits: Mapping[str, tuple[float, float]]) -> str:
+def _described(
+    evaluation: Evaluation, role: str, step: int | None, limits: Mapping[str, tuple[float, float]]
+) -> str:
     """Describe an evaluation in Markdown: aggregates and intervals of the means, with the notes."""
     import pandas as pd
 
-    frame = pd.DataFrame({"measure": evaluation.measure_names, "value": list(aggregates(evaluation).values())})
+    frame = pd.DataFrame(
+        {"measure": evaluation.measure_names, "value": list(aggregates(evaluation).values())}
+    )
     if limits:
         shown = {label: interval(*pair) for label, pair in limits.items()}
         frame["95 % interval"] = [shown.get(label, "") for label in evaluation.measure_names]
@@ -577,7 +639,9 @@ def aggregates(evaluation: Evaluation) -> dict[str, float]:
         return dict.fromkeys(evaluation.measure_names, float("nan"))
     return {
         name: float(AGGREGATES[one.family.aggregate](values, evaluation.weights))
-        for (name, one), values in zip(by_name(evaluation).items(), evaluation.scores.T, strict=True)
+        for (name, one), values in zip(
+            by_name(evaluation).items(), evaluation.scores.T, strict=True
+        )
     }
 
 
@@ -596,7 +660,9 @@ def aggregate_errors(evaluation: Evaluation) -> pd.Series[float]:
         # Each query is drawn on its own, so the squares of the errors add up.
         found += np.sqrt((weights[:, None] ** 2 * errors**2).sum(axis=0))
         found /= np.where(kinds == "sum", 1.0, weights.sum())
-        found *= np.where(kinds == "gmean", [*aggregates(evaluation).values()], 1.0)  # the slope of exp is its value
+        found *= np.where(
+            kinds == "gmean", [*aggregates(evaluation).values()], 1.0
+        )  # the slope of exp is its value
     return found
 
 
@@ -606,16 +672,22 @@ def _draws_note(evaluation: Evaluation, drawn: NDArray[np.bool_]) -> str:
     said = [
         f"{label} in {count(number, 'query')} (standard error of the "
         f"{_WORDS[one.family.aggregate]} {errors[label]:.2g})"
-        for (label, one), number in zip(by_name(evaluation).items(), drawn.sum(axis=0).tolist(), strict=True)
+        for (label, one), number in zip(
+            by_name(evaluation).items(), drawn.sum(axis=0).tolist(), strict=True
+        )
         if number
     ]
-    return f"mean over {DRAWS} drawn orders of tied rows, where there were too many: {', '.join(said)}"
+    return (
+        f"mean over {DRAWS} drawn orders of tied rows, where there were too many: {', '.join(said)}"
+    )
 
 
 def standard_errors(evaluation: Evaluation) -> pd.DataFrame:
     """Return the standard error of each score, shaped as ``per_query``; 0 for exact scores."""
     errors = evaluation.facts.errors
-    return replace(evaluation, scores=np.zeros_like(evaluation.scores) if errors is None else errors).per_query
+    return replace(
+        evaluation, scores=np.zeros_like(evaluation.scores) if errors is None else errors
+    ).per_query
 
 
 def reading_of(evaluation: Evaluation, name: str) -> Floats:
@@ -635,11 +707,17 @@ def info_of(evaluation: Evaluation, unit: str = "query") -> dict[str, str]:
     said, facts, affected = {}, evaluation.facts, evaluation.facts.totals()
     n_ranked = int((facts.query_counts["retrieved"] > 1).sum())
     constant = affected.get("constant", 0)
-    if constant and 2 * constant >= n_ranked:  # some tied queries are common, and no sign of a broken ranker
-        said["constant"] = f"constant scores: all rows are tied in {constant:,} of {count(n_ranked, unit)}"
+    if (
+        constant and 2 * constant >= n_ranked
+    ):  # some tied queries are common, and no sign of a broken ranker
+        said["constant"] = (
+            f"constant scores: all rows are tied in {constant:,} of {count(n_ranked, unit)}"
+        )
     if negative := affected.get("negative", 0):
         pooled = evaluation.convention.negative == "unjudged"
-        counted, taken = ("ranked document", "not judged") if pooled else ("document", "not relevant")
+        counted, taken = (
+            ("ranked document", "not judged") if pooled else ("document", "not relevant")
+        )
         said["negative"] = f"{count(negative, counted)} with a label below zero, taken as {taken}"
     if ids := _ids_note(evaluation):
         said["ids"] = ids
@@ -688,7 +766,9 @@ def worst_first(evaluation: Evaluation, label: str) -> Ints:
     # Queries are in ascending order, and a stable sort keeps it among equal scores.
     places = np.argsort(sign * values, kind="stable")
     by_rows = evaluation.convention.judgments == "rows"
-    still = fixed(evaluation.measures[column], facts, facts.undefined[:, column], values, by_rows=by_rows)
+    still = fixed(
+        evaluation.measures[column], facts, facts.undefined[:, column], values, by_rows=by_rows
+    )
     return places[~still[places]]
 
 

@@ -1,7 +1,8 @@
 """An evaluation as one Parquet file: a table by query, and everything else as JSON in the schema's metadata.
 
-The footer has the SHA-256 of all other bytes of the file, so no damage loads as other numbers. Checksums of Parquet
-would cover the pages of the columns alone, not the footer. A file of an older version has none, and is read as it is.
+The footer has the SHA-256 of all other bytes of the file, so no damage loads as other numbers.
+Checksums of Parquet would cover the pages of the columns alone, not the footer. A file of an older
+version has none, and is read as it is.
 """
 
 from __future__ import annotations
@@ -23,14 +24,24 @@ from rankeval.io.opening import DEFAULT
 from rankeval.measures import measure
 
 # Errors from a table or a card that `to_bytes` did not write.
-_NOT_OURS = (pa.ArrowException, OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
+_NOT_OURS = (
+    pa.ArrowException,
+    OSError,
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    RecursionError,
+)
 _METADATA = b"rankeval.evaluation"
-# Stands behind all ids that the footer holds, and is not ASCII, as the JSON beside it is: so its last place is its own.
+# Stands behind all ids that the footer holds, and is not ASCII, as the JSON beside it is: so its
+# last place is its own.
 _CHECKSUM = "rankeval.sha256\N{MIDDLE DOT}"
 _DIGITS = 64
 _BY_QUERY = ("judgments", "rankings", *GRADES, *KINDS)
 
-# Arrow keeps what it decoded a file with: of a million queries as much as the evaluation takes (bench_mlflow).
+# Arrow keeps what it decoded a file with: of a million queries as much as the evaluation takes
+# (bench_mlflow).
 _LARGE = 2**20
 
 
@@ -71,7 +82,9 @@ def to_bytes(evaluation: Any) -> bytes:
 
 def _place_of_checksum(content: bytes | bytearray) -> slice:
     name = _CHECKSUM.encode()
-    start = content.rfind(name) + len(name) + 2  # a byte says that a text follows, and a byte how long it is
+    start = (
+        content.rfind(name) + len(name) + 2
+    )  # a byte says that a text follows, and a byte how long it is
     return slice(start, start + _DIGITS)
 
 
@@ -87,7 +100,9 @@ def _ids(queries: NDArray[Any]) -> pa.Array:
     try:
         return pa.array(queries if kind else queries.tolist(), kind)
     except (OverflowError, pa.ArrowException) as error:
-        raise InvalidInput(f"these ids cannot be stored ({error}); give them as text", argument="qid") from None
+        raise InvalidInput(
+            f"these ids cannot be stored ({error}); give them as text", argument="qid"
+        ) from None
 
 
 def _plain(value: Any) -> Any:
@@ -120,7 +135,9 @@ def _fields(content: bytes) -> dict[str, Any]:
     card = json.loads((table.schema.metadata or {})[_METADATA])
     names = card["measure_names"]
     # A file without these numbers is older than the first change of a definition.
-    measures = zip(map(measure, card["measures"]), card.get("semantics") or [1] * len(names), strict=True)
+    measures = zip(
+        map(measure, card["measures"]), card.get("semantics") or [1] * len(names), strict=True
+    )
 
     def by_measure(kind: str) -> NDArray[Any]:
         return np.column_stack([table[f"{kind}:{name}"].to_numpy() for name in names])
@@ -131,7 +148,9 @@ def _fields(content: bytes) -> dict[str, Any]:
     tables = {"undefined", "drawn", "error", *READINGS}
     known |= {kind: by_measure(kind) for kind in tables & set(kinds.values())}
     whole = (card["whole"] or {}).get("n_queries")
-    signs = {sign: tuple(words) for sign, words in card.get("signs", {}).items()}  # older files have none
+    signs = {
+        sign: tuple(words) for sign, words in card.get("signs", {}).items()
+    }  # older files have none
     facts = QueryFacts.of(known, whole=whole, n_folds=card["n_folds"], signs=signs)
     return {
         "queries": np.array(ids.to_numpy() if dtype.kind in "iu" else ids.to_pylist(), dtype),

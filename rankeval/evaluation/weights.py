@@ -1,7 +1,8 @@
 """Weights of queries. A mapping or a Series gives them by query, anything else by row.
 
-The trap: a Series as long as the rows may be indexed by row or by query. It is taken by query if its index holds every
-query, unless the columns beside it have the same index; if both readings are possible and differ, it is refused.
+The trap: a Series as long as the rows may be indexed by row or by query. It is taken by query if
+its index holds every query, unless the columns beside it have the same index; if both readings are
+possible and differ, it is refused.
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ from rankeval.join.joined import Joined
 
 
 def query_weights(
-    weights: Any | None, joined: Joined, beside: Mapping[str, Any] = MappingProxyType({}), *, all_queries: bool = True
+    weights: Any | None,
+    joined: Joined,
+    beside: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    all_queries: bool = True,
 ) -> Floats | None:
     """Return one weight a query.
 
@@ -34,7 +39,8 @@ def query_weights(
     beside : mapping of str to array-like
         The columns of the same call by argument name. Without them a Series is taken by query.
     all_queries : bool
-        Whether there are no other queries. The weights of a part may all be 0, and a mapping may have more queries.
+        Whether there are no other queries. The weights of a part may all be 0, and a mapping may
+        have more queries.
 
     Returns
     -------
@@ -43,7 +49,8 @@ def query_weights(
     Raises
     ------
     InvalidInput
-        If a query has no weight or several, a weight is negative or not finite, or a Series may be by row or by query.
+        If a query has no weight or several, a weight is negative or not finite, or a Series may be
+        by row or by query.
     """
     if weights is None:
         return None
@@ -55,7 +62,10 @@ def query_weights(
         by_index = all_queries and not long and index_of(weights) is not None
         numbered = by_index and may_number_rows(weights.index, joined.queries)
         way = "give the weights of these rows, or .set_axis(qid); if these are query ids, name the index"
-        refuse((numbered, "its index is 0, 1, 2, ... and the query ids are not", way), argument="query_weight")
+        refuse(
+            (numbered, "its index is 0, 1, 2, ... and the query ids are not", way),
+            argument="query_weight",
+        )
         values = _weights_of_queries(weights, joined)
         # An index that holds all queries may also be one of rows, unless it is exactly their names.
         may_be_by_row = long and (
@@ -63,14 +73,21 @@ def query_weights(
         )
         unlike = may_be_by_row and not np.array_equal(values, _weights_of_rows(weights, joined))
         way = "give .to_numpy() for one weight per row, .to_dict() for one per query"
-        refuse((unlike, "this Series may be by row or by query, and the two differ", way), argument="query_weight")
+        refuse(
+            (unlike, "this Series may be by row or by query, and the two differ", way),
+            argument="query_weight",
+        )
     refuse_unusable(values, all_queries=all_queries)
     return values
 
 
 def refuse_unusable(values: Floats, *, all_queries: bool = True) -> None:
     """Refuse weights with which no mean can be computed."""
-    bad = not np.isfinite(values).all() or (values < 0).any() or (all_queries and not values.sum() > 0)
+    bad = (
+        not np.isfinite(values).all()
+        or (values < 0).any()
+        or (all_queries and not values.sum() > 0)
+    )
     refuse((bad, "expected finite numbers, none below 0 and not all 0"), argument="query_weight")
 
 
@@ -85,12 +102,17 @@ def _is_by_row(weights: Any, joined: Joined, beside: Mapping[str, Any]) -> bool:
 
 
 def _weights_of_queries(weights: Any, joined: Joined) -> Floats:
-    refuse((hasattr(weights, "columns"), "expected one weight for each query, found a frame"), argument="query_weight")
+    refuse(
+        (hasattr(weights, "columns"), "expected one weight for each query, found a frame"),
+        argument="query_weight",
+    )
     known: dict[Any, Any] = {}
     for query, weight in weights.items():
         first = known.setdefault(query, weight)
         if first is not weight and first != weight:
-            raise InvalidInput(f"query {query!r} has several; a query has one weight", argument="query_weight")
+            raise InvalidInput(
+                f"query {query!r} has several; a query has one weight", argument="query_weight"
+            )
     queries = joined.queries.tolist()
     lacking = [query for query in queries if query not in known]
     others = f" ({len(lacking)} such in all)" if len(lacking) > 1 else ""

@@ -1,16 +1,17 @@
 """Find all that can be wrong with an experiment before any data is loaded.
 
-The model has checked keys, values, the host and the names of measures. What is checked here imports scikit-learn and
-the libraries of the rankers: estimators, parameters, measures, the comparison, the loader. Last come the places that
-results go to: the folder, the ledger, the tracking server. A look at the test part must not be spent on a run whose
-result has no place.
+The model has checked keys, values, the host and the names of measures. What is checked here imports
+scikit-learn and the libraries of the rankers: estimators, parameters, measures, the comparison, the
+loader. Last come the places that results go to: the folder, the ledger, the tracking server. A look
+at the test part must not be spent on a run whose result has no place.
 
-Rankers are made and not fitted. What a file names is looked at before it is called: ``os:system`` as a loader would run
-the path, ``subprocess.Popen`` as an estimator would start a program. The checks catch mistakes and no malice, because
-importing a module already runs its code.
+Rankers are made and not fitted. What a file names is looked at before it is called: ``os:system``
+as a loader would run the path, ``subprocess.Popen`` as an estimator would start a program. The
+checks catch mistakes and no malice, because importing a module already runs its code.
 
-The folder may vanish and the disk may fill up while rankers train for hours. So the room of all files is held from
-before the test part is opened until they are written: the look is not spent on a run that cannot keep its result.
+The folder may vanish and the disk may fill up while rankers train for hours. So the room of all
+files is held from before the test part is opened until they are written: the look is not spent on a
+run that cannot keep its result.
 """
 
 from __future__ import annotations
@@ -87,8 +88,8 @@ def check_run(config: ExperimentConfig) -> Parts:
     Raises
     ------
     ConfigError, LedgerError
-        As `check_experiment`, or if a part is missing, or a ranker's steps name no column of it or leave categories to
-        an estimator of numbers.
+        As `check_experiment`, or if a part is missing, or a ranker's steps name no column of it or
+        leave categories to an estimator of numbers.
     GuardRefusal
         If a part to train on holds registered test content, or queries of the test part.
     """
@@ -110,7 +111,9 @@ def room_for_files(
             stack.enter_context(_room_in(config.directory, sizes))
         except OSError as error:
             why = error.strerror or error
-            raise InvalidInput(f"{error.filename!r} cannot be written: {why}", argument="output.directory") from error
+            raise InvalidInput(
+                f"{error.filename!r} cannot be written: {why}", argument="output.directory"
+            ) from error
         yield
 
 
@@ -121,7 +124,10 @@ def _room_in(directory: Path, sizes: Mapping[str, int]) -> ExitStack:
             (directory / "predictions").mkdir(parents=True, exist_ok=True)
             stack.enter_context(room_held({directory / path: size for path, size in sizes.items()}))
             break
-        except (FileNotFoundError, FileExistsError):  # the check of another run removed a folder while it was empty
+        except (
+            FileNotFoundError,
+            FileExistsError,
+        ):  # the check of another run removed a folder while it was empty
             if not attempts_left:
                 raise
     return stack
@@ -146,9 +152,13 @@ class Checked:
         """Load the rows and split them."""
         from rankeval.model_selection.ranker import stops_early
 
-        parts = split(self.config, self.load(), watched=any(map(stops_early, self.rankers.values())))
+        parts = split(
+            self.config, self.load(), watched=any(map(stops_early, self.rankers.values()))
+        )
         for name, ranker in self.rankers.items():
-            _check_columns(self.config.rankers[name], ranker.estimator, parts.dev.X, f"rankers.{name}")
+            _check_columns(
+                self.config.rankers[name], ranker.estimator, parts.dev.X, f"rankers.{name}"
+            )
         return parts
 
 
@@ -167,11 +177,16 @@ def _check_columns(config: RankerConfig, estimator: Any, X: Any, key: str) -> No
             left.pop(column, None)
     if any(step.columns is None for step in before):
         return  # what comes out of such a step is not known before a fit
-    # Boosters and scikit-learn's histograms read the types of a frame, and an encoder hands an array on.
+    # Boosters and scikit-learn's histograms read the types of a frame, and an encoder hands an
+    # array on.
     reads_types = bool(library(last)) or getattr(last, "categorical_features", None) is not None
-    takes_numbers = type(last).__module__.startswith("sklearn.") and not get_tags(last).no_validation
+    takes_numbers = (
+        type(last).__module__.startswith("sklearn.") and not get_tags(last).no_validation
+    )
     if left and (before if reads_types else takes_numbers):
-        problem = f"the categories {', '.join(left)} reach {type(last).__name__}, which takes numbers"
+        problem = (
+            f"the categories {', '.join(left)} reach {type(last).__name__}, which takes numbers"
+        )
         columns = f"columns: [{', '.join(categories_of(X))}], params: {{handle_unknown: ignore}}"
         step = f"{{estimator: sklearn.preprocessing.OneHotEncoder, {columns}}}"
         remedy = f"encode them in a first step, such as {step}, leave them out, or choose a booster without steps"
@@ -210,24 +225,32 @@ def _check_comparison(config: ExperimentConfig) -> None:
         chosen("test", asked.test, TESTS)
         correction = CORRECTIONS[chosen("correction", asked.correction, CORRECTIONS)]
         check_claim(asked.claim, asked.margin)
-    all_pairs = f"{asked.correction} compares all pairs, and an experiment compares with its baseline"
+    all_pairs = (
+        f"{asked.correction} compares all pairs, and an experiment compares with its baseline"
+    )
     case = correction.all_pairs_only, all_pairs, "choose another one"
     refuse(case, kind=ConfigError, argument="comparison.correction")
     if not unguarded(config) and (asked.test, asked.correction) != ("randomization", "max_t"):
-        found, expected = f"{asked.test} with {asked.correction}", "randomization with max_t, as the guard's plans have"
+        found, expected = (
+            f"{asked.test} with {asked.correction}",
+            "randomization with max_t, as the guard's plans have",
+        )
         remedy = "leave the keys out, or switch the guard off (guard: off)"
         raise ConfigError(argument="comparison", found=found, expected=expected, remedy=remedy)
 
 
 def _check_tracker(config: ExperimentConfig) -> None:
-    # Both must not be missed after the opening: that the tracker can be made, and that its server takes runs.
+    # Both must not be missed after the opening: that the tracker can be made, and that its server
+    # takes runs.
     if config.tracking is None:
         return
     found = host(config.tracking.host)
     assert found.tracker is not None  # the model refuses a host without one
     with blaming("tracking", f"the host {config.tracking.host!r} cannot log"):
         found.tracker()
-        said = found.check and found.check(config.tracking.experiment or config.name, config.tracking.uri)
+        said = found.check and found.check(
+            config.tracking.experiment or config.name, config.tracking.uri
+        )
     if said:
         warn(said)
 
@@ -256,7 +279,11 @@ def make_ranker(config: ExperimentConfig, name: str) -> QueryRanker:
         check_measures(watched, config.convention, takes_columns=False)
         stops = stops_early(ranker)
     for option in () if stops else ("validation_fraction", "eval_measure"):
-        case = getattr(own, option) is not None, "belongs to early stopping", "give early_stopping_rounds too"
+        case = (
+            getattr(own, option) is not None,
+            "belongs to early stopping",
+            "give early_stopping_rounds too",
+        )
         refuse(case, kind=ConfigError, argument=f"{key}.{option}")
     return ranker
 
@@ -271,7 +298,8 @@ def make_estimator(config: RankerConfig, *, name: str, seed: int) -> Any:
         estimator = _made(step, ("fit", "predict"), key, seed)
     else:
         estimator = _pipeline(config.steps or [], key, seed)
-    # A value of each parameter that is searched: one that is refused is found before an hour of search.
+    # A value of each parameter that is searched: one that is refused is found before an hour of
+    # search.
     searched = {
         name: values[0] if isinstance(values, list) else next(iter(values.values()))[0]
         for name, values in config.searched.items()
@@ -286,8 +314,12 @@ def make_estimator(config: RankerConfig, *, name: str, seed: int) -> Any:
 def _made(step: StepConfig, methods: tuple[str, ...], key: str, seed: int) -> Any:
     where = f"{key}.estimator"
     cls = imported(step.estimator, key=where)
-    if not isinstance(cls, type) or not all(callable(getattr(cls, method, None)) for method in methods):
-        raise ConfigError(f"{step.estimator!r} is no class with {' and '.join(methods)}", argument=where)
+    if not isinstance(cls, type) or not all(
+        callable(getattr(cls, method, None)) for method in methods
+    ):
+        raise ConfigError(
+            f"{step.estimator!r} is no class with {' and '.join(methods)}", argument=where
+        )
     with blaming(key, f"{step.estimator} cannot be made"):
         estimator = cls(**step.params)
         if "random_state" in estimator.get_params() and "random_state" not in step.params:
@@ -296,7 +328,9 @@ def _made(step: StepConfig, methods: tuple[str, ...], key: str, seed: int) -> An
         return estimator
     from sklearn.compose import ColumnTransformer
 
-    return ColumnTransformer([("columns", estimator, step.columns)], remainder="passthrough", sparse_threshold=0)
+    return ColumnTransformer(
+        [("columns", estimator, step.columns)], remainder="passthrough", sparse_threshold=0
+    )
 
 
 def _pipeline(steps: list[StepConfig], key: str, seed: int) -> Any:

@@ -1,11 +1,13 @@
 """Read an experiment file, and list its keys.
 
-`load_config` reads the YAML, in which aliases do not multiply. It applies ``--set key.sub=value``, and lets
-`ExperimentConfig` check the result; what pydantic found wrong is said in one line, in our words.
+`load_config` reads the YAML, in which aliases do not multiply. It applies ``--set key.sub=value``,
+and lets `ExperimentConfig` check the result; what pydantic found wrong is said in one line, in our
+words.
 
 The reference of the keys is made from the schema of the model: path, type, default, meaning.
 
-Trust a file as you would a script: it names code that is imported and called (see `estimators` and `loading`).
+Trust a file as you would a script: it names code that is imported and called (see `estimators` and
+`loading`).
 """
 
 from __future__ import annotations
@@ -34,8 +36,19 @@ from rankeval.experiment.sections import ExperimentConfig, Loader
 from rankeval.io.opening import read_text
 
 _MOST_VALUES = 100_000
-_WORDS = {"string": "text", "boolean": "true or false", "integer": "whole number", "number": "number", "": "any"}
-_BOUNDS = {"exclusiveMinimum": "above", "minimum": "at least", "exclusiveMaximum": "below", "maximum": "at most"}
+_WORDS = {
+    "string": "text",
+    "boolean": "true or false",
+    "integer": "whole number",
+    "number": "number",
+    "": "any",
+}
+_BOUNDS = {
+    "exclusiveMinimum": "above",
+    "minimum": "at least",
+    "exclusiveMaximum": "below",
+    "maximum": "at most",
+}
 _WIDTH = 100
 
 
@@ -47,8 +60,16 @@ def parse_yaml(text: str, source: str) -> Any:
         mark = error.problem_mark
         place = f"{source}, line {mark.line + 1}, column {mark.column + 1}" if mark else source
         raise ConfigError(f"{error.problem}", where=place) from None
-    # PyYAML lets the errors of its constructors out: a date of no calendar, a list as a key, `!!timestamp` of a word.
-    except (yaml.YAMLError, RecursionError, ValueError, TypeError, LookupError, AttributeError) as error:
+    # PyYAML lets the errors of its constructors out: a date of no calendar, a list as a key,
+    # `!!timestamp` of a word.
+    except (
+        yaml.YAMLError,
+        RecursionError,
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+    ) as error:
         raise ConfigError(f"no YAML for an experiment file: {said(error)}", where=source) from None
     if _n_values(raw, {}) > _MOST_VALUES:
         raise ConfigError(f"aliases (*) make more than {_MOST_VALUES:,} values of it", where=source)
@@ -77,7 +98,9 @@ def blaming(key: str, problem: str = "") -> Iterator[None]:
     except Exception as error:
         if not problem:
             raise
-        raise ConfigError(f"{problem}: {type(error).__name__}: {said(error)}", argument=key) from error
+        raise ConfigError(
+            f"{problem}: {type(error).__name__}: {said(error)}", argument=key
+        ) from error
 
 
 def set_key(raw: dict[str, Any], override: str) -> None:
@@ -106,7 +129,9 @@ def refusal(error: ValidationError, source: str, settings: Iterable[str] = ()) -
     path = ".".join(map(str, steps))
     others = len({tuple(_steps(problem, keys)) for problem in problems}) - 1
     more = f" (and {others} more)" if others else ""
-    blamed = [key for key in (one.partition("=")[0].strip() for one in settings) if _overlap(key, path)]
+    blamed = [
+        key for key in (one.partition("=")[0].strip() for one in settings) if _overlap(key, path)
+    ]
     remedy = f"correct the setting of {blamed[-1]}" if blamed else None
     problem = f"{_problem(first, steps, keys)}{more}"
     return ConfigError(problem, argument=path or None, where=source, remedy=remedy)
@@ -128,7 +153,8 @@ def _problem(first: Any, steps: list[int | str], keys: Mapping[str, str]) -> str
         return "the key is missing"
     if raised := first.get("ctx", {}).get("error"):
         return str(raised)
-    # Pydantic begins each sentence with a capital, does not say the value, and calls a section by its class.
+    # Pydantic begins each sentence with a capital, does not say the value, and calls a section by
+    # its class.
     wanted = f"a section with the keys {', '.join(below)}" if below else keys.get(_place(steps))
     known = wanted is not None and kind.endswith(("_type", "_parsing"))
     said = f"expected {wanted}" if known else f"{first['msg'][:1].lower()}{first['msg'][1:]}"
@@ -143,7 +169,9 @@ def _overlap(one: str, other: str) -> bool:
 
 def _place(steps: list[int | str]) -> str:
     """Return the place of a key as the reference writes it; the name of a ranker may have dots."""
-    named = ["NAME" if place == 1 and steps[0] == "rankers" else step for place, step in enumerate(steps)]
+    named = [
+        "NAME" if place == 1 and steps[0] == "rankers" else step for place, step in enumerate(steps)
+    ]
     return re.sub(r"\.\d+(?=\.|$)", "[]", ".".join(map(str, named)))
 
 
@@ -173,13 +201,16 @@ def load_config(path_or_name: str | Path, overrides: Iterable[str] = ()) -> Expe
     Raises
     ------
     ConfigError
-        If the file does not exist or is no YAML, or a key or value is wrong. The message is one line.
+        If the file does not exist or is no YAML, or a key or value is wrong. The message is one
+        line.
     """
     path, shipped = Path(path_or_name), shipped_configs()
     try:
         is_folder, is_file = path.is_dir(), path.is_file()
     except OSError as error:  # such as of a name that is too long
-        raise ConfigError(f"there is no experiment file {shown(str(path))}: {error.strerror}") from error
+        raise ConfigError(
+            f"there is no experiment file {shown(str(path))}: {error.strerror}"
+        ) from error
     if is_folder:
         raise ConfigError(f"the experiment file {str(path)!r} is a folder")
     if not is_file:
@@ -189,7 +220,9 @@ def load_config(path_or_name: str | Path, overrides: Iterable[str] = ()) -> Expe
         text = read_text(path).decode()
     raw = parse_yaml(text, str(path))
     if not isinstance(raw, dict):
-        raise ConfigError(f"{path}: an experiment file is a mapping of sections, found {type(raw).__name__}")
+        raise ConfigError(
+            f"{path}: an experiment file is a mapping of sections, found {type(raw).__name__}"
+        )
     overrides = list(overrides)
     for override in overrides:
         set_key(raw, override)
@@ -197,7 +230,9 @@ def load_config(path_or_name: str | Path, overrides: Iterable[str] = ()) -> Expe
 
 
 @explained
-def check_config(raw: Mapping[str, Any], *, source: str = "config", settings: Iterable[str] = ()) -> ExperimentConfig:
+def check_config(
+    raw: Mapping[str, Any], *, source: str = "config", settings: Iterable[str] = ()
+) -> ExperimentConfig:
     """Check plain values as an experiment.
 
     Parameters
@@ -224,7 +259,10 @@ def shipped_configs() -> dict[str, Path]:
     """Return the experiment files that come with the library, by name."""
     package = Path(str(files("rankeval")))
     # A wheel holds them inside the package, a checkout (editable install) beside it.
-    places = (sorted(folder.glob("*.yaml")) for folder in (package / "configs", package.parent / "configs"))
+    places = (
+        sorted(folder.glob("*.yaml"))
+        for folder in (package / "configs", package.parent / "configs")
+    )
     return {path.stem: path for path in next(filter(None, places), ())}
 
 
@@ -232,7 +270,8 @@ def shipped_configs() -> dict[str, Path]:
 class Key:
     """One key of an experiment file."""
 
-    # Its place, such as ``cv.n_splits``; NAME stands for the name of a ranker, and [] for each item of a list.
+    # Its place, such as ``cv.n_splits``; NAME stands for the name of a ranker, and [] for each item
+    # of a list.
     path: str
     kind: str  # The type of its value in words
     default: str  # Its default as YAML; "required", or empty if there is none
@@ -279,11 +318,17 @@ def keys_text() -> str:
 def _keys(section: Mapping[str, Any], sections: Mapping[str, Any], prefix: str) -> Iterator[Key]:
     for name, schema in section["properties"].items():
         path, meaning = f"{prefix}{name}", " ".join(schema["description"].split())
-        default = "required" if name in section.get("required", ()) else _default(schema.get("default"))
+        default = (
+            "required" if name in section.get("required", ()) else _default(schema.get("default"))
+        )
         kinds = [one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"]
         inner, kind, below = kinds[0], "section", ""
         if "patternProperties" in inner:
-            (inner,), kind, below = inner["patternProperties"].values(), "mapping of sections", ".NAME"
+            (inner,), kind, below = (
+                inner["patternProperties"].values(),
+                "mapping of sections",
+                ".NAME",
+            )
         elif "$ref" in inner.get("items", ()):
             inner, kind, below = inner["items"], "list of sections", "[]"
         if "$ref" not in inner:

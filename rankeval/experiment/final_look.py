@@ -1,14 +1,15 @@
 """Guard the test part before anything is trained, and open it for the winners at the end.
 
-First the ledger is tried, the other parts are held against it, and the test part is registered. At the end it is opened
-through the guard, or without one if the experiment switches it off. Then the rows are found that moved in the query on
-which a ranker lost most.
+First the ledger is tried, the other parts are held against it, and the test part is registered. At
+the end it is opened through the guard, or without one if the experiment switches it off. Then the
+rows are found that moved in the query on which a ranker lost most.
 
-The effect of a row's move is the score of the ranker, less its score if this row alone were back at its rank by the
-baseline. So it holds for every measure. The effects need not add up to the loss: rows make room for each other.
+The effect of a row's move is the score of the ranker, less its score if this row alone were back at
+its rank by the baseline. So it holds for every measure. The effects need not add up to the loss:
+rows make room for each other.
 
-Rows of equal score share the mean of their ranks. Among the other rows, with ranks from 1, a row goes back to rank r
-at the value r - 1/2: behind the r - 1 rows above it, and before the rest.
+Rows of equal score share the mean of their ranks. Among the other rows, with ranks from 1, a row
+goes back to rank r at the value r - 1/2: behind the r - 1 rows above it, and before the rest.
 """
 
 from __future__ import annotations
@@ -81,15 +82,17 @@ def unguarded(config: ExperimentConfig) -> str:
 def check_ledger(config: ExperimentConfig) -> None:
     """Raise if the ledger cannot be read or lost entries, or a look would be lost with this machine.
 
-    Nothing is written. Entries were lost if a report in the folder of the results names a head of this ledger that it
-    no longer holds: the run would write over the only file that shows it.
+    Nothing is written. Entries were lost if a report in the folder of the results names a head of
+    this ledger that it no longer holds: the run would write over the only file that shows it.
     """
     if config.guard is None or unguarded(config):
         return
     url = _url_of(config.guard)
     ledger = Ledger(url)
     # The reports first: another run may add an entry and its report between the two readings.
-    heads = {one: heads_in(one, ledger=ledger.where) for one in sorted(config.directory.glob("*.html"))}
+    heads = {
+        one: heads_in(one, ledger=ledger.where) for one in sorted(config.directory.glob("*.html"))
+    }
     kept = ledger.read() if discovery.may_exist(url) else None
     for report, named in heads.items():
         if lost := [head[:12] for head in named if kept is None or not kept.holds(head)]:
@@ -112,7 +115,9 @@ def guard_test_part(config: ExperimentConfig, parts: Parts) -> TestPart:
     if guard is None or config.guard is None:
         return TestPart(parts.test, None)
     Ledger(_url_of(config.guard)).check_writable()
-    registered = guard.register(parts.test.name or "test", parts.test, supersedes=config.guard.supersedes)
+    registered = guard.register(
+        parts.test.name or "test", parts.test, supersedes=config.guard.supersedes
+    )
     return TestPart(parts.test, guard, registered)
 
 
@@ -128,7 +133,9 @@ def check_parts(config: ExperimentConfig, parts: Parts) -> Guard | None:
     known = discovery.may_exist(url)
     if known:  # else the process would warn of a ledger that is about to be made
         for data in filter(None, (parts.dev, parts.validation)):
-            ContaminationCheck.current().refuse(data.X, data.y, data.qid, docid=data.docid, action="run")
+            ContaminationCheck.current().refuse(
+                data.X, data.y, data.qid, docid=data.docid, action="run"
+            )
     _refuse_shared(parts, Ledger(url) if known else None)
     return guard
 
@@ -144,7 +151,13 @@ def _refuse_shared(parts: Parts, ledger: Ledger | None) -> None:
         return
     name = parts.test.name or "test"
     content = RegisteredContent(
-        project="", name=name, digest=test.digest, id="", who="", time="", signature=Signature.of(test)
+        project="",
+        name=name,
+        digest=test.digest,
+        id="",
+        who="",
+        time="",
+        signature=Signature.of(test),
     )
     for role, data in (("training", parts.dev), ("validation", parts.validation)):
         if data is None:
@@ -165,7 +178,9 @@ def _prints(data: RankingData) -> Fingerprint:
 
 
 def _url_of(guard: GuardConfig) -> str:
-    return str(discovery.default_url() if guard.ledger is None else discovery.ledger_url(guard.ledger))
+    return str(
+        discovery.default_url() if guard.ledger is None else discovery.ledger_url(guard.ledger)
+    )
 
 
 @contextmanager
@@ -190,18 +205,33 @@ class Opened:
     guard: GuardFacts
 
 
-def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDArray[np.float64]]) -> Opened:
+def open_test(
+    config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDArray[np.float64]]
+) -> Opened:
     """Freeze the winners, open the test part once, and compare."""
     data, tested = part.data, config.comparison
-    asked = tested.model_dump(include={"alpha", "claim", "margin"}) | {"baseline": config.baseline, "rng": config.seed}
+    asked = tested.model_dump(include={"alpha", "claim", "margin"}) | {
+        "baseline": config.baseline,
+        "rng": config.seed,
+    }
     if part.guard is None or config.guard is None:
-        how: dict[str, Any] = {"qid": data.qid, "measures": config.all_measures, "convention": config.convention}
-        evaluations = {name: evaluate(data.y, one, **how, name=name) for name, one in scores.items()}
+        how: dict[str, Any] = {
+            "qid": data.qid,
+            "measures": config.all_measures,
+            "convention": config.convention,
+        }
+        evaluations = {
+            name: evaluate(data.y, one, **how, name=name) for name, one in scores.items()
+        }
         if config.baseline is None:
             (name,) = evaluations
             comparison = comparison_of_one(name, evaluations[name], alpha=tested.alpha)
         else:
-            asked |= {"test": tested.test, "correction": tested.correction, "measures": config.all_measures[:1]}
+            asked |= {
+                "test": tested.test,
+                "correction": tested.correction,
+                "measures": config.all_measures[:1],
+            }
             comparison = compare(evaluations, **asked)
         return Opened(comparison, evaluations, GuardFacts(active=False, reason=unguarded(config)))
     guard = part.guard
@@ -221,9 +251,14 @@ def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDA
     # These rankings are open now: any measure of them is free, so nothing is left to refuse.
     rules = get_convention(config.convention)
     wanted = parse_measures(config.all_measures, rules)
-    evaluations = {n: score(Given(data.y, one, data.qid).join(rules), wanted, name=n) for n, one in scores.items()}
+    evaluations = {
+        n: score(Given(data.y, one, data.qid).join(rules), wanted, name=n)
+        for n, one in scores.items()
+    }
     if config.guard.fresh:  # the others are not open
-        opened = {name: one for name, one in comparison.evaluations.items() if isinstance(one, Evaluation)}
+        opened = {
+            name: one for name, one in comparison.evaluations.items() if isinstance(one, Evaluation)
+        }
         evaluations = {name: one.subset(opened[name].queries) for name, one in evaluations.items()}
     return Opened(comparison, evaluations, facts)
 
@@ -265,7 +300,9 @@ def moved_rows(
     return MovedRows(query, float(before.scores[worst, 0]), float(after.scores[worst, 0]), table)
 
 
-def _effects(label: str, y: NDArray[np.float64], old: Floats, new: Floats, rules: Convention) -> dict[int, float]:
+def _effects(
+    label: str, y: NDArray[np.float64], old: Floats, new: Floats, rules: Convention
+) -> dict[int, float]:
     discounts = np.abs(1 / np.log2(1 + new) - 1 / np.log2(1 + old))
     tried = np.argsort(-discounts, kind="stable")[:TRIED]
     rankings = [new]
@@ -275,4 +312,8 @@ def _effects(label: str, y: NDArray[np.float64], old: Floats, new: Floats, rules
     places = np.repeat(np.arange(len(rankings)), len(y))
     given = Given(np.tile(y, len(rankings)), -np.concatenate(rankings), places)
     now, *back = score(given.join(rules), parse_measures([label], rules)).scores[:, 0]
-    return {int(row): float(now - one) for row, one in zip(tried, back, strict=True) if new[row] != old[row]}
+    return {
+        int(row): float(now - one)
+        for row, one in zip(tried, back, strict=True)
+        if new[row] != old[row]
+    }

@@ -1,15 +1,17 @@
 """The data of an experiment: which column holds what, and how rows are loaded and split into parts.
 
-A loader is found and checked by `find_loader` without being called, so that nothing is read for a file that cannot run.
+A loader is found and checked by `find_loader` without being called, so that nothing is read for a
+file that cannot run.
 
-`guess` says which column of a table holds what, and which columns are no features; `refuse_answers` refuses features
-that look like answers. A column is the query or the relevance only if its name *and* its content say so: ids that
-repeat, few small numbers. A wrong guess would make every number of an experiment wrong, so of two candidates nobody but
-the user chooses. Any other column of numbers is a feature, unless its name or its content says that no ranker may know
-it when it ranks. The names stand in ``templates/columns.yaml``.
+`guess` says which column of a table holds what, and which columns are no features; `refuse_answers`
+refuses features that look like answers. A column is the query or the relevance only if its name
+*and* its content say so: ids that repeat, few small numbers. A wrong guess would make every number
+of an experiment wrong, so of two candidates nobody but the user chooses. Any other column of
+numbers is a feature, unless its name or its content says that no ranker may know it when it ranks.
+The names stand in ``templates/columns.yaml``.
 
-The trap is the order. A table is often sorted by the relevance, and tools write columns in any order, so neither may
-decide.
+The trap is the order. A table is often sorted by the relevance, and tools write columns in any
+order, so neither may decide.
 """
 
 from __future__ import annotations
@@ -79,7 +81,8 @@ class Parts:
     # The rows that early stopping watches. No ranker is trained on them.
     validation: RankingData | None = None
     notes: tuple[str, ...] = ()  # What a reader of the report should know of the data
-    # (n_queries, n_slices): The values of all queries by id; the report shows the rankers for each value.
+    # (n_queries, n_slices): The values of all queries by id; the report shows the rankers for each
+    # value.
     slices: pd.DataFrame = field(default_factory=pd.DataFrame)
     # (n_queries,): The times of all queries by id, if dev is cross-validated by time.
     times: pd.Series[Any] | None = None
@@ -97,7 +100,9 @@ class Parts:
         """Dev, validation (if there is such a part), then test, as a tracker describes them."""
         parts = {"dev": self.dev, "validation": self.validation, "test": self.test}
         return tuple(
-            LoggedData(data.name or role, data_digest(data), role, len(data), data.n_queries, self.source)
+            LoggedData(
+                data.name or role, data_digest(data), role, len(data), data.n_queries, self.source
+            )
             for role, data in parts.items()
             if data is not None
         )
@@ -124,9 +129,13 @@ def imported(path: str, *, key: str) -> Any:
     """Import ``package.module.Name`` or ``module:name``."""
     module_path, _, name = path.rpartition(":") if ":" in path else path.rpartition(".")
     if not module_path:
-        raise ConfigError(f"{path!r} is no import path; expected package.module.Name or module:name", argument=key)
+        raise ConfigError(
+            f"{path!r} is no import path; expected package.module.Name or module:name", argument=key
+        )
     if "" not in sys.path and "." not in sys.path:
-        sys.path.append("")  # a loader of the user's own stands in the current directory, as with python -m
+        sys.path.append(
+            ""
+        )  # a loader of the user's own stands in the current directory, as with python -m
     try:
         module = import_module(module_path)
     except ImportError as error:
@@ -144,7 +153,9 @@ def _own_loader(path: str) -> Any:
         why = f"is a {type(found).__name__}"
     elif (found.__module__ or "").partition(".")[0] in sys.stdlib_module_names:
         why = "belongs to Python's own library"
-    elif any(one.kind is Parameter.VAR_POSITIONAL for one in [*signature(found).parameters.values()][:1]):
+    elif any(
+        one.kind is Parameter.VAR_POSITIONAL for one in [*signature(found).parameters.values()][:1]
+    ):
         why = "takes any arguments"
     if why:
         expected = "expected a function of your own that returns rankeval.RankingData, such as def load(path)"
@@ -175,18 +186,24 @@ def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> Parts:
         parts = dict(loaded.rows)
         found = f"{config.data.path} has {' and '.join(parts) or 'no parts'}"
         lacks = f"{found}; expected test and at least one of train and vali"
-        refuse(("test" not in parts or len(parts) < 2, lacks), kind=ConfigError, argument="data.path")
+        refuse(
+            ("test" not in parts or len(parts) < 2, lacks), kind=ConfigError, argument="data.path"
+        )
         test = parts.pop("test")
         if len(parts) < 2:
             (dev,) = parts.values()
         elif watched and not config.split.join_validation:
             dev, validation = parts["train"], parts["vali"]
-            notes.append("early stopping watches the validation part, and no ranker is trained on it")
+            notes.append(
+                "early stopping watches the validation part, and no ranker is trained on it"
+            )
         else:
             dev = _joined(list(parts.values()))
             notes.append("the dev part is the training and the validation part together")
     if watched and validation is None:
-        notes.append("early stopping watches queries held out of the rows that a ranker is fitted to")
+        notes.append(
+            "early stopping watches queries held out of the rows that a ranker is fitted to"
+        )
     few = f"found {config.cv.n_splits} folds for {count(dev.n_queries, 'query')} of the dev part"
     refuse((config.cv.n_splits > dev.n_queries, few), kind=ConfigError, argument="cv.n_splits")
     source = config.data.path or config.data.loader
@@ -211,13 +228,26 @@ def data_digest(data: RankingData) -> str:
 
 
 def _columns(data: RankingData) -> list[tuple[str, NDArray[Any]]]:
-    columns = [(name, getattr(data, name)) for name in ("y", "qid", "docid") if getattr(data, name) is not None]
+    columns = [
+        (name, getattr(data, name))
+        for name in ("y", "qid", "docid")
+        if getattr(data, name) is not None
+    ]
     features = data.X
     if isinstance(features, pd.DataFrame):
         for name, column in features.items():
             categories = getattr(column, "cat", None)
-            columns += [] if categories is None else [(f"X.{name}.categories", categories.categories.to_numpy())]
-            columns.append((f"X.{name}", column.to_numpy() if categories is None else categories.codes.to_numpy()))
+            columns += (
+                []
+                if categories is None
+                else [(f"X.{name}.categories", categories.categories.to_numpy())]
+            )
+            columns.append(
+                (
+                    f"X.{name}",
+                    column.to_numpy() if categories is None else categories.codes.to_numpy(),
+                )
+            )
     elif hasattr(features, "tocsr"):
         rows = features.tocsr()
         columns += [("X.data", rows.data), ("X.indices", rows.indices), ("X.indptr", rows.indptr)]
@@ -247,11 +277,21 @@ def _load_table(config: ExperimentConfig) -> Loaded:
 
     data, column, time = config.data, config.split.column, config.split.time
     path = Path(str(data.path))
-    roles = {"qid": data.qid, "label": data.label, "docid": data.docid, "part": column, "time": time}
+    roles = {
+        "qid": data.qid,
+        "label": data.label,
+        "docid": data.docid,
+        "part": column,
+        "time": time,
+    }
     lists = {"categories": data.categories, "slices": [*data.slices, *([time] if time else [])]}
-    table, found = read_table(path, roles, data.features, **lists, format=data.loader, limits=_limits(data))
+    table, found = read_table(
+        path, roles, data.features, **lists, format=data.loader, limits=_limits(data)
+    )
     if data.features is None:
-        unnamed = {name: column for name, column in table.features.items() if name not in data.categories}
+        unnamed = {
+            name: column for name, column in table.features.items() if name not in data.categories
+        }
         refuse_answers(unnamed, table.label, str(path))
     names = textwrap.shorten(", ".join(table.features), _LONGEST, placeholder=" ...")
     notes = [*found, f"{count(len(table.features), 'feature')}: {names}"]
@@ -262,14 +302,22 @@ def _load_table(config: ExperimentConfig) -> Loaded:
             times = moments(table.beside[time], "times")
     if column is None:
         return Loaded(whole, tuple(notes), slices, times)
-    words = {"train": config.split.train, "vali": config.split.validation, "test": config.split.test}
+    words = {
+        "train": config.split.train,
+        "vali": config.split.validation,
+        "test": config.split.test,
+    }
     where = f"{path}, column {column}"
     parts, more = split_table(table, words, others=config.split.others, where=where, name=path.name)
     return Loaded(parts, (*notes, *more), slices)
 
 
-def _by_query(columns: Mapping[str, pd.Series[Any]], qid: NDArray[Any], names: list[str]) -> pd.DataFrame:
-    rows = pd.DataFrame({name: columns[name] for name in names}, index=range(len(qid))).groupby(qid, sort=False)
+def _by_query(
+    columns: Mapping[str, pd.Series[Any]], qid: NDArray[Any], names: list[str]
+) -> pd.DataFrame:
+    rows = pd.DataFrame({name: columns[name] for name in names}, index=range(len(qid))).groupby(
+        qid, sort=False
+    )
     for name, n_values in rows.nunique(dropna=False).items():
         several = f"the column {name!r} has several values in query {n_values.idxmax()!r}; expected one value a query"
         refuse((n_values.max() > 1, several), kind=ConfigError, argument="data.slices")
@@ -295,8 +343,13 @@ def _bound(function: Any, data: DataConfig) -> Callable[[], Loaded]:
         signature(function).bind(*positional, **arguments)
     except TypeError as error:
         lacks_path = data.path is None and "path" in signature(function).parameters
-        problem, remedy = f"the loader {data.loader!r} cannot be called like this: {error}", "set data.path"
-        raise ConfigError(problem, argument="data", remedy=remedy if lacks_path else None) from error
+        problem, remedy = (
+            f"the loader {data.loader!r} cannot be called like this: {error}",
+            "set data.path",
+        )
+        raise ConfigError(
+            problem, argument="data", remedy=remedy if lacks_path else None
+        ) from error
 
     def load() -> Loaded:
         loaded = function(*positional, **arguments)
@@ -311,13 +364,22 @@ def _bound(function: Any, data: DataConfig) -> Callable[[], Loaded]:
 Ask = Callable[[str, Sequence[str]], str]
 """Asks the user which of some columns has a role, and returns it."""
 
-_NAMES = yaml.safe_load(files(__package__).joinpath("templates/columns.yaml").read_text(encoding="utf-8"))
+_NAMES = yaml.safe_load(
+    files(__package__).joinpath("templates/columns.yaml").read_text(encoding="utf-8")
+)
 _GRADES, _HIGHEST = 20, 100
 _EPOCHS = ((9e8, 4e9), (9e11, 4e12))  # seconds and milliseconds of the years 1998 to 2096
 _SHOWN = 12  # columns in a message
-_DECIDES, _CORRELATES = "its values decide the relevance", "it correlates with the relevance above .95"
+_DECIDES, _CORRELATES = (
+    "its values decide the relevance",
+    "it correlates with the relevance above .95",
+)
 _ANSWERS = {*_NAMES["answers"], _DECIDES, _CORRELATES}
-_HIGH, _FEWEST, _MOST = 0.95, 10, 20_000  # of a correlation; rows that show one; rows that are looked at
+_HIGH, _FEWEST, _MOST = (
+    0.95,
+    10,
+    20_000,
+)  # of a correlation; rows that show one; rows that are looked at
 
 
 @dataclass(frozen=True)
@@ -331,7 +393,12 @@ class Guess:
     left_out: dict[str, str]  # The columns that are no features unless the user names them, and why
 
 
-def guess(path: Path, named: Mapping[str, str], features: Sequence[str] | None = None, ask: Ask | None = None) -> Guess:
+def guess(
+    path: Path,
+    named: Mapping[str, str],
+    features: Sequence[str] | None = None,
+    ask: Ask | None = None,
+) -> Guess:
     """Guess the columns of a table."""
     with reading(path, DEFAULT) as file:
         source = open_table(file, str(path), None, DEFAULT)
@@ -341,7 +408,9 @@ def guess(path: Path, named: Mapping[str, str], features: Sequence[str] | None =
     reasons |= {name: one for name, one in found.items() if isinstance(one, str)}
     texts = {name: cells.column(name).to_pandas() for name in found if name in reasons}
     table = pd.DataFrame(found | texts).replace("", None)
-    wanted = [one for name in features or () for one in ([name] if name in table else name.split(","))]
+    wanted = [
+        one for name in features or () for one in ([name] if name in table else name.split(","))
+    ]
     for role, name in [*named.items(), *(("features", name) for name in wanted)]:
         if name not in table:
             raise unknown("column", name, found).having(argument=role, where=source.path)
@@ -355,7 +424,9 @@ def guess(path: Path, named: Mapping[str, str], features: Sequence[str] | None =
         elif role in ("qid", "relevance"):
             words = "|".join(_NAMES["roles"][role])
             free.sort(key=lambda name: (not _has_word(name, words), name not in fit))
-            may_be = likely or [name for name in free if name in fit or _has_word(name, words)] or free
+            may_be = (
+                likely or [name for name in free if name in fit or _has_word(name, words)] or free
+            )
             if not may_be or ask is None:
                 problem = "names and contents of the columns do not say which one it is"
                 remedy = f"name the column; these may be it: {', '.join(map(repr, may_be[:_SHOWN])) or 'none'}"
@@ -363,11 +434,19 @@ def guess(path: Path, named: Mapping[str, str], features: Sequence[str] | None =
             roles[role] = ask(role, may_be)
     kept = [name for name in found if name in (wanted or found) and name not in roles.values()]
     if not wanted:
-        reasons |= {name: _reason(name, table[name], table[roles["relevance"]]) for name in kept if name not in reasons}
+        reasons |= {
+            name: _reason(name, table[name], table[roles["relevance"]])
+            for name in kept
+            if name not in reasons
+        }
         kept = [name for name in kept if not reasons[name]]
     if kept and "score" in roles.keys() - named.keys():
         reasons[roles.pop("score")] = "called like the score of a ranker"
-    left_out = {name: reasons[name] for name in sorted(reasons.keys() - roles.values()) if reasons[name] and not wanted}
+    left_out = {
+        name: reasons[name]
+        for name in sorted(reasons.keys() - roles.values())
+        if reasons[name] and not wanted
+    }
     return Guess({"": "parquet", ",": "csv", "\t": "tsv"}[source.delimiter], roles, kept, left_out)
 
 
@@ -382,7 +461,9 @@ def _in_words(name: str) -> str:
 def _likely(role: str, fit: list[str], table: pd.DataFrame) -> list[str]:
     for pattern in _NAMES["roles"][role]:
         found = [name for name in fit if re.fullmatch(pattern, _in_words(name))]
-        if role == "qid":  # the text of the query beside its id: they group the rows alike, and the id is taken
+        if (
+            role == "qid"
+        ):  # the text of the query beside its id: they group the rows alike, and the id is taken
             found.sort(key=lambda name: _has_word(name, "id|no|qid"))
             found = [*{pd.factorize(table[name])[0].tobytes(): name for name in found}.values()]
         if found:
@@ -415,11 +496,19 @@ def _fits(role: str, column: pd.Series[Any], table: pd.DataFrame, roles: Mapping
 
 def refuse_answers(columns: Mapping[str, Any], relevance: NDArray[Any], where: str) -> None:
     """Raise if a column looks like an answer, and list the columns that a ranker may know."""
-    some = np.random.default_rng(0).permutation(len(relevance))[:_MOST]  # every tenth row may be the best of its query
+    some = np.random.default_rng(0).permutation(len(relevance))[
+        :_MOST
+    ]  # every tenth row may be the best of its query
     truth = pd.Series(relevance).iloc[some]
-    reasons = {name: _reason(name, pd.Series(column).iloc[some], truth) for name, column in columns.items()}
-    if answers := [f"{name!r} ({reason})" for name, reason in reasons.items() if reason in _ANSWERS]:
-        clean = json.dumps([name for name, reason in reasons.items() if not reason], ensure_ascii=False)
+    reasons = {
+        name: _reason(name, pd.Series(column).iloc[some], truth) for name, column in columns.items()
+    }
+    if answers := [
+        f"{name!r} ({reason})" for name, reason in reasons.items() if reason in _ANSWERS
+    ]:
+        clean = json.dumps(
+            [name for name, reason in reasons.items() if not reason], ensure_ascii=False
+        )
         raise ConfigError(
             f"the key is missing, and columns look like answers: {', '.join(answers)}",
             argument="data.features",
@@ -437,19 +526,22 @@ def _reason(name: str, column: pd.Series[Any], relevance: pd.Series[Any]) -> str
         "infinite numbers": np.isinf(column).any(),
         "one value in all rows": n_values < 2,
         "another whole number in each row, as ids have": is_id and n_values == len(column),
-        "numbers like times": is_id and any(low <= column.min() and column.max() <= high for low, high in _EPOCHS),
-        _DECIDES: n_values <= min(_GRADES, len(column) / 2) and relevance.groupby(column).nunique().max() == 1,
+        "numbers like times": is_id
+        and any(low <= column.min() and column.max() <= high for low, high in _EPOCHS),
+        _DECIDES: n_values <= min(_GRADES, len(column) / 2)
+        and relevance.groupby(column).nunique().max() == 1,
     }
     return next(
-        (reason for reason, holds in reasons.items() if holds), _CORRELATES if _is_close(column, relevance) else ""
+        (reason for reason, holds in reasons.items() if holds),
+        _CORRELATES if _is_close(column, relevance) else "",
     )
 
 
 def _is_close(column: pd.Series[Any], relevance: pd.Series[Any]) -> bool:
     """Return whether a column correlates with the relevance, itself or by its ranks.
 
-    Equal labels limit the correlation of ranks, so it is a share of the highest one that their number allows. For two
-    labels this is 2 AUC - 1.
+    Equal labels limit the correlation of ranks, so it is a share of the highest one that their
+    number allows. For two labels this is 2 AUC - 1.
     """
     if not pd.api.types.is_numeric_dtype(relevance):
         return False

@@ -1,8 +1,8 @@
 """Run an experiment, a recipe over public calls, and log it to its host: one run, with a child for each ranker.
 
-Load the data, split it, register the test part, tune every candidate on dev, freeze the winners, open the test part
-once, compare, report, log. Results of an earlier run come from the cache, and opening the same rankings again costs no
-look: you may run the same file as often as you like.
+Load the data, split it, register the test part, tune every candidate on dev, freeze the winners,
+open the test part once, compare, report, log. Results of an earlier run come from the cache, and
+opening the same rankings again costs no look: you may run the same file as often as you like.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ class ExperimentResult:
     facts : ExperimentFacts
         Candidates, comparison, guard and data: the content of the report.
     directory : Path
-        Holds ``report.html``, ``comparison.csv``, ``experiment.yaml`` and ``predictions/<ranker>.parquet``.
+        Holds ``report.html``, ``comparison.csv``, ``experiment.yaml`` and
+        ``predictions/<ranker>.parquet``.
     tracked : TrackedRun, optional
         The run on the tracking server.
     tracking_error : str, optional
@@ -135,23 +136,25 @@ def run_experiment(
     Parameters
     ----------
     config : ExperimentConfig, mapping, str or Path
-        The experiment, as an ExperimentConfig, a mapping of plain values, a file, or the name of a shipped one.
+        The experiment, as an ExperimentConfig, a mapping of plain values, a file, or the name of a
+        shipped one.
     progress : callable, optional
-        Called with the number of steps done, the number of all steps, and the present step in words.
+        Called with the number of steps done, the number of all steps, and the present step in
+        words.
 
     Returns
     -------
     ExperimentResult
-        If the tracking server cannot be reached, everything else is done. A warning and ``tracking_error`` say how to
-        log the run later.
+        If the tracking server cannot be reached, everything else is done. A warning and
+        ``tracking_error`` say how to log the run later.
 
     Raises
     ------
     ConfigError
         If a key or value of the experiment is wrong.
     GuardRefusal
-        If the dev part holds registered test content. The tracking server then has a run that FAILED, with the reason,
-        as after every error that comes once data is read.
+        If the dev part holds registered test content. The tracking server then has a run that
+        FAILED, with the reason, as after every error that comes once data is read.
 
     Notes
     -----
@@ -197,7 +200,10 @@ def run_experiment(
             trained[name] = train(name, ranker, config, parts)
         step("opening the test part")
         scores = {name: one.scores for name, one in trained.items()}
-        artifacts = {f"predictions/{name}.parquet": _predictions(parts.test, one) for name, one in scores.items()}
+        artifacts = {
+            f"predictions/{name}.parquet": _predictions(parts.test, one)
+            for name, one in scores.items()
+        }
         with room_for_files(config, artifacts, n_queries=parts.test.n_queries):
             opened = open_test(config, part, scores)
             facts = _facts(config, opened, parts, trained)
@@ -221,7 +227,9 @@ def _predictions(test: RankingData, score: NDArray[np.float64]) -> bytes:
     return pd.DataFrame(columns).to_parquet(index=False)
 
 
-def _facts(config: ExperimentConfig, opened: Opened, parts: Parts, trained: Mapping[str, Trained]) -> ExperimentFacts:
+def _facts(
+    config: ExperimentConfig, opened: Opened, parts: Parts, trained: Mapping[str, Trained]
+) -> ExperimentFacts:
     scores = {name: one.scores for name, one in trained.items()}
     others, secondary = config.all_measures[1:], None
     if others and config.baseline is not None:
@@ -234,7 +242,10 @@ def _facts(config: ExperimentConfig, opened: Opened, parts: Parts, trained: Mapp
             params={**config.rankers[name].params, **one.params},
             dev=replace(one.validation.evaluation, name=name),
             test=opened.evaluations[name],
-            **{key: getattr(one, key) for key in ("search", "seconds", "reused", "digest", "n_iterations")},
+            **{
+                key: getattr(one, key)
+                for key in ("search", "seconds", "reused", "digest", "n_iterations")
+            },
         )
         for name, one in trained.items()
     )
@@ -255,7 +266,9 @@ def _facts(config: ExperimentConfig, opened: Opened, parts: Parts, trained: Mapp
     )
 
 
-def _slices(config: ExperimentConfig, evaluations: Mapping[str, Evaluation], parts: Parts) -> dict[str, pd.DataFrame]:
+def _slices(
+    config: ExperimentConfig, evaluations: Mapping[str, Evaluation], parts: Parts
+) -> dict[str, pd.DataFrame]:
     tables = {}
     for name, values in parts.slices.items():
         found = {ranker: one.slices(values) for ranker, one in evaluations.items()}
@@ -278,7 +291,8 @@ class Run:
 def begun(config: ExperimentConfig) -> Iterator[Run]:
     """Begin a run; if a refusal or an error ends it, log a run that FAILED and says why.
 
-    Nothing was scored then, or not all, so the run has no evaluations. A wrong key or value of the file is no run.
+    Nothing was scored then, or not all, so the run has no evaluations. A wrong key or value of the
+    file is no run.
     """
     run = Run()
     try:
@@ -288,7 +302,9 @@ def begun(config: ExperimentConfig) -> Iterator[Run]:
     except (Exception, Refusal) as error:
         reason = f"No result. {type(error).__name__}: {said(error)}"
         failed = replace(_begun(config, run, reason, [reason]), status="FAILED", reason=reason)
-        _, refused = sent(config, replace(failed, artifacts={"experiment.yaml": config.to_yaml().encode()}))
+        _, refused = sent(
+            config, replace(failed, artifacts={"experiment.yaml": config.to_yaml().encode()})
+        )
         if refused:
             warn(f"the failed run was not logged: {refused}")
         raise
@@ -310,10 +326,15 @@ def sent(config: ExperimentConfig, record: RunRecord) -> tuple[TrackedRun | None
 
 
 def _begun(config: ExperimentConfig, run: Run, headline: str, more: list[str]) -> RunRecord:
-    # The same settings and results are the same run, whenever, by whomever and to whatever folder it ran.
+    # The same settings and results are the same run, whenever, by whomever and to whatever folder
+    # it ran.
     settings = config.model_dump(mode="json", exclude={"output", "n_jobs"})
     folds = {f"cv.{name}": settings["cv"][name] for name in ("n_splits", "seed")}
-    named = {"primary": config.all_measures[0], "baseline": config.baseline, "convention": config.convention}
+    named = {
+        "primary": config.all_measures[0],
+        "baseline": config.baseline,
+        "convention": config.convention,
+    }
     return RunRecord(
         name=config.name,
         params={**named, **folds, "seed": config.seed},
@@ -333,25 +354,43 @@ def record_of(
     run: Run,
 ) -> RunRecord:
     """Return the run of an experiment that is done, with a child for each ranker."""
-    tested, results = facts.comparison.settings, [facts.guard.plan, *(each.digest for each in facts.candidates)]
+    tested, results = (
+        facts.comparison.settings,
+        [facts.guard.plan, *(each.digest for each in facts.candidates)],
+    )
     begun = _begun(config, run, facts.comparison.headline, results)
     return replace(
         begun,
         params={**begun.params, **{f"comparison.{one}": getattr(tested, one) for one in _TESTED}},
         tags={**begun.tags, **facts.guard.tags()},
         comparison=facts.comparison,
-        artifacts={path: content for path, content in artifacts.items() if not path.startswith("predictions/")},
-        children=tuple(_child(each, facts, artifacts, trained[each.name]) for each in facts.candidates),
+        artifacts={
+            path: content
+            for path, content in artifacts.items()
+            if not path.startswith("predictions/")
+        },
+        children=tuple(
+            _child(each, facts, artifacts, trained[each.name]) for each in facts.candidates
+        ),
     )
 
 
-def _child(candidate: Candidate, facts: ExperimentFacts, artifacts: Mapping[str, bytes], trained: Trained) -> RunRecord:
+def _child(
+    candidate: Candidate, facts: ExperimentFacts, artifacts: Mapping[str, bytes], trained: Trained
+) -> RunRecord:
     path = f"predictions/{candidate.name}.parquet"
     metrics = {"tuning_seconds": candidate.seconds, "n_iterations": candidate.n_iterations}
-    cached = "no: cached by an earlier run" if trained.model else "no: cached by an earlier run, which kept no model"
+    cached = (
+        "no: cached by an earlier run"
+        if trained.model
+        else "no: cached by an earlier run, which kept no model"
+    )
     return RunRecord(
         name=candidate.name,
-        params={"estimator": candidate.estimator, **{key: _plain(value) for key, value in candidate.params.items()}},
+        params={
+            "estimator": candidate.estimator,
+            **{key: _plain(value) for key, value in candidate.params.items()},
+        },
         metrics={key: float(value) for key, value in metrics.items() if value is not None},
         tags={
             "rankeval.kind": "candidate",
@@ -362,7 +401,10 @@ def _child(candidate: Candidate, facts: ExperimentFacts, artifacts: Mapping[str,
         said={"test": facts.guard.line} if facts.guard.active else {},
         evaluations={"dev": candidate.dev, "test": candidate.test},
         data=facts.data,
-        artifacts={path: artifacts[path], "search.csv": candidate.search.to_csv(index=False).encode()},
+        artifacts={
+            path: artifacts[path],
+            "search.csv": candidate.search.to_csv(index=False).encode(),
+        },
         started=trained.started,
         seconds=trained.took,
         model=trained.model,

@@ -1,10 +1,11 @@
 """An experiment file as pydantic models, and its YAML.
 
-The models are the only list of keys: defaults, checks, the reference of keys and near misses in errors (both in
-`config`) come from them. So below each field stands its meaning, and each section has a docstring that a user reads.
+The models are the only list of keys: defaults, checks, the reference of keys and near misses in
+errors (both in `config`) come from them. So below each field stands its meaning, and each section
+has a docstring that a user reads.
 
-YAML is read as an experiment file means it: 1e-3 is a number, and a repeated key is refused. The trap: YAML reads a
-bare ``off`` as false, so ``guard: off`` arrives as a boolean (`_off`).
+YAML is read as an experiment file means it: 1e-3 is a number, and a repeated key is refused. The
+trap: YAML reads a bare ``off`` as false, so ``guard: off`` arrives as a boolean (`_off`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,15 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    field_validator,
+    model_validator,
+)
 
 from rankeval._checks import refuse, require
 from rankeval._registry import unknown
@@ -28,7 +37,8 @@ from rankeval.io.tables import TABLES
 from rankeval.measures import measure
 from rankeval.tracking import host
 
-# A name becomes a file name and the name of an MLflow run: no slash, and nothing that MLflow refuses.
+# A name becomes a file name and the name of an MLflow run: no slash, and nothing that MLflow
+# refuses.
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _.+-]*$")]
 
 LOADERS = (*TABLES, "letor", "digits")
@@ -38,7 +48,9 @@ MeasureName = Annotated[str, AfterValidator(lambda name: str(measure(name)))]
 """A measure; the model holds its canonical name."""
 
 Address = Annotated[
-    str | None, Field(repr=False), PlainSerializer(lambda place: place and masked(place), when_used="json")
+    str | None,
+    Field(repr=False),
+    PlainSerializer(lambda place: place and masked(place), when_used="json"),
 ]
 """An address that may have a password, which reports, artifacts and tags show masked."""
 
@@ -60,7 +72,9 @@ class Loader(yaml.SafeLoader):
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
             if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is repeated", key_node.start_mark)
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} is repeated", key_node.start_mark
+                )
             seen.add(key)
         return super().construct_mapping(node, deep=deep)
 
@@ -76,7 +90,9 @@ for _class in (Loader, _Dumper):
 class Section(BaseModel):
     """A mapping of an experiment file, with these keys and no others."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid", frozen=True, use_attribute_docstrings=True
+    )
 
 
 class DataConfig(Section):
@@ -84,8 +100,8 @@ class DataConfig(Section):
 
     loader: str
     """a table with named columns: "parquet", "csv" or "tsv"; a file or a folder of learning-to-rank rows: "letor";
-    images of scikit-learn: "digits"; or a function of your own as "module:function", which is called and returns
-    rankeval.RankingData"""
+    images of scikit-learn: "digits"; or a function of your own as "module:function", which is
+    called and returns rankeval.RankingData"""
     path: str | None = None
     """file or folder that the loader reads"""
     qid: str | None = None
@@ -116,7 +132,9 @@ class DataConfig(Section):
     @classmethod
     def _known(cls, loader: str) -> str:
         if loader not in LOADERS and ":" not in loader and "." not in loader:
-            raise ValueError(f'{unknown("loader", loader, LOADERS)} One of your own is written "module:function"')
+            raise ValueError(
+                f'{unknown("loader", loader, LOADERS)} One of your own is written "module:function"'
+            )
         return loader
 
     @field_validator("limits")
@@ -130,13 +148,25 @@ class DataConfig(Section):
         keys = "qid", "label", "docid", "features", "categories", "slices"
         of_table = [name for name in keys if getattr(self, name) not in (None, [])]
         missing = [name for name in ("path", "qid", "label") if getattr(self, name) is None]
-        loader, columns = f"the loader {self.loader!r}", f"{', '.join(of_table)} name columns of a table"
+        loader, columns = (
+            f"the loader {self.loader!r}",
+            f"{', '.join(of_table)} name columns of a table",
+        )
         no_slice = [name for name in self.slices if name in (self.qid, self.label, self.docid)]
         refuse(
-            (of_table != [] and not self.is_table, f"{columns} ({', '.join(TABLES)}), and {loader} reads none"),
+            (
+                of_table != [] and not self.is_table,
+                f"{columns} ({', '.join(TABLES)}), and {loader} reads none",
+            ),
             (self.is_table and missing != [], f"{loader} needs {' and '.join(missing)}"),
-            (no_slice != [], f"slices has {no_slice}, which qid, label or docid name: leave it out of slices"),
-            (self.is_table and self.arguments != {}, f"{loader} takes path, qid, label, ..., and no arguments"),
+            (
+                no_slice != [],
+                f"slices has {no_slice}, which qid, label or docid name: leave it out of slices",
+            ),
+            (
+                self.is_table and self.arguments != {},
+                f"{loader} takes path, qid, label, ..., and no arguments",
+            ),
         )
         return self
 
@@ -176,14 +206,18 @@ class SplitConfig(Section):
         if given is None:
             return None
         values = given if isinstance(given, list) else [given]
-        if not values or any(isinstance(value, (Mapping, list)) or value is None for value in values):
+        if not values or any(
+            isinstance(value, (Mapping, list)) or value is None for value in values
+        ):
             raise ValueError(f"expected a value of the column or a list of values, found {given!r}")
         return [str(value) for value in values]
 
     @field_validator("test_from", mode="before")
     @classmethod
     def _as_iso(cls, given: Any) -> Any:
-        return given.isoformat() if isinstance(given, date) else given  # YAML reads 2026-05-01 as a date
+        return (
+            given.isoformat() if isinstance(given, date) else given
+        )  # YAML reads 2026-05-01 as a date
 
     @model_validator(mode="after")
     def _one_way(self) -> SplitConfig:
@@ -193,12 +227,25 @@ class SplitConfig(Section):
             "share": ("test_size", "salt"),
         }
         way = next((one for one in ("column", "time") if getattr(self, one) is not None), "share")
-        unread = [name for one, names in own.items() if one != way for name in (one, *names) if name != "share"]
-        given = [name for name in unread if getattr(self, name) != type(self).model_fields[name].default]
-        source = "a share of the queries, because column and time name none" if way == "share" else way
+        unread = [
+            name
+            for one, names in own.items()
+            if one != way
+            for name in (one, *names)
+            if name != "share"
+        ]
+        given = [
+            name for name in unread if getattr(self, name) != type(self).model_fields[name].default
+        ]
+        source = (
+            "a share of the queries, because column and time name none" if way == "share" else way
+        )
         refuse(
             (given != [], f"leave {' and '.join(given)} out: the parts come from {source}"),
-            (way == "time" and self.test_from is None, "time needs test_from, the time at which the test part begins"),
+            (
+                way == "time" and self.test_from is None,
+                "time needs test_from, the time at which the test part begins",
+            ),
         )
         return self
 
@@ -260,7 +307,11 @@ class TrackingConfig(Section):
     @classmethod
     def _find_host(cls, given: Any) -> Any:
         # A misspelt host must not be noticed after the test part was opened.
-        name = given.get("host", cls.model_fields["host"].default) if isinstance(given, Mapping) else None
+        name = (
+            given.get("host", cls.model_fields["host"].default)
+            if isinstance(given, Mapping)
+            else None
+        )
         if not isinstance(name, str):
             return given
         try:
@@ -268,7 +319,9 @@ class TrackingConfig(Section):
         except InvalidInput:
             raise
         except Exception as error:
-            raise ValueError(f"the host {name!r} cannot be loaded: {type(error).__name__}: {error}") from error
+            raise ValueError(
+                f"the host {name!r} cannot be loaded: {type(error).__name__}: {error}"
+            ) from error
         refuse((found.tracker is None, f"the host {name!r} logs no runs"))
         return {"uri": found.default_uri, **given}
 
@@ -312,9 +365,13 @@ class SearchConfig(Section):
     @classmethod
     def _are_lists_or_ranges(cls, given: dict[str, Any]) -> dict[str, Any]:
         kinds = ", ".join(f"{{{kind}: [low, high]}}" for kind in RANGES)
-        bounds = "with whole numbers for int, below 2^62, low below high, and above 0 for a logarithm"
+        bounds = (
+            "with whole numbers for int, below 2^62, low below high, and above 0 for a logarithm"
+        )
         for name, one in given.items():
-            require(_is_distribution(one), name, one, f"a list of values, or one of {kinds}, {bounds}")
+            require(
+                _is_distribution(one), name, one, f"a list of values, or one of {kinds}, {bounds}"
+            )
         return given
 
 
@@ -323,8 +380,12 @@ def _is_distribution(given: Any) -> bool:
         return isinstance(given, list) and given != []
     match next(iter(given.items())):
         case kind, [int() | float() as low, int() | float() as high] if kind in RANGES:
-            types = {int} if kind == "int" else {int, float}  # and no bool, which is an int to Python
-            return {type(low), type(high)} <= types and RANGES[kind] < low < high < _BOUND  # false for nan
+            types = (
+                {int} if kind == "int" else {int, float}
+            )  # and no bool, which is an int to Python
+            return {type(low), type(high)} <= types and RANGES[
+                kind
+            ] < low < high < _BOUND  # false for nan
     return False
 
 
@@ -360,7 +421,11 @@ class RankerConfig(Section):
     @property
     def paths(self) -> list[str]:
         """Import paths of the estimator, or of the steps in their order."""
-        return [self.estimator] if self.estimator is not None else [step.estimator for step in self.steps or ()]
+        return (
+            [self.estimator]
+            if self.estimator is not None
+            else [step.estimator for step in self.steps or ()]
+        )
 
     @property
     def title(self) -> str:
@@ -377,10 +442,19 @@ class RankerConfig(Section):
         of_last = "columns are for steps that transform them, and the last one predicts: leave columns out"
         refuse(
             (any(named[-1:]), of_last),
-            (sum(named) > 1, "columns lose their names in the first step with columns: name all of them there"),
+            (
+                sum(named) > 1,
+                "columns lose their names in the first step with columns: name all of them there",
+            ),
             (not is_one, f"a ranker has either estimator or steps, found {found}"),
-            (is_both, "a ranker has either grid or search, found both: a list of values is a distribution too"),
-            (fixed != [], f"{', '.join(fixed)} is fixed in params and searched: leave it out of one of them"),
+            (
+                is_both,
+                "a ranker has either grid or search, found both: a list of values is a distribution too",
+            ),
+            (
+                fixed != [],
+                f"{', '.join(fixed)} is fixed in params and searched: leave it out of one of them",
+            ),
         )
         return self
 
@@ -408,7 +482,9 @@ class ExperimentConfig(Section):
     """off: the test part is not guarded"""
     comparison: ComparisonConfig = ComparisonConfig()
     """the significance test"""
-    tracking: TrackingConfig | None = Field(default_factory=lambda: TrackingConfig.model_validate({}))
+    tracking: TrackingConfig | None = Field(
+        default_factory=lambda: TrackingConfig.model_validate({})
+    )
     """off: nothing is logged"""
     output: OutputConfig = OutputConfig()
     """the folder of the results"""
@@ -420,13 +496,19 @@ class ExperimentConfig(Section):
     @field_validator("guard", "tracking", mode="before")
     @classmethod
     def _off(cls, value: Any) -> Any:
-        return None if value == "off" or value is False else value  # YAML itself reads a bare `off` as false
+        return (
+            None if value == "off" or value is False else value
+        )  # YAML itself reads a bare `off` as false
 
     @field_validator("rankers", mode="before")
     @classmethod
     def _without_removed(cls, rankers: Any) -> Any:
         # `--set rankers.catboost=null` leaves one out.
-        return {k: v for k, v in rankers.items() if v is not None} if isinstance(rankers, Mapping) else rankers
+        return (
+            {k: v for k, v in rankers.items() if v is not None}
+            if isinstance(rankers, Mapping)
+            else rankers
+        )
 
     @model_validator(mode="after")
     def _names_fit(self) -> ExperimentConfig:
@@ -435,11 +517,17 @@ class ExperimentConfig(Section):
         of_table = f"split.{key} names a column of a table, and the loader is {self.data.loader!r}"
         names = ", ".join(self.rankers)
         refuse(
-            (standard not in (None, *self.rankers), f"guard.baseline {standard!r} is none of the rankers: {names}"),
+            (
+                standard not in (None, *self.rankers),
+                f"guard.baseline {standard!r} is none of the rankers: {names}",
+            ),
             (self.n_jobs == 0, "n_jobs: found 0, expected the number of fits at once, or -1"),
             (len(set(self.measures)) < len(self.measures), "measures names one measure twice"),
             (column is not None and not self.data.is_table, of_table),
-            (self.cv.by_time and split.time is None, "cv.by_time needs split.time, the column of the times"),
+            (
+                self.cv.by_time and split.time is None,
+                "cv.by_time needs split.time, the column of the times",
+            ),
         )
         return self
 
@@ -462,4 +550,6 @@ class ExperimentConfig(Section):
 
     def to_yaml(self) -> str:
         """Return the whole experiment, defaults included, as YAML."""
-        return yaml.dump(self.model_dump(mode="json"), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+        return yaml.dump(
+            self.model_dump(mode="json"), Dumper=_Dumper, sort_keys=False, allow_unicode=True
+        )

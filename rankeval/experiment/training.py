@@ -1,16 +1,16 @@
 """Train the candidates of an experiment, or take their results from the cache; either way with their fitted rankers.
 
-A candidate is tuned on dev, its winner is scored out of fold, and predicts the test part. Results are kept from one
-run of an experiment to the next, without pickle. The digest of everything that a result depends on names its folder, so
-a changed setting is never answered with an old result::
+A candidate is tuned on dev, its winner is scored out of fold, and predicts the test part. Results
+are kept from one run of an experiment to the next, without pickle. The digest of everything that a
+result depends on names its folder, so a changed setting is never answered with an old result::
 
     rankeval-out/<experiment>/kept/<digest>/tables/            scores of the test part, the search
                                             parts/validation/  the out-of-fold `CrossValidation`
                                             record.json        chosen parameters, seconds
                                             model-<host>       the fitted ranker as its tracking host packed it
 
-Nobody here reads what a host packed: it goes back to the host with the next run. The folder is that of a record
-(`rankeval.shelf.folder`), so a killed run leaves no half-filled one.
+Nobody here reads what a host packed: it goes back to the host with the next run. The folder is that
+of a record (`rankeval.shelf.folder`), so a killed run leaves no half-filled one.
 """
 
 from __future__ import annotations
@@ -65,13 +65,17 @@ class Trained:
     """A candidate with its result, and what a tracker needs beside it."""
 
     params: Mapping[str, Any]  # The winning point of the search
-    # One row per point: its parameters, mean and standard deviation of the primary measure over the folds.
+    # One row per point: its parameters, mean and standard deviation of the primary measure over the
+    # folds.
     search: pd.DataFrame
     validation: CrossValidation  # The cross-validation of the winner on dev
-    scores: NDArray[np.float64]  # (n_test_rows,): Scores of the test rows by the winner, fitted on all of dev
+    scores: NDArray[
+        np.float64
+    ]  # (n_test_rows,): Scores of the test rows by the winner, fitted on all of dev
     seconds: float  # Time of the search, the validation and the prediction
     n_iterations: int | None = None  # The iterations of the winner, if it stopped early
-    # The winner, fitted on all of dev, or what the tracking host packed of it, maybe in an earlier run.
+    # The winner, fitted on all of dev, or what the tracking host packed of it, maybe in an earlier
+    # run.
     model: QueryRanker | bytes | None = None
     reused: bool = False  # True if the result came from the cache
     digest: str = ""  # SHA-256 of everything that determines it
@@ -105,7 +109,8 @@ def train(name: str, ranker: QueryRanker, config: ExperimentConfig, parts: Parts
         except Exception as error:  # of the estimator's library, which knows no names of rankers
             problem = f"{config.rankers[name].title} cannot be trained: {type(error).__name__}: {said(error)}"
             raise InvalidInput(problem, argument=f"rankers.{name}") from error
-        # A ranker that the host does not pack goes to the tracker as it is, which says why it cannot be saved.
+        # A ranker that the host does not pack goes to the tracker as it is, which says why it
+        # cannot be saved.
         if logged_to and (pack := host(logged_to).pack):
             with suppress(Exception):  # the code of another package may raise anything
                 done = replace(done, model=pack(done.model, rows))
@@ -140,7 +145,11 @@ def tune(ranker: QueryRanker, name: str, parts: Parts, *, config: ExperimentConf
     with sklearn.config_context(enable_metadata_routing=True):
         search.fit(dev.X, dev.y, qid=dev.qid, **watched)
     best = search.best_estimator_
-    how: dict[str, Any] = {"measures": config.all_measures, "convention": config.convention, "n_jobs": config.n_jobs}
+    how: dict[str, Any] = {
+        "measures": config.all_measures,
+        "convention": config.convention,
+        "n_jobs": config.n_jobs,
+    }
     validation = cross_validate(clone(best), dev, cv=folds, name=name, **how, **watched)
     return Trained(
         params={param.removeprefix(_INNER): value for param, value in search.best_params_.items()},
@@ -167,9 +176,13 @@ def _search(ranker: QueryRanker, name: str, config: ExperimentConfig, folds: Any
         "error_score": "raise",
     }
     if own.search is None:
-        return GridSearchCV(ranker, {f"{_INNER}{param}": values for param, values in own.grid.items()}, **options)
+        return GridSearchCV(
+            ranker, {f"{_INNER}{param}": values for param, values in own.grid.items()}, **options
+        )
     drawn = {f"{_INNER}{param}": one for param, one in distributions(own.search).items()}
-    return RandomizedSearchCV(ranker, drawn, n_iter=own.search.n_iter, random_state=config.seed, **options)
+    return RandomizedSearchCV(
+        ranker, drawn, n_iter=own.search.n_iter, random_state=config.seed, **options
+    )
 
 
 def distributions(search: SearchConfig) -> dict[str, Any]:
@@ -189,7 +202,9 @@ def distributions(search: SearchConfig) -> dict[str, Any]:
         "log_float": stats.loguniform,
     }
     return {
-        param: one if isinstance(one, list) else next(made[kind](*bounds) for kind, bounds in one.items())
+        param: one
+        if isinstance(one, list)
+        else next(made[kind](*bounds) for kind, bounds in one.items())
         for param, one in search.distributions.items()
     }
 
@@ -213,7 +228,10 @@ def versions(estimators: Iterable[str]) -> dict[str, str]:
     known = _distributions()
     for path in estimators:
         packages.update(known.get(path.replace(":", ".").partition(".")[0], []))
-    return {"python": platform.python_version(), **{name: metadata.version(name) for name in sorted(packages)}}
+    return {
+        "python": platform.python_version(),
+        **{name: metadata.version(name) for name in sorted(packages)},
+    }
 
 
 def candidate_digest(name: str, config: ExperimentConfig, **digests: str) -> str:
@@ -250,7 +268,9 @@ def read_cached(folder: Path, *, name: str, host: str) -> Trained | None:
             n_iterations=record.facts["n_iterations"],
             model=_model_in(record, host),
         )
-    except Exception as error:  # of a damaged file: values of another kind, numbers without end, lists in lists
+    except (
+        Exception
+    ) as error:  # of a damaged file: values of another kind, numbers without end, lists in lists
         why = f"{type(error).__name__}: {said(error)}"
         raise InvalidInput(
             f"the cached result in {folder} is damaged ({why})",

@@ -1,8 +1,8 @@
 """Compare the systems of a plan, corrected together with those of all plans of its family.
 
-Plans that share all but their systems are one batch: one matrix of differences from one baseline, over which max-T
-corrects. Other plans of the family, with another baseline, measure or part of the queries, form batches of their own,
-and the batches share the level by Bonferroni's correction::
+Plans that share all but their systems are one batch: one matrix of differences from one baseline,
+over which max-T corrects. Other plans of the family, with another baseline, measure or part of the
+queries, form batches of their own, and the batches share the level by Bonferroni's correction::
 
     family of A:   A, B  (same baseline, measure, queries)    one batch, max-T
                    C     (another measure)                    a batch of its own
@@ -48,17 +48,30 @@ class ScoredPlan:
     plan: Plan  # The plan
     loaded: LoadedCollection  # The queries of the plan
     rankings: Mapping[str, Ranking]  # System -> its ranking
-    evaluations: Mapping[str, Evaluation]  # System -> its scores, by the primary and the secondary measures
-    groups: pd.Series[int] | None = None  # The group of each query by its id, under the noun for a group
+    evaluations: Mapping[
+        str, Evaluation
+    ]  # System -> its scores, by the primary and the secondary measures
+    groups: pd.Series[int] | None = (
+        None  # The group of each query by its id, under the noun for a group
+    )
 
     @classmethod
-    def of(cls, plan: Plan, loaded: LoadedCollection, stored: Mapping[str, NDArray[Any]]) -> ScoredPlan:
+    def of(
+        cls, plan: Plan, loaded: LoadedCollection, stored: Mapping[str, NDArray[Any]]
+    ) -> ScoredPlan:
         """Score the systems of a plan."""
-        rankings = {name: loaded.restored(part_of(stored, f"{place}."), name) for place, name in enumerate(plan.names)}
+        rankings = {
+            name: loaded.restored(part_of(stored, f"{place}."), name)
+            for place, name in enumerate(plan.names)
+        }
         measures = [plan.measure, *plan.secondary]
-        found = {name: loaded.evaluate(name, ranking, measures, plan.convention) for name, ranking in rankings.items()}
+        found = {
+            name: loaded.evaluate(name, ranking, measures, plan.convention)
+            for name, ranking in rankings.items()
+        }
         evaluations = {
-            name: replace(one, facts=replace(one.facts, n_folds=plan.n_folds)) for name, one in found.items()
+            name: replace(one, facts=replace(one.facts, n_folds=plan.n_folds))
+            for name, one in found.items()
         }
         return cls(plan, loaded, rankings, evaluations)
 
@@ -108,7 +121,10 @@ class ScoredPlan:
         """Compare the scores with those of the plan's first opening."""
         arrays = ledger.load(body["outputs"])
         for place, name in enumerate(self.plan.names):
-            then, now = arrays[f"{place}.scores"], self.loaded.by_content(self.evaluations[name]).ravel()
+            then, now = (
+                arrays[f"{place}.scores"],
+                self.loaded.by_content(self.evaluations[name]).ravel(),
+            )
             # A query without a score then must have none now.
             same = np.isclose(then, now, rtol=0, atol=TOLERANCE, equal_nan=True)
             if not same.all():
@@ -129,7 +145,9 @@ class Batch:
     """The systems that are corrected together with those of a plan."""
 
     scored: ScoredPlan  # The plan
-    evaluations: Mapping[str, Evaluation]  # Its systems, and those of plans that share all else with it
+    evaluations: Mapping[
+        str, Evaluation
+    ]  # Its systems, and those of plans that share all else with it
     n_batches: int  # Number of batches in the family
 
     @classmethod
@@ -168,7 +186,9 @@ class Batch:
             return comparison_of_one(name, evaluation, alpha=plan.alpha, groups=self.scored.grouped)
         result = self._adjusted() if adjusted else self._unadjusted()
         means = means_of(evaluations, 1 - plan.alpha, self.scored.grouped)
-        own = replace(result, table=_within(result.table, plan), evaluations=dict(evaluations), means=means)
+        own = replace(
+            result, table=_within(result.table, plan), evaluations=dict(evaluations), means=means
+        )
         return with_settings(self._with_own(own), primary=self.scored.labels[0])
 
     def _adjusted(self) -> Comparison:
@@ -176,7 +196,8 @@ class Batch:
         result = self._compared(plan.alpha)
         if n == 1:
             return result
-        # Bonferroni over the batches: p times their number, and what belongs to it at the level that each has.
+        # Bonferroni over the batches: p times their number, and what belongs to it at the level
+        # that each has.
         narrow = self._compared(plan.alpha / n)
         table = result.table
         table["p_adjusted"] = (table["p_adjusted"] * n).clip(upper=1.0)
@@ -222,7 +243,8 @@ class Batch:
             if len(secondary)
             else result.table
         )
-        # Notes on unjudged documents of the batch may name systems of other plans: those of the plan take their place.
+        # Notes on unjudged documents of the batch may name systems of other plans: those of the
+        # plan take their place.
         of_batch = share_notes(result.bounds)
         notes = tuple(note for note in result.notes if note not in of_batch)
         found = replace(result, table=table, bounds=own.bounds, notes=notes)
@@ -231,9 +253,14 @@ class Batch:
     @property
     def _options(self) -> dict[str, Any]:
         plan = self.scored.plan
-        kept = {name: getattr(plan, name) for name in ("baseline", "claim", "margin", "unseen", "n_resamples", "rng")}
+        kept = {
+            name: getattr(plan, name)
+            for name in ("baseline", "claim", "margin", "unseen", "n_resamples", "rng")
+        }
         return kept | {"test": "randomization", "groups": self.scored.groups}
 
 
 def _within(table: pd.DataFrame, plan: Plan) -> pd.DataFrame:
-    return table[table["system"].isin(plan.names) & table["baseline"].isin(plan.names)].reset_index(drop=True)
+    return table[table["system"].isin(plan.names) & table["baseline"].isin(plan.names)].reset_index(
+        drop=True
+    )

@@ -8,8 +8,9 @@ Declare a check in any module, and every registration runs it::
         if "text" not in registration.data.queries:
             yield "give queries=, so that readers of a report know what was asked"
 
-The first line of the docstring describes the check in `list_checks` and in ``rankeval guard checks``, with its help. A
-finding carries the code of its check: in the warning, in the registered collection, and in the ledger.
+The first line of the docstring describes the check in `list_checks` and in ``rankeval guard
+checks``, with its help. A finding carries the code of its check: in the warning, in the registered
+collection, and in the ledger.
 """
 
 from __future__ import annotations
@@ -91,7 +92,9 @@ class Registration:
         order = np.argsort(data.codes, kind="stable")
         first = np.searchsorted(data.codes[order], np.arange(data.n_queries))
         labels = self.labels[order]
-        same: NDArray[np.bool_] = np.maximum.reduceat(labels, first) == np.minimum.reduceat(labels, first)
+        same: NDArray[np.bool_] = np.maximum.reduceat(labels, first) == np.minimum.reduceat(
+            labels, first
+        )
         return same
 
 
@@ -133,25 +136,31 @@ def guard_check(code: str, *, severity: Severity = "note") -> Callable[[Find], F
     code : str
         A code that no other check has, such as ``"RG900"``.
     severity : {"error", "warning", "note"}
-        With an error the collection is not registered. A warning says that the collection is less protected than its
-        owner may think. A note is kept with the collection only.
+        With an error the collection is not registered. A warning says that the collection is less
+        protected than its owner may think. A note is kept with the collection only.
 
     Returns
     -------
     callable
-        A decorator that declares a function and returns it as it is. The function yields one sentence per finding.
+        A decorator that declares a function and returns it as it is. The function yields one
+        sentence per finding.
 
     Raises
     ------
     InvalidInput
-        If the code is already declared, or the function returns its findings instead of yielding them.
+        If the code is already declared, or the function returns its findings instead of yielding
+        them.
     """
 
     def declare(find: Find) -> Find:
         if code in CHECKS:
-            raise InvalidInput(f"guard check {code} is already declared ({CHECKS[code].words}); choose another code")
+            raise InvalidInput(
+                f"guard check {code} is already declared ({CHECKS[code].words}); choose another code"
+            )
         if not isgeneratorfunction(find):
-            raise InvalidInput(f"guard check {code} must yield its findings, one sentence each, and not return them")
+            raise InvalidInput(
+                f"guard check {code} must yield its findings, one sentence each, and not return them"
+            )
         words = (find.__doc__ or find.__name__).strip().partition("\n")[0]
         CHECKS[code] = GuardCheck(code, severity, words, find)
         return find
@@ -168,7 +177,9 @@ def run_checks(registration: Registration) -> tuple[Finding, ...]:
     )
     wrong = [str(one) for one in found if one.severity == "error"]
     if wrong:
-        raise InvalidInput(f"{registration.content.name!r} cannot be a test collection. {'; '.join(wrong)}")
+        raise InvalidInput(
+            f"{registration.content.name!r} cannot be a test collection. {'; '.join(wrong)}"
+        )
     return found
 
 
@@ -258,7 +269,8 @@ def overlap_with_another_collection(registration: Registration) -> Iterator[str]
         # What `supersedes` names is a collection of the same project.
         if theirs.project == registration.content.project:
             way_out = (
-                f"If this takes the place of {theirs.name!r}, register it with supersedes={theirs.name!r}; else choose"
+                f"If this takes the place of {theirs.name!r}, register it with "
+                f"supersedes={theirs.name!r}; else choose"
             )
         else:
             way_out = f"Agree with project {theirs.project!r} on who looks, or choose"
@@ -274,7 +286,9 @@ def overlap_with_another_collection(registration: Registration) -> Iterator[str]
 def few_queries(registration: Registration) -> Iterator[str]:
     """Few queries show large differences only."""
     n_queries = registration.data.n_queries
-    if registration.aim.effect is None and 2 <= n_queries < 50:  # 50 topics find a difference of .06 to .08 in nDCG
+    if (
+        registration.aim.effect is None and 2 <= n_queries < 50
+    ):  # 50 topics find a difference of .06 to .08 in nDCG
         from rankeval.significance.power import detectable_difference
 
         least = float(detectable_difference(n_queries, registration.aim.sd))
@@ -304,12 +318,17 @@ def rows_of_another_collection(registration: Registration) -> Iterator[str]:
     """Rows of another registered collection stand in other queries here."""
     for other in registration.others:
         signature = other.registered.protected
-        known, data = signature.row_entries, registration.data.rows_told(by_signs=signature.by_signs)
+        known, data = (
+            signature.row_entries,
+            registration.data.rows_told(by_signs=signature.by_signs),
+        )
         if known is None or known.bits is None or data is None:
             continue
         _, _, ours, theirs = known.found_in(data)
         # Queries that are the same are RG003's: only rows that moved to other queries are left.
-        moved = ~np.isin(data.query[theirs], other.pairs[:, 0]) & ~np.isin(known.query[ours], other.pairs[:, 1])
+        moved = ~np.isin(data.query[theirs], other.pairs[:, 0]) & ~np.isin(
+            known.query[ours], other.pairs[:, 1]
+        )
         rows = np.unique(ours[moved])
         if len(rows) >= LEAST_ROWS and known.bits[rows].sum() >= IDENTIFIABLE_BITS:
             name, project = other.registered.name, other.registered.project

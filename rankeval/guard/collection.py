@@ -1,9 +1,9 @@
 """A collection in memory, and the rankings that systems give of it.
 
-Rankings are made from scores, fitted models or runs, and stored in the ledger until they are opened. The ledger stores
-a ranking in the order of the content, not of the rows: its scores are sorted as `Fingerprint.canonical_order` sorts the
-rows. So a plan can be opened where the same collection was loaded with its rows in another order and its queries under
-other ids.
+Rankings are made from scores, fitted models or runs, and stored in the ledger until they are
+opened. The ledger stores a ranking in the order of the content, not of the rows: its scores are
+sorted as `Fingerprint.canonical_order` sorts the rows. So a plan can be opened where the same
+collection was loaded with its rows in another order and its queries under other ids.
 """
 
 from __future__ import annotations
@@ -25,7 +25,13 @@ from rankeval.collection.data import RankingData, take_rows
 from rankeval.collection.qrels import Qrels, as_qrels
 from rankeval.collection.rows import check_rows, index_of
 from rankeval.collection.run import Run, as_run
-from rankeval.contamination.fingerprint import Fingerprint, fingerprint, fingerprint_qrels, queries_of, run_outputs
+from rankeval.contamination.fingerprint import (
+    Fingerprint,
+    fingerprint,
+    fingerprint_qrels,
+    queries_of,
+    run_outputs,
+)
 from rankeval.contamination.hashing import as_numbers
 from rankeval.errors import InvalidInput, LedgerError, RankevalError
 from rankeval.evaluation.responses import ranking_methods, responses
@@ -68,14 +74,21 @@ class LoadedCollection:
         else:
             prints = fingerprint(self.X, self.y, self.qid, docid=self.docid, queries=self.queries)
         known = None if self.queries is None else set(map(str, self.queries))
-        missing = [name for name in prints.names.tolist() if known is not None and str(name) not in known]
+        missing = [
+            name for name in prints.names.tolist() if known is not None and str(name) not in known
+        ]
         if missing:
-            raise InvalidInput(argument="queries", found=f"without {few(missing)}", expected="the text of each query")
+            raise InvalidInput(
+                argument="queries",
+                found=f"without {few(missing)}",
+                expected="the text of each query",
+            )
         return prints
 
     def rows_of(self, places: NDArray[Any]) -> NDArray[np.bool_]:
         """Return which rows belong to some queries."""
-        # Places count queries in the order of the content; the sort says which query of the data each one is.
+        # Places count queries in the order of the content; the sort says which query of the data
+        # each one is.
         wanted = np.zeros(self.prints.n_queries, dtype=bool)
         wanted[np.argsort(self.prints.content, kind="stable")[places]] = True
         return wanted[self.prints.codes]
@@ -83,12 +96,16 @@ class LoadedCollection:
     def part(self, rows: NDArray[np.bool_]) -> LoadedCollection:
         """Return the collection with some of its rows, those of whole queries."""
         if self.qrels is not None:
-            columns = {name: getattr(self.qrels, name) for name in ("qid", "docid", "aspect", "subgroup")}
+            columns = {
+                name: getattr(self.qrels, name) for name in ("qid", "docid", "aspect", "subgroup")
+            }
             kept = {name: column and column.filter(rows) for name, column in columns.items()}
             return replace(self, qrels=Qrels(relevance=self.qrels.relevance[rows], **kept))
         places = np.flatnonzero(rows)
         parts = {name: getattr(self, name) for name in ("X", "y", "qid", "docid", "index")}
-        taken = {name: None if one is None else take_rows(one, places) for name, one in parts.items()}
+        taken = {
+            name: None if one is None else take_rows(one, places) for name, one in parts.items()
+        }
         return replace(self, **taken)
 
     @property
@@ -117,7 +134,9 @@ class LoadedCollection:
         n_rows = len(self.prints.codes)
         if len(score) != n_rows:
             found = f"{count(len(score), 'score')} for {count(n_rows, 'row')}"
-            raise InvalidInput(f"has {found}; give one per row, in their order", argument=repr(name))
+            raise InvalidInput(
+                f"has {found}; give one per row, in their order", argument=repr(name)
+            )
         refuse_unbounded(score, repr(name))
         return score
 
@@ -128,7 +147,9 @@ class LoadedCollection:
         order = np.argsort(data.content, kind="stable")
         return {kind: hashes[order] for kind, hashes in found.items()}
 
-    def evaluate(self, name: str, ranking: Ranking, measures: Sequence[str], convention: Any) -> Evaluation:
+    def evaluate(
+        self, name: str, ranking: Ranking, measures: Sequence[str], convention: Any
+    ) -> Evaluation:
         """Score a ranking without asking whether the collection is registered."""
         from rankeval.evaluation import Given, score
 
@@ -177,14 +198,24 @@ class LoadedCollection:
         """Return the groups of the queries, in the order of the content; if none are given, each query is alone."""
         from rankeval.comparison.groups import Groups, groups_of
 
-        return Groups("query", "query", np.arange(len(self.ids))) if groups is None else groups_of(groups, self.ids)
+        return (
+            Groups("query", "query", np.arange(len(self.ids)))
+            if groups is None
+            else groups_of(groups, self.ids)
+        )
 
     def _predict(self, name: str, model: Any) -> Any:
         X = self.X
         if X is None:
-            raise InvalidInput(f"{name!r} is a model, but the collection was registered without X: give its scores")
+            raise InvalidInput(
+                f"{name!r} is a model, but the collection was registered without X: give its scores"
+            )
         # A column of query ids is no feature, unless the model was fitted with it.
-        if hasattr(X, "iloc") and "qid" in X.columns and "qid" not in getattr(model, "feature_names_in_", ()):
+        if (
+            hasattr(X, "iloc")
+            and "qid" in X.columns
+            and "qid" not in getattr(model, "feature_names_in_", ())
+        ):
             X = X.drop(columns="qid")
         try:
             takes_ids = "qid" in inspect.signature(model.predict).parameters
@@ -192,21 +223,28 @@ class LoadedCollection:
             takes_ids = False
         if takes_ids:
             return model.predict(X, qid=self.qid)
-        # An index of predictions is compared with that of the rows, so they are not made an array here.
+        # An index of predictions is compared with that of the rows, so they are not made an array
+        # here.
         return model.predict(X) if ranking_methods(model) == ("predict",) else responses(model, X)
 
 
 def output_digest(outputs: Mapping[str, Hashes]) -> str:
     """Return one hash for a whole ranking output, under which its look is counted."""
-    # The first kind that the rows have: features tell rows apart that share a label. Sorted, so that the order of the
-    # queries makes no difference, and little-endian, so that the machine makes none.
+    # The first kind that the rows have: features tell rows apart that share a label. Sorted, so
+    # that the order of the queries makes no difference, and little-endian, so that the machine
+    # makes none.
     kind = next(kind for kind in ("features", "documents", "labels") if kind in outputs)
-    return hashlib.sha256(kind.encode() + np.sort(outputs[kind]).astype("<u8").tobytes()).hexdigest()
+    return hashlib.sha256(
+        kind.encode() + np.sort(outputs[kind]).astype("<u8").tobytes()
+    ).hexdigest()
 
 
 def keep_groups(ledger: Ledger, groups: Groups) -> dict[str, Any]:
     """Keep the groups of queries in a file of the ledger, and return the fields of a plan or a gate that name them."""
-    return {"groups": ledger.keep("signatures", {"groups": groups.numbers}), "grouped_by": groups.noun}
+    return {
+        "groups": ledger.keep("signatures", {"groups": groups.numbers}),
+        "grouped_by": groups.noun,
+    }
 
 
 def groups_kept(ledger: Ledger, declared: Any, ids: Any) -> pd.Series[int]:
@@ -309,7 +347,14 @@ def check_registered(test: Any, *, or_name: bool = False) -> None:
 
 
 def load_collection(
-    X: Any, y: Any, *, qid: Any, group: Any, qrels: Any, queries: Mapping[Any, str] | None, docid: Any
+    X: Any,
+    y: Any,
+    *,
+    qid: Any,
+    group: Any,
+    qrels: Any,
+    queries: Mapping[Any, str] | None,
+    docid: Any,
 ) -> LoadedCollection:
     """Check the data that was given to `Guard.register` or `Guard.status`."""
     twice = isinstance(X, RankingData) and any(part is not None for part in (y, qid, group))
@@ -321,7 +366,10 @@ def load_collection(
     for wrong, problem in (
         (twice, "a RankingData has its own y and qid: give it alone"),
         (given and judged, "give rows (X, y, and qid= or group=) or judgments (qrels=), not both"),
-        (not judged and y is None, "y is missing: a test collection has a label for each row, or is given as qrels="),
+        (
+            not judged and y is None,
+            "y is missing: a test collection has a label for each row, or is given as qrels=",
+        ),
         (
             not judged and qid is None and group is None,
             "qid= is missing: give the query of each row, or the sizes of consecutive queries (group=)",
@@ -340,6 +388,12 @@ def load_collection(
         qid = ids_of_rows(qid, group, len(labels))
     # Kept in a form whose rows can be taken, but for frames, from which models read names.
     X = X.to_pandas() if hasattr(X, "to_pandas") else X
-    rows = X.tocsr() if hasattr(X, "tocsr") else X if X is None or hasattr(X, "iloc") else np.asarray(X)
+    rows = (
+        X.tocsr()
+        if hasattr(X, "tocsr")
+        else X
+        if X is None or hasattr(X, "iloc")
+        else np.asarray(X)
+    )
     documents = None if docid is None else as_typed(docid, "docid")
     return LoadedCollection(rows, labels, as_typed(qid), documents, queries=queries, index=index)

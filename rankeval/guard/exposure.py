@@ -1,19 +1,22 @@
 """Which queries were looked at, whatever collection, project or name they stood in.
 
-The same query may stand in several registrations: in a revision with another feature, in a larger collection, in that
-of another project. Links say which are the same, and the connected components of all links are *classes* of queries::
+The same query may stand in several registrations: in a revision with another feature, in a larger
+collection, in that of another project. Links say which are the same, and the connected components
+of all links are *classes* of queries::
 
     registration a   0  1  2        a and b share two queries        classes  0  1  2
     registration b   0  1                                                     1  2
     registration c   0  1           c shares one with b                       2  3
 
-Three sources give links. Equal digests link all queries. A registration keeps the links to those before it, which were
-found with its data at hand. Two registrations that were made in two clones are linked by their signatures.
+Three sources give links. Equal digests link all queries. A registration keeps the links to those
+before it, which were found with its data at hand. Two registrations that were made in two clones
+are linked by their signatures.
 
-An entry *exposes* its queries if somebody learned something about them: an opening with a new look, a decision of a
-gate, an exemption or a retirement, after which they may have been fitted on. The first baseline of a project is no look
-of its own; but its score was shown, so to all other projects any opening exposes queries. Exposure is a set of classes,
-so it adds up over openings, names and projects.
+An entry *exposes* its queries if somebody learned something about them: an opening with a new look,
+a decision of a gate, an exemption or a retirement, after which they may have been fitted on. The
+first baseline of a project is no look of its own; but its score was shown, so to all other projects
+any opening exposes queries. Exposure is a set of classes, so it adds up over openings, names and
+projects.
 """
 
 from __future__ import annotations
@@ -59,7 +62,9 @@ class Exposure:
     snapshot: Snapshot
     # Found once, since the standing of every plan asks for them of every other one.
     _exposing: dict[str, tuple[Entry, ...]] = field(default_factory=dict, init=False, repr=False)
-    _queries: dict[tuple[str, str | None], Classes] = field(default_factory=dict, init=False, repr=False)
+    _queries: dict[tuple[str, str | None], Classes] = field(
+        default_factory=dict, init=False, repr=False
+    )
     _shared: dict[tuple[Any, Any], int] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
@@ -70,7 +75,9 @@ class Exposure:
     def exposing(self, project: str) -> tuple[Entry, ...]:
         """Return the entries that expose queries to a project, parents first."""
         if project not in self._exposing:
-            self._exposing[project] = tuple(one for one in self.snapshot.entries if exposes(one, project))
+            self._exposing[project] = tuple(
+                one for one in self.snapshot.entries if exposes(one, project)
+            )
         return self._exposing[project]
 
     @cached_property
@@ -83,17 +90,22 @@ class Exposure:
         for name, entry in self.registrations.items():
             start[name] = total
             total += entry.body["n_queries"]
-        # Each query of each registration is a node. Components make links transitive: if a project registers a part of
-        # a collection, and another one a part of that part, all three share the class.
+        # Each query of each registration is a node. Components make links transitive: if a project
+        # registers a part of a collection, and another one a part of that part, all three share the
+        # class.
         links = [(start[a] + own, start[b] + other) for a, own, b, other in self._links()]
         if not links:
             labels = np.arange(total, dtype=np.int32)
         else:
             rows, columns = (np.concatenate(ends) for ends in zip(*links, strict=True))
-            graph = coo_array((np.ones(len(rows), dtype=bool), (rows, columns)), shape=(total, total))
+            graph = coo_array(
+                (np.ones(len(rows), dtype=bool), (rows, columns)), shape=(total, total)
+            )
             labels = connected_components(graph, directed=False)[1]
         return {
-            name: labels[first : first + self.registrations[name].body["n_queries"]].astype(np.int64)
+            name: labels[first : first + self.registrations[name].body["n_queries"]].astype(
+                np.int64
+            )
             for name, first in start.items()
         }
 
@@ -106,7 +118,9 @@ class Exposure:
         key = _key(body)
         if key not in self._queries:
             classes = self.classes[key[0]]
-            self._queries[key] = classes if key[1] is None else classes[places_of(self.ledger, key[1])]
+            self._queries[key] = (
+                classes if key[1] is None else classes[places_of(self.ledger, key[1])]
+            )
         return self._queries[key]
 
     def exposed(self, queries: Classes, by: Iterable[Entry]) -> NDArray[np.bool_]:
@@ -129,7 +143,8 @@ class Exposure:
         wanted, there = self.queries_of(one), self.queries_of(other)
         if _key(one) == _key(other):
             return np.arange(len(wanted))
-        # searchsorted gives a place for every class, also past the end: only equal classes are the same query.
+        # searchsorted gives a place for every class, also past the end: only equal classes are the
+        # same query.
         order = np.argsort(there, kind="stable")
         place = order[np.minimum(np.searchsorted(there[order], wanted), len(there) - 1)]
         return np.where(there[place] == wanted, place, -1)
@@ -151,7 +166,9 @@ class Exposure:
 
     def _links_between_clones(self) -> Iterable[tuple[str, NDArray[Any], str, NDArray[Any]]]:
         for one, other in combinations(self.registrations.values(), 2):
-            if one.body["digest"] != other.body["digest"] and self.snapshot.apart(one.hash, other.hash):
+            if one.body["digest"] != other.body["digest"] and self.snapshot.apart(
+                one.hash, other.hash
+            ):
                 own, theirs = _linked(self.ledger, one.body["signatures"], other.body["signatures"])
                 yield one.hash, own, other.hash, theirs
 

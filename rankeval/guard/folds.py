@@ -6,10 +6,12 @@ Every query is tested once, by a model that was fitted on other queries::
     fold      1 1 2 2 3 3           fold 2 tests c d, and fits on a b e f
     score     . . . . . .           fold 3 tests e f, and fits on a b c d
 
-So each row gets one score, and the plan holds ordinary rankings. No score of a held-out part is computed here: the
-first one is seen when the plan is opened. A search inside an estimator tunes within the training part of its fold.
+So each row gets one score, and the plan holds ordinary rankings. No score of a held-out part is
+computed here: the first one is seen when the plan is opened. A search inside an estimator tunes
+within the training part of its fold.
 
-Nobody may fit on registered content, but for these fits: they are allowed while the plan is being frozen.
+Nobody may fit on registered content, but for these fits: they are allowed while the plan is being
+frozen.
 """
 
 from __future__ import annotations
@@ -56,7 +58,9 @@ def out_of_fold(loaded: LoadedCollection, systems: Mapping[str, Any], folds: Any
     from rankeval.model_selection.ranker import as_ranker
 
     if loaded.qrels is not None or loaded.X is None:
-        raise InvalidInput("folds= fits models, and the collection was registered without X: freeze rankings instead")
+        raise InvalidInput(
+            "folds= fits models, and the collection was registered without X: freeze rankings instead"
+        )
     for name, system in systems.items():
         if isinstance(system, type) or not hasattr(system, "fit"):
             raise InvalidInput(
@@ -70,7 +74,8 @@ def out_of_fold(loaded: LoadedCollection, systems: Mapping[str, Any], folds: Any
     _warn_of_copies(parts, loaded.prints)
     jobs = [(ranker, train, test) for ranker in rankers for train, test in parts]
     matches = ContaminationCheck.current().matches(loaded.prints)
-    # Only these fits, and only of what would be refused: workers ask for it by the ids of the registrations.
+    # Only these fits, and only of what would be refused: workers ask for it by the ids of the
+    # registrations.
     with allowed(found.registered.id for _, found in matches if found.refused):
         done = run_folds(Task(data), jobs, n_jobs=None, progress=None)
     scores = {}
@@ -88,22 +93,32 @@ def _parts(folds: Any, data: RankingData) -> Folds:
     by_row = _by_row(folds, len(data))
     if by_row is not None:
         numbers = list(dict.fromkeys(by_row.tolist()))
-        return query_folds([(by_row != one, by_row == one) for one in numbers], data, None, name="folds")
+        return query_folds(
+            [(by_row != one, by_row == one) for one in numbers], data, None, name="folds"
+        )
     parts = query_folds(folds, data, None, name="folds")
     for number, (train, test) in enumerate(parts):
         if len(np.intersect1d(train, test)):
-            raise InvalidInput(f"fold {number} trains on rows that it holds out: give it two parts without shared rows")
+            raise InvalidInput(
+                f"fold {number} trains on rows that it holds out: give it two parts without shared rows"
+            )
     return parts
 
 
 def _by_row(folds: Any, n_rows: int) -> NDArray[Any] | None:
     if hasattr(folds, "split") or not hasattr(folds, "__len__") or isinstance(folds, (str, bytes)):
         return None
-    values = np.asarray(folds) if hasattr(folds, "dtype") or all(map(np.isscalar, folds)) else np.empty((0, 2))
+    values = (
+        np.asarray(folds)
+        if hasattr(folds, "dtype") or all(map(np.isscalar, folds))
+        else np.empty((0, 2))
+    )
     if values.ndim != 1:
         return None
     if len(values) != n_rows:
-        raise InvalidInput(f"folds has {count(len(values), 'value')} for {count(n_rows, 'row')}: give the fold of each")
+        raise InvalidInput(
+            f"folds has {count(len(values), 'value')} for {count(n_rows, 'row')}: give the fold of each"
+        )
     return values
 
 
@@ -138,7 +153,10 @@ def _warn_of_copies(parts: Folds, data: Fingerprint) -> None:
 def _digest(parts: Folds, data: Fingerprint) -> str:
     """Hash the queries of all parts by their content: the order of folds, rows and queries makes no difference."""
     sides = [
-        b"|".join(np.sort(data.content[np.unique(data.codes[rows])]).astype("<u8").tobytes() for rows in part)
+        b"|".join(
+            np.sort(data.content[np.unique(data.codes[rows])]).astype("<u8").tobytes()
+            for rows in part
+        )
         for part in parts
     ]
     return hashlib.sha256(b"||".join(sorted(sides))).hexdigest()

@@ -1,7 +1,8 @@
 """The second step of the protocol: record a plan, with the rankings of its systems.
 
-Everything that can fail at the opening is tried here: names are parsed, systems predict, and a ranking that no system
-made is scored by the same measures and rules. No score of a system is computed before the opening.
+Everything that can fail at the opening is tried here: names are parsed, systems predict, and a
+ranking that no system made is scored by the same measures and rules. No score of a system is
+computed before the opening.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ def freeze(
 ) -> Plan:
     """Record a plan with the rankings of its systems, unless it is on record."""
     if not isinstance(systems, Mapping) or not systems:
-        raise InvalidInput("systems must map names to rankings: at least one, for its mean, or two to compare them")
+        raise InvalidInput(
+            "systems must map names to rankings: at least one, for its mean, or two to compare them"
+        )
     check_registered(test)
     require(isinstance(fresh, (bool, np.bool_)), "fresh", fresh, "True or False")
     primary, *secondary = dict.fromkeys(str(measure(one, convention)) for one in measures)
@@ -70,7 +73,9 @@ def freeze(
     from rankeval.significance.declarations import CLAIMS, Settings
 
     # Refuses the level, resamples, claim and margin that the comparison would refuse.
-    Settings("two-sided", fields["alpha"], fields["n_resamples"], None, fields["claim"], fields["margin"])
+    Settings(
+        "two-sided", fields["alpha"], fields["n_resamples"], None, fields["claim"], fields["margin"]
+    )
     fields["unseen"] = int(CLAIMS[fields["claim"]].harmless)
     records = journal.read()
     records.in_use(test)
@@ -78,7 +83,10 @@ def freeze(
     loaded = test.loaded()
     if folds is not None:
         predicted = out_of_fold(loaded, systems, folds)
-        systems, fields = predicted.systems, {**fields, "folds": predicted.folds, "n_folds": predicted.n_folds}
+        systems, fields = (
+            predicted.systems,
+            {**fields, "folds": predicted.folds, "n_folds": predicted.n_folds},
+        )
     rankings = {str(name): loaded.ranking(str(name), system) for name, system in systems.items()}
     asked = _Asked(test, loaded, rankings, fields, bool(fresh), groups)
     return journal.transact(lambda records: _record(journal, records, asked), records)
@@ -94,7 +102,9 @@ def _record(journal: Journal, records: Records, asked: _Asked) -> Plan:
     if places is not None:
         rows = loaded.rows_of(places)
         loaded = loaded.part(rows)
-        rankings = {name: one if isinstance(one, Run) else one[rows] for name, one in rankings.items()}
+        rankings = {
+            name: one if isinstance(one, Run) else one[rows] for name, one in rankings.items()
+        }
     grouped, fields = loaded.grouped(asked.groups), dict(asked.fields)
     if asked.groups is not None:
         fields |= keep_groups(ledger, grouped)
@@ -102,7 +112,9 @@ def _record(journal: Journal, records: Records, asked: _Asked) -> Plan:
         project=journal.project,
         collection=asked.test.name,
         digest=asked.test.digest,
-        systems=tuple((name, output_digest(loaded.outputs(ranking))) for name, ranking in rankings.items()),
+        systems=tuple(
+            (name, output_digest(loaded.outputs(ranking))) for name, ranking in rankings.items()
+        ),
         queries=None if places is None else keep_places(ledger, places),
         registration=entry.hash,
         **fields,
@@ -118,7 +130,11 @@ def _record(journal: Journal, records: Records, asked: _Asked) -> Plan:
         for place, name in enumerate(plan.names)
         for part, array in loaded.stored(rankings[name]).items()
     }
-    kept = {"rankings": ledger.keep("rankings", stored), "content": plan.content(), "notes": list(plan.notes)}
+    kept = {
+        "rankings": ledger.keep("rankings", stored),
+        "content": plan.content(),
+        "notes": list(plan.notes),
+    }
     head = journal.append(records, ("freeze", plan.about | kept))
     return replace(plan, ledger=ledger.where, head=head)
 
@@ -128,15 +144,21 @@ def _try_to_score(plan: Plan, loaded: LoadedCollection, rankings: Mapping[str, R
     measures = [plan.measure, *plan.secondary]
     for name, ranking in rankings.items():
         if isinstance(ranking, Run):  # other runs may lack other queries
-            trial: Ranking = Run(ranking.qid, ranking.docid, np.arange(len(ranking.score), dtype=np.float64))
+            trial: Ranking = Run(
+                ranking.qid, ranking.docid, np.arange(len(ranking.score), dtype=np.float64)
+            )
         else:
             trial = np.arange(len(ranking), dtype=np.float64)
         found = loaded.evaluate(name, trial, measures, plan.convention)
         if found.n_queries < 2:
-            raise InvalidInput(f"{count(found.n_queries, 'query')} can be scored; a plan needs at least 2")
+            raise InvalidInput(
+                f"{count(found.n_queries, 'query')} can be scored; a plan needs at least 2"
+            )
         if not np.isfinite(found.scores).all():
             broken = found.measure_names[int(np.argmin(np.isfinite(found.scores).all(axis=0)))]
-            raise InvalidInput(f"{broken} is no finite number for some queries, so systems cannot be compared by it")
+            raise InvalidInput(
+                f"{broken} is no finite number for some queries, so systems cannot be compared by it"
+            )
         if not isinstance(ranking, Run):
             return
 
@@ -184,11 +206,15 @@ def untold(records: Records, registration: str) -> NDArray[np.bool_]:
     return found
 
 
-def _untold_by(records: Records, pair: tuple[str, str], signatures: dict[str, Signature]) -> NDArray[np.bool_]:
+def _untold_by(
+    records: Records, pair: tuple[str, str], signatures: dict[str, Signature]
+) -> NDArray[np.bool_]:
     exposure = records.exposure
     ours, theirs = (exposure.classes[one] for one in pair)
     _, own, other = np.intersect1d(ours, theirs, return_indices=True)
-    looked_at = exposure.exposed(theirs, exposure.exposing(records.project)) & ~np.isin(theirs, ours)
+    looked_at = exposure.exposed(theirs, exposure.exposing(records.project)) & ~np.isin(
+        theirs, ours
+    )
     missing = ~np.isin(ours, theirs)
     if not looked_at.any() or len(own) < SHARE * min(len(ours), len(theirs)):
         return np.zeros(len(ours), dtype=bool)
@@ -215,7 +241,8 @@ def _same_content(
 
 def _keys(rows: Entries, queries: NDArray[np.intp], n_queries: int) -> NDArray[np.uint64]:
     """Return the rows of some queries, each as one number with the place of its query among them."""
-    # The place in the upper 32 bits and the hash of the row in the lower: one intersection compares both at once.
+    # The place in the upper 32 bits and the hash of the row in the lower: one intersection compares
+    # both at once.
     place = np.full(n_queries, -1, dtype=np.int64)
     place[queries] = np.arange(len(queries))
     part = rows.take(place[rows.query] >= 0)
@@ -235,7 +262,8 @@ def fresh_places(records: Records, registration: Entry) -> NDArray[np.intp]:
     places = np.flatnonzero(~exposed & ~unknown)
     if len(places) < 2:
         reason = (
-            f"were never looked at. Add new queries and register them: guard.register(..., supersedes={body['name']!r})"
+            "were never looked at. Add new queries and register them: "
+            f"guard.register(..., supersedes={body['name']!r})"
         )
         if unknown.any():
             reason = (
@@ -265,7 +293,9 @@ def note_on_fresh(records: Records, plan: Plan) -> str:
         sd, source = TYPICAL_SD, "assumed, since no scores were opened"
     from rankeval.significance.power import detectable_difference
 
-    found = detectable_difference(n, sd, plan.alpha / n_pairs, claim=plan.claim, margin=plan.margin, unseen=plan.unseen)
+    found = detectable_difference(
+        n, sd, plan.alpha / n_pairs, claim=plan.claim, margin=plan.margin, unseen=plan.unseen
+    )
     return (
         f"{said}; a difference of about {float(found):.3f} in {plan.measure} is found with a power of 80 % if "
         f"differences have a standard deviation of {sd:.2f} ({source})"

@@ -1,14 +1,16 @@
 """The gate: accept or reject one candidate after the other on the same queries, and show nothing else.
 
-A team that deploys continuously cannot take fresh queries for each candidate. What makes repeated looks harmful is what
-they teach. So a gate has a budget of T decisions, tests each candidate at alpha / T, and tells one bit.
+A team that deploys continuously cannot take fresh queries for each candidate. What makes repeated
+looks harmful is what they teach. So a gate has a budget of T decisions, tests each candidate at
+alpha / T, and tells one bit.
 
-As long as nothing was accepted, every answer was "rejected", and the next candidate would have been made whatever the
-scores were. So the chance that a gate with no better candidate ever accepts one is at most alpha, by Bonferroni's
-inequality, as nearly as the randomisation test holds its level. With skewed differences it is larger.
+As long as nothing was accepted, every answer was "rejected", and the next candidate would have been
+made whatever the scores were. So the chance that a gate with no better candidate ever accepts one
+is at most alpha, by Bonferroni's inequality, as nearly as the randomisation test holds its level.
+With skewed differences it is larger.
 
-A gate is declared once: its terms and its baseline are on record from then on. A candidate is its ranking and the hash
-of that, by which a repeated question is known.
+A gate is declared once: its terms and its baseline are on record from then on. A candidate is its
+ranking and the hash of that, by which a repeated question is known.
 """
 
 from __future__ import annotations
@@ -145,8 +147,8 @@ class Gate:
     terms : Terms
         Measure, convention, claim, margin, alpha, budget, groups.
     detectable : float
-        The true gain that one decision accepts with a chance of 80 %; for "not_worse" the margin at which a system that
-        is equal is accepted so often.
+        The true gain that one decision accepts with a chance of 80 %; for "not_worse" the margin at
+        which a system that is equal is accepted so often.
     sd : float
         The standard deviation of the differences by query, or by group, that it was computed with.
     sd_assumed : bool
@@ -191,24 +193,30 @@ class Gate:
         Returns
         -------
         DataFrame
-            Columns: time, who, system, against (its baseline), accepted, output (the hash of its ranking), over_budget
-            (whether it lies over the budget: clones decided without knowing of each other, and their ledgers were
-            merged; the last decisions in the order of the ledger are over it).
+            Columns: time, who, system, against (its baseline), accepted, output (the hash of its
+            ranking), over_budget (whether it lies over the budget: clones decided without knowing
+            of each other, and their ledgers were merged; the last decisions in the order of the
+            ledger are over it).
         """
         import pandas as pd
 
         gate = self._now
         columns = ["time", "who", "system", "against", "accepted", "output", "over_budget"]
         keys = ("system", "baseline_name", "accepted", "output")
-        rows = [(one.time, one.who, *(one.body[key] for key in keys), gate.is_over(one)) for one in gate.decided]
+        rows = [
+            (one.time, one.who, *(one.body[key] for key in keys), gate.is_over(one))
+            for one in gate.decided
+        ]
         return pd.DataFrame(rows, columns=columns)
 
-    def decide(self, name: str, system: Any, *, baseline: Any = None, baseline_name: str = "baseline") -> Decision:
+    def decide(
+        self, name: str, system: Any, *, baseline: Any = None, baseline_name: str = "baseline"
+    ) -> Decision:
         """Accept or reject a system, and record no more than that.
 
-        A system that was accepted is the baseline of later decisions. The same ranking output again has the same
-        decision, for free, although the baseline may be another one by now. With ``baseline=``, it is the decision on
-        these two outputs.
+        A system that was accepted is the baseline of later decisions. The same ranking output again
+        has the same decision, for free, although the baseline may be another one by now. With
+        ``baseline=``, it is the decision on these two outputs.
 
         Parameters
         ----------
@@ -230,8 +238,8 @@ class Gate:
         InvalidInput
             If a system gives no ranking of the collection, or has a query without a score.
         LedgerError
-            If no decision is left, the collection was retired or revised, two clones accepted different systems, or the
-            ledger cannot keep the decision.
+            If no decision is left, the collection was retired or revised, two clones accepted
+            different systems, or the ledger cannot keep the decision.
         """
         check_text("name", name, "a name for the system")
         check_text("baseline_name", baseline_name, "a name for the baseline")
@@ -243,7 +251,11 @@ class Gate:
         def record(records: Records) -> Decision:
             records.in_use(self.test)
             gate = self._record(records)
-            told: dict[str, Any] = {"name": name, "gate": self.name, "n_exposed": exposed(records, self.test, gate)}
+            told: dict[str, Any] = {
+                "name": name,
+                "gate": self.name,
+                "n_exposed": exposed(records, self.test, gate),
+            }
             known = gate.decision(candidate.output, None if given is None else given.output)
             if known is not None:
                 told["against"] = gate.known(known.question[1], known.baseline)
@@ -251,9 +263,15 @@ class Gate:
             against = given or self._standard(gate, loaded)
             told |= {"baseline": against.name, "against": gate.known(against.output, against.name)}
             if candidate.output != against.output:
-                return gate.account.answer(None, lambda: self._tested(gate, loaded, candidate, against), told)
+                return gate.account.answer(
+                    None, lambda: self._tested(gate, loaded, candidate, against), told
+                )
             # Nothing is learned of the labels, and nothing is recorded.
-            told |= {"accepted": self.terms.claim == "not_worse", "is_new": False, "is_baseline": True}
+            told |= {
+                "accepted": self.terms.claim == "not_worse",
+                "is_new": False,
+                "is_baseline": True,
+            }
             return Decision(**told, remaining=gate.account.remaining, budget=self.terms.budget)
 
         decision = self._journal.transact(record)
@@ -274,7 +292,9 @@ class Gate:
     def _record(self, records: Records) -> GateRecord:
         found = GateRecord.find(records, self.name, records.registered(self.test).hash)
         if found is None:
-            raise LedgerError(f"gate {self.name!r} is no longer in the ledger {records.where}: restore it from a copy")
+            raise LedgerError(
+                f"gate {self.name!r} is no longer in the ledger {records.where}: restore it from a copy"
+            )
         return found
 
     def _standard(self, gate: GateRecord, loaded: LoadedCollection) -> Candidate:
@@ -287,12 +307,17 @@ class Gate:
         ranking = loaded.restored(self._journal.ledger.load(kept.rankings), kept.name)
         return Candidate(kept.name, ranking, kept.output)
 
-    def _tested(self, gate: GateRecord, loaded: LoadedCollection, candidate: Candidate, against: Candidate) -> bool:
+    def _tested(
+        self, gate: GateRecord, loaded: LoadedCollection, candidate: Candidate, against: Candidate
+    ) -> bool:
         """Decide, and record one bit before it is told: a process that is killed here has used a decision."""
         means = groups_of(gate, self.test, loaded).means
         before, after = (means(scores_of(loaded, one, self.terms)) for one in (against, candidate))
         gains = direction(self.terms.measure).sign * (after - before)
-        accepted, ledger = self.terms.shows(gains, float(np.abs(before).max())), self._journal.ledger
+        accepted, ledger = (
+            self.terms.shows(gains, float(np.abs(before).max())),
+            self._journal.ledger,
+        )
         rankings = ledger.keep("rankings", loaded.stored(candidate.ranking)) if accepted else None
         body = {
             **about(self.test, gate.records),
@@ -320,7 +345,9 @@ class Gate:
             f"{terms.grouped_by or 'query'} have {sd}; {mention(gate.records.where, short(gate.records.head))})"
         )
         if over := [one.body for one in gate.decided if gate.is_over(one)]:
-            verdicts = [f"{one['system']} {'accepted' if one['accepted'] else 'rejected'}" for one in over]
+            verdicts = [
+                f"{one['system']} {'accepted' if one['accepted'] else 'rejected'}" for one in over
+            ]
             n_over = count(gate.account.n_over, "decision")
             told += f"\n{n_over} over the budget ({', '.join(verdicts)}): clones decided without knowing of each other"
         n_exposed = exposed(gate.records, self.test, gate)
@@ -369,7 +396,9 @@ def declare(
             _refuse_other_terms(found, asked, given, is_regrouped=is_regrouped)
             return found.terms, kept
         if given is None:
-            raise InvalidInput("baseline is missing: give the system in use, with which candidates are compared")
+            raise InvalidInput(
+                "baseline is missing: give the system in use, with which candidates are compared"
+            )
         size = len(grouped.sizes)
         problem = f"{test.name!r} has {count(size, grouped.noun)}, on which no candidate can be accepted at "
         problem += f"{terms.shared.level:.2g}: that takes {terms.least_queries}"
@@ -392,10 +421,20 @@ def declare(
         return asked, grouped
 
     declared, of_queries = journal.transact(record)
-    return Gate(name, test, declared, declared.detectable(len(of_queries.sizes), spread), spread, sd is None, journal)
+    return Gate(
+        name,
+        test,
+        declared,
+        declared.detectable(len(of_queries.sizes), spread),
+        spread,
+        sd is None,
+        journal,
+    )
 
 
-def _refuse_other_terms(found: GateRecord, terms: Terms, given: Candidate | None, *, is_regrouped: bool) -> None:
+def _refuse_other_terms(
+    found: GateRecord, terms: Terms, given: Candidate | None, *, is_regrouped: bool
+) -> None:
     told, named = found.terms.differences(terms), f"gate {found.name!r} is declared"
     others = f"{named} by other terms ({told}), and terms do not change"
     refuse(

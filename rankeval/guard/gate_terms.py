@@ -5,15 +5,16 @@ A ``gate`` entry declares the terms, and each ``decide`` entry is one decision::
     gate  name, terms, baseline, n_exposed
     decide  name of the system, its output, the output it was compared with, accepted
 
-An entry of a decision holds the hash of a ranking output and one bit: no score, no difference and no p-value. Which
-system is the baseline of the next decision, and how many are left, follows from the entries.
+An entry of a decision holds the hash of a ranking output and one bit: no score, no difference and
+no p-value. Which system is the baseline of the next decision, and how many are left, follows from
+the entries.
 
-An `Account` counts decisions against a `Budget`: those of a gate from its entries, and promotions without a gate from
-the runs that MLflow has of them.
+An `Account` counts decisions against a `Budget`: those of a gate from its entries, and promotions
+without a gate from the runs that MLflow has of them.
 
-The trap: two clones of a ledger may have decided without knowing of each other. All of their decisions count, so more
-may stand there than the budget allows: the last ones in the order of the ledger lie over it. If both accepted a system,
-nothing says which is the baseline.
+The trap: two clones of a ledger may have decided without knowing of each other. All of their
+decisions count, so more may stand there than the budget allows: the last ones in the order of the
+ledger lie over it. If both accepted a system, nothing says which is the baseline.
 """
 
 from __future__ import annotations
@@ -54,9 +55,10 @@ _RESAMPLES = 20
 class Budget:
     """The decisions that share one level: those of a gate, or the promotions to an alias on the same queries.
 
-    Each of T decisions is tested at alpha / T. As long as nothing was accepted, every answer was "rejected", and the
-    next candidate would have been made with any other scores too. So the chance that a candidate is ever accepted
-    although none is better is at most alpha, by Bonferroni's inequality, as nearly as the test holds its level.
+    Each of T decisions is tested at alpha / T. As long as nothing was accepted, every answer was
+    "rejected", and the next candidate would have been made with any other scores too. So the chance
+    that a candidate is ever accepted although none is better is at most alpha, by Bonferroni's
+    inequality, as nearly as the test holds its level.
 
     Examples
     --------
@@ -109,7 +111,8 @@ class Terms:
     unseen : int
         Number of unseen queries that "not_worse" counts; 0 for gates declared before any were.
     groups, grouped_by : str
-        The file of the ledger that has the group of each query, and the noun for a group; "" without groups.
+        The file of the ledger that has the group of each query, and the noun for a group; ""
+        without groups.
     """
 
     measure: str
@@ -147,14 +150,16 @@ class Terms:
         """The number of queries below which no candidate can be accepted."""
         from rankeval.significance.randomization import EXACT_UP_TO
 
-        # n queries have 2**n patterns of signs, one of which is the best: no p-value is below 2**-n.
+        # n queries have 2**n patterns of signs, one of which is the best: no p-value is below
+        # 2**-n.
         least = max(2, math.ceil(-math.log2(self.shared.level)))
         return least if least <= EXACT_UP_TO else EXACT_UP_TO + 1
 
     def shows(self, gains: NDArray[np.float64], largest: float) -> bool:
         """Return whether the claim is shown, one-sided by the randomisation test, at the level of one decision.
 
-        `largest` is the greatest score of the baseline: what a query can lose by a measure without a declared range.
+        `largest` is the greatest score of the baseline: what a query can lose by a measure without
+        a declared range.
         """
         from rankeval.significance.running import paired_test
 
@@ -177,7 +182,12 @@ class Terms:
         from rankeval.significance.power import detectable_difference
 
         found = detectable_difference(
-            max(2, n_queries), sd, self.shared.level, claim=self.claim, margin=self.margin, unseen=self.unseen
+            max(2, n_queries),
+            sd,
+            self.shared.level,
+            claim=self.claim,
+            margin=self.margin,
+            unseen=self.unseen,
         )
         return float(found)
 
@@ -195,7 +205,11 @@ class Terms:
         """Return in words where other terms differ; "" if they are the same."""
         ours, theirs = self.content(), other.content()
         told = {name: (ours.get(name, "none"), theirs.get(name, "none")) for name in ours | theirs}
-        return ", ".join(f"{name} is {own} and not {other}" for name, (own, other) in told.items() if own != other)
+        return ", ".join(
+            f"{name} is {own} and not {other}"
+            for name, (own, other) in told.items()
+            if own != other
+        )
 
 
 @explained
@@ -207,7 +221,8 @@ class Decision:
     Attributes
     ----------
     accepted : bool
-        Whether the claim of the gate was shown. A system that is rejected may be as good as the baseline, or better.
+        Whether the claim of the gate was shown. A system that is rejected may be as good as the
+        baseline, or better.
     remaining : int
         Decisions that the gate has left.
     budget : int
@@ -227,9 +242,11 @@ class Decision:
     first_name : str
         The name under which the same output was decided on; "" if the decision is new.
     n_over : int
-        Decisions over the budget, made by clones that did not know of each other: the level does not hold then.
+        Decisions over the budget, made by clones that did not know of each other: the level does
+        not hold then.
     against : Standard or None
-        The ranking of the baseline: its hash, and since when and by whom it is on record. None without a gate.
+        The ranking of the baseline: its hash, and since when and by whom it is on record. None
+        without a gate.
     """
 
     accepted: bool
@@ -252,14 +269,20 @@ class Decision:
     def counted(self) -> str:
         """Which decision of the budget it is; one that is free is none, and says how many are left."""
         if not self.is_new:
-            over = f", and {self.n_over} over the budget: its level does not hold" if self.n_over else ""
+            over = (
+                f", and {self.n_over} over the budget: its level does not hold"
+                if self.n_over
+                else ""
+            )
             return f"{self.remaining} of {count(self.budget, 'decision')} left{over}"
         release = ", a single release" if self.budget == 1 else ""
         return f"decision {self.budget - self.remaining} of {self.budget}{release}"
 
     def __str__(self) -> str:
         verdict = "accepted" if self.accepted else "rejected"
-        under = f" under the name {self.first_name!r}" if self.first_name not in ("", self.name) else ""
+        under = (
+            f" under the name {self.first_name!r}" if self.first_name not in ("", self.name) else ""
+        )
         known = "" if self.is_new else f" (as before{under}, which is free)"
         if self.is_baseline:
             known = " (the ranking of the baseline, which is free)"
@@ -311,11 +334,18 @@ class Account:
         """Decisions over the budget: clones or machines decided without knowing of each other."""
         return max(0, self.n_made - self.budget.decisions)
 
-    def answer(self, known: Made | None, accepts: Callable[[], bool], told: Mapping[str, Any]) -> Decision:
+    def answer(
+        self, known: Made | None, accepts: Callable[[], bool], told: Mapping[str, Any]
+    ) -> Decision:
         """Return the known answer, which is free, else that of a test; raise LedgerError if no decision is left."""
         left, of = self.remaining, self.budget.decisions
         if known is not None:
-            told = {**told, "baseline": known.baseline, "first_name": known.name, "accepted": known.accepted}
+            told = {
+                **told,
+                "baseline": known.baseline,
+                "first_name": known.name,
+                "accepted": known.accepted,
+            }
             return Decision(**told, n_over=self.n_over, is_new=False, remaining=left, budget=of)
         if not left:
             raise LedgerError(
@@ -357,7 +387,8 @@ class GateRecord:
     def find(cls, records: Records, name: str, registration: str) -> GateRecord | None:
         """Return the gate of this name of the project on the queries of a collection; None without one.
 
-        A part of a collection, a larger one and other labels are the same queries, under whatever name.
+        A part of a collection, a larger one and other labels are the same queries, under whatever
+        name.
         """
         test: dict[str, Any] = {"registration": registration, "queries": None}
         n_queries = len(records.exposure.queries_of(test))
@@ -392,13 +423,22 @@ class GateRecord:
     def decided(self) -> tuple[Entry, ...]:
         """The decisions, parents first."""
         own = {entry.hash for entry in self.declared}
-        return tuple(one for one in self.records.snapshot.entries if one.kind == "decide" and one.body["gate"] in own)
+        return tuple(
+            one
+            for one in self.records.snapshot.entries
+            if one.kind == "decide" and one.body["gate"] in own
+        )
 
     @cached_property
     def account(self) -> Account:
         """The decisions by their questions: the outputs of candidate and baseline."""
         made = tuple(_made(entry.body) for entry in self.decided)
-        return Account(self.terms.shared, f"gate {self.name!r}", repr(self.declared[0].body["collection"]), made)
+        return Account(
+            self.terms.shared,
+            f"gate {self.name!r}",
+            repr(self.declared[0].body["collection"]),
+            made,
+        )
 
     def is_over(self, decision: Entry) -> bool:
         """Return whether a decision lies over the budget, as it can if clones decided without knowing of each other."""
@@ -407,7 +447,9 @@ class GateRecord:
     @cached_property
     def standards(self) -> tuple[Standard, ...]:
         """The baselines that the next decision may have: one, unless clones accepted different systems."""
-        accepted = [entry for entry in self.decided if entry.body["accepted"]] or list(self.declared)
+        accepted = [entry for entry in self.decided if entry.body["accepted"]] or list(
+            self.declared
+        )
         # The last of those accepted; if two clones accepted apart from each other, there are two.
         last = [
             entry

@@ -1,9 +1,10 @@
 """The third step of the protocol: score a plan, record the opening, and compare.
 
-The comparison is made before the opening is recorded, so that no look is spent on one that fails. It is made again if
-somebody else appended in between and the standing changed. Its notes tell the standing in words; the facts behind them
-go along as ``Comparison.opening``, into JSON, into MLflow, into a report. So the head of the ledger is found wherever
-a comparison went, and nobody reads it from a sentence.
+The comparison is made before the opening is recorded, so that no look is spent on one that fails.
+It is made again if somebody else appended in between and the standing changed. Its notes tell the
+standing in words; the facts behind them go along as ``Comparison.opening``, into JSON, into MLflow,
+into a report. So the head of the ledger is found wherever a comparison went, and nobody reads it
+from a sentence.
 """
 
 from __future__ import annotations
@@ -22,7 +23,14 @@ from rankeval.guard.exposure import is_look, places_of
 from rankeval.guard.folds import NOTE
 from rankeval.guard.plan import Plan
 from rankeval.guard.records import Journal, Records
-from rankeval.guard.standings import CONFIRMATORY, EXPLORATORY, FIRST, History, Standing, inflation_of
+from rankeval.guard.standings import (
+    CONFIRMATORY,
+    EXPLORATORY,
+    FIRST,
+    History,
+    Standing,
+    inflation_of,
+)
 from rankeval.ledger.entry import Entry
 from rankeval.ledger.graph import mention
 
@@ -30,10 +38,13 @@ if TYPE_CHECKING:
     from rankeval.comparison.result import Comparison
 
 
-def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCollection]) -> Comparison:
+def open_plan(
+    journal: Journal, plan_id: str, collections: Iterable[RegisteredCollection]
+) -> Comparison:
     """Score a plan, record the opening unless it is on record, and compare.
 
-    Its ``opening`` holds the number of looks recorded now: none, if another process had opened the plan.
+    Its ``opening`` holds the number of looks recorded now: none, if another process had opened the
+    plan.
     """
     from rankeval.comparison.record import with_notes
 
@@ -51,7 +62,8 @@ def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCo
     loaded = test.loaded()
     if plan.queries is not None:
         loaded = loaded.part(loaded.rows_of(places_of(journal.ledger, plan.queries)))
-    # Scored before the records are decided on: that takes longest, and is the same however often others append.
+    # Scored before the records are decided on: that takes longest, and is the same however often
+    # others append.
     scored = _scored(records, plan, loaded)
     # The last comparison, and the standing that it was made for.
     made: list[tuple[Standing, Batch, Comparison]] = []
@@ -60,7 +72,9 @@ def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCo
         records.in_use(test)
         body = records.standings.frozen[plan.id][0].body
         history, before = History(records.standings, body), records.standings.opening_of(plan.id)
-        standing = records.standings.of(plan.id, lambda: history.new_looks(dict(plan.systems), scored.outputs))
+        standing = records.standings.of(
+            plan.id, lambda: history.new_looks(dict(plan.systems), scored.outputs)
+        )
         if not made or made[-1][0] != standing:
             made.append((standing, *_compared(records, scored, standing, history)))
         _, batch, comparison = made[-1]
@@ -71,7 +85,9 @@ def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCo
         else:
             scored.check_against(before.body, journal.ledger)
         facts = facts_of(batch, standing, history, ledger=records.where, head=head)
-        return with_notes(replace(comparison, opening=facts | {"looks_added": n_added}), summary_of(facts))
+        return with_notes(
+            replace(comparison, opening=facts | {"looks_added": n_added}), summary_of(facts)
+        )
 
     return journal.transact(record, records)
 
@@ -82,13 +98,17 @@ def _scored(records: Records, plan: Plan, loaded: LoadedCollection) -> ScoredPla
     return replace(scored, groups=groups_kept(ledger, plan, loaded.ids)) if plan.groups else scored
 
 
-def _compared(records: Records, scored: ScoredPlan, standing: Standing, history: History) -> tuple[Batch, Comparison]:
+def _compared(
+    records: Records, scored: ScoredPlan, standing: Standing, history: History
+) -> tuple[Batch, Comparison]:
     from rankeval.comparison.record import with_notes
 
     def score(plan: Plan) -> ScoredPlan | None:
         body = records.standings.frozen[plan.id][0].body
         # Rankings are large and may stay in the clone that made them.
-        return _scored(records, plan, scored.loaded) if records.ledger.has(body["rankings"]) else None
+        return (
+            _scored(records, plan, scored.loaded) if records.ledger.has(body["rankings"]) else None
+        )
 
     others = [records.plan(one) for one in standing.family if one != scored.plan.id]
     batch = Batch.of(scored, others, score)
@@ -119,7 +139,9 @@ def notes_of(batch: Batch, standing: Standing, history: History) -> list[str]:
     return [*notes, *plan.notes]
 
 
-def facts_of(batch: Batch, standing: Standing, history: History, *, ledger: str, head: str) -> dict[str, Any]:
+def facts_of(
+    batch: Batch, standing: Standing, history: History, *, ledger: str, head: str
+) -> dict[str, Any]:
     """Return the facts on an opening: the looks, the names of project, collection and plan, the ledger and its head.
 
     Looks after the opening of the plan do not bear on its result, and stand apart.
@@ -127,7 +149,8 @@ def facts_of(batch: Batch, standing: Standing, history: History, *, ledger: str,
     plan = batch.scored.plan
     return {
         "looks": standing.n_looks,
-        # Before its opening a plan knows of all looks, and of its own, which are no part of the history yet.
+        # Before its opening a plan knows of all looks, and of its own, which are no part of the
+        # history yet.
         "later": max(0, len(history.looks) - standing.n_looks),
         "elsewhere": history.elsewhere,
         "project": plan.project,
@@ -151,7 +174,9 @@ def summary_of(facts: Mapping[str, Any]) -> str:
 def _standing(batch: Batch, standing: Standing, history: History) -> str:
     plan = batch.scored.plan
     if standing.status == CONFIRMATORY:
-        return f"confirmatory for {plan.measure}: frozen before the first opening{_correction(batch)}"
+        return (
+            f"confirmatory for {plan.measure}: frozen before the first opening{_correction(batch)}"
+        )
     if standing.status == FIRST:
         looked = "; ".join(
             f"project {one.project!r} looked at {one.n_queries} of them, {count(one.n_looks, 'look')} by "
@@ -185,9 +210,8 @@ def _exploratory(batch: Batch, standing: Standing, history: History) -> str:
             "seen"
         )
     luck = f". {_inflation(batch, history, n_looks)}" if n_looks > len(standing.looks) else ""
-    return (
-        f"exploratory: {reason}{luck}. No p-value can be adjusted for that: confirm on queries nobody saw (fresh=True)"
-    )
+    remedy = "No p-value can be adjusted for that: confirm on queries nobody saw (fresh=True)"
+    return f"exploratory: {reason}{luck}. {remedy}"
 
 
 def _inflation(batch: Batch, history: History, n_looks: int) -> str:
@@ -203,7 +227,11 @@ def _inflation(batch: Batch, history: History, n_looks: int) -> str:
             f"estimated: too few queries have scores of all of them by {plan.measure}"
         )
     inflation = inflation_of([one[shared] for one in known.values()], n_looks)
-    where = "" if shared.all() else f" on the {int(shared.sum())} of {count(len(shared), 'query')} with scores of all"
+    where = (
+        ""
+        if shared.all()
+        else f" on the {int(shared.sum())} of {count(len(shared), 'query')} with scores of all"
+    )
     return (
         f"The best of {n_looks} equally good systems would look better than it is by about {inflation:.3f} in "
         f"{plan.measure}{where}"

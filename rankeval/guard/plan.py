@@ -42,7 +42,8 @@ class Plan:
     n_resamples, rng : int
         Resamples and seed of the randomisation test.
     folds : str
-        The folds whose held-out parts were predicted, in words, with a hash over their queries; "" for other plans.
+        The folds whose held-out parts were predicted, in words, with a hash over their queries; ""
+        for other plans.
     n_folds : int
         Their number; 0 for other plans.
     claim : {"difference", "better", "not_worse", "equivalent"}
@@ -60,8 +61,8 @@ class Plan:
     registration : str
         The entry of the ledger that registered the collection.
     ledger, head : str
-        The ledger and its head when the plan was read. Like the name and the registration of the collection and the
-        notes, no part of the plan's id.
+        The ledger and its head when the plan was read. Like the name and the registration of the
+        collection and the notes, no part of the plan's id.
     notes : tuple of str
         Sentences that a reader of the plan should see.
     """
@@ -91,7 +92,8 @@ class Plan:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        # Sorted, so that a plan has the same id and the same tables in whatever order its systems were given.
+        # Sorted, so that a plan has the same id and the same tables in whatever order its systems
+        # were given.
         object.__setattr__(self, "systems", tuple(sorted(map(tuple, self.systems))))
         object.__setattr__(self, "secondary", tuple(self.secondary))
         other = f"the baseline {self.baseline!r} is not among the systems: {', '.join(self.names)}"
@@ -129,7 +131,11 @@ class Plan:
 
         Plans with a baseline share its ranking. A plan of all pairs is a batch of its own.
         """
-        shared = {key: value for key, value in self.content().items() if key not in {"systems", "secondary"}}
+        shared = {
+            key: value
+            for key, value in self.content().items()
+            if key not in {"systems", "secondary"}
+        }
         baseline = self.id if self.baseline is None else dict(self.systems)[self.baseline]
         return json.dumps(shared | {"baseline": baseline}, sort_keys=True)
 
@@ -163,7 +169,12 @@ class Plan:
         ) + "".join(f"\n{note}" for note in self.notes)
 
     def _repr_html_(self) -> str:
-        shown = {"id": self.id, "collection": self.collection, **self.content(), "ledger": self.ledger}
+        shown = {
+            "id": self.id,
+            "collection": self.collection,
+            **self.content(),
+            "ledger": self.ledger,
+        }
         rows = "".join(
             f"<tr><th style='text-align:left'>{escape(key)}</th><td>{escape(str(value))}</td></tr>"
             for key, value in {**shown, "head": self.head}.items()
@@ -181,7 +192,9 @@ _LATER = ("unseen", "groups", "grouped_by")
 def content_of(declared: Any, names: Iterable[str]) -> dict[str, Any]:
     """Return fields of a plan or of terms as JSON can hold them; an id is that of before there were the later ones."""
     kept = [name for name in names if name not in _LATER or getattr(declared, name)]
-    return {name: getattr(declared, name) for name in kept} | {"convention": declared.convention.card()}
+    return {name: getattr(declared, name) for name in kept} | {
+        "convention": declared.convention.card()
+    }
 
 
 def fields_in(content: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:

@@ -40,17 +40,19 @@ if TYPE_CHECKING:
 class Guard:
     """Keeps test collections out of tuning, and counts the looks at them.
 
-    Once a collection is registered, scorers, `evaluate`, `cross_validate` and `QueryRanker.fit` refuse its
-    content. All systems of a plan are scored in one batch, and each new ranking output is one look.
+    Once a collection is registered, scorers, `evaluate`, `cross_validate` and `QueryRanker.fit`
+    refuse its content. All systems of a plan are scored in one batch, and each new ranking output
+    is one look.
 
     Parameters
     ----------
     project : str
         The name of the project. Looks are counted for each project.
     ledger : str or path, optional
-        A path or an SQLAlchemy URL. By default the folder ``rankeval-ledger`` in the project's root, unless
-        ``RANKEVAL_LEDGER`` or pyproject.toml names another ledger. Other processes look into that one only: whoever
-        registers something elsewhere gets a warning, except in the temporary folder of the system.
+        A path or an SQLAlchemy URL. By default the folder ``rankeval-ledger`` in the project's
+        root, unless ``RANKEVAL_LEDGER`` or pyproject.toml names another ledger. Other processes
+        look into that one only: whoever registers something elsewhere gets a warning, except in the
+        temporary folder of the system.
     who : str, optional
         The person or machine in new entries; by default ``RANKEVAL_WHO``, or the user and the host.
 
@@ -75,7 +77,9 @@ class Guard:
     [['v2', 'confirmatory']]
     """
 
-    def __init__(self, project: str, ledger: str | os.PathLike[str] | None = None, who: str | None = None) -> None:
+    def __init__(
+        self, project: str, ledger: str | os.PathLike[str] | None = None, who: str | None = None
+    ) -> None:
         # The ledger's column holds 255 letters.
         fits = isinstance(project, str) and 1 <= len(project.strip()) <= 255
         require(fits, "project", project, "a name of 1 to 255 letters")
@@ -118,10 +122,11 @@ class Guard:
     ) -> RegisteredCollection:
         """Register a test collection; from now on its content is refused elsewhere.
 
-        Registering the same content under the same name again records nothing, but returns the collection with its
-        data. Do so to open a plan in a new process. The same queries with other features or a few other labels become a
-        revision of the name by themselves. Looks belong to queries, so they carry over to revisions, and to every other
-        registration that holds some of them. New registrations are checked: see ``rankeval.guard.list_checks``.
+        Registering the same content under the same name again records nothing, but returns the
+        collection with its data. Do so to open a plan in a new process. The same queries with other
+        features or a few other labels become a revision of the name by themselves. Looks belong to
+        queries, so they carry over to revisions, and to every other registration that holds some of
+        them. New registrations are checked: see ``rankeval.guard.list_checks``.
 
         Parameters
         ----------
@@ -136,14 +141,14 @@ class Guard:
         qrels : Qrels, mapping, frame or path
             The judgments of a collection, instead of rows.
         queries : mapping of query id to str, optional
-            The texts of the queries. They tell a query under any id, in data that brings its texts too, as
-            ``rk.evaluate(queries=texts)`` and the runs of ``rk.text`` do.
+            The texts of the queries. They tell a query under any id, in data that brings its texts
+            too, as ``rk.evaluate(queries=texts)`` and the runs of ``rk.text`` do.
         supersedes : RegisteredCollection or str, optional
-            The collection that this one takes the place of, if the set of queries, many labels or the name changed.
-            Queries with the same id count as the same.
+            The collection that this one takes the place of, if the set of queries, many labels or
+            the name changed. Queries with the same id count as the same.
         effect : float, optional
-            The difference that you want to find, in units of the measure. If there are too few queries to find it, a
-            warning says how many are needed.
+            The difference that you want to find, in units of the measure. If there are too few
+            queries to find it, a warning says how many are needed.
         sd : float, default 0.2
             Standard deviation of the differences by query, for that.
 
@@ -159,10 +164,13 @@ class Guard:
         QueryIdError
             If the group sizes do not add up to the rows, or disagree with the ids.
         LedgerError
-            If the name stands for other content and ``supersedes`` does not say so, or the queries were retired.
+            If the name stands for other content and ``supersedes`` does not say so, or the queries
+            were retired.
         """
         check_text("name", name, "a name for the collection")
-        content = load_collection(X, y, qid=qid, group=group, qrels=qrels, queries=queries, docid=docid)
+        content = load_collection(
+            X, y, qid=qid, group=group, qrels=qrels, queries=queries, docid=docid
+        )
         collection = registering.register(self._journal, name, content, supersedes, Aim(effect, sd))
         self._collections[collection.digest] = collection
         return collection
@@ -187,28 +195,31 @@ class Guard:
     ) -> Plan:
         """Fix the systems that will be opened, and the test, before any of their scores is seen.
 
-        What a plan can show is decided here, by the looks that went before it. It is confirmatory if fewer than 5 % and
-        fewer than 5 of its queries were ever looked at in this ledger, under whatever name, version or project.
+        What a plan can show is decided here, by the looks that went before it. It is confirmatory
+        if fewer than 5 % and fewer than 5 of its queries were ever looked at in this ledger, under
+        whatever name, version or project.
 
         Parameters
         ----------
         test : RegisteredCollection
             The collection that `register` returned.
         systems : mapping of str to array, fitted model or Run
-            One system or more: name -> scores of shape (n_rows,) in the order of the registered rows, a fitted model
-            that predicts them, or a run if judgments are registered. The model's ``predict`` is called now, with
-            ``qid`` if it takes that. With ``folds``, estimators, fitted or not: give each a ``random_state``, else
-            its output is a new one, and a new look, each time.
+            One system or more: name -> scores of shape (n_rows,) in the order of the registered
+            rows, a fitted model that predicts them, or a run if judgments are registered. The
+            model's ``predict`` is called now, with ``qid`` if it takes that. With ``folds``,
+            estimators, fitted or not: give each a ``random_state``, else its output is a new one,
+            and a new look, each time.
         folds : int, splitter, iterable of (train, test) or array of shape (n_rows,), optional
-            Make the plan a benchmark over folds: a number of folds of `rankeval.QueryKFold`; any splitter of
-            scikit-learn or rankeval, applied to queries; the row numbers of each part; or the fold of each row. Each
-            query is held out exactly once, and no part cuts one. Each estimator is copied, fitted on each training part
-            and asked for the scores of the part held out; none is evaluated. Tuning is nested if the estimator is a
-            search. In this call alone the collection may be fitted on, also by workers on this machine. All folds of an
+            Make the plan a benchmark over folds: a number of folds of `rankeval.QueryKFold`; any
+            splitter of scikit-learn or rankeval, applied to queries; the row numbers of each part;
+            or the fold of each row. Each query is held out exactly once, and no part cuts one. Each
+            estimator is copied, fitted on each training part and asked for the scores of the part
+            held out; none is evaluated. Tuning is nested if the estimator is a search. In this call
+            alone the collection may be fitted on, also by workers on this machine. All folds of an
             estimator are one system, and one look.
         baseline : str, optional
-            The system that the others are compared with. Without one, all pairs are compared. The first baseline that
-            a project declares is no look.
+            The system that the others are compared with. Without one, all pairs are compared. The
+            first baseline that a project declares is no look.
         measure : str or Measure
             The primary measure. Only its p-values are adjusted.
         secondary : str, Measure or sequence of them
@@ -218,16 +229,18 @@ class Guard:
         alpha, n_resamples, rng : float, int, int
             Level, resamples and seed of the randomisation test.
         claim : {"difference", "better", "not_worse", "equivalent"}, default "difference"
-            The claim to be shown, as in `rankeval.compare`; "not_worse" and "equivalent" count one unseen query.
+            The claim to be shown, as in `rankeval.compare`; "not_worse" and "equivalent" count one
+            unseen query.
         margin : float, default 0
             Of the claim, in units of the measure.
         fresh : bool, default False
-            Whether to test only on queries that nobody in this ledger looked at. If ids and features changed, queries
-            that may have been looked at unrecognised are left out too. Their number, and the difference that they can
-            show, stand in ``plan.notes``.
+            Whether to test only on queries that nobody in this ledger looked at. If ids and
+            features changed, queries that may have been looked at unrecognised are left out too.
+            Their number, and the difference that they can show, stand in ``plan.notes``.
         groups : Series or mapping by query id, or DataFrame, optional
-            The group of each query, such as its conversation, as in `rankeval.compare`. Means, tests and intervals are
-            then over groups. They are part of the plan, and kept in the ledger.
+            The group of each query, such as its conversation, as in `rankeval.compare`. Means,
+            tests and intervals are then over groups. They are part of the plan, and kept in the
+            ledger.
 
         Returns
         -------
@@ -237,12 +250,14 @@ class Guard:
         Raises
         ------
         InvalidInput
-            If a system gives no ranking of the collection, a measure cannot be computed, fewer than two queries are
-            fresh, the plan is incomplete, or folds cut a query or do not hold each out exactly once.
+            If a system gives no ranking of the collection, a measure cannot be computed, fewer than
+            two queries are fresh, the plan is incomplete, or folds cut a query or do not hold each
+            out exactly once.
         UnknownName
             If the baseline, a measure or the convention does not exist.
         LedgerError
-            If the collection was retired or belongs to another ledger, or the ledger cannot be written.
+            If the collection was retired or belongs to another ledger, or the ledger cannot be
+            written.
 
         Notes
         -----
@@ -257,7 +272,10 @@ class Guard:
             test,
             systems,
             folds,
-            measures=(measure, *([secondary] if isinstance(secondary, (str, Measure)) else secondary)),
+            measures=(
+                measure,
+                *([secondary] if isinstance(secondary, (str, Measure)) else secondary),
+            ),
             convention=get_convention(convention),
             baseline=baseline,
             alpha=float(alpha),
@@ -292,8 +310,9 @@ class Guard:
         Raises
         ------
         LedgerError
-            If the plan is not on record, its collection was not registered by this guard or was retired, scores
-            changed, or the look could not be kept: the ledger cannot be written, or would be lost with a CI run.
+            If the plan is not on record, its collection was not registered by this guard or was
+            retired, scores changed, or the look could not be kept: the ledger cannot be written, or
+            would be lost with a CI run.
 
         Notes
         -----
@@ -305,7 +324,9 @@ class Guard:
         if test is not None:
             check_registered(test)
         plan_id = plan.id if isinstance(plan, Plan) else plan
-        return opening.open_plan(self._journal, plan_id, [test] if test else self._collections.values())
+        return opening.open_plan(
+            self._journal, plan_id, [test] if test else self._collections.values()
+        )
 
     def gate(
         self,
@@ -326,26 +347,30 @@ class Guard:
     ) -> Gate:
         """Declare a gate: it accepts or rejects one candidate after the other, and shows nothing else.
 
-        A gate is declared once for a collection and its revisions. The same call again returns it, with or without its
-        baseline. Each candidate is tested at ``alpha / budget``. If the queries were looked at before, the gate is
-        declared all the same, and says so in its entry, in a warning and wherever it is printed: its level does not
-        hold for candidates that such looks helped to make.
+        A gate is declared once for a collection and its revisions. The same call again returns it,
+        with or without its baseline. Each candidate is tested at ``alpha / budget``. If the queries
+        were looked at before, the gate is declared all the same, and says so in its entry, in a
+        warning and wherever it is printed: its level does not hold for candidates that such looks
+        helped to make.
 
         Parameters
         ----------
         test : RegisteredCollection
             The collection that `register` returned.
         baseline : array, fitted model or Run
-            The system in use, as in `freeze`. Candidates are compared with it until one is accepted.
+            The system in use, as in `freeze`. Candidates are compared with it until one is
+            accepted.
         baseline_name : str, default "baseline"
-            What a new gate's baseline is called in its entries, in decisions and in the records of promotions.
+            What a new gate's baseline is called in its entries, in decisions and in the records of
+            promotions.
         budget : int, default 20
             Number of decisions.
         measure : str or Measure
             The measure.
         claim : {"better", "not_worse"}, default "better"
-            What must be shown of a candidate: that it is better than the baseline by more than the margin, or not worse
-            by the margin. The latter counts one unseen query, as `rankeval.compare` does.
+            What must be shown of a candidate: that it is better than the baseline by more than the
+            margin, or not worse by the margin. The latter counts one unseen query, as
+            `rankeval.compare` does.
         margin : float, default 0
             Of the claim, in units of the measure; "not_worse" needs one.
         alpha : float, default 0.05
@@ -353,26 +378,28 @@ class Guard:
         convention : str or Convention
             The rules by which rankings are scored.
         sd : float, optional
-            Standard deviation of the differences by query, from which the gate says what it can find; by default .2.
-            It is no part of the terms.
+            Standard deviation of the differences by query, from which the gate says what it can
+            find; by default .2. It is no part of the terms.
         rng : int
             Seed of the randomisation test.
         name : str, default "gate"
             Name of the gate.
         groups : Series or mapping by query id, or DataFrame, optional
-            The group of each query, such as its conversation, as in `freeze`. Each decision is then tested over groups,
-            and ``sd`` is that of the differences by group. They are kept in the ledger: later calls may leave them out.
+            The group of each query, such as its conversation, as in `freeze`. Each decision is then
+            tested over groups, and ``sd`` is that of the differences by group. They are kept in the
+            ledger: later calls may leave them out.
 
         Returns
         -------
         Gate
-            Its ``decide(name, system)`` returns a Decision, which says if the system was accepted and how many
-            decisions are left. Printed, the gate says which difference it can find.
+            Its ``decide(name, system)`` returns a Decision, which says if the system was accepted
+            and how many decisions are left. Printed, the gate says which difference it can find.
 
         Raises
         ------
         InvalidInput
-            If there is no baseline for a new gate, a term is out of range, or so few queries can show nothing.
+            If there is no baseline for a new gate, a term is out of range, or so few queries can
+            show nothing.
         LedgerError
             If a gate of this name has other terms or other groups, or the collection was retired.
 
@@ -397,7 +424,14 @@ class Guard:
             unseen=int(claim == "not_worse"),
         )
         return declare(
-            self._journal, test, name, terms, baseline=baseline, baseline_name=baseline_name, sd=sd, groups=groups
+            self._journal,
+            test,
+            name,
+            terms,
+            baseline=baseline,
+            baseline_name=baseline_name,
+            sd=sd,
+            groups=groups,
         )
 
     def plan(self, plan_id: str) -> Plan:
@@ -420,29 +454,35 @@ class Guard:
         return self._journal.read().plan(plan_id)
 
     def looks(
-        self, test: RegisteredCollection | str | None = None, *, projects: Literal["own", "all"] = "own"
+        self,
+        test: RegisteredCollection | str | None = None,
+        *,
+        projects: Literal["own", "all"] = "own",
     ) -> pd.DataFrame:
         """Return the looks at a collection, or all of this project, one row per look, in the order of the ledger.
 
-        Looks belong to queries: those at other collections that share queries with this one are listed too. Standings
-        are as of the present head: if a colleague opened these queries in another clone, and the ledgers were merged,
-        the opening that comes first keeps its standing, and the other one is exploratory.
+        Looks belong to queries: those at other collections that share queries with this one are
+        listed too. Standings are as of the present head: if a colleague opened these queries in
+        another clone, and the ledgers were merged, the opening that comes first keeps its standing,
+        and the other one is exploratory.
 
         Parameters
         ----------
         test : RegisteredCollection or str, optional
-            The collection or its name; with all its revisions. Without one, all looks of the project.
+            The collection or its name; with all its revisions. Without one, all looks of the
+            project.
         projects : {"own", "all"}, default "own"
             Whether to list the looks of other projects at these queries too.
 
         Returns
         -------
         DataFrame
-            Columns: look, time, who, project, system, measure, value (the aggregate that was seen), status
-            (confirmatory or exploratory), plan, output, n_queries (those of the collection that the look
-            was at); without ``test`` a first column ``test``. Its ``attrs`` hold ledger, head, the number of looks of
-            other projects at these queries (``elsewhere``), and that of the decisions of gates on them
-            (``decisions``): these are no looks, and ``gate.decisions()`` lists them.
+            Columns: look, time, who, project, system, measure, value (the aggregate that was seen),
+            status (confirmatory or exploratory), plan, output, n_queries (those of the collection
+            that the look was at); without ``test`` a first column ``test``. Its ``attrs`` hold
+            ledger, head, the number of looks of other projects at these queries (``elsewhere``),
+            and that of the decisions of gates on them (``decisions``): these are no looks, and
+            ``gate.decisions()`` lists them.
 
         Raises
         ------
@@ -461,8 +501,8 @@ class Guard:
     ) -> bool:
         """Return whether the ledger is whole: no entry or file altered, none missing.
 
-        To detect entries cut off at the end, it compares the ledger with earlier heads: the last one that this process
-        saw, those given here, and those of another copy.
+        To detect entries cut off at the end, it compares the ledger with earlier heads: the last
+        one that this process saw, those given here, and those of another copy.
 
         Parameters
         ----------
@@ -471,7 +511,8 @@ class Guard:
         other : str or path, optional
             A copy of the ledger, such as that of a colleague, all of whose entries must be here.
         strict : bool, default False
-            Whether to raise an error that lists the faults if there are any, instead of returning False.
+            Whether to raise an error that lists the faults if there are any, instead of returning
+            False.
 
         Returns
         -------
@@ -493,8 +534,9 @@ class Guard:
     def merge(self, other: str | os.PathLike[str]) -> int:
         """Add all entries and files of another ledger to this one; the other one stays as it is.
 
-        If plans were opened in both without knowing of each other, the first one in the order of the ledger keeps its
-        standing, and later ones become exploratory. It makes no difference which ledger is merged into the other.
+        If plans were opened in both without knowing of each other, the first one in the order of
+        the ledger keeps its standing, and later ones become exploratory. It makes no difference
+        which ledger is merged into the other.
 
         Parameters
         ----------
@@ -504,7 +546,8 @@ class Guard:
         Returns
         -------
         int
-            Number of entries that were added; 0 if all were here. Files that were missing come along uncounted.
+            Number of entries that were added; 0 if all were here. Files that were missing come
+            along uncounted.
 
         Raises
         ------
@@ -556,8 +599,8 @@ class Guard:
         Returns
         -------
         Status
-            The answer with the evidence: ``.rows`` is a mask, so that ``X[~status.rows]`` is the rest, and ``.queries``
-            are the ids.
+            The answer with the evidence: ``.rows`` is a mask, so that ``X[~status.rows]`` is the
+            rest, and ``.queries`` are the ids.
 
         Raises
         ------
@@ -576,24 +619,31 @@ class Guard:
         >>> guard.status(test).refused, guard.status(other).refused
         (True, False)
         """
-        data = load_collection(X, y, qid=qid, group=group, qrels=qrels, queries=queries, docid=docid).prints
+        data = load_collection(
+            X, y, qid=qid, group=group, qrels=qrels, queries=queries, docid=docid
+        ).prints
         records = self._journal.read()
         found = [match(one, data) for one in records.contents if one.retired is None]
-        return status_of(found, data, ledger=self.ledger, head=records.head, off=discovery.default_url() is None)
+        return status_of(
+            found, data, ledger=self.ledger, head=records.head, off=discovery.default_url() is None
+        )
 
-    def exempt(self, test: RegisteredCollection | str, queries: Iterable[Any] | Status, reason: str) -> int:
+    def exempt(
+        self, test: RegisteredCollection | str, queries: Iterable[Any] | Status, reason: str
+    ) -> int:
         """Exempt some queries of a registered collection: they are not refused any more anywhere.
 
-        For a legitimate overlap, such as another split of the same data. It goes on record, and for plans that are
-        frozen later these queries count as exposed, since systems may have been fitted on them.
+        For a legitimate overlap, such as another split of the same data. It goes on record, and for
+        plans that are frozen later these queries count as exposed, since systems may have been
+        fitted on them.
 
         Parameters
         ----------
         test : RegisteredCollection or str
             The collection of any project, as "name" or "project/name".
         queries : iterable of query id, or Status
-            The queries, by the ids under which they were registered; or the result of `status`, for those found in the
-            data.
+            The queries, by the ids under which they were registered; or the result of `status`, for
+            those found in the data.
         reason : str
             The reason, which goes on record.
 
@@ -626,7 +676,8 @@ class Guard:
     def retire(self, test: RegisteredCollection | str, reason: str) -> None:
         """Retire a test collection for good: its content may be fitted on from now on, and it is never opened again.
 
-        All its revisions are retired with it. Other projects that registered the same content keep it.
+        All its revisions are retired with it. Other projects that registered the same content keep
+        it.
 
         Parameters
         ----------
@@ -662,10 +713,14 @@ def _heads(head: str | os.PathLike[str] | None) -> list[str]:
     """Return the heads that a text is, or that a file names."""
     if head is None:
         return []
-    require(isinstance(head, (str, os.PathLike)), "head", head, "a head, or a report that names one")
+    require(
+        isinstance(head, (str, os.PathLike)), "head", head, "a head, or a report that names one"
+    )
     if not os.path.isfile(head):  # noqa: PTH113 - a head may be longer than a name, which Path refuses
         return [os.fspath(head)]
     found = heads_in(head)
     if not found:
-        raise InvalidInput(f"{os.fspath(head)} names no head of a ledger: give a report, or the head itself")
+        raise InvalidInput(
+            f"{os.fspath(head)} names no head of a ledger: give a report, or the head itself"
+        )
     return found

@@ -1,8 +1,9 @@
 """A ledger as one project sees it: its collections, its plans, and the looks at them.
 
-`Records` is a snapshot of the ledger at one head. A `Journal` reads it once for each step of the guard. The step
-decides on it, and appends entries that name its head. If somebody else appended in between, the ledger refuses the
-entries, and the step decides again on newer records. So no entry stands on records that have changed.
+`Records` is a snapshot of the ledger at one head. A `Journal` reads it once for each step of the
+guard. The step decides on it, and appends entries that name its head. If somebody else appended in
+between, the ledger refuses the entries, and the step decides again on newer records. So no entry
+stands on records that have changed.
 """
 
 from __future__ import annotations
@@ -81,16 +82,26 @@ class Records:
     def named(self, name: str) -> list[Entry]:
         """Return the registrations of a collection by the project: the first, and its revisions."""
         entries = self.exposure.registrations.values()
-        return [entry for entry in entries if entry.project == self.project and entry.body["name"] == name]
+        return [
+            entry
+            for entry in entries
+            if entry.project == self.project and entry.body["name"] == name
+        ]
 
     def registered(self, test: RegisteredCollection | str) -> Entry:
         """Return the entry that registered a collection of the project; by its name, the latest."""
         check_registered(test, or_name=True)
         name = test if isinstance(test, str) else test.name
-        found = [one for one in self.named(name) if isinstance(test, str) or one.body["digest"] == test.digest]
+        found = [
+            one
+            for one in self.named(name)
+            if isinstance(test, str) or one.body["digest"] == test.digest
+        ]
         if not found:
             entries = self.exposure.registrations.values()
-            own = dict.fromkeys(entry.body["name"] for entry in entries if entry.project == self.project)
+            own = dict.fromkeys(
+                entry.body["name"] for entry in entries if entry.project == self.project
+            )
             raise LedgerError(
                 f"project {self.project!r} has no collection {name!r} in the ledger {self.where}; it has: "
                 f"{', '.join(own) or 'none'}"
@@ -105,7 +116,11 @@ class Records:
         if self.named(test):
             return self.registered(test)
         entries = self.exposure.registrations.values()
-        found = [one for one in entries if test in {one.body["name"], f"{one.project}/{one.body['name']}"}]
+        found = [
+            one
+            for one in entries
+            if test in {one.body["name"], f"{one.project}/{one.body['name']}"}
+        ]
         if len({one.project for one in found}) != 1:
             known = dict.fromkeys(f"{one.project}/{one.body['name']}" for one in found or entries)
             raise LedgerError(
@@ -119,7 +134,9 @@ class Records:
         entry = self.registered(test)
         reason = self.retired.get(entry.hash)
         if reason is not None:
-            raise LedgerError(f"{entry.body['name']!r} was retired ({reason}) and is no test any more")
+            raise LedgerError(
+                f"{entry.body['name']!r} was retired ({reason}) and is no test any more"
+            )
         return entry
 
     def plan(self, plan_id: str) -> Plan:
@@ -135,7 +152,9 @@ class Records:
         try:
             return Plan.from_body(frozen[found[0]][0].body, ledger=self.where, head=self.head)
         except (KeyError, TypeError, AttributeError) as error:
-            raise LedgerError(f"plan {found[0]} of the ledger {self.where} cannot be read: {said(error)}") from error
+            raise LedgerError(
+                f"plan {found[0]} of the ledger {self.where} cannot be read: {said(error)}"
+            ) from error
 
 
 COMMITTED = "RANKEVAL_LEDGER_COMMITTED"
@@ -156,8 +175,9 @@ POD = "KUBERNETES_SERVICE_HOST"
 def why_lost(url: str, *, committed: bool = False) -> str | None:
     """Return why an opening that is recorded in a ledger would be lost with the machine; None if it would last.
 
-    In continuous integration a checkout is thrown away after the run. A ledger inside it is lost with it, whichever
-    setting names it, unless the run commits it. In a pod of Kubernetes it may be lost: a warning says so once.
+    In continuous integration a checkout is thrown away after the run. A ledger inside it is lost
+    with it, whichever setting names it, unless the run commits it. In a pod of Kubernetes it may be
+    lost: a warning says so once.
     """
     path = discovery.path_of(url)
     service = next((one for one in (*SERVICES, POD) if all(map(_is_set, one.split()))), None)
@@ -173,7 +193,9 @@ def why_lost(url: str, *, committed: bool = False) -> str | None:
     )
     if service == POD:
         lost = "if the checkout is lost with the pod, the look is lost too, and the next pod has it again"
-        discovery.warn_once(POD, f"{lies}: {lost}. {way}. If it lies on a lasting volume, set that variable too")
+        discovery.warn_once(
+            POD, f"{lies}: {lost}. {way}. If it lies on a lasting volume, set that variable too"
+        )
         return None
     return (
         f"{lies}, which is thrown away after the run: the look would be lost, and the next run would have it again. "
@@ -199,7 +221,8 @@ class Journal:
 
     def read(self) -> Records:
         """Read the ledger."""
-        # A ledger whose newest entries were cut off is whole: only a head that was seen before shows it.
+        # A ledger whose newest entries were cut off is whole: only a head that was seen before
+        # shows it.
         snapshot, seen = self.ledger.read(), self.seen
         if not snapshot.holds(seen):
             raise LedgerError(
@@ -226,7 +249,8 @@ class Journal:
         try:
             return step(records or self.read())
         except HeadMovedError:
-            # Under the lock nobody else appends. The step may take long, so it goes without at first.
+            # Under the lock nobody else appends. The step may take long, so it goes without at
+            # first.
             with self.ledger.locked():
                 return step(self.read())
 
@@ -236,7 +260,9 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def looks_table(records: Records, test: RegisteredCollection | str | None, *, everybody: bool) -> pd.DataFrame:
+def looks_table(
+    records: Records, test: RegisteredCollection | str | None, *, everybody: bool
+) -> pd.DataFrame:
     """Return the looks, one row each, in the order of the ledger."""
     import pandas as pd
 
@@ -246,8 +272,14 @@ def looks_table(records: Records, test: RegisteredCollection | str | None, *, ev
     shown = found if everybody else own
     columns = list(COLUMNS) if test is not None else ["test", *COLUMNS]
     rows = [one | {"look": number} for number, one in enumerate(shown, start=1)]
-    table = pd.DataFrame(rows, columns=columns).astype({"look": "int64", "value": "float64", "n_queries": "int64"})
-    table.attrs = {"ledger": records.where, "head": records.head, "elsewhere": len(found) - len(own)}
+    table = pd.DataFrame(rows, columns=columns).astype(
+        {"look": "int64", "value": "float64", "n_queries": "int64"}
+    )
+    table.attrs = {
+        "ledger": records.where,
+        "head": records.head,
+        "elsewhere": len(found) - len(own),
+    }
     table.attrs["decisions"] = _n_decisions(records, queries, everybody=everybody)
     return table
 
@@ -257,7 +289,9 @@ def _queries(records: Records, test: RegisteredCollection | str | None) -> NDArr
     if test is not None:
         entries = records.named(records.registered(test).body["name"])
     else:
-        entries = [one for one in records.exposure.registrations.values() if one.project == records.project]
+        entries = [
+            one for one in records.exposure.registrations.values() if one.project == records.project
+        ]
     parts = [records.exposure.classes[entry.hash] for entry in entries]
     return np.unique(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)
 
@@ -270,10 +304,13 @@ def _looks(records: Records, queries: NDArray[np.int64]) -> Iterator[dict[str, A
     found = [
         (entry, n_queries)
         for entry in records.snapshot.entries
-        if entry.kind == "open" and (n_queries := int(np.isin(queries, exposure.queries_of(entry.body)).sum()))
+        if entry.kind == "open"
+        and (n_queries := int(np.isin(queries, exposure.queries_of(entry.body)).sum()))
     ]
     projects = dict.fromkeys(entry.project for entry, _ in found)
-    openings = {project: [entry for entry, _ in found if entry.project == project] for project in projects}
+    openings = {
+        project: [entry for entry, _ in found if entry.project == project] for project in projects
+    }
     shown = {project: outputs_shown(opened) for project, opened in openings.items()}
     for entry, n_queries in found:
         own = entry.project == records.project

@@ -1,9 +1,9 @@
 """The first step of the protocol: record a collection, its links to others, and the findings of the checks.
 
-A name stands for one collection of a project, which may change. If the same queries come again, with another feature or
-a few other labels, that is a revision: a new entry that names the one before. If the set of queries changes, the caller
-says so with ``supersedes=``. Looks belong to queries, so they carry over either way, and to any other collection that
-holds some of them.
+A name stands for one collection of a project, which may change. If the same queries come again,
+with another feature or a few other labels, that is a revision: a new entry that names the one
+before. If the set of queries changes, the caller says so with ``supersedes=``. Looks belong to
+queries, so they carry over either way, and to any other collection that holds some of them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,13 @@ def register(
     if not data.n_queries:
         raise InvalidInput("the collection has no rows")
     known = RegisteredContent(
-        signature=Signature.of(data), project=journal.project, name=name, digest=data.digest, id="", who="", time=""
+        signature=Signature.of(data),
+        project=journal.project,
+        name=name,
+        digest=data.digest,
+        id="",
+        who="",
+        time="",
     )
     new = Registration(data, known, content.labels, (), ranks_rows=content.qrels is None, aim=aim)
 
@@ -50,15 +56,23 @@ def register(
         before = _on_record(records, new)
         # Exempted queries are linked too.
         matches = [
-            replace(match(replace(one, exempt=None), data, for_looks=True), registered=one) for one in records.contents
+            replace(match(replace(one, exempt=None), data, for_looks=True), registered=one)
+            for one in records.contents
         ]
-        revised = _predecessor(records, new, matches, supersedes) if before is None else before.body["revises"]
-        # The checks run for a collection on record too: its findings are shown again, without a warning.
+        revised = (
+            _predecessor(records, new, matches, supersedes)
+            if before is None
+            else before.body["revises"]
+        )
+        # The checks run for a collection on record too: its findings are shown again, without a
+        # warning.
         found = _findings(records, new, matches, revised)
         if before is not None:
             registration, head = before.hash, records.head
         else:
-            registration = head = journal.append(records, ("register", _body(records, new, matches, revised, found)))
+            registration = head = journal.append(
+                records, ("register", _body(records, new, matches, revised, found))
+            )
             for one in found:
                 if one.severity == "warning":
                     warn(f"{one.code} {name!r}: {one.message}")
@@ -81,7 +95,11 @@ def register(
 
 
 def _on_record(records: Records, new: Registration) -> Entry | None:
-    found = [entry for entry in records.named(new.content.name) if entry.body["digest"] == new.content.digest]
+    found = [
+        entry
+        for entry in records.named(new.content.name)
+        if entry.body["digest"] == new.content.digest
+    ]
     if found and found[-1].hash in records.retired:
         _refuse_retired(new.content.name, records.retired[found[-1].hash])
     return found[-1] if found else None
@@ -95,7 +113,10 @@ def _refuse_retired(name: str, reason: str) -> NoReturn:
 
 
 def _predecessor(
-    records: Records, new: Registration, matches: list[Match], supersedes: RegisteredCollection | str | None
+    records: Records,
+    new: Registration,
+    matches: list[Match],
+    supersedes: RegisteredCollection | str | None,
 ) -> str | None:
     """Return the id of the registration that the new one revises or supersedes; None for a new collection."""
     for one in matches:
@@ -118,10 +139,14 @@ def _predecessor(
     return declared.hash if declared is not None else revised[-1].registered.id
 
 
-def _findings(records: Records, new: Registration, matches: list[Match], revised: str | None) -> tuple[Finding, ...]:
+def _findings(
+    records: Records, new: Registration, matches: list[Match], revised: str | None
+) -> tuple[Finding, ...]:
     """Run the checks; the collection itself and all that it revises or supersedes are no other collections."""
     own = _with_parts(records, [entry.hash for entry in _line(records, new.content.name, revised)])
-    others = tuple(one for one in matches if one.registered.retired is None and one.registered.id not in own)
+    others = tuple(
+        one for one in matches if one.registered.retired is None and one.registered.id not in own
+    )
     retired = tuple(one for one in matches if one.registered.retired is not None)
     return run_checks(replace(new, others=others, retired=retired))
 
@@ -132,7 +157,9 @@ def _with_parts(records: Records, line: list[str]) -> set[str]:
     if not line:
         return set()
     held = np.concatenate([exposure.classes[one] for one in line])
-    names = (name for name, entry in exposure.registrations.items() if entry.project == records.project)
+    names = (
+        name for name, entry in exposure.registrations.items() if entry.project == records.project
+    )
     return {*line, *(name for name in names if np.isin(exposure.classes[name], held).all())}
 
 
@@ -143,14 +170,22 @@ def _line(records: Records, name: str, revised: str | None) -> list[Entry]:
     line: list[Entry] = []
     for one in names:  # grows while it is read
         found = records.named(one)
-        older = (of_id[entry.body["revises"]].body["name"] for entry in found if entry.body["revises"] is not None)
+        older = (
+            of_id[entry.body["revises"]].body["name"]
+            for entry in found
+            if entry.body["revises"] is not None
+        )
         names += [other for other in dict.fromkeys(older) if other not in names]
         line += found
     return line
 
 
 def _body(
-    records: Records, new: Registration, matches: list[Match], revised: str | None, found: tuple[Finding, ...]
+    records: Records,
+    new: Registration,
+    matches: list[Match],
+    revised: str | None,
+    found: tuple[Finding, ...],
 ) -> dict[str, object]:
     data = new.data
     # A revision has the queries of all earlier ones of its name.
@@ -199,7 +234,9 @@ def is_revision(found: Match, data: Fingerprint) -> bool:
     if signature.n_queries != data.n_queries:
         return False
     all_found = all(len(np.unique(found.pairs[:, side])) == data.n_queries for side in (0, 1))
-    return all_found or (found.refused and np.array_equal(np.sort(signature.ids), np.sort(data.ids)))
+    return all_found or (
+        found.refused and np.array_equal(np.sort(signature.ids), np.sort(data.ids))
+    )
 
 
 def link_to(found: Match, data: Fingerprint, *, is_successor: bool) -> Link:
@@ -216,11 +253,15 @@ def link_to(found: Match, data: Fingerprint, *, is_successor: bool) -> Link:
 def recognised_together(matches: Sequence[Match], data: Fingerprint) -> list[Match]:
     """Return the matches with the queries that only several collections together show.
 
-    Each query of the data counts once, and with its weakest evidence: the versions of a collection are no witnesses
-    for each other. Queries with the same id and labels of their own are evidence against, as within one collection.
+    Each query of the data counts once, and with its weakest evidence: the versions of a collection
+    are no witnesses for each other. Queries with the same id and labels of their own are evidence
+    against, as within one collection.
     """
-    unknown = {place: _weighed(one, data) for place, one in enumerate(matches) if not len(one.pairs)}
-    # The weakest evidence: two versions of one collection would else testify twice for the same query.
+    unknown = {
+        place: _weighed(one, data) for place, one in enumerate(matches) if not len(one.pairs)
+    }
+    # The weakest evidence: two versions of one collection would else testify twice for the same
+    # query.
     weakest: dict[int, NDArray[np.float64]] = {}
     for pairs, ratios in unknown.values():
         for query, ratio in zip(pairs[:, 0].tolist(), ratios, strict=True):
@@ -229,7 +270,9 @@ def recognised_together(matches: Sequence[Match], data: Fingerprint) -> list[Mat
         return list(matches)
     agreeing = [query for query, ratio in weakest.items() if ratio.max() > 0]
     return [
-        replace(one, pairs=unknown[place][0][np.isin(unknown[place][0][:, 0], agreeing)]) if place in unknown else one
+        replace(one, pairs=unknown[place][0][np.isin(unknown[place][0][:, 0], agreeing)])
+        if place in unknown
+        else one
         for place, one in enumerate(matches)
     ]
 
@@ -242,7 +285,11 @@ def kept_links(ledger: Ledger, links: Sequence[Link]) -> dict[str, Any]:
         for place, one in enumerate(linked)
         for side, ends in (("own", one.own), ("other", one.other))
     }
-    released = np.unique(np.concatenate([one.released for one in links])) if links else np.zeros(0, dtype=np.int64)
+    released = (
+        np.unique(np.concatenate([one.released for one in links]))
+        if links
+        else np.zeros(0, dtype=np.int64)
+    )
     return {
         "links": {
             "to": [one.found.registered.id for one in linked],
@@ -271,7 +318,9 @@ def _weighed(found: Match, data: Fingerprint) -> tuple[NDArray[np.int64], NDArra
         return np.zeros((0, 2), dtype=np.int64), np.zeros((0, 1))
     pairs = _equal(data.ids, theirs.ids)
     ratios = found.shown.ratios[pairs[:, 1]]
-    weighed = ~np.isnan(ratios[:, 0]) & (data.label_counts.sizes[pairs[:, 0]] == theirs.label_counts.sizes[pairs[:, 1]])
+    weighed = ~np.isnan(ratios[:, 0]) & (
+        data.label_counts.sizes[pairs[:, 0]] == theirs.label_counts.sizes[pairs[:, 1]]
+    )
     return pairs[weighed], ratios[weighed]
 
 

@@ -1,8 +1,9 @@
 """What is refused, and how it is released.
 
-`Guard.status` says if some data would be refused, and why. If it would be for no good reason, such as a legitimate
-overlap, the queries found are exempted; a collection that is no test any more is retired. Both are entries of the
-ledger, for good: who wrote them, when and why can be read there, and plans frozen later count these queries as exposed.
+`Guard.status` says if some data would be refused, and why. If it would be for no good reason, such
+as a legitimate overlap, the queries found are exempted; a collection that is no test any more is
+retired. Both are entries of the ledger, for good: who wrote them, when and why can be read there,
+and plans frozen later count these queries as exposed.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ class Status:
     Attributes
     ----------
     refused : bool
-        Whether it would be refused. Rankings that were opened are accepted all the same, and nothing is refused while
-        ledgers are switched off.
+        Whether it would be refused. Rankings that were opened are accepted all the same, and
+        nothing is refused while ledgers are switched off.
     collection, project : str, optional
         The registered collection that it matches best, if any.
     why : str
@@ -51,8 +52,8 @@ class Status:
     n_matched, n_to_refuse : int
         Registered queries that are in the data, and how many are needed to refuse it.
     n_unaccounted : int
-        Registered queries of that collection that were not found. If they may be in the data in a form that nothing
-        shows, leave them out by their ids in the source of the data.
+        Registered queries of that collection that were not found. If they may be in the data in a
+        form that nothing shows, leave them out by their ids in the source of the data.
     ledger, head : str
         The ledger that was asked.
     matched : mapping of str to ndarray of int
@@ -97,13 +98,19 @@ class Status:
         return f"<p>{escape(str(self))}</p>"
 
 
-def status_of(found: Sequence[Match], data: Fingerprint, *, ledger: str, head: str, off: bool) -> Status:
+def status_of(
+    found: Sequence[Match], data: Fingerprint, *, ledger: str, head: str, off: bool
+) -> Status:
     """Sum up matches by the strongest of them."""
-    queries = np.logical_or.reduce([np.zeros(data.n_queries, dtype=bool), *(one.queries for one in found)])
+    queries = np.logical_or.reduce(
+        [np.zeros(data.n_queries, dtype=bool), *(one.queries for one in found)]
+    )
     shared = {
         "queries": data.names[queries].tolist(),
         "rows": queries[data.codes],
-        "matched": {one.registered.id: np.flatnonzero(one.matched) for one in found if one.n_matched},
+        "matched": {
+            one.registered.id: np.flatnonzero(one.matched) for one in found if one.n_matched
+        },
         "ledger": ledger,
         "head": head,
     }
@@ -115,7 +122,9 @@ def status_of(found: Sequence[Match], data: Fingerprint, *, ledger: str, head: s
     why = f"{link} queries of {content.name!r} of project {content.project!r}: {best.why}"
     return Status(
         **shared,
-        why=f"{why}; but the ledger is switched off in this process" if best.refused and off else why,
+        why=f"{why}; but the ledger is switched off in this process"
+        if best.refused and off
+        else why,
         refused=best.refused,
         collection=content.name,
         project=content.project,
@@ -125,7 +134,9 @@ def status_of(found: Sequence[Match], data: Fingerprint, *, ledger: str, head: s
     )
 
 
-def exempt(journal: Journal, test: RegisteredCollection | str, queries: Iterable[Any] | Status, reason: str) -> int:
+def exempt(
+    journal: Journal, test: RegisteredCollection | str, queries: Iterable[Any] | Status, reason: str
+) -> int:
     """Record that some queries of a collection may be used elsewhere."""
     check_text("reason", reason, "why the queries are exempted; it goes on record")
     expected = "a list of query ids, or the result of guard.status"
@@ -134,13 +145,20 @@ def exempt(journal: Journal, test: RegisteredCollection | str, queries: Iterable
 
     def record(records: Records) -> int:
         entry, exposure = records.anybodys(test), records.exposure
-        wanted = _matched(records, entry, given) if isinstance(given, Status) else _named(records, entry, given)
+        wanted = (
+            _matched(records, entry, given)
+            if isinstance(given, Status)
+            else _named(records, entry, given)
+        )
         classes = exposure.classes[entry.hash]
         new = wanted[np.isin(classes[wanted], _protected(records))]
         if not len(new):
             return 0
         # The same queries stand in other registrations, where they must not be refused either.
-        everywhere = {name: np.flatnonzero(np.isin(there, classes[new])) for name, there in exposure.classes.items()}
+        everywhere = {
+            name: np.flatnonzero(np.isin(there, classes[new]))
+            for name, there in exposure.classes.items()
+        }
         body = _about(entry) | {
             "queries": keep_places(journal.ledger, new),
             "everywhere": journal.ledger.keep("signatures", everywhere),
@@ -160,7 +178,9 @@ def retire(journal: Journal, test: RegisteredCollection | str, reason: str) -> N
 
     def record(records: Records) -> None:
         entry = records.in_use(test)
-        revisions = [one for one in records.named(entry.body["name"]) if one.hash not in records.retired]
+        revisions = [
+            one for one in records.named(entry.body["name"]) if one.hash not in records.retired
+        ]
         notes = [("retire", _about(one) | {"queries": None, "reason": reason}) for one in revisions]
         journal.append(records, *notes)
 
@@ -177,7 +197,10 @@ def _protected(records: Records) -> NDArray[np.int64]:
     A registration of another clone may have come after an exemption without knowing of it.
     """
     classes = records.exposure.classes
-    protected = [classes[one.id] if one.exempt is None else classes[one.id][~one.exempt] for one in records.contents]
+    protected = [
+        classes[one.id] if one.exempt is None else classes[one.id][~one.exempt]
+        for one in records.contents
+    ]
     return np.unique(np.concatenate(protected))
 
 
@@ -189,7 +212,12 @@ def _named(records: Records, entry: Entry, ids: list[Any]) -> NDArray[np.intp]:
     hashes = text_hashes(as_typed(ids, "queries"))
     missing = [one for one, here in zip(ids, np.isin(hashes, known), strict=True) if not here]
     are = "is" if len(missing) == 1 else "are"
-    refuse((missing, f"{count(len(missing), 'id')} in queries= {are} not in {entry.body['name']!r}: {few(missing)}"))
+    refuse(
+        (
+            missing,
+            f"{count(len(missing), 'id')} in queries= {are} not in {entry.body['name']!r}: {few(missing)}",
+        )
+    )
     return np.flatnonzero(np.isin(known, hashes))
 
 
@@ -197,7 +225,11 @@ def _matched(records: Records, entry: Entry, status: Status) -> NDArray[np.intp]
     """Return the places in a registration of the queries that a status found there or in linked collections."""
     classes = records.exposure.classes
     found = [classes[name][places] for name, places in status.matched.items() if name in classes]
-    places = np.flatnonzero(np.isin(classes[entry.hash], np.concatenate(found))) if found else np.zeros(0, np.intp)
+    places = (
+        np.flatnonzero(np.isin(classes[entry.hash], np.concatenate(found)))
+        if found
+        else np.zeros(0, np.intp)
+    )
     if not len(places):
         raise InvalidInput(f"the status found no query of {entry.body['name']!r}: {status}")
     return places

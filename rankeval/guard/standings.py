@@ -1,21 +1,24 @@
 """The standing of a plan: how far its result can be believed, decided by what its writer may have seen.
 
-The entries of a ledger have one order, that of `Snapshot`: parents first, and by their hashes if neither writer knew of
-the other entry. It never changes, and no clock decides. Three openings of one collection::
+The entries of a ledger have one order, that of `Snapshot`: parents first, and by their hashes if
+neither writer knew of the other entry. It never changes, and no clock decides. Three openings of
+one collection::
 
     freeze A --- freeze B --- open A --- freeze C --- open B --- open C
 
-A and B were frozen before anything was opened: both are confirmatory, and one family, since a result may be picked from
-either. C came after A was opened: it is exploratory.
+A and B were frozen before anything was opened: both are confirmatory, and one family, since a
+result may be picked from either. C came after A was opened: it is exploratory.
 
-In two clones of a ledger, plans can be frozen and opened by people who do not know of each other's entries::
+In two clones of a ledger, plans can be frozen and opened by people who do not know of each other's
+entries::
 
     register --+-- freeze P --- open P --+--
                |                         |
                +-- freeze Q --- open Q --+
 
-Somebody may have told the result of the first opening to the other side. The ledger cannot know which one was first, so
-its order decides: one of both comes before the other, and keeps its standing; the other one is exploratory.
+Somebody may have told the result of the first opening to the other side. The ledger cannot know
+which one was first, so its order decides: one of both comes before the other, and keeps its
+standing; the other one is exploratory.
 
 Were queries of a plan seen before, by an entry that exposes them?::
 
@@ -25,9 +28,9 @@ Were queries of a plan seen before, by an entry that exposes them?::
     yes                             yes                         not seen: the plan was fixed by then
     yes                             no                          seen
 
-All entries come before the opening of a plan that was not opened yet. If two clones opened the same plan, the last of
-both openings counts. If a plan was frozen in one clone and opened after a merge, all that the merge brought comes
-before its opening.
+All entries come before the opening of a plan that was not opened yet. If two clones opened the same
+plan, the last of both openings counts. If a plan was frozen in one clone and opened after a merge,
+all that the merge brought comes before its opening.
 
 Few queries (`is_few`) count as none. Who saw them decides the standing::
 
@@ -42,8 +45,8 @@ Few queries (`is_few`) count as none. Who saw them decides the standing::
 
 Later entries can lower a standing, and never raise it.
 
-A `History` holds the outputs that the project opened on the queries of a plan: which are new, and how good the best of
-them looks.
+A `History` holds the outputs that the project opened on the queries of a plan: which are new, and
+how good the best of them looks.
 """
 
 from __future__ import annotations
@@ -74,10 +77,13 @@ SECONDARY = "secondary"
 
 ADJUSTED = (CONFIRMATORY, FIRST)
 """The standings with adjusted p-values."""
-STANDINGS = {CONFIRMATORY: CONFIRMATORY} | dict.fromkeys((FIRST, EXPLORATORY, SECONDARY), EXPLORATORY)
+STANDINGS = {CONFIRMATORY: CONFIRMATORY} | dict.fromkeys(
+    (FIRST, EXPLORATORY, SECONDARY), EXPLORATORY
+)
 """Standing -> the word for it in sentences and tables, one of two: the sentence behind the word has the rest.
 
-A first look is called exploratory: nothing in a ledger tells whether the other project's results were known."""
+A first look is called exploratory: nothing in a ledger tells whether the other project's results
+were known."""
 
 RELEASES = ("exempt", "retire")
 """The kinds of entries after which queries may be fitted on."""
@@ -96,7 +102,9 @@ class Standing:
     n_released: int  # those that had been exempted or retired by then
     others: tuple[OtherProject, ...]  # that had looked at them by then
     seen: tuple[Entry, ...]
-    apart: tuple[Entry, ...]  # those of `seen` in another clone: neither they nor the freeze knew of the other
+    apart: tuple[
+        Entry, ...
+    ]  # those of `seen` in another clone: neither they nor the freeze knew of the other
 
     @property
     def is_adjusted(self) -> bool:
@@ -133,7 +141,11 @@ class Standings:
 
     def of(self, plan_id: str, new_looks: Callable[[], tuple[str, ...]] = tuple) -> Standing:
         """Return the standing of a frozen plan; `new_looks` tells those of a plan that was not opened yet."""
-        body, openings, seen = self._body(plan_id), self.opened.get(plan_id, ()), self._seen(plan_id)
+        body, openings, seen = (
+            self._body(plan_id),
+            self.opened.get(plan_id, ()),
+            self._seen(plan_id),
+        )
         apart, freezes = self.exposure.snapshot.apart, self.frozen[plan_id]
         looks = tuple(dict.fromkeys(name for one in openings for name in one.body["looks"]))
         looks = looks if openings else new_looks()
@@ -145,7 +157,9 @@ class Standings:
             status = FIRST if _are_more_than_few(exposed) else CONFIRMATORY
         released = [entry for entry in seen if entry.kind in RELEASES]
         n_released = int(self.exposure.exposed(queries, released).sum())
-        unknown = tuple(one for one in seen if all(apart(one.hash, freeze.hash) for freeze in freezes))
+        unknown = tuple(
+            one for one in seen if all(apart(one.hash, freeze.hash) for freeze in freezes)
+        )
         others = other_projects(self.exposure, self.project, body, seen)
         return Standing(
             status=status,
@@ -174,9 +188,15 @@ class Standings:
         """Return the entries by which queries of a plan were seen before, by the truth table above."""
         if plan_id not in self._all_seen:
             body = self._body(plan_id)
-            exposing = [one for one in self.exposure.exposing(self.project) if self.exposure.shared(body, one.body)]
+            exposing = [
+                one
+                for one in self.exposure.exposing(self.project)
+                if self.exposure.shared(body, one.body)
+            ]
             self._all_seen[plan_id] = tuple(
-                one for one in exposing if self._is_before(one, plan_id) and not self._knew_freeze(one, plan_id)
+                one
+                for one in exposing
+                if self._is_before(one, plan_id) and not self._knew_freeze(one, plan_id)
             )
         return self._all_seen[plan_id]
 
@@ -195,10 +215,14 @@ class Standings:
         return _are_more_than_few(self._used(queries, self._seen(plan_id)))
 
     def _used(self, queries: Classes, seen: Sequence[Entry]) -> NDArray[np.bool_]:
-        used = self.exposure.exposed(queries, [entry for entry in seen if entry.project == self.project])
+        used = self.exposure.exposed(
+            queries, [entry for entry in seen if entry.project == self.project]
+        )
         for entry in (one for one in seen if one.kind in RELEASES and one.project != self.project):
             free = self.exposure.exposed(queries, [entry])
-            if entry.kind == "retire":  # what the project had registered by then went on being refused
+            if (
+                entry.kind == "retire"
+            ):  # what the project had registered by then went on being refused
                 free &= ~np.isin(queries, self._registered_before(entry))
             used |= free
         return used
@@ -225,7 +249,10 @@ class Standings:
 
     def _is_linked(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
         pairs = ((one, other), (other, one))
-        return any(not is_few(self.exposure.shared(a, b), len(self.exposure.queries_of(a))) for a, b in pairs)
+        return any(
+            not is_few(self.exposure.shared(a, b), len(self.exposure.queries_of(a)))
+            for a, b in pairs
+        )
 
     def _outputs(self, plan_id: str, looks: Iterable[str]) -> set[str]:
         # Looks that came after the plan's opening do not bear on its result.
@@ -262,7 +289,10 @@ class History:
     def elsewhere(self) -> int:
         """The looks of other projects at any of these queries."""
         exposure, project = self.standings.exposure, self.standings.project
-        return sum(one.n_looks for one in other_projects(exposure, project, self.body, exposure.snapshot.entries))
+        return sum(
+            one.n_looks
+            for one in other_projects(exposure, project, self.body, exposure.snapshot.entries)
+        )
 
     @property
     def first_baseline(self) -> str | None:
@@ -270,22 +300,36 @@ class History:
         exposure = self.standings.exposure
         bodies = (freezes[0].body for freezes in self.standings.frozen.values())
         plans = (body["content"] for body in bodies if exposure.shared(self.body, body))
-        return next((dict(one["systems"])[one["baseline"]] for one in plans if one["baseline"] is not None), None)
+        return next(
+            (dict(one["systems"])[one["baseline"]] for one in plans if one["baseline"] is not None),
+            None,
+        )
 
-    def new_looks(self, systems: Mapping[str, str], outputs: Mapping[str, Mapping[str, Hashes]]) -> tuple[str, ...]:
+    def new_looks(
+        self, systems: Mapping[str, str], outputs: Mapping[str, Mapping[str, Hashes]]
+    ) -> tuple[str, ...]:
         """Return the systems with new outputs: those that rank some query as no opening of the project did.
 
-        So rankings that were opened part by part are no new look on the whole, nor on another part. The first baseline
-        that was declared for a query is free there, and equal outputs count once.
+        So rankings that were opened part by part are no new look on the whole, nor on another part.
+        The first baseline that was declared for a query is free there, and equal outputs count
+        once.
 
-        `outputs` has the hash of each query, in the order of the content, by system and kind of row.
+        `outputs` has the hash of each query, in the order of the content, by system and kind of
+        row.
         """
-        # A baseline is what one starts from: its score is published, or was the reason for the work.
-        seen = {self.first_baseline, *(output for entry in self.opened for output in entry.body["systems"].values())}
+        # A baseline is what one starts from: its score is published, or was the reason for the
+        # work.
+        seen = {
+            self.first_baseline,
+            *(output for entry in self.opened for output in entry.body["systems"].values()),
+        }
         new = []
         for name, output in systems.items():
             # Query by query: parts that were opened one after the other are no new look as a whole.
-            if output not in seen and not (self._opened_before(outputs[name]) | self._free_of(output)).all():
+            if (
+                output not in seen
+                and not (self._opened_before(outputs[name]) | self._free_of(output)).all()
+            ):
                 new.append(name)
                 seen.add(output)
         return tuple(new)
@@ -293,13 +337,17 @@ class History:
     @property
     def looks(self) -> set[str]:
         """The outputs whose opening was a look."""
-        return {entry.body["systems"][name] for entry in self.opened for name in entry.body["looks"]}
+        return {
+            entry.body["systems"][name] for entry in self.opened for name in entry.body["looks"]
+        }
 
     def scores_of_looks(self, measure: str) -> dict[str, NDArray[np.float64]]:
         """Return the scores of these queries by one measure, for each opened output; nan where it was not opened."""
         found: dict[str, NDArray[np.float64]] = {}
         for entry, places, arrays in self._aligned:
-            for output, scores in zip(entry.body["systems"].values(), _scores(entry, arrays, measure), strict=False):
+            for output, scores in zip(
+                entry.body["systems"].values(), _scores(entry, arrays, measure), strict=False
+            ):
                 # Another measure order or a later opening gives the same scores of the same output.
                 found.setdefault(output, np.where(places >= 0, scores[places], np.nan))
         return found
@@ -330,8 +378,14 @@ class History:
             return np.zeros(len(queries), dtype=bool)
         bodies = (freezes[0].body for freezes in self.standings.frozen.values())
         before = takewhile(lambda body: body["plan"] != self.body["plan"], bodies)
-        declared = [exposure.queries_of(body) for body in before if body["content"]["baseline"] is not None]
-        return ~np.isin(queries, np.concatenate(declared)) if declared else np.ones(len(queries), dtype=bool)
+        declared = [
+            exposure.queries_of(body) for body in before if body["content"]["baseline"] is not None
+        ]
+        return (
+            ~np.isin(queries, np.concatenate(declared))
+            if declared
+            else np.ones(len(queries), dtype=bool)
+        )
 
     @cached_property
     def _outputs(self) -> list[tuple[NDArray[np.intp], dict[str, Hashes]]]:
@@ -346,26 +400,35 @@ class History:
         """The openings with the places of these queries there, -1 for those that they lack, and the arrays."""
         exposure = self.standings.exposure
         return [
-            (entry, exposure.places_in(self.body, entry.body), exposure.ledger.load(entry.body["outputs"]))
+            (
+                entry,
+                exposure.places_in(self.body, entry.body),
+                exposure.ledger.load(entry.body["outputs"]),
+            )
             for entry in self.opened
         ]
 
 
-def _scores(entry: Entry, arrays: Mapping[str, NDArray[Any]], measure: str) -> list[NDArray[np.float64]]:
+def _scores(
+    entry: Entry, arrays: Mapping[str, NDArray[Any]], measure: str
+) -> list[NDArray[np.float64]]:
     """Return the scores of the systems of an opening by one measure; none if they were not scored by it."""
     measures = entry.body["measures"]
     if measure not in measures:
         return []
-    tables = (arrays[f"{place}.scores"].reshape(-1, len(measures)) for place in range(len(entry.body["systems"])))
+    tables = (
+        arrays[f"{place}.scores"].reshape(-1, len(measures))
+        for place in range(len(entry.body["systems"]))
+    )
     return [scores[:, measures.index(measure)] for scores in tables]
 
 
 def expected_inflation(n_looks: int, n_queries: int, *, sd: float, correlation: float) -> float:
     """Return the expected inflation: how much better the best of K equally good systems looks than it is.
 
-    It is at least 0, and grows with more looks and fewer queries; it is 0 for one look. The formula is
-    ``sd sqrt(1 - r) / sqrt(n) E_K`` with Blom's approximation ``E_K = Phi^-1((K - .375) / (K + .25))`` of the expected
-    maximum of K standard normals (Blom 1958).
+    It is at least 0, and grows with more looks and fewer queries; it is 0 for one look. The formula
+    is ``sd sqrt(1 - r) / sqrt(n) E_K`` with Blom's approximation ``E_K = Phi^-1((K - .375) / (K +
+    .25))`` of the expected maximum of K standard normals (Blom 1958).
 
     >>> round(expected_inflation(10, 50, sd=0.28, correlation=0.9), 3)
     0.019
@@ -388,4 +451,6 @@ def inflation_of(scores: Sequence[NDArray[np.float64]], n_looks: int) -> float:
     if varied.shape[1] > 1:
         matrix = np.atleast_2d(np.corrcoef(varied, rowvar=False))
         correlation = float(matrix[np.triu_indices(len(matrix), 1)].mean())
-    return expected_inflation(n_looks, max(1, len(table)), sd=float(deviations.mean()), correlation=correlation)
+    return expected_inflation(
+        n_looks, max(1, len(table)), sd=float(deviations.mean()), correlation=correlation
+    )

@@ -8,18 +8,19 @@ labels    NumPy int64 or float64                         missing, whole numbers 
 scores    NumPy float64                                  missing, whole numbers that it rounds
 ========  =============================================  =====================================
 
-The text 1 and the number 1 are different ids, because nobody but the user knows whether they are the same query.
-Numbers with decimals are rounded to the nearest float64, as those of a text file are. Whole numbers survive to the last
-unit, because rounding them makes ties that were not there.
+The text 1 and the number 1 are different ids, because nobody but the user knows whether they are
+the same query. Numbers with decimals are rounded to the nearest float64, as those of a text file
+are. Whole numbers survive to the last unit, because rounding them makes ties that were not there.
 
-Ids of rows in memory may be of any sortable type. `comparable` returns them as NumPy sorts them quickly: NumPy compares
-text letter by letter, so text ids become numbers in the order of the names. Arrow's dictionaries number them: a million
-strings take it 0.02 seconds, where sorting them takes a second.
+Ids of rows in memory may be of any sortable type. `comparable` returns them as NumPy sorts them
+quickly: NumPy compares text letter by letter, so text ids become numbers in the order of the names.
+Arrow's dictionaries number them: a million strings take it 0.02 seconds, where sorting them takes a
+second.
 
-The trap: `numpy.asarray` breaks each of these rules in silence. It turns uint64 into negative int64, -1 beside 2**63
-into floats, and texts of digits into numbers, and drops masks. Of the list ``[1, "1"]`` it makes one id, of ``[2**53,
-2**53 + 1]`` beside a float another, and it drops a NUL at the end of a text. Lists of ids in which that could happen
-stay objects (`as_typed`).
+The trap: `numpy.asarray` breaks each of these rules in silence. It turns uint64 into negative
+int64, -1 beside 2**63 into floats, and texts of digits into numbers, and drops masks. Of the list
+``[1, "1"]`` it makes one id, of ``[2**53, 2**53 + 1]`` beside a float another, and it drops a NUL
+at the end of a text. Lists of ids in which that could happen stay objects (`as_typed`).
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ _MOST_BYTES = 2**31 - 1  # the largest text that 32-bit offsets can address
 class Columns:
     """Rows of (query, document, number) as a reader returns them, not yet checked.
 
-    ``name`` is the run tag, ``aspect`` and ``subgroup`` belong to judgments, ``source`` is the file for messages.
-    ``value_name`` is the name under which a table has the number, unless the caller named it. ``rank`` is only compared
-    with the scores, and may be anything.
+    ``name`` is the run tag, ``aspect`` and ``subgroup`` belong to judgments, ``source`` is the file
+    for messages. ``value_name`` is the name under which a table has the number, unless the caller
+    named it. ``rank`` is only compared with the scores, and may be anything.
     """
 
     qid: Any
@@ -70,27 +71,38 @@ def id_column(values: Any, name: str) -> pa.Array:
     """Return ids as an Arrow array of string (large_string beyond 2 GB) or int64."""
     refuse_masked(values, f"column {name}")
     array = _as_arrow(values, name)
-    if len(array) == 0 and not pa.types.is_integer(array.type):  # libraries give any type to an empty column
+    if len(array) == 0 and not pa.types.is_integer(
+        array.type
+    ):  # libraries give any type to an empty column
         return pa.array([], pa.string())
     if array.null_count:
         row = pc.index(pc.is_null(array), True).as_py()
         n_rows = count(array.null_count, "row")
-        raise InvalidInput(f"column {name} has no id in row {row} (counting from 0), {n_rows} in all")
+        raise InvalidInput(
+            f"column {name} has no id in row {row} (counting from 0), {n_rows} in all"
+        )
     if pa.types.is_integer(array.type):
         try:
             return array.cast(pa.int64())
         except pa.ArrowInvalid as error:
             raise _unheld(array.to_pylist(), name) from error
     if pa.types.is_floating(array.type) or pa.types.is_boolean(array.type):
-        raise InvalidInput(f"column {name} is of type {array.type}: ids are text or integers", remedy="cast it first")
+        raise InvalidInput(
+            f"column {name} is of type {array.type}: ids are text or integers",
+            remedy="cast it first",
+        )
     if not is_text(array.type):
         try:
             array = combined(array.cast(pa.string()))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise InvalidInput(f"column {name} is of type {array.type}: ids are text or integers") from error
+            raise InvalidInput(
+                f"column {name} is of type {array.type}: ids are text or integers"
+            ) from error
     length = numbers_of(pc.binary_length(array))
     if not length.min(initial=1):
-        raise InvalidInput(f"column {name} has an empty id in row {int(length.argmin())} (counting from 0)")
+        raise InvalidInput(
+            f"column {name} has an empty id in row {int(length.argmin())} (counting from 0)"
+        )
     return array
 
 
@@ -99,7 +111,9 @@ def _as_arrow(values: Any, name: str) -> pa.Array:
         try:
             values = pa.array(values, from_pandas=True)
         except (pa.ArrowException, TypeError, ValueError, OverflowError, KeyError) as error:
-            problem = f"column {name}: expected one id for each row, found a {type(values).__name__}"
+            problem = (
+                f"column {name}: expected one id for each row, found a {type(values).__name__}"
+            )
             if isinstance(values, Iterable) and not isinstance(values, (str, bytes)):
                 raise _unheld(values, name) from error
             raise InvalidInput(problem) from error
@@ -112,12 +126,16 @@ def _unheld(ids: Iterable[Any], name: str) -> InvalidInput:
     kinds = sorted({type(one).__name__ for one in ids})
     for row, one in enumerate(ids) if len(kinds) == 1 else ():
         if isinstance(one, int) and not -(2**63) <= one < 2**63:
-            problem = f"column {name}: row {row} is {shown(one)}, and whole ids go from -2^63 to 2^63 - 1"
+            problem = (
+                f"column {name}: row {row} is {shown(one)}, and whole ids go from -2^63 to 2^63 - 1"
+            )
             return InvalidInput(problem, remedy="give ids of this column as text")
         if isinstance(one, str) and not can_be_text(one):
             problem = f"column {name}: row {row} is {shown(one)}, which has half a character that UTF-8 cannot write"
             return InvalidInput(problem, remedy="decode the text again, with errors='replace'")
-    return InvalidInput(f"column {name} holds {' and '.join(kinds)}: give all values of one column the same type")
+    return InvalidInput(
+        f"column {name} holds {' and '.join(kinds)}: give all values of one column the same type"
+    )
 
 
 def without_wide(column: Any) -> Any:
@@ -162,13 +180,18 @@ def as_list(cells: Any) -> list[Any]:
 
 def unfit_row(ids: pa.Array | pa.ChunkedArray, pattern: str) -> int:
     """Return the first row whose id matches a pattern (RE2), or -1; integers match none."""
-    # Arrow's own search: a Python string for each of a million ids would take longer than the reading.
-    return pc.index(pc.match_substring_regex(ids, pattern), True).as_py() if is_text(ids.type) else -1
+    # Arrow's own search: a Python string for each of a million ids would take longer than the
+    # reading.
+    return (
+        pc.index(pc.match_substring_regex(ids, pattern), True).as_py() if is_text(ids.type) else -1
+    )
 
 
 def places_of(rows: NDArray[np.int64]) -> pa.Array:
     """Return row numbers as an Arrow array, copied only if they are strided; `pyarrow.array` would import pandas."""
-    return pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(np.ascontiguousarray(rows, np.int64))])
+    return pa.Array.from_buffers(
+        pa.int64(), len(rows), [None, pa.py_buffer(np.ascontiguousarray(rows, np.int64))]
+    )
 
 
 def value_column(values: Any, name: str, role: str = "relevance") -> NDArray[Any]:
@@ -182,7 +205,11 @@ def whole(numbers: NDArray[Any]) -> NDArray[Any]:
     """Return the numbers as int64 if none has a fraction, else as they are."""
     if numbers.dtype == np.float16:  # it cannot hold the bound
         numbers = numbers.astype(np.float32)
-    if numbers.dtype.kind == "f" and (np.abs(numbers) < WHOLE).all() and (numbers == np.floor(numbers)).all():
+    if (
+        numbers.dtype.kind == "f"
+        and (np.abs(numbers) < WHOLE).all()
+        and (numbers == np.floor(numbers)).all()
+    ):
         return numbers.astype(np.int64)
     return numbers
 
@@ -190,9 +217,15 @@ def whole(numbers: NDArray[Any]) -> NDArray[Any]:
 def refuse_masked(values: Any, name: str, error: type[InvalidInput] = InvalidInput) -> None:
     """Refuse a masked array that masks a row, because a masked value is a missing one; and a lazy frame of polars."""
     if hasattr(values, "collect_schema") and not hasattr(values, "shape"):
-        raise error(argument=name, found="a lazy frame", expected="rows", remedy="call its .collect() first")
+        raise error(
+            argument=name, found="a lazy frame", expected="rows", remedy="call its .collect() first"
+        )
     # Most columns have no mask, and NumPy loads the package of those that have one late.
-    if hasattr(values, "mask") and isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+    if (
+        hasattr(values, "mask")
+        and isinstance(values, np.ma.MaskedArray)
+        and np.ma.is_masked(values)
+    ):
         rows = np.unique(np.argwhere(np.atleast_1d(np.ma.getmaskarray(values)))[:, 0])
         problem = f"row {rows[0]} is masked ({len(rows)} such in all)"
         raise error(problem, argument=name, remedy="drop these rows, or fill them by .filled(...)")
@@ -218,9 +251,15 @@ def scores(values: Any, name: str) -> NDArray[Any]:
         return column
     # Every second whole number beyond 2**53 is a float64: only those that change are refused.
     rounded = column.astype(np.float64)
-    odd = [row for row in np.flatnonzero(np.abs(rounded) >= WHOLE).tolist() if int(rounded[row]) != int(column[row])]
+    odd = [
+        row
+        for row in np.flatnonzero(np.abs(rounded) >= WHOLE).tolist()
+        if int(rounded[row]) != int(column[row])
+    ]
     if odd:
-        _refuse_beyond(name, odd[0], column[odd[0]], "a 64-bit float, as which scores are compared,")
+        _refuse_beyond(
+            name, odd[0], column[odd[0]], "a 64-bit float, as which scores are compared,"
+        )
     return rounded
 
 
@@ -229,14 +268,24 @@ def refuse_ragged(values: Any, name: str) -> None:
     try:
         np.shape(values if isinstance(values, (list, tuple)) else ())
     except ValueError as error:
-        raise InvalidInput(argument=name, found=shown(values), expected="rows of one length") from error
+        raise InvalidInput(
+            argument=name, found=shown(values), expected="rows of one length"
+        ) from error
 
 
 def as_column(values: Any) -> Any:
     """Return a matrix of one column, as some models predict it, as that column; return anything else as it is."""
-    if isinstance(values, (list, tuple)) and values and all(isinstance(row, list) and len(row) == 1 for row in values):
+    if (
+        isinstance(values, (list, tuple))
+        and values
+        and all(isinstance(row, list) and len(row) == 1 for row in values)
+    ):
         return [row[0] for row in values]
-    return np.asarray(values)[:, 0] if getattr(values, "ndim", 1) == 2 and values.shape[1] == 1 else values
+    return (
+        np.asarray(values)[:, 0]
+        if getattr(values, "ndim", 1) == 2 and values.shape[1] == 1
+        else values
+    )
 
 
 def runs_against(rank: Any, query: NDArray[Any], score: NDArray[Any]) -> bool:
@@ -249,7 +298,9 @@ def runs_against(rank: Any, query: NDArray[Any], score: NDArray[Any]) -> bool:
         return False
     columns = query, numbers_of(ranks), np.asarray(score)
     # Nearly all ranks follow the scores, as rows that stand together show without a sort.
-    return _rises(*columns) is not None and bool(_rises(*(column[np.lexsort(columns[::-1])] for column in columns)))
+    return _rises(*columns) is not None and bool(
+        _rises(*(column[np.lexsort(columns[::-1])] for column in columns))
+    )
 
 
 def _rises(query: NDArray[Any], rank: NDArray[Any], score: NDArray[Any]) -> int | None:
@@ -268,7 +319,10 @@ def refuse_unbounded(column: NDArray[Any], name: str) -> None:
         total = column.sum(dtype=np.float64)
     if not np.isfinite(total) and not np.isfinite(column).all():
         row = int(np.argmin(np.isfinite(column)))
-        raise InvalidInput(f"row {row} is {column[row]}; expected finite numbers, mend or drop the row", argument=name)
+        raise InvalidInput(
+            f"row {row} is {column[row]}; expected finite numbers, mend or drop the row",
+            argument=name,
+        )
 
 
 def numbers_of(values: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
@@ -287,12 +341,20 @@ def _numbers(values: Any, name: str) -> NDArray[Any]:
         found = f"an array of shape {column.shape}" if column.ndim else f"a {type(values).__name__}"
         is_sparse = hasattr(values, "toarray")
         dense = f"{'toarray().' if is_sparse else ''}ravel()"
-        remedy = f"give its {dense}, and the query of each number" if is_sparse or column.ndim == 2 else None
+        remedy = (
+            f"give its {dense}, and the query of each number"
+            if is_sparse or column.ndim == 2
+            else None
+        )
         remedy = "give a list of its values" if hasattr(values, "__next__") else remedy
-        raise InvalidInput(f"expected one number a row, found {found}", argument=name, remedy=remedy)
+        raise InvalidInput(
+            f"expected one number a row, found {found}", argument=name, remedy=remedy
+        )
     is_float, is_list = column.dtype.kind == "f", isinstance(values, (list, tuple))
     # NumPy makes floats of a list with one float, also of whole numbers beyond 2**53.
-    may_be_rounded = is_float and (column.dtype.itemsize > 8 or (is_list and (np.abs(column) >= WHOLE).any()))
+    may_be_rounded = is_float and (
+        column.dtype.itemsize > 8 or (is_list and (np.abs(column) >= WHOLE).any())
+    )
     if column.dtype.kind in "OUS" or may_be_rounded:
         column = _from_objects(values if is_list else column.tolist(), name)
     if column.dtype.kind not in "biuf":
@@ -316,12 +378,18 @@ def _as_array(values: Any, name: str) -> NDArray[Any]:
     # NumPy would turn nulls into NaN.
     if values.null_count:
         row = pc.index(pc.is_null(values), True).as_py()
-        raise InvalidInput(f"row {row} has no number (found null)", argument=name, remedy="drop such rows or fill them")
+        raise InvalidInput(
+            f"row {row} has no number (found null)",
+            argument=name,
+            remedy="drop such rows or fill them",
+        )
     values = combined(values)
     if len(values) and not is_number(values.type):
-        raise InvalidInput(f"expected numbers, found {values[0].as_py()!r} of type {values.type}", argument=name)
-    # Decimals as objects, so that each is rounded once, and whole ones are refused if they change. Libraries give any
-    # type to an empty column.
+        raise InvalidInput(
+            f"expected numbers, found {values[0].as_py()!r} of type {values.type}", argument=name
+        )
+    # Decimals as objects, so that each is rounded once, and whole ones are refused if they change.
+    # Libraries give any type to an empty column.
     is_held = is_number(values.type) and not pa.types.is_decimal(values.type)
     return numbers_of(values) if is_held else np.array(values.to_pylist(), dtype=object)
 
@@ -348,10 +416,14 @@ def _number(cell: Any, row: int, name: str) -> int | float:
     if isinstance(cell, (float, np.float32, np.float16)):
         return float(cell)
     if cell is None or cell is np.ma.masked or type(cell).__name__ in ("NAType", "NaTType"):
-        raise InvalidInput(f"row {row} has no number (found {cell!r}); drop such rows or fill them", argument=name)
+        raise InvalidInput(
+            f"row {row} has no number (found {cell!r}); drop such rows or fill them", argument=name
+        )
     if not isinstance(cell, Decimal):
         problem = f"expected numbers, found {cell!r} in row {row}"[:200]
-        raise InvalidInput(problem, argument=name, remedy="give whole numbers, floats of 64 bits or Decimals")
+        raise InvalidInput(
+            problem, argument=name, remedy="give whole numbers, floats of 64 bits or Decimals"
+        )
     nearest = np.inf if cell.is_snan() else float(cell)
     if abs(nearest) == np.inf:
         _refuse_beyond(name, row, cell, "a 64-bit float")
@@ -360,8 +432,12 @@ def _number(cell: Any, row: int, name: str) -> int | float:
 
 def _refuse_beyond(name: str, row: int, value: Any, holder: str) -> None:
     text = str(value)
-    problem = f"row {row} is {text if len(text) <= 40 else f'{text[:37]}...'}, which {holder} cannot hold"
-    raise InvalidInput(problem, argument=name, remedy="subtract or divide by the same number everywhere")
+    problem = (
+        f"row {row} is {text if len(text) <= 40 else f'{text[:37]}...'}, which {holder} cannot hold"
+    )
+    raise InvalidInput(
+        problem, argument=name, remedy="subtract or divide by the same number everywhere"
+    )
 
 
 _NOUNS = {"qid": "query", "docid": "document"}
@@ -371,16 +447,28 @@ def comparable(column: ArrayLike, what: str) -> tuple[NDArray[Any], NDArray[Any]
     """Return ids as an array that NumPy sorts quickly: numbers in the order of the names for texts and objects."""
     if isinstance(column, (list, tuple, np.ndarray)):
         column = as_typed(column, what)  # Arrow imports pandas to read a list
-    if isinstance(column, np.ndarray) and column.dtype.kind == "U" and column.ndim == 1 and column.nbytes:
-        # Arrow hashes NumPy's texts where they lie: converting them takes twice as long (bench_scorer, strings).
+    if (
+        isinstance(column, np.ndarray)
+        and column.dtype.kind == "U"
+        and column.ndim == 1
+        and column.nbytes
+    ):
+        # Arrow hashes NumPy's texts where they lie: converting them takes twice as long
+        # (bench_scorer, strings).
         fixed = np.ascontiguousarray(column, dtype=column.dtype.newbyteorder("="))
         width, content = pa.binary(fixed.dtype.itemsize), pa.py_buffer(fixed)
-        coded = pa.FixedSizeBinaryArray.from_buffers(width, len(fixed), [None, content]).dictionary_encode()
-        names = np.frombuffer(coded.dictionary.buffers()[1], dtype=fixed.dtype, count=len(coded.dictionary))
+        coded = pa.FixedSizeBinaryArray.from_buffers(
+            width, len(fixed), [None, content]
+        ).dictionary_encode()
+        names = np.frombuffer(
+            coded.dictionary.buffers()[1], dtype=fixed.dtype, count=len(coded.dictionary)
+        )
         order = np.argsort(names, kind="stable")
     elif (coded := _coded_texts(column, what)) is not None:
         names = np.array(coded.dictionary.to_pylist(), dtype=object)
-        if pc.all(pc.less(coded.dictionary[:-1], coded.dictionary[1:])).as_py():  # as of rows that are sorted
+        if pc.all(
+            pc.less(coded.dictionary[:-1], coded.dictionary[1:])
+        ).as_py():  # as of rows that are sorted
             return numbers_of(coded.indices).astype(np.int64), names
         order = numbers_of(pc.sort_indices(coded.dictionary))
     else:
@@ -395,7 +483,11 @@ def _plain(column: Any, what: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
     if isinstance(column, (pa.Array, pa.ChunkedArray)):
         is_held = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
         # Arrow's own way imports pandas, which takes a worker half a second.
-        column = numbers_of(column) if is_held and not column.null_count else column.to_numpy(zero_copy_only=False)
+        column = (
+            numbers_of(column)
+            if is_held and not column.null_count
+            else column.to_numpy(zero_copy_only=False)
+        )
     ids = as_typed(column, what)
     if ids.ndim != 1:
         raise _wrong(what, f"expected one id for each row, found an array of shape {ids.shape}")
@@ -405,12 +497,19 @@ def _plain(column: Any, what: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
     kinds = list(dict.fromkeys(map(type, ids.tolist())))
     if len(kinds) > 1:
         row = next(row for row, one in enumerate(ids.tolist()) if type(one) is kinds[1])
-        mixed = f"ids of several types are mixed ({', '.join(sorted(kind.__name__ for kind in kinds))})"
-        raise _wrong(what, f"{mixed}: row 0 has {ids[0]!r}, row {row} has {ids[row]!r}; make them all strings")
+        mixed = (
+            f"ids of several types are mixed ({', '.join(sorted(kind.__name__ for kind in kinds))})"
+        )
+        raise _wrong(
+            what,
+            f"{mixed}: row 0 has {ids[0]!r}, row {row} has {ids[row]!r}; make them all strings",
+        )
     try:
         names, number = np.unique(ids, return_inverse=True)
     except TypeError as error:
-        raise _wrong(what, f"ids are of type {kinds[0].__name__}, which cannot be sorted: {error}") from None
+        raise _wrong(
+            what, f"ids are of type {kinds[0].__name__}, which cannot be sorted: {error}"
+        ) from None
     return number, names
 
 
@@ -420,8 +519,14 @@ def _coded_texts(ids: Any, what: str) -> pa.DictionaryArray | None:
         if kind not in "OT" or getattr(ids, "ndim", 1) != 1:
             return None
         try:
-            ids = pa.array(ids.tolist() if kind == "T" else ids, type=pa.large_string(), from_pandas=True)
-        except (pa.ArrowException, TypeError, UnicodeError):  # other objects, no column, half a surrogate pair
+            ids = pa.array(
+                ids.tolist() if kind == "T" else ids, type=pa.large_string(), from_pandas=True
+            )
+        except (
+            pa.ArrowException,
+            TypeError,
+            UnicodeError,
+        ):  # other objects, no column, half a surrogate pair
             return None
     is_coded = pa.types.is_dictionary(ids.type)
     if not is_text(ids.type.value_type if is_coded else ids.type) or ids.null_count == len(ids):
@@ -432,7 +537,9 @@ def _coded_texts(ids: Any, what: str) -> pa.DictionaryArray | None:
         distinct = ids.dictionary.dictionary_encode()
         if len(distinct.dictionary) == len(ids.dictionary):
             return ids
-        return pa.DictionaryArray.from_arrays(distinct.indices.take(ids.indices), distinct.dictionary)
+        return pa.DictionaryArray.from_arrays(
+            distinct.indices.take(ids.indices), distinct.dictionary
+        )
     ids = ids.cast(ids.type.value_type) if is_coded else ids
     if ids.null_count:
         row = pc.index(ids.is_null(), True).as_py()
@@ -447,14 +554,17 @@ def as_typed(ids: ArrayLike, what: str = "qid") -> NDArray[Any]:
     try:
         column = np.asarray(ids)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise _wrong(what, f"expected one id for each row, found a {type(ids).__name__} ({said(error)})") from None
+        raise _wrong(
+            what, f"expected one id for each row, found a {type(ids).__name__} ({said(error)})"
+        ) from None
     if column.dtype.kind == "V":
         raise _wrong(what, f"expected one id for each row, found {column.dtype}")
     if not column.ndim:
         raise _wrong(what, f"expected one id for each row, found a {type(ids).__name__}")
     if not isinstance(ids, (list, tuple)) or column.ndim != 1:
         return column
-    # NumPy writes 1 beside "1" as text, rounds whole numbers beyond 2**53 beside a float, drops NULs at a text's end.
+    # NumPy writes 1 beside "1" as text, rounds whole numbers beyond 2**53 beside a float, drops
+    # NULs at a text's end.
     changed = (
         (column.dtype.kind in "US" and len({isinstance(one, str) for one in ids}) > 1)
         or (column.dtype.kind in "US" and any(one[-1:] in ("\0", b"\0") for one in ids))
@@ -481,4 +591,6 @@ def refuse_missing(ids: NDArray[Any], what: str) -> None:
         missing = pd.isna(ids)
     if missing.any():
         row = int(np.argmax(missing))
-        raise _wrong(what, f"row {row} has no {_NOUNS[what]} id (found {ids[row : row + 1].tolist()[0]!r})")
+        raise _wrong(
+            what, f"row {row} has no {_NOUNS[what]} id (found {ids[row : row + 1].tolist()[0]!r})"
+        )

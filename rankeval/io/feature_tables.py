@@ -1,10 +1,11 @@
 """Tables of features: Parquet, CSV and TSV, whose columns have names of the user's own.
 
-The caller says which columns hold query, label, document and part. The features are the columns that the caller names,
-or all others that are numbers or categories. A named column of another kind is refused; any other one is left out with
-a reason. A column of text or numbers holds categories if the caller says so; the categories of Parquet stay what they
-are. The trap is a column that looks like a feature: a label, an id or pandas' row number would tell a model what it
-must not know, so columns that are called like ids or labels are features only if they are named.
+The caller says which columns hold query, label, document and part. The features are the columns
+that the caller names, or all others that are numbers or categories. A named column of another kind
+is refused; any other one is left out with a reason. A column of text or numbers holds categories if
+the caller says so; the categories of Parquet stay what they are. The trap is a column that looks
+like a feature: a label, an id or pandas' row number would tell a model what it must not know, so
+columns that are called like ids or labels are features only if they are named.
 """
 
 from __future__ import annotations
@@ -25,7 +26,16 @@ from numpy.typing import NDArray
 from rankeval._checks import shown
 from rankeval._registry import unknown
 from rankeval.errors import FileFormatError, InvalidInput
-from rankeval.io.columns import combined, id_column, is_number, is_text, numbers_of, value_column, whole, without_view
+from rankeval.io.columns import (
+    combined,
+    id_column,
+    is_number,
+    is_text,
+    numbers_of,
+    value_column,
+    whole,
+    without_view,
+)
 from rankeval.io.formats import naming, refuse_read
 from rankeval.io.frames import LAST, SPELLINGS
 from rankeval.io.opening import WHOLE, Limits, numbers_of_texts, reading
@@ -35,7 +45,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _INDEX = re.compile(r"__index_level_\d+__|Unnamed: \d+|")
-_SUSPECT = {name for part in ("qid", "docid", "relevance") for name in SPELLINGS[part]} | set(LAST["qid"])
+_SUSPECT = {name for part in ("qid", "docid", "relevance") for name in SPELLINGS[part]} | set(
+    LAST["qid"]
+)
 
 Numbers = NDArray[Any]
 
@@ -84,9 +96,13 @@ def read_feature_table(
             left_out[name] = found
         else:
             problem = f"the feature {name!r} is no column of numbers ({found})"
-            raise FileFormatError(problem, where=source.path, remedy="leave it out, or name it in categories too")
+            raise FileFormatError(
+                problem, where=source.path, remedy="leave it out, or name it in categories too"
+            )
     if not columns:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items()) or "no other column"
+        reasons = (
+            "; ".join(f"{name}: {reason}" for name, reason in left_out.items()) or "no other column"
+        )
         raise InvalidInput(f"{source.path} has no column of numbers left for a feature ({reasons})")
     with naming(source.path):
         return FeatureTable(
@@ -101,7 +117,10 @@ def read_feature_table(
 
 
 def _asked(
-    source: TableSource, roles: Mapping[str, str], features: Sequence[str] | None, **more: Sequence[str]
+    source: TableSource,
+    roles: Mapping[str, str],
+    features: Sequence[str] | None,
+    **more: Sequence[str],
 ) -> list[str]:
     """Return the columns that may be features; raise if a column that was named does not exist."""
     asked: dict[str, str] = {}
@@ -112,16 +131,22 @@ def _asked(
         if name not in source.kinds:
             raise unknown("column", name, source.kinds).having(where=f"{source.path}, {argument}")
         if name in asked and argument != "slices":
-            raise InvalidInput(f"{name!r} is named for {asked[name]} and again for {argument}: name each column once")
+            raise InvalidInput(
+                f"{name!r} is named for {asked[name]} and again for {argument}: name each column once"
+            )
         asked.setdefault(name, argument)
     if features is None:
         return [name for name in source.kinds if asked.get(name, "categories") == "categories"]
     if not wanted:
-        raise InvalidInput("features is empty: name columns, or leave it out to take all that are numbers")
+        raise InvalidInput(
+            "features is empty: name columns, or leave it out to take all that are numbers"
+        )
     return [name for name, argument in asked.items() if argument in ("features", "categories")]
 
 
-def _left_out(source: TableSource, names: Sequence[str], categories: Sequence[str]) -> dict[str, str]:
+def _left_out(
+    source: TableSource, names: Sequence[str], categories: Sequence[str]
+) -> dict[str, str]:
     reasons = {}
     for name in (name for name in names if name not in categories):
         kind = source.kinds[name]
@@ -148,7 +173,9 @@ def feature_numbers(column: pa.ChunkedArray, source: TableSource) -> Numbers | s
     if not is_number(kind):
         return _kind_words(kind)
     narrowest = {pa.bool_(): pa.uint8(), pa.float16(): pa.float32()}
-    return _with_nan(column.cast(pa.float64() if pa.types.is_decimal(kind) else narrowest.get(kind, kind)))
+    return _with_nan(
+        column.cast(pa.float64() if pa.types.is_decimal(kind) else narrowest.get(kind, kind))
+    )
 
 
 def _with_nan(column: pa.ChunkedArray) -> Numbers:
@@ -167,7 +194,9 @@ def _parsed(column: pa.ChunkedArray, source: TableSource) -> Numbers | str:
         found = _cast(column, pa.float64(), pa.bool_())
     if found is not None:
         return _with_nan(found.cast(pa.float64()))
-    row = bisect_left(range(len(column)), True, key=lambda last: _cast(column[: last + 1], pa.float64()) is None)
+    row = bisect_left(
+        range(len(column)), True, key=lambda last: _cast(column[: last + 1], pa.float64()) is None
+    )
     return f"{source.place(row)} has {column[row].as_py()[:40]!r}"
 
 
@@ -189,21 +218,31 @@ def _typed(column: pa.ChunkedArray, source: TableSource) -> pd.Series[Any]:
 
 def _ids(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
     ids = id_column(table.column(name), name)
-    refuse_read(ids, swallowed(source.delimiter), name, lambda row: f"{source.path}, {source.place(row)}")
+    refuse_read(
+        ids, swallowed(source.delimiter), name, lambda row: f"{source.path}, {source.place(row)}"
+    )
     # Objects: NumPy's own texts would all take the width of the longest.
-    return numbers_of(ids) if pa.types.is_integer(ids.type) else np.array(ids.to_pylist(), dtype=object)
+    return (
+        numbers_of(ids)
+        if pa.types.is_integer(ids.type)
+        else np.array(ids.to_pylist(), dtype=object)
+    )
 
 
 def _labels(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
     column = combined(table.column(name))
     found: Any = feature_numbers(column, source)
     if isinstance(found, str):
-        raise FileFormatError(f"the label {name!r} is no column of numbers ({found})", where=source.path)
+        raise FileFormatError(
+            f"the label {name!r} is no column of numbers ({found})", where=source.path
+        )
     finite = np.isfinite(found)
     if not finite.all():
         row = int(np.argmin(finite))
         place = f"{source.path}, {source.place(row)}, column {name}"
-        raise FileFormatError(f"expected a label, a finite number, found {shown(column[row].as_py())}", where=place)
+        raise FileFormatError(
+            f"expected a label, a finite number, found {shown(column[row].as_py())}", where=place
+        )
     if source.delimiter and (np.abs(found) >= WHOLE).any():  # whole numbers that Arrow has rounded
         found = numbers_of_texts(pc.utf8_trim_whitespace(column).to_pylist())
     return whole(value_column(found, name))

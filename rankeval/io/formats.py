@@ -6,15 +6,15 @@
                                                                                 |  a cell is refused:
                                                    "run.csv, line 5, column score" <- Format.row_lines
 
-`add_format` adds a declaration to `FORMATS`; readers, writers, suffixes, errors and help are looked up there and
-nowhere else. A package declares its formats in modules that it names as entry points of the group
-``rankeval.formats``. A file is told by ``format=``, else by its content, else by its suffix, else it is TREC text. The
-trap is the suffix: a ``.tsv`` may be a table with a header (BEIR) or a TREC file with tabs (MS MARCO), and many
-judgments are in a file ``qrels`` without one.
+`add_format` adds a declaration to `FORMATS`; readers, writers, suffixes, errors and help are looked
+up there and nowhere else. A package declares its formats in modules that it names as entry points
+of the group ``rankeval.formats``. A file is told by ``format=``, else by its content, else by its
+suffix, else it is TREC text. The trap is the suffix: a ``.tsv`` may be a table with a header (BEIR)
+or a TREC file with tabs (MS MARCO), and many judgments are in a file ``qrels`` without one.
 
-Readers keep no line numbers and do not check single cells, because both cost more than the reading. If a column is
-refused as a whole, the file is read once more here, cell by cell, for a message such as "run.csv, line 5, column
-score: expected a finite number, found 'x'".
+Readers keep no line numbers and do not check single cells, because both cost more than the reading.
+If a column is refused as a whole, the file is read once more here, cell by cell, for a message such
+as "run.csv, line 5, column score: expected a finite number, found 'x'".
 """
 
 from __future__ import annotations
@@ -39,8 +39,14 @@ from rankeval.io.columns import IDS, Columns, as_list, id_column, unfit_row, val
 from rankeval.io.opening import DEFAULT, Limits
 
 _SNIFFED = 1 << 14
-_ID = "an id", "an id is text in UTF-8 or a whole number of 64 bits, and those of a column are of one type"
-_NUMBER = "a finite number", "a 64-bit number must hold it without rounding; numbers of a column are of one type"
+_ID = (
+    "an id",
+    "an id is text in UTF-8 or a whole number of 64 bits, and those of a column are of one type",
+)
+_NUMBER = (
+    "a finite number",
+    "a 64-bit number must hold it without rounding; numbers of a column are of one type",
+)
 NUL = r"\x00"
 """A pattern for ids that no file of TREC can hold."""
 _UNFIT_NAME = rf"{NUL}|\r"  # no format with lines reads such a name of a system
@@ -50,8 +56,9 @@ _UNFIT_NAME = rf"{NUL}|\r"  # no format with lines reads such a name of a system
 class OpenFile:
     """A file that a reader is given.
 
-    ``file`` is an Arrow file, uncompressed, that can be read from its start again; ``value`` is "relevance" or "score";
-    ``path`` is for messages; ``is_named`` says that the caller named the format, which then nobody doubts.
+    ``file`` is an Arrow file, uncompressed, that can be read from its start again; ``value`` is
+    "relevance" or "score"; ``path`` is for messages; ``is_named`` says that the caller named the
+    format, which then nobody doubts.
     """
 
     file: pa.NativeFile
@@ -67,23 +74,28 @@ class Format:
 
     name: str  # The value of ``format=``
     words: str  # The format in a few words, for help and errors: "CSV with a header"
-    # Takes an `OpenFile` and returns ``Columns``. These may be lists, with numbers as text; they are checked
-    # afterwards.
+    # Takes an `OpenFile` and returns ``Columns``. These may be lists, with numbers as text; they
+    # are checked afterwards.
     read: Callable[[OpenFile], Columns]
-    # Takes an Arrow table and returns the pieces of the file. The columns are qid, docid and relevance, perhaps
-    # aspect and subgroup; or qid, docid and score, perhaps run.
+    # Takes an Arrow table and returns the pieces of the file. The columns are qid, docid and
+    # relevance, perhaps aspect and subgroup; or qid, docid and score, perhaps run.
     write: Callable[[pa.Table], Iterable[bytes | pa.Buffer]] | None = None
     suffixes: tuple[str, ...] = ()  # Such as ``(".csv",)``
     # Takes the first bytes of a file and says whether they are of this format.
     sniff: Callable[[bytes], bool] | None = None
-    # Takes all bytes and returns the line of each row, from 1. Messages of a format without it count rows.
+    # Takes all bytes and returns the line of each row, from 1. Messages of a format without it
+    # count rows.
     row_lines: Callable[[bytes], Sequence[int]] | None = None
     unfit: str = NUL  # Regular expression (RE2) for ids that the format cannot hold. By default ids with NUL.
-    # Regular expression for ids that are refused if they are read: a fault of the file. By default ids with NUL;
-    # empty if the reader refuses them itself.
+    # Regular expression for ids that are refused if they are read: a fault of the file. By default
+    # ids with NUL; empty if the reader refuses them itself.
     unread: str = NUL
-    values: tuple[str, ...] = ("relevance", "score")  # ``("relevance",)`` if the format is for judgments only
-    # Takes an `OpenFile` and rows, from 0, and returns their cells in the columns that ``read`` leaves out, by name.
+    values: tuple[str, ...] = (
+        "relevance",
+        "score",
+    )  # ``("relevance",)`` if the format is for judgments only
+    # Takes an `OpenFile` and rows, from 0, and returns their cells in the columns that ``read``
+    # leaves out, by name.
     beside: Callable[[OpenFile, Sequence[int]], Mapping[str, Sequence[Any]]] | None = None
     # Whether a file with this suffix is read as this format if no format claims its content.
     is_told_by_suffix: bool = True
@@ -114,7 +126,8 @@ def add_format(declared: Format) -> Format:
 @cache
 def load_installed() -> None:
     """Import the modules in which installed packages declare formats."""
-    # Not before a file needs it: looking through all packages takes longer than reading 100,000 lines.
+    # Not before a file needs it: looking through all packages takes longer than reading 100,000
+    # lines.
     from importlib.metadata import entry_points
 
     for point in entry_points(group="rankeval.formats"):
@@ -158,7 +171,9 @@ class Source:
         with suppress(RankevalError, LookupError):
             if look_up and Path(self.path).is_file():
                 with opening.reading(self.path, self.limits) as file:
-                    return look_up(OpenFile(file, value, self.path, self.limits, is_named=True), rows)
+                    return look_up(
+                        OpenFile(file, value, self.path, self.limits, is_named=True), rows
+                    )
         return {}
 
     def way_on(self, name: str, value: str) -> str:
@@ -171,7 +186,12 @@ class Source:
 
 
 @contextmanager
-def reading_rows(path: str | os.PathLike[str], value: str, format: str | None, limits: Limits) -> Iterator[Columns]:  # noqa: A002 - as in `Qrels.read`
+def reading_rows(
+    path: str | os.PathLike[str],
+    value: str,
+    format: str | None,  # noqa: A002 - as in `Qrels.read`
+    limits: Limits,
+) -> Iterator[Columns]:
     """Read a file of judgments or a ranking; if its columns are refused within the block, name the line of the cell."""
     where = opening.as_path(path)
     named = None if format is None else _named(format, lambda one: value in one.values)
@@ -180,17 +200,27 @@ def reading_rows(path: str | os.PathLike[str], value: str, format: str | None, l
         file.seek(0)
         try:
             with naming(str(where)):
-                columns = how.read(OpenFile(file, value, str(where), limits, is_named=named is not None))
+                columns = how.read(
+                    OpenFile(file, value, str(where), limits, is_named=named is not None)
+                )
         except RankevalError:
             raise
-        except (ValueError, TypeError, RecursionError) as error:  # thousands of brackets recur too deeply
+        except (
+            ValueError,
+            TypeError,
+            RecursionError,
+        ) as error:  # thousands of brackets recur too deeply
             why = f"{type(error).__name__}: {said(error)}"
             raise FileFormatError(f"{where} is not as {how.words} must be: {why}") from error
         if not len(columns.value):
             raise FileFormatError(f"{where} is empty: expected rows with qid, docid and {value}")
         source = columns.source or Source(str(where), how.name, limits)
         try:
-            ids = {part: id_column(getattr(columns, part), part) for part in IDS if getattr(columns, part) is not None}
+            ids = {
+                part: id_column(getattr(columns, part), part)
+                for part in IDS
+                if getattr(columns, part) is not None
+            }
             for part in ids if how.unread else ():
                 refuse_read(ids[part], how.unread, part, partial(_place, source, columns))
             yield replace(columns, value=opening.parsed(columns.value), source=source, **ids)
@@ -206,7 +236,9 @@ def reading_rows(path: str | os.PathLike[str], value: str, format: str | None, l
             expected, remedy = _NUMBER if column == value else _ID
             if column == value and (cell is None or cell in (math.inf, -math.inf) or cell != cell):  # noqa: PLR0124 - nan
                 remedy = "mend it, or drop the row"
-            raise FileFormatError(f"expected {expected}, found {shown(cell)}", where=place, remedy=remedy) from error
+            raise FileFormatError(
+                f"expected {expected}, found {shown(cell)}", where=place, remedy=remedy
+            ) from error
 
 
 @contextmanager
@@ -224,7 +256,9 @@ def _place(source: Source, columns: Columns, row: int) -> str:
     """Return the place of a row in words: the file and the line or row, or the query and document."""
     if not FORMATS[source.format].is_keyed:
         return source.place([row])
-    query, document = (shown(as_list(ids[row : row + 1])[0]) for ids in (columns.qid, columns.docid))
+    query, document = (
+        shown(as_list(ids[row : row + 1])[0]) for ids in (columns.qid, columns.docid)
+    )
     return f"{source.path}, query {query}, document {document}"
 
 
@@ -233,12 +267,17 @@ def refuse_read(ids: pa.Array, unread: str, column: str, place: Callable[[int], 
     if (row := unfit_row(ids, unread)) >= 0:
         remedy = "an id holds no NUL, and no rows between two quotes: is a quote too many?"
         found = ids[row].as_py()[:80]
-        raise FileFormatError(f"found {found!r}", where=f"{place(row)}, column {column}", remedy=remedy)
+        raise FileFormatError(
+            f"found {found!r}", where=f"{place(row)}, column {column}", remedy=remedy
+        )
 
 
 def _told(start: bytes, where: Path, value: str) -> Format:
     """Return the format of a file by its first bytes, then by its suffix, TREC text by default."""
-    if suffix_of(where) not in {"", *(suffix for one in FORMATS.values() for suffix in one.suffixes)}:
+    if suffix_of(where) not in {
+        "",
+        *(suffix for one in FORMATS.values() for suffix in one.suffixes),
+    }:
         load_installed()
     known = [one for one in reversed(FORMATS.values()) if value in one.values]
     by_content = [one for one in known if one.sniff and one.sniff(start)]
@@ -260,7 +299,9 @@ def write_rows(path: str | os.PathLike[str], table: pa.Table, format: str | None
         return one.write is not None and values <= {*one.values}
 
     if format is None:
-        by_suffix = [one.name for one in FORMATS.values() if suffix_of(where) in one.suffixes and writes(one)]
+        by_suffix = [
+            one.name for one in FORMATS.values() if suffix_of(where) in one.suffixes and writes(one)
+        ]
         format = [*by_suffix, "trec"][0]  # noqa: A001
     how = _named(format, writes)
     for name in table.column_names:
@@ -271,8 +312,12 @@ def write_rows(path: str | os.PathLike[str], table: pa.Table, format: str | None
 def check_fit(ids: pa.ChunkedArray, name: str, unfit: str, words: str) -> None:
     """Refuse ids that a format cannot hold, because another id or another row would be read back."""
     if (row := unfit_row(ids, unfit)) >= 0:
-        problem = f"{name} {ids[row].as_py()!r} in row {row} (counting from 0) cannot stand in {words}"
-        raise InvalidInput(problem, remedy="rename it, or write another format, such as a .parquet file")
+        problem = (
+            f"{name} {ids[row].as_py()!r} in row {row} (counting from 0) cannot stand in {words}"
+        )
+        raise InvalidInput(
+            problem, remedy="rename it, or write another format, such as a .parquet file"
+        )
 
 
 def text_lines(data: bytes, comment: bytes | None = None) -> list[int]:
@@ -297,7 +342,9 @@ def _wrong_cell(columns: Columns, value: str) -> tuple[int, str, Any] | None:
 def _is_refused(cells: Any, column: str, value: str, last: int) -> bool:
     cells = cells[: last + 1]
     try:
-        value_column(opening.parsed(cells), column, value) if column == value else id_column(cells, column)
+        value_column(opening.parsed(cells), column, value) if column == value else id_column(
+            cells, column
+        )
     except (InvalidInput, TypeError):
         return True
     return False

@@ -1,19 +1,21 @@
 """Learning-to-rank files and folders: svmlight rows with their queries, as columns.
 
-Query ids stand in the rows (``qid:7``) or in a file of sizes beside them, one number of rows for each query::
+Query ids stand in the rows (``qid:7``) or in a file of sizes beside them, one number of rows for
+each query::
 
     Fold1/train.txt                 rank.train          rank.train.query
           vali.txt                  1 1:0.5 2:1         2
           test.txt                  0 1:0.1             1
           features.json             1 2:3
 
-The trap is the number of columns: a part lacks the features that only other parts have, and a file may count its
-features from 0. So the parts of a folder are read together and get the same columns.
+The trap is the number of columns: a part lacks the features that only other parts have, and a file
+may count its features from 0. So the parts of a folder are read together and get the same columns.
 
-scikit-learn reads the cells of svmlight text, ``label qid:1 1:0.5 7:2.0 #docid = D``. This module adds document
-ids, query ids that are no integers, limits, and the line of an error. The trap is scikit-learn's leniency: it reads 1_0
-as the number 10, nan as a number, +1:5 as feature 1, and qid:007 as query 7. Text with any of these, and text that
-scikit-learn refuses, is read line by line here, which either succeeds or names the wrong line.
+scikit-learn reads the cells of svmlight text, ``label qid:1 1:0.5 7:2.0 #docid = D``. This module
+adds document ids, query ids that are no integers, limits, and the line of an error. The trap is
+scikit-learn's leniency: it reads 1_0 as the number 10, nan as a number, +1:5 as feature 1, and
+qid:007 as query 7. Text with any of these, and text that scikit-learn refuses, is read line by line
+here, which either succeeds or names the wrong line.
 """
 
 from __future__ import annotations
@@ -48,19 +50,35 @@ PART_OF: dict[str, str] = {
 }
 """Word -> part, for names of files and values of a column."""
 
-# Read otherwise by scikit-learn: digits in groups, feature +1 or -0, query 007, +7 or -0, queries beyond 18 digits, and
-# any word that begins with qid.
-_LOOSE = [re.compile(one) for one in (rb"_", rb"[+-][0-9]+:", rb"qid(?:[^:]|:(?:\+|-0|0[0-9]|-?[0-9]{19}))")]
+# Read otherwise by scikit-learn: digits in groups, feature +1 or -0, query 007, +7 or -0, queries
+# beyond 18 digits, and any word that begins with qid.
+_LOOSE = [
+    re.compile(one)
+    for one in (rb"_", rb"[+-][0-9]+:", rb"qid(?:[^:]|:(?:\+|-0|0[0-9]|-?[0-9]{19}))")
+]
 _COMMENT = re.compile(rb"#[^\n]*")
 # A comment that holds a row: the line end behind the row before is missing.
-_SWALLOWED = re.compile(rb"^[^\S\n]*[^#\s][^#\n]*#[^\n]*[ \t]qid:[^\s:]+[ \t]+[0-9]+:", re.MULTILINE)
-_DOCID = re.compile(rb"^[^\S\n]*[^#\s][^#\n]*#[^\n]*?\bdocid[^\S\n]*[=:][^\S\n]*(\S+)", re.MULTILINE)
+_SWALLOWED = re.compile(
+    rb"^[^\S\n]*[^#\s][^#\n]*#[^\n]*[ \t]qid:[^\s:]+[ \t]+[0-9]+:", re.MULTILINE
+)
+_DOCID = re.compile(
+    rb"^[^\S\n]*[^#\s][^#\n]*#[^\n]*?\bdocid[^\S\n]*[=:][^\S\n]*(\S+)", re.MULTILINE
+)
 _INDEX = re.compile(r"[0-9]+")
 _LONGEST = 40  # digits of an index
 _SIZES = (".query", ".group")
-_ROWS = ("", ".txt", ".dat", ".svm", ".svmlight", ".libsvm", ".letor", *(f".{word}" for word in PART_OF))
-# A CSR cell takes 12 bytes and a dense one 8, and models are slower on CSR: below a third of the cells it pays, and
-# not for a matrix that fits into memory anyway.
+_ROWS = (
+    "",
+    ".txt",
+    ".dat",
+    ".svm",
+    ".svmlight",
+    ".libsvm",
+    ".letor",
+    *(f".{word}" for word in PART_OF),
+)
+# A CSR cell takes 12 bytes and a dense one 8, and models are slower on CSR: below a third of the
+# cells it pays, and not for a matrix that fits into memory anyway.
 _DENSE_SHARE = 0.3
 _DENSE_BYTES = 1 << 26
 ROW = re.compile(rb"\s*(#[^\n]*\n\s*)*[-+]?[0-9.]+[ \t]+(qid:\S+(?=\s|\Z)|[0-9]+:[-+]?[0-9.])")
@@ -84,8 +102,8 @@ def check_distinct(qids: Mapping[str, NDArray[np.generic]], remedy: str) -> None
 class SparseRows:
     """The rows of one file."""
 
-    # (n_rows, largest index + 1): The cells in CSR format; the columns are the indices of the file, which count from
-    # 0 or from 1.
+    # (n_rows, largest index + 1): The cells in CSR format; the columns are the indices of the file,
+    # which count from 0 or from 1.
     X: Any
     label: NDArray[np.float64]  # (n_rows,): Relevance
     qid: Any  # (n_rows,): Query ids, int64 or str, if the rows have them
@@ -99,7 +117,9 @@ def read_svmlight(data: bytes, where: str, limits: Limits = DEFAULT) -> SparseRo
     if b"#" in data:
         if found := _SWALLOWED.search(data):
             line = data.count(b"\n", 0, found.start()) + 1
-            raise FileFormatError(f"{where}, line {line}: the comment holds another row: is a line end missing?")
+            raise FileFormatError(
+                f"{where}, line {line}: the comment holds another row: is a line end missing?"
+            )
         text = _COMMENT.sub(b"", data)
     # Comments are cut off before, since scikit-learn drops them and _LOOSE must not look into them.
     X, label, qid = _by_sklearn(text, limits) or _line_by_line(text, where, limits)
@@ -113,14 +133,21 @@ def _by_sklearn(text: bytes, limits: Limits) -> _Read | None:
     # None wherever scikit-learn refuses the text, or reads it otherwise than `_line_by_line`.
     from sklearn.datasets import load_svmlight_file
 
-    if any(one.search(text) for one in _LOOSE):  # one by one, because Python searches for an alternation slowly
+    if any(
+        one.search(text) for one in _LOOSE
+    ):  # one by one, because Python searches for an alternation slowly
         return None
     try:
         X, label, qid = load_svmlight_file(io.BytesIO(text), query_id=True, zero_based=True)
     except (ValueError, OverflowError):
         return None
-    # It also takes lines with and without qid side by side, and then returns fewer queries than labels.
-    is_plain = len(qid) in {0, len(label)} and (np.abs(label) < opening.WHOLE).all() and np.isfinite(X.data).all()
+    # It also takes lines with and without qid side by side, and then returns fewer queries than
+    # labels.
+    is_plain = (
+        len(qid) in {0, len(label)}
+        and (np.abs(label) < opening.WHOLE).all()
+        and np.isfinite(X.data).all()
+    )
     if not is_plain or not len(label) or X.shape[1] - 1 > limits.feature:
         return None
     return X, label, qid if len(qid) else None
@@ -137,7 +164,9 @@ def _line_by_line(text: bytes, where: str, limits: Limits = DEFAULT) -> _Read:
     for number, line in opening.filled_lines(text):
         at = f"{where}, line {number}"
         try:
-            fields = [word.decode() for word in line.split()]  # text would be split at more blanks than bytes
+            fields = [
+                word.decode() for word in line.split()
+            ]  # text would be split at more blanks than bytes
         except UnicodeDecodeError as error:
             raise FileFormatError(f"expected UTF-8 text, found {line[:80]!r}", where=at) from error
         labels.append(fields[0])
@@ -146,7 +175,9 @@ def _line_by_line(text: bytes, where: str, limits: Limits = DEFAULT) -> _Read:
         if rest and rest[0].startswith("qid:"):
             qids.append(rest.pop(0).removeprefix("qid:"))
         if len(qids) not in {0, len(labels)} or (qids and not qids[-1]):
-            raise FileFormatError(f"{at}: expected 'label qid:id index:value ...' in all lines or no qid in any")
+            raise FileFormatError(
+                f"{at}: expected 'label qid:id index:value ...' in all lines or no qid in any"
+            )
         row = dict(_cell(field, at, limits) for field in rest)
         if len(row) < len(rest):
             raise FileFormatError("a feature index is given twice", where=at)
@@ -184,10 +215,16 @@ def _docids(data: bytes, n_rows: int, where: str) -> NDArray[Any] | None:
     try:
         found = [match.decode() for match in _DOCID.findall(data)]
     except UnicodeDecodeError as error:
-        raise FileFormatError(f"expected document ids in UTF-8, found {error.object!r}", where=where) from error
+        raise FileFormatError(
+            f"expected document ids in UTF-8, found {error.object!r}", where=where
+        ) from error
     if found and len(found) != n_rows:
         lines = enumerate(data.split(b"\n"), start=1)
-        is_row = (number for number, line in lines if line.partition(b"#")[0].strip() and not _DOCID.search(line))
+        is_row = (
+            number
+            for number, line in lines
+            if line.partition(b"#")[0].strip() and not _DOCID.search(line)
+        )
         problem = f"expected '#docid = D' in all rows or in none, found {len(found)} in {count(n_rows, 'row')}"
         raise FileFormatError(problem, where=f"{where}, line {next(is_row, 1)}")
     return np.array(found) if found else None
@@ -201,10 +238,14 @@ def read_letor(
     return _assemble({name or where.name: _rows(where, limits)}, where.parent, sparse, limits)[0]
 
 
-def read_letor_parts(path: str | os.PathLike[str], *, sparse: bool | None, limits: Limits) -> dict[str, dict[str, Any]]:
+def read_letor_parts(
+    path: str | os.PathLike[str], *, sparse: bool | None, limits: Limits
+) -> dict[str, dict[str, Any]]:
     """Read a folder of files, one for each part, with the same columns; return part -> fields of `RankingData`."""
     folder = opening.as_path(path)
-    parts = {part: _rows(file, limits, prefix=f"{part}-") for part, file in _part_files(folder).items()}
+    parts = {
+        part: _rows(file, limits, prefix=f"{part}-") for part, file in _part_files(folder).items()
+    }
     remedy = "if you mean it, load the files one by one with load_letor"
     check_distinct({part: rows.qid for part, rows in parts.items()}, remedy)
     named = {f"{folder.name}/{part}": rows for part, rows in parts.items()}
@@ -218,7 +259,9 @@ def _part_files(folder: Path) -> dict[str, Path]:
     except OSError as error:  # such as of a name that is too long
         raise InvalidInput(f"cannot read {str(folder)!r}: {error.strerror}") from error
     if not is_folder:
-        raise InvalidInput(f"there is no folder {str(folder)!r}: name one with train, vali and test files")
+        raise InvalidInput(
+            f"there is no folder {str(folder)!r}: name one with train, vali and test files"
+        )
     found: dict[str, list[Path]] = {"train": [], "vali": [], "test": []}
     for file in sorted(folder.iterdir()):
         stem = _uncompressed(file.name)
@@ -227,17 +270,25 @@ def _part_files(folder: Path) -> dict[str, Path]:
             found[parts.pop()].append(file)
     for part, files in found.items():
         if len(files) > 1:
-            raise InvalidInput(f"{str(folder)!r} has several files for {part}: {[file.name for file in files]}")
+            raise InvalidInput(
+                f"{str(folder)!r} has several files for {part}: {[file.name for file in files]}"
+            )
     if not any(found.values()):
         content = sorted(entry.name for entry in folder.iterdir())[:10]
-        raise InvalidInput(f"{str(folder)!r} has no file named train, vali or test; it holds {content}")
+        raise InvalidInput(
+            f"{str(folder)!r} has no file named train, vali or test; it holds {content}"
+        )
     return {part: files[0] for part, files in found.items() if files}
 
 
 def _rows(file: Path, limits: Limits, prefix: str = "") -> SparseRows:
     """Return the rows of a file with their queries; those of a sizes file are numbered behind the prefix."""
     rows = read_svmlight(opening.read_text(file, limits), str(file), limits)
-    return rows if rows.qid is not None else replace(rows, qid=_numbered(file, len(rows.label), limits, prefix))
+    return (
+        rows
+        if rows.qid is not None
+        else replace(rows, qid=_numbered(file, len(rows.label), limits, prefix))
+    )
 
 
 def _uncompressed(name: str) -> str:
@@ -258,7 +309,9 @@ def _numbered(file: Path, n_rows: int, limits: Limits, prefix: str) -> NDArray[A
         raise FileFormatError(problem, where=str(file))
     sizes = [*_sizes(beside, limits)]
     if sum(sizes) != n_rows:
-        raise FileFormatError(f"the sizes in {beside} add up to {sum(sizes)}, but {file} has {count(n_rows, 'row')}")
+        raise FileFormatError(
+            f"the sizes in {beside} add up to {sum(sizes)}, but {file} has {count(n_rows, 'row')}"
+        )
     numbers = np.repeat(np.arange(1, len(sizes) + 1), sizes)
     return np.array([f"{prefix}{number}" for number in numbers]) if prefix else numbers
 
@@ -267,7 +320,9 @@ def _sizes(file: Path, limits: Limits) -> Iterator[int]:
     for number, line in opening.filled_lines(opening.read_text(file, limits)):
         word = line.strip()
         if not _SIZE.fullmatch(word):
-            raise FileFormatError(f"expected the size of a query, found {word[:80]!r}", where=f"{file}, line {number}")
+            raise FileFormatError(
+                f"expected the size of a query, found {word[:80]!r}", where=f"{file}, line {number}"
+            )
         yield int(word)
 
 
@@ -275,7 +330,9 @@ def _assemble(
     loaded: Mapping[str, SparseRows], folder: Path, sparse: bool | None, limits: Limits
 ) -> list[dict[str, Any]]:
     cells = [rows.X.indices for rows in loaded.values() if rows.X.nnz]
-    base = min([1, *(int(index.min()) for index in cells)])  # features count from 1, unless there is a feature 0
+    base = min(
+        [1, *(int(index.min()) for index in cells)]
+    )  # features count from 1, unless there is a feature 0
     titles = _feature_names(folder, limits)
     last = max([base - 1, *titles, *(int(index.max()) for index in cells)])
     if sparse is None:
@@ -288,19 +345,32 @@ def _assemble(
         rows.X.indices -= base
         rows.X.resize(len(rows.label), last + 1 - base)
         X, y = rows.X if sparse else rows.X.toarray(), whole(rows.label)
-        parts.append({"X": X, "y": y, "qid": rows.qid, "docid": rows.docid, "feature_names": columns, "name": name})
+        parts.append(
+            {
+                "X": X,
+                "y": y,
+                "qid": rows.qid,
+                "docid": rows.docid,
+                "feature_names": columns,
+                "name": name,
+            }
+        )
     return parts
 
 
 def _feature_names(folder: Path, limits: Limits) -> dict[int, str]:
     """Return feature -> name from ``features.json`` here or one folder up; a file of another form is ignored."""
-    for file in filter(Path.is_file, (folder / "features.json", folder.resolve().parent / "features.json")):
+    for file in filter(
+        Path.is_file, (folder / "features.json", folder.resolve().parent / "features.json")
+    ):
         data = opening.read_bytes(file, limits)
         try:
             titles = json.loads(data)
         except (ValueError, RecursionError) as error:
             raise FileFormatError(f"{file} is no JSON: {error}") from error
         titles = titles.get("features", titles) if isinstance(titles, dict) else titles
-        if isinstance(titles, dict) and all(_INDEX.fullmatch(key) and isinstance(titles[key], str) for key in titles):
+        if isinstance(titles, dict) and all(
+            _INDEX.fullmatch(key) and isinstance(titles[key], str) for key in titles
+        ):
             return {_feature(key, str(file), limits): name for key, name in titles.items()}
     return {}

@@ -11,10 +11,11 @@ before memory is exhausted. A caller who knows the file raises the limit:
 ``Run.read(path, limits=Limits(expansion=1000))``. An unforeseen error gets a note with the path. The trap is a file
 that another program is still writing: its last row may be half a row, so its size is compared before and after.
 
-In text, NUL, a carriage return within a line, a byte order mark after the start, and lines beyond the limit are
-refused. Each means that the file is not the one that it seems to be, and each would cost rows in silence: a reader that
-splits at LF sees one line where an old Mac saw a thousand. Bytes are searched in blocks, which costs a few per cent of
-the reading. A block ends with a line, and the bytes behind it go to the next block::
+In text, NUL, a carriage return within a line, a byte order mark after the start, and lines beyond
+the limit are refused. Each means that the file is not the one that it seems to be, and each would
+cost rows in silence: a reader that splits at LF sees one line where an old Mac saw a thousand.
+Bytes are searched in blocks, which costs a few per cent of the reading. A block ends with a line,
+and the bytes behind it go to the next block::
 
     |q1 0 d1 1\nq1 0 d|2 0\nq2 0 d1 1\n|       what is read
     |q1 0 d1 1\n|q1 0 d2 0\nq2 0 d1 1\n|       blocks
@@ -54,14 +55,15 @@ class Limits:
     Parameters
     ----------
     expansion : int
-        Size of the content of a compressed file (gzip, zstd, Parquet) as a multiple of the file's size, checked from
-        16 MB on. Rankings and features usually expand 3 to 20 times.
+        Size of the content of a compressed file (gzip, zstd, Parquet) as a multiple of the file's
+        size, checked from 16 MB on. Rankings and features usually expand 3 to 20 times.
     stream : int
         Bytes that are read from a pipe or a device, whose size is not known beforehand.
     line : int
         Bytes of one line of text.
     feature : int
-        The largest feature index of a learning-to-rank file, because each feature up to it becomes a column.
+        The largest feature index of a learning-to-rank file, because each feature up to it becomes
+        a column.
 
     Raises
     ------
@@ -87,7 +89,9 @@ class Limits:
         """Make the error for a file beyond a limit, from the limit's name, the file (and line), and the size found."""
         require(name in vars(self), "name", name, "the name of a limit")
         remedy = f"if the file is sound, raise it: limits=Limits({name}=...)"
-        error = LimitExceeded(f"{found}, beyond the limit of {getattr(self, name):,}", where=where, remedy=remedy)
+        error = LimitExceeded(
+            f"{found}, beyond the limit of {getattr(self, name):,}", where=where, remedy=remedy
+        )
         error.limit = name
         return error
 
@@ -127,13 +131,16 @@ def number_of(text: str, where: str) -> float:
 def numbers_of_texts(texts: Sequence[str]) -> list[float]:
     """Return the numbers of texts that match `NUMBER`.
 
-    If one is beyond 2**53, where floats round whole numbers, all texts of digits alone become ints. The column is then
-    held or refused as the same numbers of a dict are.
+    If one is beyond 2**53, where floats round whole numbers, all texts of digits alone become ints.
+    The column is then held or refused as the same numbers of a dict are.
     """
     values = [*map(float, texts)]
     if max(map(abs, values), default=0) < WHOLE:
         return values
-    return [int(text) if _DIGITS.fullmatch(text) else value for text, value in zip(texts, values, strict=True)]
+    return [
+        int(text) if _DIGITS.fullmatch(text) else value
+        for text, value in zip(texts, values, strict=True)
+    ]
 
 
 def parsed(numbers: Any) -> Any:
@@ -143,11 +150,18 @@ def parsed(numbers: Any) -> Any:
 
 
 _LF = b"\n"
-# Byte -> what must stand beside it, and words. `re` takes thirty times as long as `in` to see that a byte is nowhere.
+# Byte -> what must stand beside it, and words. `re` takes thirty times as long as `in` to see that
+# a byte is nowhere.
 _NOT_TEXT = {
     b"\0": (b"", "found a NUL byte; expected text in UTF-8, not in UTF-16, and no binary file"),
-    b"\r": (b"(?!\n)", "found a carriage return (CR) that no LF follows; end all lines with LF or all with CRLF"),
-    BOM[:1]: (b"(?<![^\n]\xef)\xbb\xbf", "found a byte order mark; were several files joined into one?"),
+    b"\r": (
+        b"(?!\n)",
+        "found a carriage return (CR) that no LF follows; end all lines with LF or all with CRLF",
+    ),
+    BOM[:1]: (
+        b"(?<![^\n]\xef)\xbb\xbf",
+        "found a byte order mark; were several files joined into one?",
+    ),
 }
 
 
@@ -161,13 +175,26 @@ def text_blocks(source: pa.NativeFile, where: str, limits: Limits) -> Iterator[b
         read += source.read(1) if read.endswith(b"\r") else b""  # LF may follow
         block = rest + read
         longest = max(block.split(_LF), key=len) if len(block) > limits.line else b""
-        suspects = [(one + beside, found) for one, (beside, found) in _NOT_TEXT.items() if one in block]
-        faults = [(fault.end(), found) for one, found in suspects if (fault := re.search(one, block))]
+        suspects = [
+            (one + beside, found) for one, (beside, found) in _NOT_TEXT.items() if one in block
+        ]
+        faults = [
+            (fault.end(), found) for one, found in suspects if (fault := re.search(one, block))
+        ]
         if faults or len(longest) > limits.line:
-            at, found = [*faults, (block.find(longest), f"the line has more than {limits.line:,} bytes")][0]
-            source.seek(0)  # lines are counted now: counting them all the time would slow down benchmark B
+            at, found = [
+                *faults,
+                (block.find(longest), f"the line has more than {limits.line:,} bytes"),
+            ][0]
+            source.seek(
+                0
+            )  # lines are counted now: counting them all the time would slow down benchmark B
             place = f"{where}, line {source.read(seen + at).count(_LF) + 1}"
-            raise FileFormatError(found, where=place) if faults else limits.exceeded("line", place, found)
+            raise (
+                FileFormatError(found, where=place)
+                if faults
+                else limits.exceeded("line", place, found)
+            )
         end = block.rfind(_LF) + 1 if read else len(block)
         seen, rest = seen + end, block[end:]
         if end:
@@ -192,7 +219,12 @@ PARQUET = b"PAR1"
 _PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 # Frames that zstd skips: parallel packers put their notes there, also before the first row.
 _PACKED |= {bytes([kind]) + b"\x2a\x4d\x18": "zstd" for kind in range(0x50, 0x60)}
-_NOT_READ = {b"BZh91AY&SY": "bzip2", b"\xfd7zXZ\x00": "xz", b"PK\x03\x04": "zip", b"\x04\x22\x4d\x18": "lz4"}
+_NOT_READ = {
+    b"BZh91AY&SY": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
+    b"PK\x03\x04": "zip",
+    b"\x04\x22\x4d\x18": "lz4",
+}
 
 
 @contextmanager
@@ -238,7 +270,9 @@ def as_path(path: Any) -> Path:
     address = re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", os.fspath(path))
     if address and not Path(path).exists():
         problem = f"an address ({address[0]}/...) is no path of a file"
-        raise InvalidInput(problem, argument="path", remedy="download the file, and give the path of the copy")
+        raise InvalidInput(
+            problem, argument="path", remedy="download the file, and give the path of the copy"
+        )
     return Path(path)
 
 
@@ -268,12 +302,20 @@ def read_text(path: str | os.PathLike[str], limits: Limits = DEFAULT) -> bytes:
 def _open(where: Path, limits: Limits) -> pa.NativeFile:
     try:
         # A pipe can be read only once.
-        source = pa.OSFile(os.fsencode(where)) if where.is_file() else pa.BufferReader(_streamed(where, limits))
+        source = (
+            pa.OSFile(os.fsencode(where))
+            if where.is_file()
+            else pa.BufferReader(_streamed(where, limits))
+        )
         start = source.read(max(map(len, _NOT_READ)))
         source.seek(0)
-        packing = next((name for magic, name in (_PACKED | _NOT_READ).items() if start.startswith(magic)), None)
+        packing = next(
+            (name for magic, name in (_PACKED | _NOT_READ).items() if start.startswith(magic)), None
+        )
         if packing in _NOT_READ.values():
-            raise FileFormatError(f"{where} is a {packing} file, which is not read: unpack it first")
+            raise FileFormatError(
+                f"{where} is a {packing} file, which is not read: unpack it first"
+            )
         if packing:
             with source:
                 return pa.BufferReader(_unpacked(source, packing, where, limits))
@@ -286,7 +328,9 @@ def _open(where: Path, limits: Limits) -> pa.NativeFile:
             ValueError: f"{str(where)!r} cannot be the name of a file: {error}",  # NUL in it
         }
         reason = getattr(error, "strerror", None) or error
-        raise InvalidInput(known.get(type(error), f"cannot read {str(where)!r}: {reason}")) from error
+        raise InvalidInput(
+            known.get(type(error), f"cannot read {str(where)!r}: {reason}")
+        ) from error
     return source
 
 
@@ -295,7 +339,8 @@ def _streamed(where: Path, limits: Limits) -> pa.Buffer:
     with where.open("rb") as file:
         while block := file.read(BLOCK):
             if not sink.tell() and not block.startswith((*_PACKED, PARQUET)):
-                # How a text begins is checked now, so that /dev/zero is refused at once; its reader checks the whole.
+                # How a text begins is checked now, so that /dev/zero is refused at once; its reader
+                # checks the whole.
                 next(text_blocks(pa.BufferReader(block.rstrip(b"\r")), str(where), limits), None)
             sink.write(block)
             if sink.tell() > limits.stream:
@@ -311,10 +356,14 @@ def _unpacked(source: pa.NativeFile, name: str, where: Path, limits: Limits) -> 
             while piece := stream.read_buffer(BLOCK):
                 sink.write(piece)
                 if sink.tell() > max(ALWAYS, limits.expansion * source.tell()):
-                    found = f"it expands to more than {sink.tell() / source.tell():.0f} times its size"
+                    found = (
+                        f"it expands to more than {sink.tell() / source.tell():.0f} times its size"
+                    )
                     raise limits.exceeded("expansion", str(where), found)
     except (OSError, EOFError, zlib.error) as error:
-        raise FileFormatError(f"{where} is damaged: it starts as {name} but does not decompress ({error})") from error
+        raise FileFormatError(
+            f"{where} is damaged: it starts as {name} but does not decompress ({error})"
+        ) from error
     return sink.getvalue()
 
 
@@ -325,7 +374,9 @@ def draft_of(path: Path, ending: str = ".part") -> Path:
 
 
 @contextmanager
-def replacing(path: Path, draft: Path, *, mode: int = 0o666, lasting: bool = False) -> Iterator[BinaryIO]:
+def replacing(
+    path: Path, draft: Path, *, mode: int = 0o666, lasting: bool = False
+) -> Iterator[BinaryIO]:
     """Yield a file that gets its name when it is whole, so that nobody sees half of it."""
     try:
         with open(draft, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
@@ -336,7 +387,9 @@ def replacing(path: Path, draft: Path, *, mode: int = 0o666, lasting: bool = Fal
         draft.replace(path)
     except BaseException as error:  # an interrupt too leaves no half file behind
         draft.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename is None:  # a full disk is found when a file is written
+        if (
+            isinstance(error, OSError) and error.filename is None
+        ):  # a full disk is found when a file is written
             error.filename = str(path)
         raise
 
@@ -349,7 +402,11 @@ def writing(path: Path) -> Iterator[None]:
     except OSError as error:
         folder = path.parent
         reason = error.strerror or said(error)
-        reason = reason if folder.is_dir() else f"there is no folder {str(folder)!r}{_with_folder(folder)}"
+        reason = (
+            reason
+            if folder.is_dir()
+            else f"there is no folder {str(folder)!r}{_with_folder(folder)}"
+        )
         raise InvalidInput(f"cannot write {str(path)!r}: {reason}") from error
 
 
@@ -357,7 +414,11 @@ def write_atomically(path: str | os.PathLike[str], pieces: Iterable[bytes | pa.B
     """Write a file, whole or not at all."""
     where = as_path(path)
     packing = COMPRESSION.get(where.suffix)
-    with writing(where), replacing(where, draft_of(where)) as file, pa.output_stream(file, packing) as stream:
+    with (
+        writing(where),
+        replacing(where, draft_of(where)) as file,
+        pa.output_stream(file, packing) as stream,
+    ):
         for piece in pieces:
             stream.write(piece)
 

@@ -11,11 +11,12 @@
     q1 d7 9.5 1            query, document, score, rank: a run
     q1 Q0 d7 9.5           query, Q0, document, score: a run
 
-Each of these is a row of four columns that ends in a number, so each is read, and its values are 0 or meaningless. The
-iteration tells: judgments repeat it, but a document stands once in a query. So a file is doubted if its second column
-tells the rows of each query apart, or if its last is a time or a score. The trap is a small collection whose documents
-are numbers, or judges and subtopics in the second column. Hence the third column must look like grades, ranks or scores
-too; and no file is doubted whose format the caller names.
+Each of these is a row of four columns that ends in a number, so each is read, and its values are 0
+or meaningless. The iteration tells: judgments repeat it, but a document stands once in a query. So
+a file is doubted if its second column tells the rows of each query apart, or if its last is a time
+or a score. The trap is a small collection whose documents are numbers, or judges and subtopics in
+the second column. Hence the third column must look like grades, ranks or scores too; and no file is
+doubted whose format the caller names.
 """
 
 from __future__ import annotations
@@ -44,14 +45,18 @@ class Reading(NamedTuple):
 
     def reordered(self, fields: Sequence[str]) -> str:
         """Say how to write the columns in the order of these fields."""
-        places = _FILLED | {name: f"${place}" for place, name in enumerate(self.columns.split(), start=1)}
+        places = _FILLED | {
+            name: f"${place}" for place, name in enumerate(self.columns.split(), start=1)
+        }
         if self.columns == _LISTED:
             places["relevance"] = "1"
         if not places.keys() >= {*fields}:
             return "give the judgments here, and the ranking as the run"
         order = f"write them in order, awk '{{print {', '.join(places[name] for name in fields)}}}'"
         if "relevance" in fields and "time" not in places:
-            return f"{order}, or say format='ndeval' (-R ndeval) if column 2 is a judge or a subtopic"
+            return (
+                f"{order}, or say format='ndeval' (-R ndeval) if column 2 is a judge or a subtopic"
+            )
         return order
 
 
@@ -68,10 +73,15 @@ def reading_of_four(rows: Sequence[Sequence[str]]) -> Reading | None:
     if not _are_numbers(fourths):
         return None
     if _are_times(fourths) and _are_grades(thirds):
-        return Reading("qid docid relevance time", f"column 4 holds times or dates, such as {fourths[0]}")
+        return Reading(
+            "qid docid relevance time", f"column 4 holds times or dates, such as {fourths[0]}"
+        )
     last = [*map(float, fourths)]
     if {*seconds} == {"Q0"} and all(value % 1 for value in last) and _falls(queries, last):
-        return Reading("qid Q0 docid score", "column 2 is 'Q0', and column 4 falls within each query, with fractions")
+        return Reading(
+            "qid Q0 docid score",
+            "column 2 is 'Q0', and column 4 falls within each query, with fractions",
+        )
     if not _tells_apart(rows):
         return None
     apart = "column 2 tells the rows of each query apart, and column 3"
@@ -80,20 +90,37 @@ def reading_of_four(rows: Sequence[Sequence[str]]) -> Reading | None:
     if not _are_numbers(thirds):
         return None
     if _are_times(thirds) and _are_grades(fourths):
-        return Reading("qid docid time relevance", f"{apart} holds times or dates, such as {thirds[0]}")
+        return Reading(
+            "qid docid time relevance", f"{apart} holds times or dates, such as {thirds[0]}"
+        )
     middle = [*map(float, thirds)]
     if _are_ranks(queries, middle) and _descends(queries, middle, last):
-        return Reading("qid docid rank score", f"{apart} counts from {min(middle):.0f} in each query")
-    if any(value % 1 for value in middle) and _are_ranks(queries, last) and _descends(queries, last, middle):
-        return Reading("qid docid score rank", f"column 4 counts from {min(last):.0f} in each query")
+        return Reading(
+            "qid docid rank score", f"{apart} counts from {min(middle):.0f} in each query"
+        )
+    if (
+        any(value % 1 for value in middle)
+        and _are_ranks(queries, last)
+        and _descends(queries, last, middle)
+    ):
+        return Reading(
+            "qid docid score rank", f"column 4 counts from {min(last):.0f} in each query"
+        )
     levels = {*middle}
     n_documents = len({*seconds})
-    fits = len({*last}) == 1 if n_documents > len(levels) else not any(last) and n_documents == len(levels)
+    fits = (
+        len({*last}) == 1
+        if n_documents > len(levels)
+        else not any(last) and n_documents == len(levels)
+    )
     if not any(middle) and not any(last):
         return Reading(_LISTED, f"{apart} is 0 in all rows, as column 4 is")
     if _are_grades(thirds) and (fits or n_documents >= 3 * len(levels)):
         values = ", ".join(sorted({*thirds}, key=float)[:5])
-        return Reading("qid docid relevance iter", f"{apart} has {len(levels)} values in {len(rows)} rows ({values})")
+        return Reading(
+            "qid docid relevance iter",
+            f"{apart} has {len(levels)} values in {len(rows)} rows ({values})",
+        )
     return None
 
 
@@ -108,7 +135,9 @@ def reading_of_six(rows: Sequence[Sequence[str]]) -> Reading | None:
     # From row to row: a run with gaps in its ranks may have the scores n, ..., 2, 1.
     counts_up = _are_ranks(queries, fifth) and _falls(queries, [-rank for rank in fifth])
     if counts_up and _falls(queries, fourth) and not _are_ranks(queries, fourth):
-        return Reading("qid Q0 docid score rank tag", f"column 5 counts from {min(fifth):.0f} in each query")
+        return Reading(
+            "qid Q0 docid score rank tag", f"column 5 counts from {min(fifth):.0f} in each query"
+        )
     return None
 
 
@@ -121,7 +150,10 @@ def _are_times(cells: Sequence[str]) -> bool:
 
 
 def _are_grades(cells: Sequence[str]) -> bool:
-    return _are_numbers(cells) and _GRADES[0] <= min(map(float, cells)) <= max(map(float, cells)) <= _GRADES[1]
+    return (
+        _are_numbers(cells)
+        and _GRADES[0] <= min(map(float, cells)) <= max(map(float, cells)) <= _GRADES[1]
+    )
 
 
 def _tells_apart(rows: Sequence[Sequence[str]]) -> bool:

@@ -1,15 +1,17 @@
 """Tables with named columns: CSV, TSV, JSON lines and Parquet; and JSON objects of queries, which have no columns.
 
-The columns of judgments and rankings are found under our names or the usual ones of other tools (`frames.SPELLINGS`);
-those of a table of features are the caller's (`feature_tables`). Ids of CSV are text; JSON lines and Parquet say
-whether an id is text or an integer. Arrow reads the cells of CSV. A file with quotes is read by Python's strict reader
-before, because Arrow's reads on after a stray quote, through other rows.
+The columns of judgments and rankings are found under our names or the usual ones of other tools
+(`frames.SPELLINGS`); those of a table of features are the caller's (`feature_tables`). Ids of CSV
+are text; JSON lines and Parquet say whether an id is text or an integer. Arrow reads the cells of
+CSV. A file with quotes is read by Python's strict reader before, because Arrow's reads on after a
+stray quote, through other rows.
 
-In Parquet a column of equal values takes almost no bytes, however often and however long they are: a file of 100 KB can
-hold 100 GB. Neither its own size nor the sizes in its metadata tell, because both count a value of a dictionary once.
-Before anything is read, two bounds are checked: the number of values, and for text the longest value of each
-dictionary, which comes with the first row of its group. The trap: text cannot be read as a dictionary, small as that
-would be, because Arrow mixes up the rows if a value stands in a dictionary twice.
+In Parquet a column of equal values takes almost no bytes, however often and however long they are:
+a file of 100 KB can hold 100 GB. Neither its own size nor the sizes in its metadata tell, because
+both count a value of a dictionary once. Before anything is read, two bounds are checked: the number
+of values, and for text the longest value of each dictionary, which comes with the first row of its
+group. The trap: text cannot be read as a dictionary, small as that would be, because Arrow mixes up
+the rows if a value stands in a dictionary twice.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ from rankeval.io.frames import columns_in, columns_of, from_dict, others, spelle
 from rankeval.io.opening import ALWAYS, BOM, NUMBER, Limits, checked_text, filled_lines
 from rankeval.io.opening import PARQUET as MAGIC
 
-_ADVICE = "rename it, or read the file as a frame and say {part}= in Qrels.from_frame or Run.from_frame"
+_ADVICE = (
+    "rename it, or read the file as a frame and say {part}= in Qrels.from_frame or Run.from_frame"
+)
 _ONE_EACH = "write one object for each document, without lists or objects in it"
 _VALUE = 8  # bytes of a value in memory, at least
 _BYTES = 1 << 24  # of CSV that Arrow parses at a time
@@ -72,13 +76,23 @@ def open_table(file: pa.NativeFile, path: str, format: str | None, limits: Limit
     told = "parquet" if is_parquet else "tsv" if suffix_of(Path(path)) == ".tsv" else "csv"
     wanted = told if format is None else chosen("format of a table of features", format, TABLES)
     if (wanted == "parquet") != is_parquet:
-        raise FileFormatError(f"{path}: expected {wanted}, found {'Parquet' if is_parquet else 'another content'}")
-    source = _open_parquet(file, path, limits) if is_parquet else _open_text(file, path, limits, _DELIMITERS[wanted])
+        raise FileFormatError(
+            f"{path}: expected {wanted}, found {'Parquet' if is_parquet else 'another content'}"
+        )
+    source = (
+        _open_parquet(file, path, limits)
+        if is_parquet
+        else _open_text(file, path, limits, _DELIMITERS[wanted])
+    )
     if source.delimiter and not source.names:
-        raise FileFormatError(f"{path} is empty: expected a first line with the names of the columns")
+        raise FileFormatError(
+            f"{path} is empty: expected a first line with the names of the columns"
+        )
     for name in source.names:
         if source.names.count(name) > 1 and name:
-            raise FileFormatError(f"{path}: the column {name!r} is there {source.names.count(name)} times: keep one")
+            raise FileFormatError(
+                f"{path}: the column {name!r} is there {source.names.count(name)} times: keep one"
+            )
     return source
 
 
@@ -95,7 +109,8 @@ def _open_parquet(file: pa.NativeFile, path: str, limits: Limits) -> TableSource
 
 def _open_text(file: pa.NativeFile, path: str, limits: Limits, delimiter: str) -> TableSource:
     data = checked_text(file, path, limits)
-    # Without a quote there is nothing that Arrow's reader could take wrongly; Python's would take ten times as long.
+    # Without a quote there is nothing that Arrow's reader could take wrongly; Python's would take
+    # ten times as long.
     is_plain = b'"' not in data and not data.startswith((b"\n", b"\r"))
     first = data[: data.find(b"\n")] if is_plain and b"\n" in data else data
     _, header = next(records(first, delimiter, path), (1, []))
@@ -108,25 +123,40 @@ def _open_text(file: pa.NativeFile, path: str, limits: Limits, delimiter: str) -
         kinds = {str(header.index(name)): pa.string() for name in names}
         places = [str(place) for place in range(len(header))]
         try:
-            table = csv_cells(pa.BufferReader(data), places, kinds, delimiter, quoted=b'"' in data, block=_BYTES)
+            table = csv_cells(
+                pa.BufferReader(data), places, kinds, delimiter, quoted=b'"' in data, block=_BYTES
+            )
             return table.slice(1).rename_columns(names)
         except (pa.ArrowException, UnicodeDecodeError) as error:
             deque(records(data, delimiter, path), maxlen=0)  # says at which line
             raise FileFormatError(said(error), where=path) from error
 
     return TableSource(
-        path, header, dict.fromkeys(header, pa.string()), columns, lambda row: f"line {lines()[row]}", delimiter
+        path,
+        header,
+        dict.fromkeys(header, pa.string()),
+        columns,
+        lambda row: f"line {lines()[row]}",
+        delimiter,
     )
 
 
 def csv_cells(
-    source: pa.NativeFile, names: Sequence[str], kinds: Mapping[str, Any], delimiter: str, *, quoted: bool, block: int
+    source: pa.NativeFile,
+    names: Sequence[str],
+    kinds: Mapping[str, Any],
+    delimiter: str,
+    *,
+    quoted: bool,
+    block: int,
 ) -> pa.Table:
     """Return columns of text as Arrow reads them, all rows, and no cell as missing."""
     return pacsv.read_csv(
         source,
         pacsv.ReadOptions(column_names=names, use_threads=False, block_size=block),
-        pacsv.ParseOptions(delimiter=delimiter, quote_char='"' if quoted else False, newlines_in_values=quoted),
+        pacsv.ParseOptions(
+            delimiter=delimiter, quote_char='"' if quoted else False, newlines_in_values=quoted
+        ),
         pacsv.ConvertOptions(include_columns=list(kinds), column_types=kinds, null_values=[]),
     )
 
@@ -147,7 +177,9 @@ def _columns(
     columns = columns_in(table, parts, given.value, "the table", advice)
     # The first row names the system, as in TREC files.
     first = as_list(table[parts["name"]][:1]) if "name" in parts else []
-    return replace(columns, name=first[0] if first and isinstance(first[0], str) and first[0] else None)
+    return replace(
+        columns, name=first[0] if first and isinstance(first[0], str) and first[0] else None
+    )
 
 
 def swallowed(delimiter: str) -> str:
@@ -163,7 +195,9 @@ def records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, list
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start)
         found = data.split(b"\n")[line][:80]
-        raise FileFormatError(f"expected UTF-8 text, found {found!r}", where=f"{where}, line {line + 1}") from error
+        raise FileFormatError(
+            f"expected UTF-8 text, found {found!r}", where=f"{where}, line {line + 1}"
+        ) from error
     reader = csv.reader(StringIO(text, newline=""), delimiter=delimiter, strict=True)
     header: list[str] = []
     begin = 1
@@ -172,7 +206,9 @@ def records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, list
             header = header or fields
             if fields and len(fields) != len(header):
                 expected = f"{count(len(header), 'column')} ({', '.join(header)[:80]})"
-                problem = f"expected {expected}, found {len(fields)}: {delimiter.join(fields)[:80]!r}"
+                problem = (
+                    f"expected {expected}, found {len(fields)}: {delimiter.join(fields)[:80]!r}"
+                )
                 raise FileFormatError(problem, where=f"{where}, line {begin}")
             if fields:
                 yield begin, fields
@@ -191,7 +227,10 @@ def _is_csv(delimiter: str, start: bytes) -> bool:
     first = start.removeprefix(BOM).lstrip().split(b"\n", 1)[0]
     if delimiter.encode() not in first:
         return False
-    names = [name.strip().strip(b'"').decode(errors="replace") for name in first.split(delimiter.encode())]
+    names = [
+        name.strip().strip(b'"').decode(errors="replace")
+        for name in first.split(delimiter.encode())
+    ]
     return bool(spelled(names, "qid") and spelled(names, "docid"))
 
 
@@ -206,14 +245,18 @@ def json_lines(data: bytes, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
     for line, text in filled_lines(data.removeprefix(BOM)):
         try:
             row = json.loads(text.decode())
-            if isinstance(row, dict) and text.count(b":") > len(row):  # the hook alone would take half as long again
+            if isinstance(row, dict) and text.count(b":") > len(
+                row
+            ):  # the hook alone would take half as long again
                 json.loads(text, object_pairs_hook=unique_keys)
         except InvalidInput as error:
             raise FileFormatError(f"{error}", where=f"{where}, line {line}") from error
         except (ValueError, RecursionError):  # of the text, its encoding, or thousands of brackets
             row = None
         if not isinstance(row, dict):
-            raise FileFormatError(f"expected one JSON object, found {text[:80]!r}", where=f"{where}, line {line}")
+            raise FileFormatError(
+                f"expected one JSON object, found {text[:80]!r}", where=f"{where}, line {line}"
+            )
         yield line, row
 
 
@@ -222,13 +265,19 @@ def _read_jsonl(given: OpenFile) -> Columns:
 
 
 def _lines_of(given: OpenFile) -> list[dict[str, Any]]:
-    return [row for _, row in json_lines(checked_text(given.file, given.path, given.limits), given.path)]
+    return [
+        row for _, row in json_lines(checked_text(given.file, given.path, given.limits), given.path)
+    ]
 
 
 def _of_records(records: list[dict[str, Any]], given: OpenFile, format: str) -> Columns:  # noqa: A002
     known = list(dict.fromkeys(name for record in records for name in record))
-    has_parts = any(isinstance(value, (list, dict)) for value in (records[0] if records else {}).values())
-    columns = _columns(known, partial(_fields_of, records), given, advice=_ONE_EACH if has_parts else _ADVICE)
+    has_parts = any(
+        isinstance(value, (list, dict)) for value in (records[0] if records else {}).values()
+    )
+    columns = _columns(
+        known, partial(_fields_of, records), given, advice=_ONE_EACH if has_parts else _ADVICE
+    )
     return replace(columns, source=Source(given.path, format, given.limits))
 
 
@@ -273,7 +322,9 @@ def _read_json(given: OpenFile) -> Columns:
     content = _json_in(given)
     if content is None:
         return _read_jsonl(given)
-    if isinstance(content, dict) and all(isinstance(value, (dict, list)) for value in content.values()):
+    if isinstance(content, dict) and all(
+        isinstance(value, (dict, list)) for value in content.values()
+    ):
         return from_dict(content, given.value)
     records = [content] if _is_record(content) else content
     if isinstance(records, list) and all(isinstance(record, dict) for record in records):
@@ -299,13 +350,19 @@ def _write_jsonl(table: pa.Table) -> Iterator[bytes]:
     return (json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in table.to_pylist())
 
 
-def _read_table(open_one: Callable[[pa.NativeFile, str, Limits], TableSource], given: OpenFile) -> Columns:
+def _read_table(
+    open_one: Callable[[pa.NativeFile, str, Limits], TableSource], given: OpenFile
+) -> Columns:
     source = open_one(given.file, given.path, given.limits)
     columns = _columns(source.names, source.columns, given, "line 1: " if source.delimiter else "")
     return replace(columns, value=as_list(columns.value)) if source.delimiter else columns
 
 
-def _beside(open_one: Callable[[pa.NativeFile, str, Limits], TableSource], given: OpenFile, rows: Sequence[int]) -> Any:
+def _beside(
+    open_one: Callable[[pa.NativeFile, str, Limits], TableSource],
+    given: OpenFile,
+    rows: Sequence[int],
+) -> Any:
     source = open_one(given.file, given.path, given.limits)
     names = others(source.names, given.value)
     flat = [name for name in names if not pa.types.is_nested(source.kinds[name])]
@@ -329,7 +386,9 @@ def whole_parquet(where: str) -> Iterator[None]:
         raise FileFormatError(f"not a whole Parquet file ({said(error)})", where=where) from error
 
 
-def parquet_table(source: pa.NativeFile, where: str, limits: Limits, columns: Sequence[str] | None = None) -> pa.Table:
+def parquet_table(
+    source: pa.NativeFile, where: str, limits: Limits, columns: Sequence[str] | None = None
+) -> pa.Table:
     """Read a Parquet file."""
     import pyarrow.parquet as pq
 
@@ -337,16 +396,27 @@ def parquet_table(source: pa.NativeFile, where: str, limits: Limits, columns: Se
     with whole_parquet(where):
         metadata = pq.read_metadata(source)
         most = max(ALWAYS, limits.expansion * source.size())
-        # Only from the schema: pyarrow 25 ends the process if the metadata of a column's chunk are damaged.
+        # Only from the schema: pyarrow 25 ends the process if the metadata of a column's chunk are
+        # damaged.
         leaves = [metadata.schema.column(place) for place in range(metadata.num_columns)]
-        wanted = [leaf for leaf in leaves if columns is None or leaf.path.partition(".")[0] in columns]
+        wanted = [
+            leaf for leaf in leaves if columns is None or leaf.path.partition(".")[0] in columns
+        ]
         if nested := [leaf.path.partition(".")[0] for leaf in wanted if leaf.max_repetition_level]:
-            raise FileFormatError(f"{where}: the column {nested[0]!r} holds lists: give one value a row")
+            raise FileFormatError(
+                f"{where}: the column {nested[0]!r} holds lists: give one value a row"
+            )
         if metadata.num_rows * _VALUE > most:
-            raise limits.exceeded("expansion", where, f"{metadata.num_rows:,} rows in {source.size():,} bytes")
-        n_bytes = _most_bytes(source, [leaf.path for leaf in wanted if leaf.physical_type == "BYTE_ARRAY"])
+            raise limits.exceeded(
+                "expansion", where, f"{metadata.num_rows:,} rows in {source.size():,} bytes"
+            )
+        n_bytes = _most_bytes(
+            source, [leaf.path for leaf in wanted if leaf.physical_type == "BYTE_ARRAY"]
+        )
         if n_bytes > most:
-            raise limits.exceeded("expansion", where, f"up to {n_bytes:,} bytes of text in {source.size():,} bytes")
+            raise limits.exceeded(
+                "expansion", where, f"up to {n_bytes:,} bytes of text in {source.size():,} bytes"
+            )
         source.seek(0)
         table = pq.read_table(source, columns=columns)
         table.validate(full=True)  # Parquet does not check that text is UTF-8
@@ -362,9 +432,14 @@ def _most_bytes(source: pa.NativeFile, names: list[str]) -> int:
     total = 0
     for group in range(file.num_row_groups if names else 0):
         n_rows = file.metadata.row_group(group).num_rows
-        first = next(file.iter_batches(batch_size=1, row_groups=[group], columns=names, use_threads=False), None)
+        first = next(
+            file.iter_batches(batch_size=1, row_groups=[group], columns=names, use_threads=False),
+            None,
+        )
         dictionaries = [one.dictionary for one in first or () if pa.types.is_dictionary(one.type)]
-        total += sum(n_rows * (pc.max(pc.binary_length(texts)).as_py() or 0) for texts in dictionaries)
+        total += sum(
+            n_rows * (pc.max(pc.binary_length(texts)).as_py() or 0) for texts in dictionaries
+        )
     return total
 
 
@@ -380,7 +455,8 @@ def _separated(name: str, delimiter: str) -> Format:
         beside=partial(_beside, partial(_open_text, delimiter=delimiter)),
         unfit=rf"{swallowed(delimiter)}|\r",
         unread=swallowed(delimiter),
-        is_told_by_suffix=name == "csv",  # TREC files with tabs are called .tsv too: only a header tells
+        is_told_by_suffix=name
+        == "csv",  # TREC files with tabs are called .tsv too: only a header tells
     )
 
 

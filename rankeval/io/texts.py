@@ -5,11 +5,12 @@ r"""Texts by id, from files: one declaration for each format.
     file -> opening.read_text -> split where a record starts -> TextFormat.parse -> {field: text}
                                                                      fields chosen and joined -> {id: text}
 
-A format gives all fields of a record, and `read_texts` chooses among them: so a misspelt field is told from an empty
-one, and a document without a text stays a document. Tags are read alike in SGML and in XML: a field ends at its end
-tag, or else where the next field begins, and a ``<`` that begins no tag is a letter. No entity is replaced but those of
-HTML, so a file cannot name another file, or grow. The trap is the number of a query: Cranfield's queries are written as
-``.I 004``, but its judgments count them in the order of the file.
+A format gives all fields of a record, and `read_texts` chooses among them: so a misspelt field is
+told from an empty one, and a document without a text stays a document. Tags are read alike in SGML
+and in XML: a field ends at its end tag, or else where the next field begins, and a ``<`` that
+begins no tag is a letter. No entity is replaced but those of HTML, so a file cannot name another
+file, or grow. The trap is the number of a query: Cranfield's queries are written as ``.I 004``, but
+its judgments count them in the order of the file.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class TextFormat(NamedTuple):
     words: str  # The format in a few words, for help and errors
     sniff: bytes  # A regular expression that matches the start of a file of this format
     starts: bytes  # A regular expression without width that matches where a record starts
-    # Takes a record and returns its texts by field, with the id in one of the fields of `_IDS`, or raises ValueError.
+    # Takes a record and returns its texts by field, with the id in one of the fields of `_IDS`, or
+    # raises ValueError.
     parse: Callable[[str], dict[str, str]]
     # Whether the ids must be 1, 2, 3, ... unless the caller says how they are meant.
     is_counted: bool = False
@@ -52,10 +54,10 @@ def read_texts(
 ) -> dict[str, str]:
     r"""Read the texts of documents or queries.
 
-    A record without a text, or without the chosen fields, has the empty text: none is left out. A tag in small letters
-    names a field; text between tags is the field ``outside``. A first line of names, such as
-    ``query_id<tab>query<tab>class``, is no record, and its columns are fields. An array of JSON is read
-    as its lines are.
+    A record without a text, or without the chosen fields, has the empty text: none is left out. A
+    tag in small letters names a field; text between tags is the field ``outside``. A first line of
+    names, such as ``query_id<tab>query<tab>class``, is no record, and its columns are fields. An
+    array of JSON is read as its lines are.
 
     ================= =========================================== =====================
     format            a record                                    fields by default
@@ -75,11 +77,12 @@ def read_texts(
     format : str, optional
         The name of a format, by default recognised by content.
     fields : str or iterable of str, optional
-        The fields to take, such as ``"desc"`` or ``("title", "narr")``. They are joined by a line break. The text of
-        a document of Cranfield begins with its title, which by default so stands twice; ``"text"`` has it once.
+        The fields to take, such as ``"desc"`` or ``("title", "narr")``. They are joined by a line
+        break. The text of a document of Cranfield begins with its title, which by default so stands
+        twice; ``"text"`` has it once.
     ids : {"written", "order"}, optional
-        Take the ids as written, or count the records from 1 in the order of the file. Needed for Cranfield's format if
-        the numbers written there are not 1, 2, 3, ...
+        Take the ids as written, or count the records from 1 in the order of the file. Needed for
+        Cranfield's format if the numbers written there are not 1, 2, 3, ...
     limits : Limits
         How large the file and its lines may be.
 
@@ -97,7 +100,8 @@ def read_texts(
     LimitExceeded
         If it exceeds a limit.
     UnknownName
-        If there is no such format, or the file has no such field; the error names the fields that it has.
+        If there is no such format, or the file has no such field; the error names the fields that
+        it has.
 
     Examples
     --------
@@ -112,7 +116,9 @@ def read_texts(
     """
     data = read_text(path, limits)
     objects = None if format else _objects_in(data, str(path))
-    told = next(name for name, one in TEXT_FORMATS.items() if re.match(one.sniff, data[: 1 << 14].lstrip()))
+    told = next(
+        name for name, one in TEXT_FORMATS.items() if re.match(one.sniff, data[: 1 << 14].lstrip())
+    )
     told = "jsonl" if objects is not None else told
     how = TEXT_FORMATS[told if format is None else chosen("format of texts", format, TEXT_FORMATS)]
     if how is TEXT_FORMATS["tsv"] and (names := _names_in(data)):
@@ -133,11 +139,19 @@ def read_texts(
             "".join(texts.values()).encode()  # an escape of JSON may stand for half a character
             written = texts.pop(next(key for key in _IDS if key in texts))
         except (ValueError, TypeError, LookupError, StopIteration, RecursionError) as error:
-            why = f": {said(error)}" if isinstance(error, InvalidInput | UnicodeError | json.JSONDecodeError) else ""
+            why = (
+                f": {said(error)}"
+                if isinstance(error, InvalidInput | UnicodeError | json.JSONDecodeError)
+                else ""
+            )
             raise FileFormatError(f"{wrong} {shown(block[:60])}{why}", where=place) from error
         one = str(number) if numbering == "order" else written
         refuse(
-            (how.is_counted and not ids and one != str(number), f"record {number} is written as {one}", _COUNT),
+            (
+                how.is_counted and not ids and one != str(number),
+                f"record {number} is written as {one}",
+                _COUNT,
+            ),
             (not one.strip(), "found a record without an id"),
             (one in records, f"the id {one!r} stands twice"),
             kind=FileFormatError,
@@ -149,7 +163,9 @@ def read_texts(
     wanted = (
         [fields]
         if isinstance(fields, str)
-        else list(() if fields is None else fields) or [name for name in _FIELDS if name in known] or ["text"]
+        else list(() if fields is None else fields)
+        or [name for name in _FIELDS if name in known]
+        or ["text"]
     )
     names = [chosen(f"field of {path}", name, known) for name in wanted]
     return {one: "\n".join(filter(None, map(texts.get, names))) for one, texts in records.items()}
@@ -169,7 +185,10 @@ def _parse_tab(line: str) -> dict[str, str]:
 
 def _names_in(data: bytes) -> list[str]:
     """Return the names of the columns, if the first line is one of names; the id is called ``_id``."""
-    cells = [cell.strip(" #\"'") for cell in data.partition(b"\n")[0].decode(errors="replace").rstrip("\r").split("\t")]
+    cells = [
+        cell.strip(" #\"'")
+        for cell in data.partition(b"\n")[0].decode(errors="replace").rstrip("\r").split("\t")
+    ]
     plain = [re.sub(r"(?<=[a-z])(?=[A-Z])|[ -]+", "_", cell).lower() for cell in cells]
     is_id = [_ID.fullmatch(name) is not None for name in plain]
     is_text = [name in _FIELDS or name in _ALSO for name in plain]
@@ -177,7 +196,10 @@ def _names_in(data: bytes) -> list[str]:
     is_header = is_header or (plain[0] in _IDS and (len(cells) > 2 or any(is_text)))
     if not is_header:
         return []
-    names = [_ALSO.get(name, name) if known else cell for name, known, cell in zip(plain, is_text, cells, strict=True)]
+    names = [
+        _ALSO.get(name, name) if known else cell
+        for name, known, cell in zip(plain, is_text, cells, strict=True)
+    ]
     names[is_id.index(True) if any(is_id) else 0] = "_id"
     if len(names) == 2 and not any(is_text):
         names[names[0] == "_id"] = "text"
@@ -224,8 +246,15 @@ def _parse_tagged(tag: str, record: str) -> dict[str, str]:
     record = _CDATA.sub(lambda found: html.escape(found[0]), record)
     _, attributes, content, after = re.split(rf"(?is)\A<{tag}([^<>]*)>(.*)</{tag}\s*>", record)
     refuse((_plain(after), f"a text follows </{tag}>"))
-    parts = [("_id", number) for number in re.findall(r"""\s(?:number|id)\s*=\s*["']([^"']*)["']""", attributes)[:1]]
-    parts += [(name, found) for name, text in _elements(content) if (found := _plain(text)) or name != "outside"]
+    parts = [
+        ("_id", number)
+        for number in re.findall(r"""\s(?:number|id)\s*=\s*["']([^"']*)["']""", attributes)[:1]
+    ]
+    parts += [
+        (name, found)
+        for name, text in _elements(content)
+        if (found := _plain(text)) or name != "outside"
+    ]
     return _gathered((name, _LABEL.sub("", text) if tag == "top" else text) for name, text in parts)
 
 
@@ -242,29 +271,45 @@ def _elements(record: str) -> Iterator[tuple[str, str]]:
 
 
 def _plain(text: str) -> str:
-    return re.sub(r"&#?\w{1,32};", lambda found: html.unescape(found[0]), _TAG.sub(" ", text)).strip()
+    return re.sub(
+        r"&#?\w{1,32};", lambda found: html.unescape(found[0]), _TAG.sub(" ", text)
+    ).strip()
 
 
 def _tagged(words: str, tag: str) -> TextFormat:
     tags = f"<{tag}[\\s>]"
     sniff, starts = f"(?is)(?=<).*?{tags}".encode(), f"(?i)(?={tags})".encode()
-    return TextFormat(f"{words}, from <{tag}> to </{tag}>", sniff, starts, partial(_parse_tagged, tag))
+    return TextFormat(
+        f"{words}, from <{tag}> to </{tag}>", sniff, starts, partial(_parse_tagged, tag)
+    )
 
 
 _COUNT = 'ids must be "order" if the judgments count the records so, as those of Cranfield do, and else "written"'
 _IDS = ("_id", "docno", "id", "docid", "doc_id", "qid", "query_id", "num", "number")
 _FIELDS = ("title", "headline", "query", "text", "contents", "body")
-_ALSO = {"query_text": "query", "question": "query", "content": "contents", "passage": "text", "document": "text"}
-_ID = re.compile(r"[qdp]id|docid|docno|(query|topic|document|corpus|passage|product|item)id|.+_(id|no|num|number)")
+_ALSO = {
+    "query_text": "query",
+    "question": "query",
+    "content": "contents",
+    "passage": "text",
+    "document": "text",
+}
+_ID = re.compile(
+    r"[qdp]id|docid|docno|(query|topic|document|corpus|passage|product|item)id|.+_(id|no|num|number)"
+)
 _MARKS = {"T": "title", "A": "author", "B": "source", "W": "text", "K": "keywords"}
-_TAG = re.compile(r"<!--[^<>]*-->|<!\[CDATA\[|\]\]>|<(?P<closes>/?)(?P<name>[A-Za-z][\w.:-]*)(?:\s[^<>]*)?>")
+_TAG = re.compile(
+    r"<!--[^<>]*-->|<!\[CDATA\[|\]\]>|<(?P<closes>/?)(?P<name>[A-Za-z][\w.:-]*)(?:\s[^<>]*)?>"
+)
 _CDATA = re.compile(r"(?s)(?<=<!\[CDATA\[)(?:(?!<!\[CDATA\[|\]\]>).)*+(?=\]\]>)")
 _LABEL = re.compile(r"\A(?:Number|Topic|Domain|Title|Description|Summary|Narrative|\w+\(s\)):\s*")
 _LINE, _MARK = rb"(?m)^(?=[^\r\n])", rb"(?m)^(?=\.I[ \t]+\S+[ \t\r]*$)"
 
 TEXT_FORMATS = {
     "jsonl": TextFormat("a JSON object with an id and texts", rb"\{", _LINE, _parse_json),
-    "cranfield": TextFormat("a record of Cranfield, from .I on", rb"\.I\s", _MARK, _parse_cranfield, is_counted=True),
+    "cranfield": TextFormat(
+        "a record of Cranfield, from .I on", rb"\.I\s", _MARK, _parse_cranfield, is_counted=True
+    ),
     "trec_topics": _tagged("a topic of TREC with its number", "top"),
     "trec_documents": _tagged("a document of TREC with its DOCNO", "doc"),
     "xml_topics": _tagged("a topic in XML with its number", "topic"),

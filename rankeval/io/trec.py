@@ -1,18 +1,21 @@
 """TREC text: ``qid iter docid relevance`` and ``qid Q0 docid rank score tag``, a row per line.
 
-Lines end in LF or CRLF. A line that begins with # is a comment. There are no more columns than these, with one
-leniency that trec_eval 10 has too: the tag may hold blanks, up to 16 words that do not look like a row of their own.
+Lines end in LF or CRLF. A line that begins with # is a comment. There are no more columns than
+these, with one leniency that trec_eval 10 has too: the tag may hold blanks, up to 16 words that do
+not look like a row of their own.
 
-Three steps, each for the files that the one before gives up; a million lines of the usual form need only the first::
+Three steps, each for the files that the one before gives up; a million lines of the usual form need
+only the first::
 
     bytes -> _read_regular: one blank or tab after each cell -----> Arrow's CSV reader, from disk
           -> _made_regular: white space to one blank, then again -> Arrow's CSV reader, from memory
           -> _read_lines:   line by line ------------------------> comments, tags with blanks, or the error
 
-The regular reader counts separators while it checks the bytes: a file is regular if no two stand together and their
-number is rows times columns, which means one behind each cell. So it never has to explain an error, and never guesses.
-The trap is Arrow's own leniency: without this count it takes two cells for one where a blank is doubled, reads
-0x10 as 16, and drops a last line that ends behind a blank.
+The regular reader counts separators while it checks the bytes: a file is regular if no two stand
+together and their number is rows times columns, which means one behind each cell. So it never has
+to explain an error, and never guesses. The trap is Arrow's own leniency: without this count it
+takes two cells for one where a blank is doubled, reads 0x10 as 16, and drops a last line that ends
+behind a blank.
 """
 
 from __future__ import annotations
@@ -96,7 +99,9 @@ def _refuse_other_reading(given: OpenFile, layout: Layout) -> None:
         raise FileFormatError(problem, where=given.path, remedy=remedy)
     is_whole = len(start) < _SAMPLE
     rows = _rows_of(start if is_whole else start[: start.rfind(b"\n") + 1], layout)
-    doubt, reading_of = (is_doubtful, reading_of_four) if layout is QRELS else (reading_of_six, reading_of_six)
+    doubt, reading_of = (
+        (is_doubtful, reading_of_four) if layout is QRELS else (reading_of_six, reading_of_six)
+    )
     if not rows or not doubt(rows):
         return
     if not is_whole:
@@ -117,9 +122,17 @@ def _rows_of(data: bytes, layout: Layout) -> list[list[str]]:
     """Return the cells of each row; none if a row has too few or too many, which the readers explain."""
     width = len(layout.fields)
     lines = (line.strip() for line in data.removeprefix(BOM).split(b"\n"))
-    rows = [line.split(None, width - 1 if layout.tag else -1) for line in lines if line and not line.startswith(b"#")]
+    rows = [
+        line.split(None, width - 1 if layout.tag else -1)
+        for line in lines
+        if line and not line.startswith(b"#")
+    ]
     # Cells are decoded one by one: text would be split at more blanks than bytes.
-    return [[cell.decode(errors="replace") for cell in row] for row in rows] if {*map(len, rows)} <= {width} else []
+    return (
+        [[cell.decode(errors="replace") for cell in row] for row in rows]
+        if {*map(len, rows)} <= {width}
+        else []
+    )
 
 
 def _read_regular(source: pa.NativeFile, blocks: Iterable[bytes], layout: Layout) -> Columns | None:
@@ -127,7 +140,9 @@ def _read_regular(source: pa.NativeFile, blocks: Iterable[bytes], layout: Layout
         return None
     first_line, n_separators, has_mark = spacing
     # Labels are read as text and parsed once for each level: Arrow itself would take 0x10 for 16.
-    value_type = pa.dictionary(pa.int32(), pa.string()) if layout.value == "relevance" else pa.float64()
+    value_type = (
+        pa.dictionary(pa.int32(), pa.string()) if layout.value == "relevance" else pa.float64()
+    )
     source.seek(0)
     try:
         kinds = {**dict.fromkeys(layout.ids, pa.string()), layout.value: value_type}
@@ -146,7 +161,9 @@ def _read_regular(source: pa.NativeFile, blocks: Iterable[bytes], layout: Layout
     # Arrow rounds whole numbers beyond 2**53; nan and infinity fail too.
     if has_comment or values is None or not (np.abs(values) < WHOLE).all():
         return None
-    return Columns(value=values, name=tag, rank=_ranks(source, delimiter) if layout is RUN else None, **ids)
+    return Columns(
+        value=values, name=tag, rank=_ranks(source, delimiter) if layout is RUN else None, **ids
+    )
 
 
 def _ranks(source: pa.NativeFile, delimiter: str) -> pa.ChunkedArray | None:
@@ -157,19 +174,23 @@ def _ranks(source: pa.NativeFile, delimiter: str) -> pa.ChunkedArray | None:
         rows = [line.split()[:-1] for line in head.splitlines()[:-1]]
         qid, _, _, rank, score = zip(*rows, strict=True)
         _, query = np.unique(qid, return_inverse=True)
-        if not runs_against([one.decode(errors="replace") for one in rank], query, np.array(score, dtype=np.float64)):
+        if not runs_against(
+            [one.decode(errors="replace") for one in rank], query, np.array(score, dtype=np.float64)
+        ):
             return None
     source.seek(0)
     with suppress(pa.ArrowInvalid):  # nobody needs this column, so it may hold anything
-        return csv_cells(source, RUN.fields, {"rank": pa.float64()}, delimiter, quoted=False, block=BLOCK)["rank"]
+        return csv_cells(
+            source, RUN.fields, {"rank": pa.float64()}, delimiter, quoted=False, block=BLOCK
+        )["rank"]
     return None
 
 
 def _spacing(blocks: Iterable[bytes]) -> tuple[bytes, int, bool] | None:
     """Return the first line, the number of blanks, tabs and line ends, and whether there is a #.
 
-    None stands for a text in which two of those separators stand together. All blocks are looked at, because looking
-    at them checks the text.
+    None stands for a text in which two of those separators stand together. All blocks are looked
+    at, because looking at them checks the text.
     """
     is_regular, has_mark = True, False
     first_line, n_separators, last = b"", 0, b"\n"
@@ -182,7 +203,9 @@ def _spacing(blocks: Iterable[bytes]) -> tuple[bytes, int, bool] | None:
         n_separators += int(np.count_nonzero(blank))
         has_mark = has_mark or b"#" in block
         last = block[-1:]
-    if last != b"\n":  # the last line lacks its end; behind a blank it may have lost its last column too
+    if (
+        last != b"\n"
+    ):  # the last line lacks its end; behind a blank it may have lost its last column too
         is_regular, n_separators = is_regular and last > b" ", n_separators + 1
     return (first_line, n_separators, has_mark) if is_regular else None
 
@@ -239,14 +262,19 @@ def _lines(data: bytes, layout: Layout, where: str) -> Iterator[tuple[int, list[
             continue
         try:
             fields = [
-                cell.decode(errors="strict" if place in read | tags else "replace") for place, cell in enumerate(cells)
+                cell.decode(errors="strict" if place in read | tags else "replace")
+                for place, cell in enumerate(cells)
             ]
         except UnicodeDecodeError as error:
             raise FileFormatError(f"expected UTF-8 text, found {line[:80]!r}", where=at) from error
         if len(fields) != width:
             problem = f"expected {layout}, found {len(line.split())}: {' '.join(fields)[:80]!r}"
             is_cut = number > 1 and len(fields) < width and not line.endswith(b"\n")
-            remedy = "the file is cut off here: its last line has no end" if is_cut else _way_on(data, line, layout)
+            remedy = (
+                "the file is cut off here: its last line has no end"
+                if is_cut
+                else _way_on(data, line, layout)
+            )
             raise FileFormatError(problem, where=at, remedy=remedy)
         if layout.tag:
             _check_tag(fields, at, layout)
@@ -270,7 +298,12 @@ def _way_on(data: bytes, line: bytes, layout: Layout) -> str | None:
         return _LOOKS.format("run")
     if layout is PREFS and n_cells == 4:
         return _LOOKS.format("qrels")
-    if layout.value == "relevance" and n_cells == 5 and is_number[4] and not re.fullmatch(r"-?\d{1,2}", cells[3]):
+    if (
+        layout.value == "relevance"
+        and n_cells == 5
+        and is_number[4]
+        and not re.fullmatch(r"-?\d{1,2}", cells[3])
+    ):
         return "five columns (query, judge, sub-group, document, grade) are read by format='prefs' (-R prefs)"
     return None
 
@@ -278,7 +311,11 @@ def _way_on(data: bytes, line: bytes, layout: Layout) -> str | None:
 def _check_comment(cells: list[bytes], layout: Layout, where: str) -> None:
     # trec_eval would count a row whose query begins with #.
     value = layout.fields.index(layout.value)
-    may_be_row = len(cells) == len(layout.fields) and len(cells[0]) > 1 and re.fullmatch(rb"[Qq]?\d+", cells[1])
+    may_be_row = (
+        len(cells) == len(layout.fields)
+        and len(cells[0]) > 1
+        and re.fullmatch(rb"[Qq]?\d+", cells[1])
+    )
     if may_be_row and NUMBER.fullmatch(cells[value].decode(errors="replace")):
         problem = f"found a row whose query begins with #, where # starts a comment: {b' '.join(cells)[:80]!r}"
         remedy = "rename the query, or put a blank after # if the row should not count"
@@ -291,8 +328,8 @@ def _check_tag(fields: list[str], where: str, layout: Layout) -> None:
     words = [word for word in re.split(f"[{_SPACE}]", fields[-1]) if word]
     if len(words) < 2:
         return
-    # Another row is ``word Q0 word rank score``, whose first word may be glued to the tag before it.
-    # Its rank is the fourth word or a later one: "a 1 2" is a tag.
+    # Another row is ``word Q0 word rank score``, whose first word may be glued to the tag before
+    # it. Its rank is the fourth word or a later one: "a 1 2" is a tag.
     ranked = (word.isdigit() and NUMBER.fullmatch(score) for word, score in pairwise(words[3:]))
     faults = (
         ("Q0" in words or any(ranked), "the tag holds another row: is a line end missing?"),
@@ -316,11 +353,17 @@ def _write(table: pa.Table) -> Iterator[pa.Buffer]:
     check_fit(table.column("qid"), "qid", "^(#|\ufeff)", "TREC text, where # starts a comment")
     columns = _judgments(table) if "relevance" in table.column_names else _ranking(table)
     blank, nothing, newline = (pa.scalar(text, pa.large_string()) for text in (" ", "", "\n"))
-    for batch in pa.table(columns, [str(place) for place in range(len(columns))]).to_batches(1 << 18):
+    for batch in pa.table(columns, [str(place) for place in range(len(columns))]).to_batches(
+        1 << 18
+    ):
         cells = [column.cast(pa.large_string()) for column in batch.columns]
-        text = pc.binary_join_element_wise(pc.binary_join_element_wise(*cells, blank), nothing, newline)
+        text = pc.binary_join_element_wise(
+            pc.binary_join_element_wise(*cells, blank), nothing, newline
+        )
         # Arrow keeps the lines one behind the other in memory: that is the text.
-        offsets = np.frombuffer(text.buffers()[1], np.int64)[text.offset : text.offset + len(text) + 1]
+        offsets = np.frombuffer(text.buffers()[1], np.int64)[
+            text.offset : text.offset + len(text) + 1
+        ]
         yield text.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
 
 
@@ -337,7 +380,14 @@ def _ranking(table: pa.Table) -> list[Any]:
     starts = np.flatnonzero(np.r_[True, np.diff(query) != 0])
     rank = np.arange(1, len(table) + 1) - np.repeat(starts, np.diff(np.r_[starts, len(table)]))
     tag = "_".join(table.column("run")[0].as_py().split()) if "run" in table.column_names else "run"
-    return [qid, pa.repeat("Q0", len(table)), docid, places_of(rank), score, pa.repeat(tag, len(table))]
+    return [
+        qid,
+        pa.repeat("Q0", len(table)),
+        docid,
+        places_of(rank),
+        score,
+        pa.repeat(tag, len(table)),
+    ]
 
 
 _row_lines = partial(text_lines, comment=b"#")
@@ -359,4 +409,6 @@ for _name, _words, _layout in (
     ("prefs", "trec_eval's preferences: query, group, sub-group, document, grade", PREFS),
 ):
     _judged = partial(read_trec, _layout)
-    add_format(Format(_name, _words, _judged, row_lines=_row_lines, unread="", values=("relevance",)))
+    add_format(
+        Format(_name, _words, _judged, row_lines=_row_lines, unread="", values=("relevance",))
+    )

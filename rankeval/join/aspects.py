@@ -1,6 +1,7 @@
 """Judgments by aspect: a document may answer one subtopic of a query and not another.
 
-The join sees one grade a document, the greatest over its aspects (`fold_aspects`). This table keeps the others:
+The join sees one grade a document, the greatest over its aspects (`fold_aspects`). This table keeps
+the others:
 
     q1  d1  aspect 1  2                document   0        1             (d1 of q1, d4 of q1)
     q1  d1  aspect 2  0     becomes    offsets    0        2    3
@@ -42,7 +43,8 @@ class AspectTable:
     aspect: Ints  # (n_entries,): Number of the aspect, in the order of the names
     grade: NDArray[Any]  # (n_entries,): The grade for that aspect
     docid: pa.Array  # Name of each document
-    # (n_aspects,): For judgments by sub-group, which take the place of aspects: the group of each sub-group.
+    # (n_aspects,): For judgments by sub-group, which take the place of aspects: the group of each
+    # sub-group.
     group: Ints | None = None
 
     def entries(self, document: Ints) -> tuple[Ints, Entries]:
@@ -65,10 +67,17 @@ class JoinedAspects:
     table: AspectTable  # All judgments
     document: Ints  # (n_rows,): Judged document of each row of the run, -1 if it has none
     unretrieved: Ints  # Judged documents that were not ranked and count, grouped by query
-    skips_below: float | None = None  # If unjudged documents are taken out: a grade below this is no judgment
+    skips_below: float | None = (
+        None  # If unjudged documents are taken out: a grade below this is no judgment
+    )
 
     def block(
-        self, rows: slice | Ints, ranked: Ints, keep: NDArray[np.bool_] | None, offsets: Ints, rest: tuple[Ints, Ints]
+        self,
+        rows: slice | Ints,
+        ranked: Ints,
+        keep: NDArray[np.bool_] | None,
+        offsets: Ints,
+        rest: tuple[Ints, Ints],
     ) -> AspectBlock:
         """Return the judgments of a chunk: of its rows in rank order, and of all documents that its queries know.
 
@@ -90,7 +99,9 @@ class AspectBlock:
     document: Ints  # (n_rows,): Judged document of each row in rank order, -1 if it has none
     known: Ints  # (n_known,): The judged documents that count, retrieved or not, and their queries
     known_query: Ints
-    skips_below: float | None = None  # If unjudged documents are taken out: a grade below this is no judgment
+    skips_below: float | None = (
+        None  # If unjudged documents are taken out: a grade below this is no judgment
+    )
 
 
 def fold_aspects(qrels: Qrels) -> tuple[Qrels, AspectTable]:
@@ -104,7 +115,8 @@ def fold_aspects(qrels: Qrels) -> tuple[Qrels, AspectTable]:
         n_within = int(within.max(initial=0)) + 1
         both, part = np.unique(part * n_within + within, return_inverse=True)
         group = both // n_within
-    # One number for each document of a query; aspects of equal names in two queries are one number too.
+    # One number for each document of a query; aspects of equal names in two queries are one number
+    # too.
     pair = query * (int(document.max(initial=0)) + 1) + document
 
     def says(row: int) -> str:
@@ -120,7 +132,9 @@ def fold_aspects(qrels: Qrels) -> tuple[Qrels, AspectTable]:
     # The folded rows are no rows of the file, so they have no source.
     ids = {name: getattr(qrels, name).take(rows) for name in ("qid", "docid")}
     folded = replace(qrels, **ids, relevance=best, aspect=None, subgroup=None, source=None)
-    return folded, AspectTable(np.append(start, len(order)), part[order], grade, folded.docid, group)
+    return folded, AspectTable(
+        np.append(start, len(order)), part[order], grade, folded.docid, group
+    )
 
 
 def _ranks(column: pa.Array) -> Ints:

@@ -4,20 +4,21 @@
                                                 0  0  2     the second
                                                 1  0  0     the third; 0 beyond the end of a list
 
-A sum over ranks is then one addition of whole rows of the table a rank, in the order of the ranks: the same additions
-as along the flat list, but for zeros, so the values are the same to the last bit. The codes are bytes: a table of them
-fits the cache, and comparing and counting them takes a sixteenth of the time of integers of 64 bits.
+A sum over ranks is then one addition of whole rows of the table a rank, in the order of the ranks:
+the same additions as along the flat list, but for zeros, so the values are the same to the last
+bit. The codes are bytes: a table of them fits the cache, and comparing and counting them takes a
+sixteenth of the time of integers of 64 bits.
 
-The trap: beyond the end of a list stands the lowest code. So a table may only be asked for labels above the lowest, and
-for gains that are 0 for the lowest.
+The trap: beyond the end of a list stands the lowest code. So a table may only be asked for labels
+above the lowest, and for gains that are 0 for the lowest.
 
 The best order of judged documents needs their number by label alone:
 
     labels 0 1 2 of a query    counts 7 3 2    ideal order 2 2 1 1 1, then no gain    sum of gain * discount down to k
 
-With a cut-off, few numbers matter: 4 labels above zero and k = 10 leave 11^4 kinds of queries. Their sums are computed
-once and looked up. Gains are added one after the other, as those of a ranking are, so that a perfect ranking scores
-exactly the ideal.
+With a cut-off, few numbers matter: 4 labels above zero and k = 10 leave 11^4 kinds of queries.
+Their sums are computed once and looked up. Gains are added one after the other, as those of a
+ranking are, so that a perfect ranking scores exactly the ideal.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class ByRank:
     """Label codes by rank and query."""
 
     code: NDArray[np.uint8]  # (longest, n_queries): The codes, 0 beyond the end of a list
-    # (n_queries, longest, rounded up to whole words of 8 bytes): The same codes query by query, 0 beyond the end.
+    # (n_queries, longest, rounded up to whole words of 8 bytes): The same codes query by query, 0
+    # beyond the end.
     lists: NDArray[np.uint8]
 
     @classmethod
@@ -52,7 +54,10 @@ class ByRank:
         if not 0 < longest * n_queries <= MOST_PADDED * offsets[-1]:
             return None
         width = -(-longest // 8) * 8
-        return cls(np.zeros((longest, n_queries), dtype=np.uint8), np.zeros((n_queries, width), dtype=np.uint8))
+        return cls(
+            np.zeros((longest, n_queries), dtype=np.uint8),
+            np.zeros((n_queries, width), dtype=np.uint8),
+        )
 
     @classmethod
     def of(cls, code: NDArray[np.uint8] | Ints, offsets: Ints) -> ByRank | None:
@@ -164,7 +169,9 @@ def ideal_sums(counts: Ints, gain: Floats, discount: Floats, cutoff: int | None)
     n_kinds = (cutoff + 1) ** len(gains)
     if n_kinds > min(_MOST_KINDS, 4 * len(counts)):
         return _rank_by_rank(counts, gains, discount[:cutoff])
-    kind = np.zeros(len(counts), dtype=np.int64)  # the numbers of documents are its digits (bench_arrays A, D)
+    kind = np.zeros(
+        len(counts), dtype=np.int64
+    )  # the numbers of documents are its digits (bench_arrays A, D)
     for number in counts.T:
         kind *= cutoff + 1
         kind += np.minimum(number, cutoff)
@@ -182,7 +189,8 @@ def _rank_by_rank(counts: Ints, gains: Floats, discount: Floats) -> Floats:
     """Add the gains of a table of rank by query; counts and gains stand best first."""
     # upto: the rank of the last document of each label in the ideal order.
     upto = np.minimum(np.cumsum(counts, axis=1), len(discount)).astype(np.int16)
-    # The label at each rank of the ideal order: as many places down the gains as are used up before it.
+    # The label at each rank of the ideal order: as many places down the gains as are used up before
+    # it.
     place = np.zeros((len(discount), len(counts)), dtype=np.uint8 if len(gains) < 256 else np.int64)
     for used_up in upto.T:
         place += used_up <= np.arange(len(discount), dtype=np.int16)[:, None]

@@ -4,8 +4,9 @@
            q1 d4 1          q1 d1 2.5      unretrieved of q1:  d4 = 1
            q2 d1 0          q3 d1 9.0      q2 is missing from the run, q3 has no judgments
 
-Queries without judgments are always left out (`excluded`). The convention's `missing` decides about queries that the
-run lacks. The order of rows does not matter here: ranking comes later, chunk by chunk (`Joined`).
+Queries without judgments are always left out (`excluded`). The convention's `missing` decides about
+queries that the run lacks. The order of rows does not matter here: ranking comes later, chunk by
+chunk (`Joined`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ Numbers = NDArray[np.int32]
 _MANY_ROWS = 2**17
 """Columns of so many rows are arrays that the C library gives back when they are freed."""
 
-_UNKNOWN = places_of(np.array([-1])).cast(pa.int32())[0]  # given a plain -1, Arrow makes a scalar and imports pandas
+_UNKNOWN = places_of(np.array([-1])).cast(pa.int32())[
+    0
+]  # given a plain -1, Arrow makes a scalar and imports pandas
 
 
 def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined:
@@ -52,20 +55,30 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
     truth = _side(qrels, of_truth, len(queries), "qrels", relevance=qrels.relevance)
     ranked = _side(run, of_run, len(queries), "run", score=run.score)
     truth_row, run_row = match(truth, ranked)
-    signs = {"ids": unlike_ids(truth, ranked, len(run_row), run.score), "rank": () if run.against_rank else None}
+    signs = {
+        "ids": unlike_ids(truth, ranked, len(run_row), run.score),
+        "rank": () if run.against_rank else None,
+    }
     relevance, truth_query = _narrow(qrels.relevance), of_truth.of_rows()
     label, judged = _labelled(relevance, truth_row, run_row, len(run), convention)
-    unretrieved = relevance >= 0 if convention.negative == "unjudged" else np.ones(len(relevance), dtype=bool)
+    unretrieved = (
+        relevance >= 0 if convention.negative == "unjudged" else np.ones(len(relevance), dtype=bool)
+    )
     unretrieved[truth_row] = False
     lengths = np.diff(ranked.offsets)
     rule_counts = {
         "missing": (lengths == 0).astype(np.int64),
-        "unjudged": lengths - np.bincount(truth_query[truth_row[judged[run_row]]], minlength=len(queries)),
-        "judgments": np.bincount(truth_query[unretrieved & (relevance > 0)], minlength=len(queries)),
+        "unjudged": lengths
+        - np.bincount(truth_query[truth_row[judged[run_row]]], minlength=len(queries)),
+        "judgments": np.bincount(
+            truth_query[unretrieved & (relevance > 0)], minlength=len(queries)
+        ),
     }
 
     rows, rest = ranked.rows, truth.rows[unretrieved[truth.rows]]
-    if convention.unjudged == "skip" and convention.depth is None:  # with a depth they take up ranks until the cut
+    if (
+        convention.unjudged == "skip" and convention.depth is None
+    ):  # with a depth they take up ranks until the cut
         rows = rows[judged[rows]]
     counted = _counted(queries, lengths > 0, convention, excluded)
     numbers = np.flatnonzero(counted)
@@ -79,7 +92,9 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
     if table is not None:
         judgment = np.full(len(run), -1)
         judgment[run_row] = np.where(judged[run_row], truth_row, -1)
-        lowest = 0.0 if convention.negative == "unjudged" else -np.inf  # a grade below it is no judgment
+        lowest = (
+            0.0 if convention.negative == "unjudged" else -np.inf
+        )  # a grade below it is no judgment
         skips_below = lowest if convention.unjudged == "skip" else None
         aspects = JoinedAspects(table, judgment, rest, skips_below)
     sizes = np.bincount(of_run.of_rows()[rows], minlength=len(queries))[numbers]
@@ -101,7 +116,9 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
         identity=_identity(qrels, truth, truth_query)[numbers],
         excluded=excluded,
         rule_counts={rule: of_queries[numbers] for rule, of_queries in rule_counts.items()},
-        left_out_counts={rule: int(of_queries[~counted].sum()) for rule, of_queries in rule_counts.items()},
+        left_out_counts={
+            rule: int(of_queries[~counted].sum()) for rule, of_queries in rule_counts.items()
+        },
         signs={sign: words for sign, words in signs.items() if words is not None},
     )
 
@@ -135,10 +152,14 @@ class _Stretches(NamedTuple):
         return self.query if self.size is None else np.repeat(self.query, self.size)
 
 
-def _numbered(qrels: Qrels, run: Run, excluded: dict[str, tuple[Any, ...]]) -> tuple[pa.Array, _Stretches, _Stretches]:
+def _numbered(
+    qrels: Qrels, run: Run, excluded: dict[str, tuple[Any, ...]]
+) -> tuple[pa.Array, _Stretches, _Stretches]:
     ids, starts, sizes = zip(*map(_stretches, (qrels.qid, run.qid)), strict=True)
     queries = pc.unique(ids[0]).sort()
-    numbers = [numbers_of(pc.fill_null(pc.index_in(one, value_set=queries), _UNKNOWN)) for one in ids]
+    numbers = [
+        numbers_of(pc.fill_null(pc.index_in(one, value_set=queries), _UNKNOWN)) for one in ids
+    ]
     truth, ranked = map(_Stretches, starts, sizes, numbers)
     others = ranked.query < 0
     if others.any():
@@ -150,7 +171,10 @@ def _numbered(qrels: Qrels, run: Run, excluded: dict[str, tuple[Any, ...]]) -> t
 
 
 def _counted(
-    queries: pa.Array, retrieved: NDArray[np.bool_], convention: Convention, excluded: dict[str, tuple[Any, ...]]
+    queries: pa.Array,
+    retrieved: NDArray[np.bool_],
+    convention: Convention,
+    excluded: dict[str, tuple[Any, ...]],
 ) -> NDArray[np.bool_]:
     if retrieved.all() or convention.missing in ("empty", "zero"):
         return np.ones(len(queries), dtype=bool)
@@ -183,7 +207,9 @@ def _stretches(ids: pa.Array) -> tuple[pa.Array, Ints | None, Ints | None]:
     return ids.take(places_of(start)), start, np.diff(start, append=len(ids))
 
 
-def _side(table: Qrels | Run, of: _Stretches, n_queries: int, name: str, **values: NDArray[Any]) -> Side:
+def _side(
+    table: Qrels | Run, of: _Stretches, n_queries: int, name: str, **values: NDArray[Any]
+) -> Side:
     """Group the rows of judged queries, those of a query in their own order."""
     kept = np.flatnonzero(of.query >= 0)
     query = of.query if len(kept) == len(of.query) else of.query[kept]
@@ -192,7 +218,9 @@ def _side(table: Qrels | Run, of: _Stretches, n_queries: int, name: str, **value
         kept = kept[order_of(query)]
     rows = kept if of.start is None or of.size is None else rows_of(of.start[kept], of.size[kept])
     offsets = offsets_of(sizes.astype(np.int64, copy=False))
-    return Side(rows, offsets, table.docid, hash_ids(table.docid), table.qid, name, table.source, values)
+    return Side(
+        rows, offsets, table.docid, hash_ids(table.docid), table.qid, name, table.source, values
+    )
 
 
 def _narrow(labels: NDArray[Any]) -> NDArray[Any]:

@@ -2,8 +2,8 @@
 
     lists     7 4 2 | 9 | 5 1          offsets   0 3 4 6          sizes   3 1 2
 
-Row `r` of query `q` is at ``offsets[q] + r``. There is no padding, and a list of any length costs what it holds. Rows
-in any other order are grouped by query id, queries ascending:
+Row `r` of query `q` is at ``offsets[q] + r``. There is no padding, and a list of any length costs
+what it holds. Rows in any other order are grouped by query id, queries ascending:
 
     qid       b  a  b  a  a           rows as they were given
     order     1  3  4  0  2           a row number for each grouped place: a's rows, then b's, each in their own order
@@ -61,7 +61,9 @@ def spread(start: Ints, size: Ints) -> tuple[Ints, Ints]:
 def rows_of(start: Ints, size: Ints) -> Ints:
     """Return the rows of several runs one after another."""
     rows = np.repeat(start - offsets_of(size)[:-1], size)
-    place = np.arange(min(_BLOCK, len(rows)))  # counted block by block: no second array of that length (bench_files)
+    place = np.arange(
+        min(_BLOCK, len(rows))
+    )  # counted block by block: no second array of that length (bench_files)
     for begin in range(0, len(rows), _BLOCK):
         block = rows[begin : begin + _BLOCK]
         block += place[: len(block)]
@@ -117,7 +119,9 @@ def sizes_to_ids(group: ArrayLike, n_rows: int) -> Ints:
     total = sum(counts.tolist())  # Python's integers do not wrap
     if total != n_rows:
         hint = "; these look like ids of rows, which go to qid=" if len(counts) == n_rows else ""
-        raise UnusableQueryIdsError(f"sizes in group add up to {total}, but the data has {count(n_rows, 'row')}{hint}")
+        raise UnusableQueryIdsError(
+            f"sizes in group add up to {total}, but the data has {count(n_rows, 'row')}{hint}"
+        )
     return np.repeat(np.arange(len(counts)), counts)
 
 
@@ -129,21 +133,26 @@ def ids_of_rows(qid: ArrayLike | None, group: ArrayLike, n_rows: int) -> Any:
     ids = as_typed(qid)
     differ = len(ids) != n_rows or ((ids[1:] != ids[:-1]) != (sizes[1:] != sizes[:-1])).any()
     if differ or len(np.unique(ids)) != len(np.unique(sizes)):
-        raise QueryIdError("qid= and group= cut the rows into different queries", remedy="give one of them")
+        raise QueryIdError(
+            "qid= and group= cut the rows into different queries", remedy="give one of them"
+        )
     return qid
 
 
 def group_rows(qid: ArrayLike) -> Grouping:
     """Group rows by query id."""
     ids, names = comparable(qid, "qid")
-    # Rows in any order show it at once. To look up where each of their runs begins is dear (bench_streaming).
+    # Rows in any order show it at once. To look up where each of their runs begins is dear
+    # (bench_streaming).
     starts, order = _starts(ids) if ascend(ids[:_HEAD]) else None, None
     if starts is None or not ascend(ids[starts]):
         order = order_of(ids)
         ids = ids.take(order)
         starts = _starts(ids)
     queries = ids[starts]
-    return Grouping(queries if names is None else names[queries], np.append(starts, len(ids)), order)
+    return Grouping(
+        queries if names is None else names[queries], np.append(starts, len(ids)), order
+    )
 
 
 def ascend(ids: NDArray[Any]) -> bool:
@@ -157,15 +166,21 @@ def _starts(ids: NDArray[Any]) -> Ints:
 
 def order_of(ids: NDArray[Any]) -> Ints:
     """Return a stable order of the rows by id."""
-    if (np.count_nonzero(ids[1:] != ids[:-1]) + 1) * 8 < len(ids):  # few: whole blocks change places (bench_files)
+    if (np.count_nonzero(ids[1:] != ids[:-1]) + 1) * 8 < len(
+        ids
+    ):  # few: whole blocks change places (bench_files)
         starts = _starts(ids)
         blocks = order_of(ids[starts])
         return rows_of(starts[blocks], np.diff(starts, append=len(ids))[blocks])
     bits = len(ids).bit_length()
-    if ids.dtype.kind not in "iu" or not len(ids) or (int(ids.max()) - int(ids.min())).bit_length() + bits > 63:
+    if (
+        ids.dtype.kind not in "iu"
+        or not len(ids)
+        or (int(ids.max()) - int(ids.min())).bit_length() + bits > 63
+    ):
         return np.argsort(ids, kind="stable")
-    # The id above, the row below: NumPy sorts such keys eight times faster than it argsorts, and the row below makes
-    # the order stable (bench_scorer, shuffled integers).
+    # The id above, the row below: NumPy sorts such keys eight times faster than it argsorts, and
+    # the row below makes the order stable (bench_scorer, shuffled integers).
     key: Ints = np.subtract(ids, ids.min(), dtype=np.int64, casting="unsafe")
     key <<= bits
     key |= np.arange(len(ids))

@@ -4,9 +4,9 @@
                                        all forms, one after another: both are 7
                                        without each that is not needed: suffix, padding, prefix
 
-A cause is named only if documents agree in that form, so the look of ids alone is no evidence. The trap is a bad run on
-a small pool, which is told nothing but its count: its ids have the form of the judged ones, and those that agree by
-chance, in a form that drops much of an id, are few.
+A cause is named only if documents agree in that form, so the look of ids alone is no evidence. The
+trap is a bad run on a small pool, which is told nothing but its count: its ids have the form of the
+judged ones, and those that agree by chance, in a form that drops much of an id, are few.
 """
 
 from __future__ import annotations
@@ -60,7 +60,11 @@ class Unlike(NamedTuple):
 
 def advice(cause: str) -> str:
     """Return the likely cause and what to do, as the end of a note; "" without a cause."""
-    remedy = "give each document as (id, score)" if cause == _SWAPPED else "write the ids of both sides in one form"
+    remedy = (
+        "give each document as (id, score)"
+        if cause == _SWAPPED
+        else "write the ids of both sides in one form"
+    )
     return f"; likely cause: {cause}; {remedy}" if cause else ""
 
 
@@ -80,7 +84,11 @@ def _decoded(text: str) -> str:
 
 
 def _whole(text: str) -> str:
-    if re.fullmatch(r"-?\d+(\.\d*)?([eE]\+?\d+)?", text) and len(text) < _MOST_DIGITS and float(text).is_integer():
+    if (
+        re.fullmatch(r"-?\d+(\.\d*)?([eE]\+?\d+)?", text)
+        and len(text) < _MOST_DIGITS
+        and float(text).is_integer()
+    ):
         return f"{float(text):.0f}" if set(text) & set(".eE") else text
     return text
 
@@ -94,8 +102,12 @@ def _cut(run: Texts, qrels: Texts) -> tuple[Texts, Texts]:
     """Cut the longer ids of one side where nearly all ids of the other end."""
     size = min(max(map(len, run)), max(map(len, qrels)))
     shares = sorted(sum(len(text) == size for text in side) / len(side) for side in (run, qrels))
-    is_cut = size >= _SHORTEST_CUT and shares[1] > 1 / 2 > shares[0] and not all(map(str.isdigit, run))
-    return ([text[:size] for text in run], [text[:size] for text in qrels]) if is_cut else (run, qrels)
+    is_cut = (
+        size >= _SHORTEST_CUT and shares[1] > 1 / 2 > shares[0] and not all(map(str.isdigit, run))
+    )
+    return (
+        ([text[:size] for text in run], [text[:size] for text in qrels]) if is_cut else (run, qrels)
+    )
 
 
 def _unprefixed(run: Texts, qrels: Texts) -> tuple[Texts, Texts]:
@@ -103,7 +115,10 @@ def _unprefixed(run: Texts, qrels: Texts) -> tuple[Texts, Texts]:
     heads = [_head(side) for side in (run, qrels)]
     if all(heads) and min(len(run), len(qrels)) < _FEWEST:
         return run, qrels
-    run, qrels = ([text.removeprefix(head) for text in side] for side, head in zip((run, qrels), heads, strict=True))
+    run, qrels = (
+        [text.removeprefix(head) for text in side]
+        for side, head in zip((run, qrels), heads, strict=True)
+    )
     return run, qrels
 
 
@@ -111,7 +126,9 @@ def _head(texts: Texts) -> str:
     parts = re.findall(r"\d+|[^\W\d_]+|[\W_]+", texts[len(texts) // 2])
     heads = ["".join(parts[:n]) for n in range(len(parts) - 1, 0, -1) if not parts[n - 1].isdigit()]
     most = len(texts) - len(texts) // FEW
-    return next((head for head in heads if sum(text.startswith(head) for text in texts) >= most), "")
+    return next(
+        (head for head in heads if sum(text.startswith(head) for text in texts) >= most), ""
+    )
 
 
 _EDGES = r"\s\ufeff\u200b'\"<>\[\](),;"
@@ -119,13 +136,17 @@ _EDGES = r"\s\ufeff\u200b'\"<>\[\](),;"
 FORMS: dict[str, Callable[[Texts, Texts], tuple[Texts, Texts]]] = {
     "blanks, line ends or quotes around ids": _without(rf"^(b(?=['\"]))?[{_EDGES}]+|[{_EDGES}]+$"),
     "letter case": _each(str.casefold),
-    "the normal form of Unicode (NFC, NFD)": _each(lambda text: unicodedata.normalize("NFKC", text)),
+    "the normal form of Unicode (NFC, NFD)": _each(
+        lambda text: unicodedata.normalize("NFKC", text)
+    ),
     "text that was read in a wrong encoding": _each(_decoded),
     "escapes such as %20 or &amp;": _each(lambda text: html.unescape(unquote(text))),
     "whole numbers that became floats (.0)": _each(_whole),
     "padding with zeros": _without(r"(?<!\d)0+(?=\d)"),
     "a path or the suffix of a file": _without(r"^.*[/\\](?=.)|(?<=.)(\.[A-Za-z]\w{0,5})+$"),
-    "the number of a passage or version behind the id": _without(r"(?<=.)([#%]|::).*$|(?<=\d)v\d+$"),
+    "the number of a passage or version behind the id": _without(
+        r"(?<=.)([#%]|::).*$|(?<=\d)v\d+$"
+    ),
     "dashes or other separators": _each(_joined),
     "ids that were cut": _cut,
     "a prefix": _unprefixed,
@@ -153,7 +174,9 @@ class _Sample:
         return dict(zip(zip(self.query, ids, strict=True), self.ids, strict=True))
 
 
-def unlike_ids(truth: Side, ranked: Side, n_judged: int, score: NDArray[np.float64]) -> Unlike | None:
+def unlike_ids(
+    truth: Side, ranked: Side, n_judged: int, score: NDArray[np.float64]
+) -> Unlike | None:
     """Return why few retrieved documents are judged; None if many are, or if some are and no form explains the rest."""
     possible = np.minimum(np.diff(truth.offsets), np.diff(ranked.offsets))
     if FEW * n_judged > possible.sum() or not possible.any():
@@ -164,7 +187,9 @@ def unlike_ids(truth: Side, ranked: Side, n_judged: int, score: NDArray[np.float
     swapped = _swapped(run, qrels, score[run.rows])
     if len(swapped) > least:
         return Unlike(*swapped[0], _SWAPPED)
-    return _differing(run, qrels, least) or (None if n_judged else Unlike(run.ids[0], qrels.ids[0], ""))
+    return _differing(run, qrels, least) or (
+        None if n_judged else Unlike(run.ids[0], qrels.ids[0], "")
+    )
 
 
 def _differing(run: _Sample, qrels: _Sample, least: int) -> Unlike | None:
@@ -192,7 +217,11 @@ def _agreeing(run: _Sample, qrels: _Sample, forms: Iterable[str]) -> list[tuple[
     for form in forms:
         ours, theirs = FORMS[form](ours, theirs)
     known, found = qrels.by_key(theirs), run.by_key(ours)
-    return [(text, known[key]) for key, text in found.items() if key in known and key[1] and known[key] != text]
+    return [
+        (text, known[key])
+        for key, text in found.items()
+        if key in known and key[1] and known[key] != text
+    ]
 
 
 def _swapped(run: _Sample, qrels: _Sample, score: NDArray[np.float64]) -> list[tuple[str, str]]:

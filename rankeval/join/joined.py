@@ -1,15 +1,16 @@
 """Truth and ranking, joined by a convention, and ranked chunk by chunk into `Judged`.
 
-`Joined` holds the input's columns as they were given. `order` and `offsets` say which rows belong to a query, so
-nothing is copied until a chunk of about 520,000 rows is taken:
+`Joined` holds the input's columns as they were given. `order` and `offsets` say which rows belong
+to a query, so nothing is copied until a chunk of about 520,000 rows is taken:
 
     columns   score      relevance      judged         (in the input's order)
        |  rows of the chunk: order[offsets[first] : offsets[last]]
        v
     labels -> codes and counts -> rank order -> cut at the convention's depth -> Judged -> kernels
 
-Arrays and collections differ here in two things only. Arrays hold no judgments but those of their rows. A collection
-also has judged documents that were not retrieved: they are counted (`Judged.counts`) and have no rank.
+Arrays and collections differ here in two things only. Arrays hold no judgments but those of their
+rows. A collection also has judged documents that were not retrieved: they are counted
+(`Judged.counts`) and have no rank.
 
 The trap: the levels of a chunk are those of its own labels. A code means nothing outside its chunk.
 """
@@ -76,11 +77,15 @@ class Joined:
 
     queries: NDArray[Any]  # (n_queries,): The queries that count, ascending
     offsets: Ints  # (n_queries + 1,): Where each query's rows begin among the grouped rows
-    order: Ints | None  # Row of the input at each grouped place; None if the input is already grouped
+    order: (
+        Ints | None
+    )  # Row of the input at each grouped place; None if the input is already grouped
     score: NDArray[Any]  # The input's columns, in its own order
     relevance: NDArray[Any]
     convention: Convention  # The rules, with `judgments` resolved
-    judged: NDArray[np.bool_] | None = None  # Which rows of the input have a judgment; None if all have
+    judged: NDArray[np.bool_] | None = (
+        None  # Which rows of the input have a judgment; None if all have
+    )
     # Labels of judged documents that were not retrieved, grouped by query.
     unretrieved: NDArray[Any] = field(default_factory=lambda: NO_ROWS)
     unretrieved_offsets: Ints | None = None
@@ -91,16 +96,18 @@ class Joined:
     columns: Mapping[str, Floats] = field(default_factory=dict)
     reach: int = DEEPEST  # The deepest rank at which they read an untied row
     aspects: JoinedAspects | None = None  # The judgments by aspect, if the qrels have aspects
-    # Give unjudged rows a level below all others, for measures that value a judged 0. Otherwise they have level 0,
-    # and only `judged` tells them apart.
+    # Give unjudged rows a level below all others, for measures that value a judged 0. Otherwise
+    # they have level 0, and only `judged` tells them apart.
     separate_unjudged: bool = False
     # Whether ``ties="docid"`` goes by ascending ids, as trec_eval does for preferences.
     ascending: bool = False
     # (n_queries,): A sum over hashes of each query's judged documents, for the digest.
     identity: NDArray[np.uint64] | None = None
-    excluded: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # Queries left out, by reason
-    # (n_queries,): How many rows of each query a rule affected, or 1 for the query itself; complete once all chunks
-    # are made.
+    excluded: Mapping[str, tuple[Any, ...]] = field(
+        default_factory=dict
+    )  # Queries left out, by reason
+    # (n_queries,): How many rows of each query a rule affected, or 1 for the query itself; complete
+    # once all chunks are made.
     rule_counts: dict[str, Ints] = field(default_factory=dict)
     # The same for the queries that were left out, all together.
     left_out_counts: Mapping[str, int] = field(default_factory=dict)
@@ -125,12 +132,16 @@ class Joined:
         for queries in query_blocks(self.offsets, CHUNK):
             begin, end = self.offsets[queries.start], self.offsets[queries.stop]
             rows = slice(begin, end) if self.order is None else self.order[begin:end]
-            yield queries, *self._chunk(queries, rows, self.offsets[queries.start : queries.stop + 1] - begin)
+            yield (
+                queries,
+                *self._chunk(queries, rows, self.offsets[queries.start : queries.stop + 1] - begin),
+            )
 
     def chunks_by_length(self) -> Iterator[tuple[Ints, Judged, Groups]]:
         """Yield the same of all queries, with lists of similar length in one chunk: these fit a table by rank.
 
-        Queries are numbers here. If lists are similar as they stand, the chunks are those of `chunks`.
+        Queries are numbers here. If lists are similar as they stand, the chunks are those of
+        `chunks`.
         """
         lengths, blocks = np.diff(self.offsets), list(query_blocks(self.offsets, CHUNK))
         padded = sum(int(lengths[block].max()) * (block.stop - block.start) for block in blocks)
@@ -142,9 +153,18 @@ class Joined:
         for block in query_blocks(offsets_of(lengths[by_length]), CHUNK):
             some = by_length[block]
             rows, _ = spread(self.offsets[some], lengths[some])
-            yield some, *self._chunk(some, rows if self.order is None else self.order[rows], offsets_of(lengths[some]))
+            yield (
+                some,
+                *self._chunk(
+                    some,
+                    rows if self.order is None else self.order[rows],
+                    offsets_of(lengths[some]),
+                ),
+            )
 
-    def _chunk(self, queries: slice | Ints, rows: slice | Ints, offsets: Ints) -> tuple[Judged, Groups]:
+    def _chunk(
+        self, queries: slice | Ints, rows: slice | Ints, offsets: Ints
+    ) -> tuple[Judged, Groups]:
         judged = None if self.judged is None else _taken(self.judged, rows)
         levels, code, rest = self._labels(queries, rows, offsets, judged)
         found = self._ranked(rows, code, offsets, len(levels))
@@ -171,13 +191,20 @@ class Joined:
             ties=ties if open_ties else NO_GROUPS,
             queries=self.queries[queries],
             by_rank=by_rank,
-            columns={name: self._column(column, rows, found, offsets) for name, column in self.columns.items()},
+            columns={
+                name: self._column(column, rows, found, offsets)
+                for name, column in self.columns.items()
+            },
         )
         if self.convention.ties in _BY_POSITION:
             unlike = with_unlike_labels(ties, chunk.code)
         else:  # tied rows stand by label
-            unlike = ties.of(chunk.codes_at(ties.start, ties.query) != chunk.codes_at(ties.end - 1, ties.query))
-        self._count("ties", queries, np.bincount(unlike.query, unlike.end - unlike.start, len(offsets) - 1))
+            unlike = ties.of(
+                chunk.codes_at(ties.start, ties.query) != chunk.codes_at(ties.end - 1, ties.query)
+            )
+        self._count(
+            "ties", queries, np.bincount(unlike.query, unlike.end - unlike.start, len(offsets) - 1)
+        )
         if open_ties:
             chunk.groups = unlike
         keep = self._kept(queries, offsets, judged)
@@ -198,7 +225,11 @@ class Joined:
         return Column(at, offsets)
 
     def _labels(
-        self, queries: slice | Ints, rows: slice | Ints, offsets: Ints, judged: NDArray[np.bool_] | None
+        self,
+        queries: slice | Ints,
+        rows: slice | Ints,
+        offsets: Ints,
+        judged: NDArray[np.bool_] | None,
     ) -> tuple[NDArray[Any], Ints, Ints | None]:
         """Return the distinct labels, each row's as an index into them, and counts of the documents not retrieved."""
         labels, (place, rest_query) = _taken(self.relevance, rows), self._rest(queries)
@@ -206,12 +237,17 @@ class Joined:
         both = np.concatenate([labels, rest]) if len(rest) else labels
         levels, codes = self._coded(both)
         if levels[0] < 0:
-            query = np.concatenate([np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), rest_query])
-            self._count("negative", queries, np.bincount(query[both < 0], minlength=len(offsets) - 1))
+            query = np.concatenate(
+                [np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), rest_query]
+            )
+            self._count(
+                "negative", queries, np.bincount(query[both < 0], minlength=len(offsets) - 1)
+            )
         code, rest_code = codes[: len(labels)], codes[len(labels) :]
         if self.separate_unjudged and judged is not None and self.convention.unjudged != "highest":
             levels, rest_code = np.concatenate(([BELOW_ALL], levels)), rest_code + 1
-            # A label below zero without a judgment marks a pooled document, which some measures count.
+            # A label below zero without a judgment marks a pooled document, which some measures
+            # count.
             code = np.where(judged | (labels < 0), code + 1, 0)
         if not len(rest):
             return levels, code, None
@@ -223,14 +259,18 @@ class Joined:
         """Return where the judged documents that were not retrieved stand, and the query of each in the chunk."""
         if self.unretrieved_offsets is None:
             return NO_ROWS, NO_ROWS
-        return spread(self.unretrieved_offsets[:-1][queries], np.diff(self.unretrieved_offsets)[queries])
+        return spread(
+            self.unretrieved_offsets[:-1][queries], np.diff(self.unretrieved_offsets)[queries]
+        )
 
     def _coded(self, labels: NDArray[Any]) -> tuple[NDArray[Any], Ints]:
         """Return the distinct labels, zero among them, and each label as an index into them."""
         labels = columns.whole(labels)
         if labels.dtype.kind != "f":
             labels = labels.astype(np.int64, copy=False)
-            highest = int(labels.view(np.uint64).max(initial=0))  # labels below zero are great numbers here
+            highest = int(
+                labels.view(np.uint64).max(initial=0)
+            )  # labels below zero are great numbers here
             if highest < _FEW_LABELS:  # one look at the labels, and no sort (bench_arrays A)
                 return np.arange(highest + 1), labels
         lowest, highest = labels.min(initial=0), labels.max(initial=0)
@@ -259,7 +299,11 @@ class Joined:
             by_position=ties in _BY_POSITION,
             highest_first=ties == "best",
             with_rows=ties == "docid" or self.judged is not None,
-            with_head=0 if not self.columns else self.reach if self.convention.depth is None else DEEPEST,
+            with_head=0
+            if not self.columns
+            else self.reach
+            if self.convention.depth is None
+            else DEEPEST,
             with_table=len(offsets) > _MANY_QUERIES,
         )
         if ties == "docid" and len(found.ties.start):
@@ -271,7 +315,9 @@ class Joined:
             return Ranked(code[found.row], found.row, found.ties)
         return found
 
-    def _kept(self, queries: slice | Ints, offsets: Ints, judged: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+    def _kept(
+        self, queries: slice | Ints, offsets: Ints, judged: NDArray[np.bool_] | None
+    ) -> NDArray[np.bool_] | None:
         """Return which ranks the convention's depth leaves; None if it leaves all."""
         if self.convention.depth is None:
             return None
@@ -282,7 +328,9 @@ class Joined:
         return keep & judged if judged is not None and self.convention.unjudged == "skip" else keep
 
     def _count(self, rule: str, queries: slice | Ints, numbers: NDArray[Any]) -> None:
-        self.rule_counts.setdefault(rule, np.zeros(self.n_queries, dtype=np.int64))[queries] = numbers
+        self.rule_counts.setdefault(rule, np.zeros(self.n_queries, dtype=np.int64))[queries] = (
+            numbers
+        )
 
     def _byte_ranks(self, rows: slice | Ints, tied: Ints) -> Ints:
         """Return the place of each tied row's document id by its bytes: descending, unless `ascending`."""
@@ -291,7 +339,9 @@ class Joined:
             names = self.docid.take(places_of(at)).to_pylist()
         else:
             names = np.asarray(self.docid)[at].tolist()
-        _, place = np.unique(np.array([str(name).encode() for name in names], dtype=object), return_inverse=True)
+        _, place = np.unique(
+            np.array([str(name).encode() for name in names], dtype=object), return_inverse=True
+        )
         return place if self.ascending else -place
 
 
@@ -308,7 +358,8 @@ def _count_labels(
     lengths = np.diff(offsets)
     bits = int(lengths.max(initial=0)).bit_length()
     if judged is None and len(lengths) and int(lengths.min()) > 0 and bits * n_levels <= 62:
-        # One sum counts all labels, each in bits of its own: half the time of counting cells (bench_arrays A).
+        # One sum counts all labels, each in bits of its own: half the time of counting cells
+        # (bench_arrays A).
         place = np.arange(n_levels) * bits
         packed = np.add.reduceat((np.int64(1) << place).take(code), offsets[:-1])
         return packed[:, None] >> place & np.int64((1 << bits) - 1)
@@ -333,7 +384,11 @@ def role_of(column: str) -> str:
 
 def columns_of_roles(roles: Iterable[str]) -> dict[str, str]:
     """Return the roles that `role_of` made, by the names of the columns."""
-    return {ast.literal_eval(role.removeprefix(_ROLE))[0]: role for role in roles if role.startswith(f"{_ROLE}[")}
+    return {
+        ast.literal_eval(role.removeprefix(_ROLE))[0]: role
+        for role in roles
+        if role.startswith(f"{_ROLE}[")
+    }
 
 
 def join_arrays(
@@ -360,8 +415,14 @@ def join_arrays(
     lengths |= {role_of(name): len(one) for name, one in beside.items()}
     found = ", ".join(f"{name} has {number}" for name, number in lengths.items())
     refuse(
-        (len({*lengths.values()}) > 1, f"expected one value a row in every array, found unequal lengths: {found}"),
-        (not len(relevance), f"{of_truth}, {of_score} and qid are empty: give a row for each ranked document"),
+        (
+            len({*lengths.values()}) > 1,
+            f"expected one value a row in every array, found unequal lengths: {found}",
+        ),
+        (
+            not len(relevance),
+            f"{of_truth}, {of_score} and qid are empty: give a row for each ranked document",
+        ),
     )
     columns.refuse_unbounded(relevance, of_truth)
     columns.refuse_unbounded(scores, of_score)
@@ -376,7 +437,9 @@ def join_arrays(
         order=grouping.order,
         score=scores,
         relevance=relevance,
-        convention=convention.resolved("rows"),  # arrays hold no judgments but those of the ranked rows
+        convention=convention.resolved(
+            "rows"
+        ),  # arrays hold no judgments but those of the ranked rows
         judged=relevance >= 0 if pooled else None,
         docid=docid,
         columns=beside,

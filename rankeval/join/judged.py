@@ -1,7 +1,7 @@
 """One chunk of queries in rank order with their judgments: all that a kernel sees.
 
-A run and its judgments, and the chunk that they become. d3 and d5 have equal scores; d9 was never judged; d7 was judged
-but not retrieved:
+A run and its judgments, and the chunk that they become. d3 and d5 have equal scores; d9 was never
+judged; d7 was judged but not retrieved:
 
     query a     d1 9.0   d3 5.0   d5 5.0             judged   d1 = 2   d3 = 0   d5 = 1   d7 = 1
     query b     d9 4.0   d2 3.0                      judged   d2 = 1
@@ -16,17 +16,18 @@ but not retrieved:
     groups      start 1, end 3, query a              tied rows whose labels differ: the order of d3 and d5 is open
     columns     {"price": [ 9  4  7 | 5  8 ]}        what measures read of the rows beside their labels
 
-"Relevant at level rel" is one comparison of small integers: ``code >= threshold(rel)``. Everything about documents that
-were not retrieved comes from ``counts``: the number of relevant documents, and the ideal order.
+"Relevant at level rel" is one comparison of small integers: ``code >= threshold(rel)``. Everything
+about documents that were not retrieved comes from ``counts``: the number of relevant documents, and
+the ideal order.
 
-Several measures share intermediate results (hits, prefix sums, ideal gains): these are computed once and kept in the
-chunk. Sharing made six measures twice as fast as six independent kernels.
+Several measures share intermediate results (hits, prefix sums, ideal gains): these are computed
+once and kept in the chunk. Sharing made six measures twice as fast as six independent kernels.
 
-The trap is tied rows. Under ``ties="expected"`` a value is the mean over all orders of the rows with equal scores. A
-measure that is linear in the gains may give each tied row the mean gain of its group: `hits` and `discounted` do that.
-Any other measure must not read the order of rows inside ``groups``: here they stand by label, lowest first. It has a
-formula of its own; or its orders are enumerated, or drawn by a seed made of the query's id, and ``drawn`` keeps the
-standard error.
+The trap is tied rows. Under ``ties="expected"`` a value is the mean over all orders of the rows
+with equal scores. A measure that is linear in the gains may give each tied row the mean gain of its
+group: `hits` and `discounted` do that. Any other measure must not read the order of rows inside
+``groups``: here they stand by label, lowest first. It has a formula of its own; or its orders are
+enumerated, or drawn by a seed made of the query's id, and ``drawn`` keeps the standard error.
 """
 
 from __future__ import annotations
@@ -108,8 +109,8 @@ class Column:
     Parameters
     ----------
     at : callable
-        Returns the values of some rows, given the query and the rank, from 0, of each. A table of ranks is that of the
-        first ranks of all queries.
+        Returns the values of some rows, given the query and the rank, from 0, of each. A table of
+        ranks is that of the first ranks of all queries.
     offsets : ndarray of shape (n_queries + 1,)
         Where each query's rows begin.
     """
@@ -135,13 +136,18 @@ class Judged:
     """A chunk of queries, ranked and judged."""
 
     offsets: Ints  # (n_queries + 1,): Where each query's rows begin
-    # (n_levels,): The distinct labels, ascending, zero among them. Labels below zero are kept and gain nothing.
+    # (n_levels,): The distinct labels, ascending, zero among them. Labels below zero are kept and
+    # gain nothing.
     levels: NDArray[Any]
     # (n_rows,): What `code` returns, if it is at hand: None leaves it to be taken from ``by_rank``.
     flat: NDArray[Any] | None
-    counts: Ints  # (n_queries, n_levels): Number of judged documents of each label, retrieved or not
+    counts: (
+        Ints  # (n_queries, n_levels): Number of judged documents of each label, retrieved or not
+    )
     groups: Groups  # Tied rows of unlike labels whose order is open; empty if ties are broken
-    judged: NDArray[np.bool_] | None = None  # (n_rows,): Which rows have a judgment; None if all have
+    judged: NDArray[np.bool_] | None = (
+        None  # (n_rows,): Which rows have a judgment; None if all have
+    )
     ties: Groups = NO_GROUPS  # All tied rows whose order is open, also those of one label
     aspects: AspectBlock | None = None  # The judgments by aspect, if there are any
     # (n_queries,): The ids of the queries, which seed the drawing of orders.
@@ -149,7 +155,8 @@ class Judged:
     # The codes once more, by rank, if the lists are many and of similar length.
     by_rank: ByRank | None = field(default=None, repr=False)
     columns: Mapping[str, Column] = field(default_factory=dict, repr=False)  # Columns of the rows
-    # Queries whose last value is a mean over drawn orders of tied rows: the standard error of that mean.
+    # Queries whose last value is a mean over drawn orders of tied rows: the standard error of that
+    # mean.
     drawn: dict[int, float] = field(default_factory=dict, repr=False)
     _memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
@@ -165,19 +172,33 @@ class Judged:
 
         ``parts`` are other fields of the new chunk. All others are those of this one.
         """
-        fresh: dict[str, Any] = {"aspects": None, "by_rank": None, "columns": {}, "drawn": {}, "_memo": {}}
-        return replace(self, flat=code, groups=with_unlike_labels(ties, code), ties=ties, **fresh | parts)
+        fresh: dict[str, Any] = {
+            "aspects": None,
+            "by_rank": None,
+            "columns": {},
+            "drawn": {},
+            "_memo": {},
+        }
+        return replace(
+            self, flat=code, groups=with_unlike_labels(ties, code), ties=ties, **fresh | parts
+        )
 
     def kept(self, rows: NDArray[np.bool_]) -> Judged:
         """Return the chunk with some of its rows, given a mask of them; its aspects are left behind."""
         before = offsets_of(rows)
-        offsets, ties = before[self.offsets], Groups(before[self.ties.start], before[self.ties.end], self.ties.query)
+        offsets, ties = (
+            before[self.offsets],
+            Groups(before[self.ties.start], before[self.ties.end], self.ties.query),
+        )
         return self.relabelled(
             self.code[rows],
             ties.of(ties.end - ties.start > 1),
             offsets=offsets,
             judged=None if self.judged is None else self.judged[rows],
-            columns={name: Column.of(column.values[rows], offsets) for name, column in self.columns.items()},
+            columns={
+                name: Column.of(column.values[rows], offsets)
+                for name, column in self.columns.items()
+            },
         )
 
     @property
@@ -211,7 +232,9 @@ class Judged:
         if self.queries is None:
             return _hashed(str(query))
         name, first = self.queries[query], query
-        while first and self.queries[first - 1] == name:  # the aspects of a query stand together under its id
+        while (
+            first and self.queries[first - 1] == name
+        ):  # the aspects of a query stand together under its id
             first -= 1
         return _hashed(f"{name}\n{query - first}")
 
@@ -223,7 +246,9 @@ class Judged:
     def sums(self, query: Ints, values: Floats) -> Floats:
         """Return the sum of each query's values, added one after the other."""
         # Without any values bincount returns integers.
-        return np.bincount(query, weights=values, minlength=self.n_queries).astype(np.float64, copy=False)
+        return np.bincount(query, weights=values, minlength=self.n_queries).astype(
+            np.float64, copy=False
+        )
 
     def depth(self, cutoff: int | Ints | None) -> Ints:
         """Return how many rows of each query stand within the cut-off."""
@@ -270,7 +295,8 @@ class Judged:
     def hits_by_rank(self, rel: float) -> Table | None:
         """Return the number of relevant rows above each rank, by rank and query; None if the chunk has no such table.
 
-        The table has a row more than there are ranks: the last row counts the relevant rows of whole lists.
+        The table has a row more than there are ranks: the last row counts the relevant rows of
+        whole lists.
         """
         first, table = self.threshold(rel), self.by_rank
         if table is None or first == 0:  # beyond the end of a list stands the lowest code
@@ -293,7 +319,9 @@ class Judged:
         key = "first hits", self.threshold(rel)
         return self.once(key, lambda: self.n_hits_before(rel, self.offsets))
 
-    def mean_within(self, groups: Groups, before: NDArray[Any], cutoff: int | Ints | None) -> Floats:
+    def mean_within(
+        self, groups: Groups, before: NDArray[Any], cutoff: int | Ints | None
+    ) -> Floats:
         """Return the number of counted rows within the cut-off, its mean over orders if rows are tied."""
         begin = self.offsets[:-1]
         stop = begin + self.depth(cutoff)
@@ -302,7 +330,9 @@ class Judged:
             start, end, query = groups.of(groups.divided(stop))
             # Of a group that the cut-off divides, the share of its rows above the cut-off counts.
             share = (stop[query] - start) / (end - start)
-            found[query] = before[start] - before[begin[query]] + share * (before[end] - before[start])
+            found[query] = (
+                before[start] - before[begin[query]] + share * (before[end] - before[start])
+            )
         return found
 
     def relevant_rows(self, rel: float) -> Ints:
@@ -326,7 +356,11 @@ class Judged:
             cutoff = min(cutoff, len(discount))  # no list is longer
         if self.by_rank is not None and gain[0] == 0:
             total = discounted_gains(self.by_rank.code[:cutoff], gain, discount)
-        elif cutoff is not None and cutoff <= FEW_RANKS and cutoff * self.n_queries <= 2 * self.offsets[-1]:
+        elif (
+            cutoff is not None
+            and cutoff <= FEW_RANKS
+            and cutoff * self.n_queries <= 2 * self.offsets[-1]
+        ):
             # Rank by rank: only the first rows of each query are read (bench_arrays C).
             rank = np.arange(cutoff)[:, None]
             code = self.code.take(self.offsets[:-1] + rank, mode="clip")
@@ -343,7 +377,12 @@ class Judged:
         return total
 
     def discounted_rows(
-        self, values: Column | Floats, discount: Floats, cutoff: int | None = None, *, rel: float | None = None
+        self,
+        values: Column | Floats,
+        discount: Floats,
+        cutoff: int | None = None,
+        *,
+        rel: float | None = None,
     ) -> Floats:
         """Return the discounted sum of a value of each row, added in rank order: tied rows take their group's mean."""
         column = values if isinstance(values, Column) else Column.of(values, self.offsets)
@@ -355,7 +394,9 @@ class Judged:
             return found
 
         begin, depth = self.offsets[:-1], self.depth(cutoff)
-        is_table = cutoff is not None and self.n_queries > 0 and int(depth.min()) == cutoff <= FEW_RANKS
+        is_table = (
+            cutoff is not None and self.n_queries > 0 and int(depth.min()) == cutoff <= FEW_RANKS
+        )
         if is_table:
             rank, query = np.arange(int(depth[0]))[:, None], np.arange(self.n_queries)
         else:
@@ -368,7 +409,9 @@ class Judged:
             of = reached.query[group]
             place = tied - begin[of]
             value = counted(of, place)
-            value = value[np.lexsort((value, group))]  # the same sum, to the last bit, for every order of the input
+            value = value[
+                np.lexsort((value, group))
+            ]  # the same sum, to the last bit, for every order of the input
             mean = np.bincount(group, weights=value) / (reached.end - reached.start)
             within = place < depth[of]
             of, place, group = of[within], place[within], group[within]
@@ -381,7 +424,9 @@ class Judged:
 
         def find() -> tuple[Ints, Ints, Ints]:
             row = np.flatnonzero(wanted[self.code])
-            query = np.repeat(np.arange(self.n_queries), np.diff(np.searchsorted(row, self.offsets)))
+            query = np.repeat(
+                np.arange(self.n_queries), np.diff(np.searchsorted(row, self.offsets))
+            )
             return row, query, row - self.offsets[query]
 
         return self.once(("rows of", wanted.tobytes()), find)
@@ -414,4 +459,6 @@ class Judged:
 
 
 def _hashed(text: str) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest())
+    return int.from_bytes(
+        hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    )

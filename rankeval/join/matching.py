@@ -1,16 +1,19 @@
 """Find the judgment of each retrieved document: matching by hash.
 
-Both sides are rows grouped by query. Each row becomes one 64-bit key, and the keys of both sides are sorted together:
+Both sides are rows grouped by query. Each row becomes one 64-bit key, and the keys of both sides
+are sorted together:
 
     63                                               0
     [ query | hash of the document id | place in block ]        truth's places come before the ranking's
 
-Two neighbours that agree in query and hash are a match: the place of one is a row of the truth, that of the other a
-row of the ranking. Hashing and sorting numbers is several times faster than numbering a million strings.
+Two neighbours that agree in query and hash are a match: the place of one is a row of the truth,
+that of the other a row of the ranking. Hashing and sorting numbers is several times faster than
+numbering a million strings.
 
-The trap: hashes collide, and a document may stand twice. Both show as neighbours of one side that agree. Then, and if
-the ids of a match differ in any byte (all are compared), the ids are numbered exactly and matched by their numbers
-(`_match_by_number`), which also says which document stands twice.
+The trap: hashes collide, and a document may stand twice. Both show as neighbours of one side that
+agree. Then, and if the ids of a match differ in any byte (all are compared), the ids are numbered
+exactly and matched by their numbers (`_match_by_number`), which also says which document stands
+twice.
 """
 
 from __future__ import annotations
@@ -67,7 +70,11 @@ def hash_ids(ids: pa.Array) -> Hashes:
     for start in range(0, len(ids), _BLOCK):
         part = bounds[start : start + _BLOCK + 1]
         upto = int(part[-1]) + _WORD  # the last id's last word is read whole
-        block = text[part[0] : upto] if upto <= len(text) else np.append(text[part[0] :], np.zeros(_WORD, np.uint8))
+        block = (
+            text[part[0] : upto]
+            if upto <= len(text)
+            else np.append(text[part[0] :], np.zeros(_WORD, np.uint8))
+        )
         sizes = np.diff(part)
         if (size := int(sizes[0])) and (sizes == size).all():
             found[start : start + _BLOCK] = _hash_even(block, size, len(sizes))
@@ -98,7 +105,9 @@ def _hash_block(text: NDArray[np.uint8], begin: Ints, length: Ints) -> Hashes:
     for place in range(0, int(length.max()), _WORD):
         longer = slice(None) if place < least else np.flatnonzero(length > place)
         word = words[begin[longer] + place]
-        if least < place + _WORD:  # some ids end within this word: the bytes behind them are not theirs
+        if (
+            least < place + _WORD
+        ):  # some ids end within this word: the bytes behind them are not theirs
             word &= _MASKS[np.minimum(length[longer] - place, _WORD)]
         found[longer] = _stirred(word, found[longer])
     return mixed(found)
@@ -127,7 +136,9 @@ class Side:
     hashes: Hashes  # Hashes of those ids
     qid: pa.Array  # Query ids of all rows, for messages
     name: str  # The side's name in messages
-    source: RowSource | None = None  # The file or the frame that the rows were read from, for messages
+    source: RowSource | None = (
+        None  # The file or the frame that the rows were read from, for messages
+    )
     # The number of each row by its name, for messages.
     values: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
@@ -180,22 +191,34 @@ def _match_block(truth: Side, ranked: Side, queries: slice) -> tuple[Ints, Ints]
     key.sort()
     same = np.flatnonzero(key[1:] ^ key[:-1] <= place)
     first, second = (key[same] & place).view(np.int64), (key[same + 1] & place).view(np.int64)
-    # A true match is one place of the truth above one of the ranking; two of one side are a repeat or a collision.
+    # A true match is one place of the truth above one of the ranking; two of one side are a repeat
+    # or a collision.
     if (first >= n_truth).any() or (second < n_truth).any():
         return None
     return of_truth[first], of_ranked[second - n_truth]
 
 
 def _of_one_type(one: pa.Array, other: pa.Array) -> tuple[pa.Array, pa.Array]:
-    return (one, other) if one.type == other.type else (one.cast(pa.large_string()), other.cast(pa.large_string()))
+    return (
+        (one, other)
+        if one.type == other.type
+        else (one.cast(pa.large_string()), other.cast(pa.large_string()))
+    )
 
 
 def _match_by_number(truth: Side, ranked: Side) -> tuple[Ints, Ints]:
     """Match by numbers given to the ids: exact without hashes, and able to say which document stands twice."""
-    both = pa.chunked_array(_of_one_type(truth.docid, ranked.docid)).combine_chunks().dictionary_encode()
+    both = (
+        pa.chunked_array(_of_one_type(truth.docid, ranked.docid))
+        .combine_chunks()
+        .dictionary_encode()
+    )
     number = numbers_of(both.indices).astype(np.int64)
     keys = []
-    for side, numbers in ((truth, number[: len(truth.docid)]), (ranked, number[len(truth.docid) :])):
+    for side, numbers in (
+        (truth, number[: len(truth.docid)]),
+        (ranked, number[len(truth.docid) :]),
+    ):
         query = np.repeat(np.arange(len(side.offsets) - 1), np.diff(side.offsets))
         ids = numbers[side.rows]
         refuse_repeats(query, ids, side.rows, side.says, side.source, **side.values)

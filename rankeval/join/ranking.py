@@ -1,23 +1,26 @@
 """Put the rows of many queries into rank order, and find the tied ones: the packed-key sort.
 
-Rows that already stand in order, as in most files, are left as they are; all others are sorted. What measures ask of a
-ranking is the label at each rank; which row stands there is found only where somebody asks.
+Rows that already stand in order, as in most files, are left as they are; all others are sorted.
+What measures ask of a ranking is the label at each rank; which row stands there is found only where
+somebody asks.
 
-Each row becomes one float of 64 bits, and the floats of a query are sorted in place, as values. That is several times
-faster than an argsort, and the label comes out of the sorted key without a look-up.
+Each row becomes one float of 64 bits, and the floats of a query are sorted in place, as values.
+That is several times faster than an argsort, and the label comes out of the sorted key without a
+look-up.
 
     63                                       0
     [ score, greatest first | position | code ]
 
-The score is negated, so that keys ascend as scores descend. Position and label code take the place of its lowest bits:
-20 bits for lists of 100,000 documents and 8 grades.
+The score is negated, so that keys ascend as scores descend. Position and label code take the place
+of its lowest bits: 20 bits for lists of 100,000 documents and 8 grades.
 
-A block of about 33,000 rows stays in the cache from the first step to the last. Its lists lie in a table, the shorter
-ones padded: one sort of a table is far quicker than thousands of small sorts.
+A block of about 33,000 rows stays in the cache from the first step to the last. Its lists lie in a
+table, the shorter ones padded: one sort of a table is far quicker than thousands of small sorts.
 
-The trap: scores that agree in all but those lowest bits *collide*, as equal scores do, and negative keys ascend as
-these bits descend. So rows whose keys collide are compared by their full scores, and those that are tied by label or
-position (`mended`): the order is exact, and two rows are tied only if their scores are equal to the last bit.
+The trap: scores that agree in all but those lowest bits *collide*, as equal scores do, and negative
+keys ascend as these bits descend. So rows whose keys collide are compared by their full scores, and
+those that are tied by label or position (`mended`): the order is exact, and two rows are tied only
+if their scores are equal to the last bit.
 """
 
 from __future__ import annotations
@@ -69,7 +72,9 @@ class Layout(NamedTuple):
     def exchanged(self, key: Ints) -> Ints:
         """Return the low bits of keys with position and code in each other's place."""
         turned: Ints = key & np.int64((1 << self.code_bits) - 1)
-        turned <<= np.int64(self.position_bits)  # in place: a new page of memory costs more (bench_columns)
+        turned <<= np.int64(
+            self.position_bits
+        )  # in place: a new page of memory costs more (bench_columns)
         turned |= self.position(key)
         return turned
 
@@ -89,8 +94,8 @@ class Layout(NamedTuple):
 class Block(NamedTuple):
     """Consecutive queries and their sorted keys, (n_queries, longest). All arrays are overwritten by the next block.
 
-    ``filled`` marks the keys that are no padding, and is None if no list is shorter than the longest. ``same`` marks
-    the keys that collide with the one above, if they are no list's first.
+    ``filled`` marks the keys that are no padding, and is None if no list is shorter than the
+    longest. ``same`` marks the keys that collide with the one above, if they are no list's first.
     """
 
     queries: slice
@@ -115,13 +120,18 @@ def cuts(offsets: Ints) -> Ints:
     lengths = np.diff(offsets)
     block = (offsets[1:] - 1) >> _BLOCK_BITS
     cut = np.flatnonzero(np.diff(block, prepend=_NO_BLOCK, append=_NO_BLOCK))
-    if len(lengths) and np.maximum.reduceat(lengths, cut[:-1]) @ np.diff(cut) > MOST_PADDED * offsets[-1]:
+    if (
+        len(lengths)
+        and np.maximum.reduceat(lengths, cut[:-1]) @ np.diff(cut) > MOST_PADDED * offsets[-1]
+    ):
         block = block * 64 + np.frexp(lengths.astype(np.float64))[1]
         cut = np.flatnonzero(np.diff(block, prepend=_NO_BLOCK, append=_NO_BLOCK))
     return cut
 
 
-def sorted_blocks(score: Floats, code: Ints | None, offsets: Ints, layout: Layout) -> Iterator[Block]:
+def sorted_blocks(
+    score: Floats, code: Ints | None, offsets: Ints, layout: Layout
+) -> Iterator[Block]:
     """Yield the sorted keys of each block of queries."""
     lengths, cut = np.diff(offsets), cuts(offsets)
     most = int((np.maximum.reduceat(lengths, cut[:-1]) * np.diff(cut)).max(initial=0))
@@ -163,13 +173,16 @@ def _keys(score: Floats, code: Ints | None, layout: Layout, out: Ints) -> Ints:
 def _same(key: Ints, low_bits: int, spare: Ints, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return whether each key agrees with the one before in all but the lowest bits, in the memory of ``flags``.
 
-    The keys are gone through as if they were one list, which takes little more than half the time (bench_arrays A).
+    The keys are gone through as if they were one list, which takes little more than half the time
+    (bench_arrays A).
     """
     flat = key.reshape(-1)
     flags[:1] = False
     for begin in range(1, len(flat), _BLOCK):
         upto = min(begin + _BLOCK, len(flat))
-        apart = np.bitwise_xor(flat[begin:upto], flat[begin - 1 : upto - 1], out=spare[: upto - begin])
+        apart = np.bitwise_xor(
+            flat[begin:upto], flat[begin - 1 : upto - 1], out=spare[: upto - begin]
+        )
         np.less(apart.view(np.uint64), np.uint64(1 << low_bits), out=flags[begin:upto])
     return flags[: len(flat)].reshape(key.shape)
 
@@ -186,10 +199,18 @@ def _sort(key: Ints) -> None:
 
 
 def mended(
-    found: list[Collisions], score: Floats, offsets: Ints, layout: Layout, *, by_position: bool, with_rows: bool
+    found: list[Collisions],
+    score: Floats,
+    offsets: Ints,
+    layout: Layout,
+    *,
+    by_position: bool,
+    with_rows: bool,
 ) -> tuple[Ints, Ints, Ints, Groups]:
     """Put keys that collide into exact order."""
-    same, upper, above = (np.concatenate(part) for part in zip(*found, strict=True)) if found else (NO_ROWS,) * 3
+    same, upper, above = (
+        (np.concatenate(part) for part in zip(*found, strict=True)) if found else (NO_ROWS,) * 3
+    )
     if not len(same):
         return NO_ROWS, NO_ROWS, NO_ROWS, NO_GROUPS
     runs = runs_of(same, offsets)
@@ -201,18 +222,28 @@ def mended(
     query = runs.query[run]
     exact = score[layout.position(key) + offsets[query]] + 0.0  # makes -0.0 and 0.0 one number
     apart = (exact[1:] != exact[:-1]) & ~heads[1:]
-    bits, code_first = layout.low_bits if by_position or with_rows else layout.code_bits, with_rows and not by_position
-    key = layout.exchanged(key) if code_first else np.bitwise_and(key, np.int64((1 << bits) - 1), out=key)
+    bits, code_first = (
+        layout.low_bits if by_position or with_rows else layout.code_bits,
+        with_rows and not by_position,
+    )
+    key = (
+        layout.exchanged(key)
+        if code_first
+        else np.bitwise_and(key, np.int64((1 << bits) - 1), out=key)
+    )
     _put_in_order(key, exact, run, apart, bits)
     key = Layout(layout.code_bits, layout.position_bits).exchanged(key) if code_first else key
-    ties = runs_of(row[1:][(exact[1:] == exact[:-1]) & ~heads[1:]], offsets) if apart.any() else runs
+    ties = (
+        runs_of(row[1:][(exact[1:] == exact[:-1]) & ~heads[1:]], offsets) if apart.any() else runs
+    )
     return row, query, key, ties
 
 
 def _put_in_order(low: Ints, exact: Floats, run: Ints, apart: NDArray[np.bool_], bits: int) -> None:
     """Put the low bits of keys into order within each run, by score and then by themselves, and the scores likewise.
 
-    ``apart`` marks the rows, from the second, whose score differs from that of the row before in the run.
+    ``apart`` marks the rows, from the second, whose score differs from that of the row before in
+    the run.
     """
     low |= run << np.int64(bits)
     if apart.any():
@@ -238,8 +269,9 @@ _FEW_LEVELS = 128
 class Ranked:
     """The label code at each rank, its row in the input if asked for, and all groups of tied rows.
 
-    If the sort has made a table of codes on its way, ``by_rank`` holds them and ``code`` is None. ``head``, of shape
-    (n_ranks, n_queries), holds the rows of the first ranks; then ``row`` holds those of blocks with ties only.
+    If the sort has made a table of codes on its way, ``by_rank`` holds them and ``code`` is None.
+    ``head``, of shape (n_ranks, n_queries), holds the rows of the first ranks; then ``row`` holds
+    those of blocks with ties only.
     """
 
     code: NDArray[np.uint8] | Ints | None
@@ -298,7 +330,9 @@ def rank_rows(
         row, ties = found.row, found.ties
     if not by_position:
         order_tied(row, ties, turned.take)
-    return Ranked((code.astype(np.uint8) if few else code)[row], row if with_rows or with_head else None, ties)
+    return Ranked(
+        (code.astype(np.uint8) if few else code)[row], row if with_rows or with_head else None, ties
+    )
 
 
 def _sorted(

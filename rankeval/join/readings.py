@@ -5,18 +5,20 @@
     condensed    d1 1     d3 0                       the ranking of the convention's rule unjudged="skip"
     completed    d9 2     d1 1     d5 2     d3 0     d9 and d5 are judged, with the greatest grade of the collection
 
-Completed documents are judged like all others: they count in the ideal list and among the relevant documents. A measure
-with a cut-off asks about the documents within it only, since the documents below would only raise its ideal.
+Completed documents are judged like all others: they count in the ideal list and among the relevant
+documents. A measure with a cut-off asks about the documents within it only, since the documents
+below would only raise its ideal.
 
-With every aspect as a query of its own, any measure has its intent-aware form. A query of three aspects becomes three,
-over the same ranking, each with the labels for its own aspect:
+With every aspect as a query of its own, any measure has its intent-aware form. A query of three
+aspects becomes three, over the same ranking, each with the labels for its own aspect:
 
     ranking      d4  d1  d7          judged documents    aspect 1: d1 = 2, d4 = 0      aspect 2: d7 = 1
     q, aspect 1   0   2   0
     q, aspect 2   0   0   1
 
-A subtopic that a document was not judged for is one that it does not answer. A group of judges that has not judged a
-document does not know it: where the convention skips unjudged documents, that group's query lacks it.
+A subtopic that a document was not judged for is one that it does not answer. A group of judges that
+has not judged a document does not know it: where the convention skips unjudged documents, that
+group's query lacks it.
 """
 
 from __future__ import annotations

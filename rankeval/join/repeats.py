@@ -1,8 +1,9 @@
 """A document that stands twice in a query is refused, with advice that loses no judgment.
 
-Two rows that say the same are one too many. Two rows that differ are often right both: judgments of two judges or for
-two subtopics, rankings of two systems. Then a column that nobody read tells them apart, and the error names it. So the
-columns that were not read are looked up again, in the file or in the frame; only after the fault is found.
+Two rows that say the same are one too many. Two rows that differ are often right both: judgments of
+two judges or for two subtopics, rankings of two systems. Then a column that nobody read tells them
+apart, and the error names it. So the columns that were not read are looked up again, in the file or
+in the frame; only after the fault is found.
 """
 
 from __future__ import annotations
@@ -45,18 +46,28 @@ def refuse_repeats(
             differ |= value[pairs[:, 0]] != value[pairs[:, 1]]
         worst = int(np.argmax(differ))
         pair = pairs[worst].tolist()
-        place = f"rows {pair[0]} and {pair[1]}, counting from 0" if source is None else source.place(pair)
+        place = (
+            f"rows {pair[0]} and {pair[1]}, counting from 0"
+            if source is None
+            else source.place(pair)
+        )
         problem = f"{says(int(order[twice[worst]]))} ({place}; {len(twice)} such rows in all)"
         raise InvalidInput(problem, remedy=_advice(pairs, pair, source, values))
 
 
-def _advice(pairs: Ints, pair: list[int], source: RowSource | None, values: Mapping[str, NDArray[Any]]) -> str:
+def _advice(
+    pairs: Ints, pair: list[int], source: RowSource | None, values: Mapping[str, NDArray[Any]]
+) -> str:
     """Say what to do about rows of one document: keep one only if they say the same."""
     if source is not None and (found := _telling(pairs[:_LOOKED_UP], source, *values)):
         name, cells = found
         apart = f"a column tells these rows apart: {name} ({' and '.join(map(shown, cells))})"
         return f"{apart}; {source.way_on(name, *values)}"
-    differing = [(name, column[pair].tolist()) for name, column in values.items() if column[pair[0]] != column[pair[1]]]
+    differing = [
+        (name, column[pair].tolist())
+        for name, column in values.items()
+        if column[pair[0]] != column[pair[1]]
+    ]
     if not differing:
         return "keep one of them"
     said = ", ".join(f"{name} {' and '.join(map(shown, cells))}" for name, cells in differing)
@@ -69,10 +80,13 @@ def _telling(pairs: Ints, source: RowSource, value: str) -> tuple[str, list[Any]
     for name, column in source.beside(pairs.ravel().tolist(), value).items():
         cells = [*zip(column[::2], column[1::2], strict=True)]
         apart = [list(pair) for pair in cells if pair[0] != pair[1]]
-        is_number_of_row = name.startswith("__index_level_")  # the index of a frame that became an Arrow table
+        is_number_of_row = name.startswith(
+            "__index_level_"
+        )  # the index of a frame that became an Arrow table
         if not apart or is_number_of_row or (value == "score" and name.lower() in _RANKS):
             continue
-        # A judge, a subtopic or a system has few values; the number of a row has as many as there are rows.
+        # A judge, a subtopic or a system has few values; the number of a row has as many as there
+        # are rows.
         merit = len(apart), -len(set(map(repr, column)))
         if best is None or merit > best[0]:
             best = merit, name, apart[0]

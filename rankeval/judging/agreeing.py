@@ -1,13 +1,15 @@
 """How far judges agree: one result for two judges, a person and a model, or a crowd with missing labels.
 
-The coefficients are functions of sums over items, so that a topic is left out by a subtraction. Each is 1 - observed /
-expected disagreement, and they differ in what they count and in what they expect::
+The coefficients are functions of sums over items, so that a topic is left out by a subtraction.
+Each is 1 - observed / expected disagreement, and they differ in what they count and in what they
+expect::
 
     of labels    counts (n_items, g)    how many labels of each grade an item has
     of judges    table (s, g, g)        items by the grades of two judges; the mean over all pairs of judges is taken
 
-The axis s stacks the sums of all groups of items, of all but each group, and of each group. Expected disagreement is
-compared with 0 up to rounding, since sums of thirds that are left out by subtraction do not end at 0.
+The axis s stacks the sums of all groups of items, of all but each group, and of each group.
+Expected disagreement is compared with 0 up to rounding, since sums of thirds that are left out by
+subtraction do not end at 0.
 """
 
 from __future__ import annotations
@@ -68,16 +70,20 @@ class Agreement(Recorded):
     Attributes
     ----------
     table : DataFrame
-        A row for each coefficient. Columns: coefficient; value; ci_low, ci_high, missing if the topics give none;
-        n_items, the documents with two or more labels; undefined, the reason if there is no value, else "".
+        A row for each coefficient. Columns: coefficient; value; ci_low, ci_high, missing if the
+        topics give none; n_items, the documents with two or more labels; undefined, the reason if
+        there is no value, else "".
     per_query : DataFrame
-        Indexed by qid: n_items and each coefficient within the topic; missing if it is undefined there.
+        Indexed by qid: n_items and each coefficient within the topic; missing if it is undefined
+        there.
     confusion : DataFrame
-        Of two judges: how many documents have each grade of the first (rows) and of the second (columns). Of more: the
-        coincidences of Krippendorff, symmetric, in which a document counts as many times as it has labels.
+        Of two judges: how many documents have each grade of the first (rows) and of the second
+        (columns). Of more: the coincidences of Krippendorff, symmetric, in which a document counts
+        as many times as it has labels.
     disputed : DataFrame
-        The documents on which judges differ: qid, docid, n_labels, spread (the highest less the lowest grade), and the
-        label of each judge. The widest spread comes first, then the most variance.
+        The documents on which judges differ: qid, docid, n_labels, spread (the highest less the
+        lowest grade), and the label of each judge. The widest spread comes first, then the most
+        variance.
     level : str
         How grades are taken: "nominal", "ordinal" or "interval".
     confidence_level : float
@@ -99,7 +105,9 @@ class Agreement(Recorded):
 
     def __getitem__(self, coefficient: str) -> float:
         """Return the value of a coefficient, such as ``agreement["scott_pi"]``; nan if it is undefined."""
-        return float(self.table.set_index("coefficient")["value"][chosen("coefficient", coefficient, WORDS)])
+        return float(
+            self.table.set_index("coefficient")["value"][chosen("coefficient", coefficient, WORDS)]
+        )
 
     @property
     def caption(self) -> str:
@@ -124,7 +132,10 @@ class Agreement(Recorded):
         """
         from rankeval.judging.figures import agreement_figure
 
-        value, why = self[coefficient], self.table.set_index("coefficient")["undefined"][coefficient]
+        value, why = (
+            self[coefficient],
+            self.table.set_index("coefficient")["undefined"][coefficient],
+        )
         refuse((bool(why), f"{coefficient} has no value to draw: {why}"))
         by_topic = self.per_query[coefficient].rename(WORDS[coefficient])
         return agreement_figure(self.confusion, by_topic, value, self.caption)
@@ -135,7 +146,9 @@ class Agreement(Recorded):
         yield "judges", ", ".join(map(str, judges))
 
     def _laid_out(self) -> Table:
-        shown = self.table.assign(coefficient=self.table["coefficient"].map(WORDS)).drop(columns="n_items")
+        shown = self.table.assign(coefficient=self.table["coefficient"].map(WORDS)).drop(
+            columns="n_items"
+        )
         formats = dict.fromkeys(["value", "ci_low", "ci_high"], partial(number, digits=3))
         caption = f"{self.caption}; {100 * self.confidence_level:g} % intervals"
         return Table(shown, formats, caption=caption, notes=self.notes)
@@ -154,9 +167,10 @@ def agreement(
     other : Qrels, frame or path, optional
         The judgments of the second judge, such as a model.
     level : {"nominal", "ordinal", "interval"}, default "nominal"
-        How far grades are apart. Nominal: equal or not, so that weighted kappas are undefined. Ordinal: only their
-        order counts; Krippendorff's alpha takes ranks, and weighted kappas take the places among the grades. Interval:
-        the grades are numbers, so that -2, 0 and 1 lie as far apart as these.
+        How far grades are apart. Nominal: equal or not, so that weighted kappas are undefined.
+        Ordinal: only their order counts; Krippendorff's alpha takes ranks, and weighted kappas take
+        the places among the grades. Interval: the grades are numbers, so that -2, 0 and 1 lie as
+        far apart as these.
     confidence_level : float, default 0.95
         That of the intervals.
 
@@ -168,8 +182,8 @@ def agreement(
     Raises
     ------
     InvalidInput
-        If no judge is named, a judge labels a document twice, no document has two labels (-1 is none), or there are
-        more than 50 grades.
+        If no judge is named, a judge labels a document twice, no document has two labels (-1 is
+        none), or there are more than 50 grades.
     UnknownName
         If there is no such level.
 
@@ -180,9 +194,9 @@ def agreement(
 
     * observed: the share of pairs of labels of a document that are equal, its mean over documents.
     * scott_pi: both judges have one distribution of grades (Scott 1955, doi:10.1086/266577). Cohen's kappa: each has
-      the own one (Cohen 1960, doi:10.1177/001316446002000104); the weighted forms (Cohen 1968, doi:10.1037/h0026256)
-      need ordered grades. Of more than two judges all four are the mean over pairs of judges (Light 1971,
-      doi:10.1037/h0031643), and undefined if a pair is.
+      the own one (Cohen 1960, doi:10.1177/001316446002000104); the weighted forms (Cohen 1968,
+      doi:10.1037/h0026256) need ordered grades. Of more than two judges all four are the mean over
+      pairs of judges (Light 1971, doi:10.1037/h0031643), and undefined if a pair is.
     * fleiss_kappa: Scott's pi for several labels of a document (Fleiss 1971, doi:10.1037/h0031619). If documents have
       different numbers of labels, each document has the same weight (Gwet 2014).
     * krippendorff_alpha: 1 - observed / expected disagreement, where chance draws two labels without putting the first
@@ -192,18 +206,20 @@ def agreement(
 
     The grades of ac1 and pabak are those that some judge gave.
 
-    Documents of a topic are judged alike, so intervals leave out one topic at a time (jackknife). They hold the values
-    for which T + a T^2 / 3 + a^2 T^3 / 27 + a / 6 lies between the quantiles of Student's t with n - 1 degrees, where T
-    is (value - true value) / error, and a the skew of the topics by the root of their number n (Hall 1992, Journal of
-    the Royal Statistical Society B 54, 221). With 10, 22 and 50 topics drawn from the 22 of TREC RAG 2025 (five
-    grades, the commonest with 37 % of the labels, the rarest with 2 %), intervals at a level of .95 cover the true
-    value in .943 to .966 of the samples. The jackknife without a does so in .92 to .95, and intervals that take
-    documents as independent in .36 to .52.
+    Documents of a topic are judged alike, so intervals leave out one topic at a time (jackknife).
+    They hold the values for which T + a T^2 / 3 + a^2 T^3 / 27 + a / 6 lies between the quantiles
+    of Student's t with n - 1 degrees, where T is (value - true value) / error, and a the skew of
+    the topics by the root of their number n (Hall 1992, Journal of the Royal Statistical Society B
+    54, 221). With 10, 22 and 50 topics drawn from the 22 of TREC RAG 2025 (five grades, the
+    commonest with 37 % of the labels, the rarest with 2 %), intervals at a level of .95 cover the
+    true value in .943 to .966 of the samples. The jackknife without a does so in .92 to .95, and
+    intervals that take documents as independent in .36 to .52.
 
-    A rare grade makes intervals of kappa, pi and alpha too short. If 2 or 5 % of the documents are relevant, and lie in
-    few of the topics, those of kappa and alpha cover it in .78 to .92 of simulations with 10 topics, .89 to .95 with 25
-    and .92 to .95 with 50; with 30 %, in .95 to .96. Those of observed agreement and AC1 cover it in .94 to .96. A note
-    stands if fewer than 30 labels are not of the commonest grade.
+    A rare grade makes intervals of kappa, pi and alpha too short. If 2 or 5 % of the documents are
+    relevant, and lie in few of the topics, those of kappa and alpha cover it in .78 to .92 of
+    simulations with 10 topics, .89 to .95 with 25 and .92 to .95 with 50; with 30 %, in .95 to .96.
+    Those of observed agreement and AC1 cover it in .94 to .96. A note stands if fewer than 30
+    labels are not of the commonest grade.
 
     Examples
     --------
@@ -219,21 +235,38 @@ def agreement(
     n_labels = np.bincount(labels.item)
     shared, n_grades = n_labels > 1, len(labels.grades)
     refuse(
-        (not shared.any(), "no document has two labels", "give queries and documents the same ids for all judges"),
-        (n_grades > MOST_GRADES, f"{n_grades:,} grades, and at most {MOST_GRADES} can be compared", "round them"),
+        (
+            not shared.any(),
+            "no document has two labels",
+            "give queries and documents the same ids for all judges",
+        ),
+        (
+            n_grades > MOST_GRADES,
+            f"{n_grades:,} grades, and at most {MOST_GRADES} can be compared",
+            "round them",
+        ),
         argument="judgments",
     )
     each, query = labels.table()[shared], pd.factorize(labels.items["qid"][shared])[0]
     by_topic = bool(query[-1] > 0)
     group = query if by_topic else np.arange(len(query))
-    places = (labels.grades if level == "interval" else np.arange(len(labels.grades))).astype(np.float64)
+    places = (labels.grades if level == "interval" else np.arange(len(labels.grades))).astype(
+        np.float64
+    )
     codes = np.where(each.isna(), -1, np.searchsorted(labels.grades, each))
     found, coincidences = of_labels(labels.counts()[shared], group, places, level)
     of_pairs, reasons = of_judges(codes, group, places, level)
-    stack, n = pd.DataFrame(found | of_pairs, columns=list(WORDS), dtype=np.float64), int(group[-1]) + 1
+    stack, n = (
+        pd.DataFrame(found | of_pairs, columns=list(WORDS), dtype=np.float64),
+        int(group[-1]) + 1,
+    )
     value, left_out, alone = stack.iloc[0].to_numpy(), stack[1 : n + 1].to_numpy(), stack[n + 1 :]
-    table = pd.DataFrame({"coefficient": list(WORDS), "value": value} | _interval(value, left_out, confidence_level))
-    table["ci_low"] = np.maximum(table["ci_low"], np.where(table["coefficient"] == "observed", 0, -1))
+    table = pd.DataFrame(
+        {"coefficient": list(WORDS), "value": value} | _interval(value, left_out, confidence_level)
+    )
+    table["ci_low"] = np.maximum(
+        table["ci_low"], np.where(table["coefficient"] == "observed", 0, -1)
+    )
     table["n_items"] = len(query)
     table["undefined"] = np.where(np.isnan(value), [reasons[name] for name in WORDS], "")
     per_query = (alone if by_topic else stack[:1]).set_axis(each.index.unique("qid"))
@@ -257,14 +290,20 @@ def _interval(value: Floats, left_out: Floats, confidence_level: float) -> dict[
         skew = (adds**3).mean(axis=0) / (adds**2).mean(axis=0) ** 1.5 / np.sqrt(n)
         skew = np.where(np.abs(skew) > 1e-6, skew, 1e-6)
         t = stdtrit(n - 1, (1 + confidence_level) / 2)
-        low, high = (value - error * 3 / skew * (np.cbrt(1 + skew * (end - skew / 6)) - 1) for end in (t, -t))
+        low, high = (
+            value - error * 3 / skew * (np.cbrt(1 + skew * (end - skew / 6)) - 1) for end in (t, -t)
+        )
     return {"ci_low": low, "ci_high": np.minimum(high, 1)}
 
 
 def _confusion(each: pd.DataFrame, grades: NDArray[Any], coincidences: Floats) -> pd.DataFrame:
     if each.shape[1] == 2:
-        return pd.crosstab(each.iloc[:, 0], each.iloc[:, 1]).reindex(grades, columns=grades, fill_value=0)
-    return pd.DataFrame(coincidences, pd.Index(grades, name="label"), pd.Index(grades, name="other label"))
+        return pd.crosstab(each.iloc[:, 0], each.iloc[:, 1]).reindex(
+            grades, columns=grades, fill_value=0
+        )
+    return pd.DataFrame(
+        coincidences, pd.Index(grades, name="label"), pd.Index(grades, name="other label")
+    )
 
 
 def _disputed(each: pd.DataFrame) -> pd.DataFrame:
@@ -276,14 +315,17 @@ def _disputed(each: pd.DataFrame) -> pd.DataFrame:
     return facts.convert_dtypes().iloc[order].reset_index()
 
 
-def _notes(table: pd.DataFrame, n_labels: Ints, rare: int, unit: str, *, unordered: bool) -> tuple[str, ...]:
+def _notes(
+    table: pd.DataFrame, n_labels: Ints, rare: int, unit: str, *, unordered: bool
+) -> tuple[str, ...]:
     """Return the sentences on what is left out, and on intervals."""
     alone = int((n_labels < 2).sum())
     bare = ", ".join(table["coefficient"][table["ci_low"].isna() & table["value"].notna()])
     too_rare, is_rare = RARE_NOTE.format(rare=rare), 0 < rare < RARE
     said = {
         f"documents with one label only are left out: {alone:,} of {len(n_labels):,}": alone,
-        f"there is one topic only: intervals take its {unit}s as independent, and may be too narrow": unit != "topic",
+        f"there is one topic only: intervals take its {unit}s as independent, and may be too narrow": unit
+        != "topic",
         too_rare: is_rare,
         f"no interval for {bare}: the {unit}s do not tell how far it varies": bare,
         'grades are taken as names; if they are ordered, level="ordinal" counts how far apart they are': unordered,
@@ -291,22 +333,35 @@ def _notes(table: pd.DataFrame, n_labels: Ints, rare: int, unit: str, *, unorder
     return tuple(sentence for sentence, holds in said.items() if holds)
 
 
-def of_labels(counts: Ints, group: Ints, places: Floats, level: str) -> tuple[dict[str, Floats], Floats]:
+def of_labels(
+    counts: Ints, group: Ints, places: Floats, level: str
+) -> tuple[dict[str, Floats], Floats]:
     """Return the coefficients of labels, of shape (s,) each, and Krippendorff's coincidences over all groups."""
     n_labels, n_grades = counts.sum(axis=1, keepdims=True), counts.shape[1]
-    pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(n_grades, dtype=np.int64)
+    pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(
+        n_grades, dtype=np.int64
+    )
     agreed = np.einsum("igg->i", pairs)[:, None] / (n_labels * (n_labels - 1))
     starts = np.flatnonzero(np.diff(group, prepend=-1))
     sums = (np.ones(n_labels.shape), agreed, counts / n_labels, pairs / (n_labels - 1)[:, :, None])
     n, agreed, shares, coincidences = (_stacked(np.add.reduceat(one, starts)) for one in sums)
     totals = coincidences.sum(axis=2)
-    if level == "ordinal":  # grades lie as far apart as the labels between them are many, half of their own included
+    if (
+        level == "ordinal"
+    ):  # grades lie as far apart as the labels between them are many, half of their own included
         places = totals.cumsum(axis=1) - totals / 2
     line = np.atleast_2d(places)
-    apart = 1 - np.eye(n_grades)[None] if level == "nominal" else (line[:, :, None] - line[:, None, :]) ** 2
+    apart = (
+        1 - np.eye(n_grades)[None]
+        if level == "nominal"
+        else (line[:, :, None] - line[:, None, :]) ** 2
+    )
     # Chance draws two labels without putting the first back.
     expected = np.einsum("sg,sgh,sh->s", totals, np.broadcast_to(apart, coincidences.shape), totals)
-    found, pairs_of_labels = (coincidences * apart).sum(axis=(1, 2)), totals.sum(axis=1) * (totals.sum(axis=1) - 1)
+    found, pairs_of_labels = (
+        (coincidences * apart).sum(axis=(1, 2)),
+        totals.sum(axis=1) * (totals.sum(axis=1) - 1),
+    )
     widest = pairs_of_labels * apart.max(axis=(1, 2))
     with np.errstate(divide="ignore", invalid="ignore"):
         differ, shares, other = 1 - agreed[:, 0] / n[:, 0], shares / n, np.float64(n_grades - 1)
@@ -314,14 +369,18 @@ def of_labels(counts: Ints, group: Ints, places: Floats, level: str) -> tuple[di
         values = {
             "observed": 1 - differ,
             "fleiss_kappa": _beyond(differ, unequal),
-            "krippendorff_alpha": _beyond(found * (totals.sum(axis=1) - 1) / widest, expected / widest),
+            "krippendorff_alpha": _beyond(
+                found * (totals.sum(axis=1) - 1) / widest, expected / widest
+            ),
             "ac1": _beyond(differ, 1 - unequal / other),
             "pabak": _beyond(differ, other / n_grades),
         }
     return values, coincidences[0]
 
 
-def of_judges(codes: Ints, group: Ints, places: Floats, level: str) -> tuple[dict[str, Floats], dict[str, str]]:
+def of_judges(
+    codes: Ints, group: Ints, places: Floats, level: str
+) -> tuple[dict[str, Floats], dict[str, str]]:
     """Return the means over all pairs of judges, of shape (s,) each, and why a coefficient of any kind has no value."""
     n_grades, n_groups, alike, found = len(places), int(group[-1]) + 1, 0, []
     has, pairs = (codes >= 0).astype(np.float32), [*combinations(codes.T, 2)]
@@ -331,14 +390,24 @@ def of_judges(codes: Ints, group: Ints, places: Floats, level: str) -> tuple[dic
     for one, other in () if strangers else pairs:
         both = (one >= 0) & (other >= 0)
         cells = (group[both] * n_grades + one[both]) * n_grades + other[both]
-        table = np.bincount(cells, minlength=n_groups * n_grades**2).reshape(n_groups, n_grades, n_grades)
+        table = np.bincount(cells, minlength=n_groups * n_grades**2).reshape(
+            n_groups, n_grades, n_grades
+        )
         stack = _stacked(table.astype(np.float64))
         rows, columns, n = stack.sum(axis=2), stack.sum(axis=1), stack.sum(axis=(1, 2))
         pooled = (rows + columns) / 2
-        forms = (pooled, unequal, pooled), (rows, unequal, columns), (rows, far, columns), (rows, far**2, columns)
+        forms = (
+            (pooled, unequal, pooled),
+            (rows, unequal, columns),
+            (rows, far, columns),
+            (rows, far**2, columns),
+        )
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = [
-                _beyond((stack * apart).sum(axis=(1, 2)) / n, np.einsum("si,ij,sj->s", left, apart, right) / n**2)
+                _beyond(
+                    (stack * apart).sum(axis=(1, 2)) / n,
+                    np.einsum("si,ij,sj->s", left, apart, right) / n**2,
+                )
                 for left, apart, right in forms
             ]
         found.append(ratios)

@@ -6,8 +6,9 @@
     judge   0  1  0  0  1        codes of `judges`, in the order in which they are first named
     grade   1  1  0  2  1        codes of `grades`, the distinct grades in ascending order
 
-An item is a document of a query, and a label is a judge's grade of it. An item that a judge left out has no row of that
-judge, so missing labels need no mark; a crowd of hundreds of judges would need many.
+An item is a document of a query, and a label is a judge's grade of it. An item that a judge left
+out has no row of that judge, so missing labels need no mark; a crowd of hundreds of judges would
+need many.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ from rankeval.render.tables import Table
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-NO_JUDGE = "the judgments name no judge", 'give the judge as aspect=, or a mapping: {"ann": qrels, "llm": qrels}'
+NO_JUDGE = (
+    "the judgments name no judge",
+    'give the judge as aspect=, or a mapping: {"ann": qrels, "llm": qrels}',
+)
 Method = Literal["majority", "dawid_skene"]
 NOT_JUDGED = -1
 """The label of a document that is pooled and not judged, as trec_eval and infAP read it; here it is no label."""
@@ -78,12 +82,23 @@ class Labels:
         parts = [as_qrels(given).to_frame().assign(aspect=judge) for judge, given in each.items()]
         frame = pd.concat(parts, ignore_index=True) if parts else as_qrels(judgments).to_frame()
         frame = frame[frame["relevance"] != NOT_JUDGED]
-        refuse((frame.empty, "there is no label"), ("aspect" not in frame, *NO_JUDGE), argument="judgments")
-        mixed = [name for name in ("qid", "docid", "aspect") if len(set(map(type, frame[name]))) > 1]
-        refuse((mixed, f"{' and '.join(mixed)}: texts and numbers are mixed, and 1 is not '1'"), argument="judgments")
+        refuse(
+            (frame.empty, "there is no label"),
+            ("aspect" not in frame, *NO_JUDGE),
+            argument="judgments",
+        )
+        mixed = [
+            name for name in ("qid", "docid", "aspect") if len(set(map(type, frame[name]))) > 1
+        ]
+        refuse(
+            (mixed, f"{' and '.join(mixed)}: texts and numbers are mixed, and 1 is not '1'"),
+            argument="judgments",
+        )
         labelled = ["qid", "docid", "aspect"]
         for row in frame[frame.duplicated(labelled)].to_dict("records"):
-            grades = frame.loc[(frame[labelled] == [row[name] for name in labelled]).all(axis=1), "relevance"].unique()
+            grades = frame.loc[
+                (frame[labelled] == [row[name] for name in labelled]).all(axis=1), "relevance"
+            ].unique()
             problem = f"judge {row['aspect']!r} labels document {row['docid']!r} of query {row['qid']!r} twice"
             remedy = (
                 "keep one label"
@@ -96,11 +111,20 @@ class Labels:
         is_first = ~frame.duplicated(["qid", "docid"])
         items = frame.loc[is_first, ["qid", "docid"]].reset_index(drop=True)
         grades, grade = np.unique(frame["relevance"], return_inverse=True)
-        return cls(tuple(judges), grades, items, is_first.to_numpy().cumsum() - 1, frame["judge"].to_numpy(), grade)
+        return cls(
+            tuple(judges),
+            grades,
+            items,
+            is_first.to_numpy().cumsum() - 1,
+            frame["judge"].to_numpy(),
+            grade,
+        )
 
     def counts(self) -> Ints:
         """Return how many judges gave each grade to each item, of shape (n_items, n_grades)."""
-        cells = np.bincount(self.item * len(self.grades) + self.grade, minlength=len(self.items) * len(self.grades))
+        cells = np.bincount(
+            self.item * len(self.grades) + self.grade, minlength=len(self.items) * len(self.grades)
+        )
         return cells.reshape(len(self.items), len(self.grades))
 
     def table(self) -> pd.DataFrame:
@@ -121,13 +145,15 @@ class Consensus(WithTable):
     qrels : Qrels
         The grades by ``method``, without judges.
     table : DataFrame
-        A row for each document: qid, docid, n_labels, majority, tied (several grades have most labels), dawid_skene,
-        and probability, the estimated chance that the grade of dawid_skene is true.
+        A row for each document: qid, docid, n_labels, majority, tied (several grades have most
+        labels), dawid_skene, and probability, the estimated chance that the grade of dawid_skene is
+        true.
     judges : DataFrame
-        A row for each judge, those with most labels first: judge; n_labels; accuracy, the share of the labels that
-        equal the consensus, which they helped to make; estimated_accuracy, the mean chance by dawid_skene that a label
-        is true, if judges err independently. Both measure agreement, not truth: judges who share errors are called
-        right, and a better judge who differs from them wrong.
+        A row for each judge, those with most labels first: judge; n_labels; accuracy, the share of
+        the labels that equal the consensus, which they helped to make; estimated_accuracy, the mean
+        chance by dawid_skene that a label is true, if judges err independently. Both measure
+        agreement, not truth: judges who share errors are called right, and a better judge who
+        differs from them wrong.
     method : str
         "majority" or "dawid_skene".
     notes : tuple of str
@@ -150,7 +176,9 @@ class Consensus(WithTable):
         of, on = count(len(self.judges), "judge"), count(len(self.table), "document")
         cut = f"; the {MOST_SHOWN} judges with most labels" if len(self.judges) > MOST_SHOWN else ""
         shown = self.judges.head(MOST_SHOWN).rename(columns=lambda name: name.replace("_", " "))
-        return Table(shown, caption=f"Consensus of {of} on {on}, {self.method}{cut}", notes=self.notes)
+        return Table(
+            shown, caption=f"Consensus of {of} on {on}, {self.method}{cut}", notes=self.notes
+        )
 
 
 @explained
@@ -162,9 +190,10 @@ def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
     judgments : Qrels with judges as aspects, frame or path of such, or mapping of judge to judgments
         All labels.
     method : {"majority", "dawid_skene"}, default "majority"
-        Majority: the grade with most labels; of several such grades the lowest, so that a document is no better than
-        most judges say. Ties are counted in a note and marked in ``table``. Dawid and Skene: each judge has own chances
-        to give each label to a document of each true grade; the grades and these chances are estimated together.
+        Majority: the grade with most labels; of several such grades the lowest, so that a document
+        is no better than most judges say. Ties are counted in a note and marked in ``table``. Dawid
+        and Skene: each judge has own chances to give each label to a document of each true grade;
+        the grades and these chances are estimated together.
 
     Returns
     -------
@@ -181,7 +210,8 @@ def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
     Warns
     -----
     RankevalWarning
-        If the method is "dawid_skene" and the judges are weak: then its grades are often worse than the majority.
+        If the method is "dawid_skene" and the judges are weak: then its grades are often worse than
+        the majority.
 
     Notes
     -----
@@ -196,11 +226,12 @@ def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
     than the third. Documents are taken as independent. In 2,000 simulations each, with three to six judges of equal and
     unequal quality who err independently, somebody was named in 3.8 % at most.
 
-    The estimate is the EM algorithm of Dawid and Skene (1979, doi:10.2307/2346806). It starts with the shares of the
-    labels, adds a tenth of a label to each cell of a judge's table and to each grade's total, and takes grades as
-    unordered. It finds judges who answer at random or the wrong way round if most others are good: with 20 % of judges
-    wrong four times out of five, and the others right four times out of five, five labels a document give .94 where the
-    majority gives .81. With judges who are all weak it loses, since its guess of who is good is noise.
+    The estimate is the EM algorithm of Dawid and Skene (1979, doi:10.2307/2346806). It starts with
+    the shares of the labels, adds a tenth of a label to each cell of a judge's table and to each
+    grade's total, and takes grades as unordered. It finds judges who answer at random or the wrong
+    way round if most others are good: with 20 % of judges wrong four times out of five, and the
+    others right four times out of five, five labels a document give .94 where the majority gives
+    .81. With judges who are all weak it loses, since its guess of who is good is noise.
 
     Examples
     --------
@@ -213,7 +244,8 @@ def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
     counts = labels.counts()
     probability, ended = _estimated(labels, counts)
     most = counts == counts.max(axis=1, keepdims=True)
-    # Chances that are equal but for rounding are a tie too: the lowest grade has it on every machine.
+    # Chances that are equal but for rounding are a tie too: the lowest grade has it on every
+    # machine.
     likeliest = probability > probability.max(axis=1, keepdims=True) - STEADY
     codes = {"majority": most.argmax(axis=1), "dawid_skene": likeliest.argmax(axis=1)}
     items = labels.items.assign(n_labels=counts.sum(axis=1), tied=most.sum(axis=1) > 1)
@@ -222,8 +254,15 @@ def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
     n = np.bincount(labels.judge)
     right = np.bincount(labels.judge, weights=labels.grade == codes[method][labels.item]) / n
     estimated = np.bincount(labels.judge, weights=probability[labels.item, labels.grade]) / n
-    columns = {"judge": labels.judges, "n_labels": n, "accuracy": right, "estimated_accuracy": estimated}
-    judges = pd.DataFrame(columns).sort_values("n_labels", ascending=False, kind="stable", ignore_index=True)
+    columns = {
+        "judge": labels.judges,
+        "n_labels": n,
+        "accuracy": right,
+        "estimated_accuracy": estimated,
+    }
+    judges = pd.DataFrame(columns).sort_values(
+        "n_labels", ascending=False, kind="stable", ignore_index=True
+    )
     chance, typical = 1 / len(labels.grades), float(np.median(estimated[labels.judge]))
     is_weak = typical <= chance + WEAK * (1 - chance) < 1
     weak = f"the judges are weak, half of the labels {typical:.2f} right or less by estimate: dawid_skene often loses"
@@ -239,7 +278,9 @@ def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
         **dict.fromkeys(_alike_notes(labels), True),
     }
     qrels = Qrels.from_frame(items, relevance=method)
-    return Consensus(qrels, items, judges, method, tuple(sentence for sentence, holds in said.items() if holds))
+    return Consensus(
+        qrels, items, judges, method, tuple(sentence for sentence, holds in said.items() if holds)
+    )
 
 
 def _estimated(labels: Labels, counts: Ints) -> tuple[Floats, bool]:
@@ -248,7 +289,10 @@ def _estimated(labels: Labels, counts: Ints) -> tuple[Floats, bool]:
     cells = labels.judge * n_grades + labels.grade
     probability, change, rounds = counts / counts.sum(axis=1, keepdims=True), 1.0, 0
     while change > STEADY and rounds < MOST_ROUNDS:
-        found = [np.bincount(cells, weights=part[labels.item], minlength=n_judges * n_grades) for part in probability.T]
+        found = [
+            np.bincount(cells, weights=part[labels.item], minlength=n_judges * n_grades)
+            for part in probability.T
+        ]
         errors = np.array(found).reshape(n_grades, n_judges, n_grades) + SMOOTHING
         each = np.log(errors / errors.sum(axis=2, keepdims=True))[:, labels.judge, labels.grade]
         likely = np.stack([np.bincount(labels.item, weights=part) for part in each], axis=1)
@@ -269,9 +313,18 @@ def _alike_notes(labels: Labels) -> list[str]:
     said = []
     for inside, outside in alike(codes):
         alone, beside = (f"{_agreed(codes, inside, of):.0%}" for of in (inside, outside))
-        why = "share errors" if len(outside) > 1 else "share errors, or both are far better than the third"
-        names, of_all = few([labels.judges[judge] for judge in inside]), count(len(codes), "document")
-        said.append(ALIKE_NOTE.format(names=names, alone=alone, of_all=of_all, beside=beside, why=why))
+        why = (
+            "share errors"
+            if len(outside) > 1
+            else "share errors, or both are far better than the third"
+        )
+        names, of_all = (
+            few([labels.judges[judge] for judge in inside]),
+            count(len(codes), "document"),
+        )
+        said.append(
+            ALIKE_NOTE.format(names=names, alone=alone, of_all=of_all, beside=beside, why=why)
+        )
     return said
 
 
@@ -299,18 +352,29 @@ def alike(codes: Ints) -> list[tuple[list[int], list[int]]]:
 def _beyond_quality(codes: Ints, inside: list[int], outside: list[int]) -> float:
     """Return the p-value of the hypothesis that all judges err independently, however often.
 
-    Their covariances are then products, so within a group times within the rest is at most between the two, squared.
+    Their covariances are then products, so within a group times within the rest is at most between
+    the two, squared.
     """
     of = codes - codes.mean(axis=0)
-    sums = [(of[:, part].sum(axis=1), (of[:, part] ** 2).sum(axis=1), len(part)) for part in (inside, outside)]
+    sums = [
+        (of[:, part].sum(axis=1), (of[:, part] ** 2).sum(axis=1), len(part))
+        for part in (inside, outside)
+    ]
     within, rest = ((total**2 - squares) / (n * (n - 1)) for total, squares, n in sums)
     between = sums[0][0] * sums[1][0] / (len(inside) * len(outside))
     more = within.mean() * rest.mean() - between.mean() ** 2
-    each = rest.mean() * within + within.mean() * rest - 2 * between.mean() * between  # its mean is twice as much
+    each = (
+        rest.mean() * within + within.mean() * rest - 2 * between.mean() * between
+    )  # its mean is twice as much
     return float(stats.ttest_1samp(each, more, alternative="greater").pvalue)
 
 
 def _agreed(codes: Ints, inside: list[int], others: list[int]) -> float:
     """Return the mean agreement of judges with others."""
-    pairs = [(codes[:, one] == codes[:, other]).mean() for one in inside for other in others if one != other]
+    pairs = [
+        (codes[:, one] == codes[:, other]).mean()
+        for one in inside
+        for other in others
+        if one != other
+    ]
     return float(np.mean(pairs))

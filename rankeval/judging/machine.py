@@ -6,16 +6,17 @@
     machine      m  m  m  ... m       judges all N queries
     people       h     h              judge n of them, drawn at random, and each of these completely
 
-The machine's mean over all queries has little noise, and may be biased. The people's mean over their queries has no
-bias, and much noise. The estimate moves the people's mean by as much as the machine says that their queries are not
-those of all: ``mean_h + b * (mean_m of all - mean_m of the judged)``, with b from the judged queries. A difference of
-two systems is the same, on the differences by query.
+The machine's mean over all queries has little noise, and may be biased. The people's mean over
+their queries has no bias, and much noise. The estimate moves the people's mean by as much as the
+machine says that their queries are not those of all: ``mean_h + b * (mean_m of all - mean_m of the
+judged)``, with b from the judged queries. A difference of two systems is the same, on the
+differences by query.
 
-A constant bias of the machine cancels, and a machine that is nonsense gets a b near 0. As b comes from the judged
-queries, a bias of order 1/n may be left. The trap: people's scores need not lie about a straight line in the machine's,
-with equal noise, and the machine's scores of the judged queries need not reach as far as those of all. So the standard
-error has three parts (`two_phase`). The guide "An LLM as judge" has the figures, measured by
-`tests/calibration/measure_machine.py`.
+A constant bias of the machine cancels, and a machine that is nonsense gets a b near 0. As b comes
+from the judged queries, a bias of order 1/n may be left. The trap: people's scores need not lie
+about a straight line in the machine's, with equal noise, and the machine's scores of the judged
+queries need not reach as far as those of all. So the standard error has three parts (`two_phase`).
+The guide "An LLM as judge" has the figures, measured by `tests/calibration/measure_machine.py`.
 """
 
 from __future__ import annotations
@@ -46,7 +47,14 @@ from rankeval.io.columns import comparable
 from rankeval.render.layouts import shown_interval
 from rankeval.render.tables import Format, Table, number, p_value
 from rankeval.significance.columns import deviation, two_phase
-from rankeval.significance.declarations import CORRECTIONS, TESTS, Floats, Rng, Settings, generator_of
+from rankeval.significance.declarations import (
+    CORRECTIONS,
+    TESTS,
+    Floats,
+    Rng,
+    Settings,
+    generator_of,
+)
 from rankeval.significance.running import adjust, run
 
 if TYPE_CHECKING:
@@ -65,7 +73,9 @@ FEW_NOTE = (
     "queries, in 91 to 98 % with 25, least where most scores are the greatest or the least value (there people alone "
     "in 88 to 93 %, so they are no better): let people judge 50"
 )
-LOST_NOTE = "people alone, as a judge's scores of their queries do not vary, or in one query alone: {rows}"
+LOST_NOTE = (
+    "people alone, as a judge's scores of their queries do not vary, or in one query alone: {rows}"
+)
 LITTLE_NOTE = (
     f"gain below {LITTLE:g}, the machine adds little or only noise: take people alone (ci_low_human, ci_high_human) "
     "for {rows}"
@@ -96,21 +106,24 @@ class Calibration(Recorded):
     Attributes
     ----------
     table : DataFrame
-        A row per measure and pair of systems. Columns: measure, baseline, system; n_human and n_machine, the queries
-        that people and the machine judged; mean_human and mean_machine, the mean difference (system minus baseline) by
-        people over theirs and by the machine over all; estimate, p_value, ci_low, ci_high, of the difference;
-        p_adjusted, ci_low_adjusted, ci_high_adjusted, corrected for all rows; correlation, of the two judges'
-        differences over the judged queries; gain, the variance of the people's mean divided by that of the estimate: 2
-        is as if people had judged twice as many queries, below 1 the machine does harm, and with fewer than 50 judged
-        queries it may be far off; std_error and degrees, of the estimate and of its t. Then ci_low_human,
-        ci_high_human, p_human, sd_human, ci_low_machine, ci_high_machine, p_machine, sd_machine, by Student's t: of the
-        people alone, and of the machine alone, if it were believed. Then slope and sd_residual, of and about the
-        regression line; leverage, the largest share of one judged query in the spread of the machine's scores; and
-        inflation, the squared error from the people's queries divided by that of even scatter, 1 or more. Of one system
-        there is a row per measure: its mean.
+        A row per measure and pair of systems. Columns: measure, baseline, system; n_human and
+        n_machine, the queries that people and the machine judged; mean_human and mean_machine, the
+        mean difference (system minus baseline) by people over theirs and by the machine over all;
+        estimate, p_value, ci_low, ci_high, of the difference; p_adjusted, ci_low_adjusted,
+        ci_high_adjusted, corrected for all rows; correlation, of the two judges' differences over
+        the judged queries; gain, the variance of the people's mean divided by that of the estimate:
+        2 is as if people had judged twice as many queries, below 1 the machine does harm, and with
+        fewer than 50 judged queries it may be far off; std_error and degrees, of the estimate and
+        of its t. Then ci_low_human, ci_high_human, p_human, sd_human, ci_low_machine,
+        ci_high_machine, p_machine, sd_machine, by Student's t: of the people alone, and of the
+        machine alone, if it were believed. Then slope and sd_residual, of and about the regression
+        line; leverage, the largest share of one judged query in the spread of the machine's scores;
+        and inflation, the squared error from the people's queries divided by that of even scatter,
+        1 or more. Of one system there is a row per measure: its mean.
     means : DataFrame
-        A row per measure and system: the same columns for its mean; baseline is empty, and no p-value is given. The
-        estimate of a difference is not that of the means: it has a regression of its own.
+        A row per measure and system: the same columns for its mean; baseline is empty, and no
+        p-value is given. The estimate of a difference is not that of the means: it has a regression
+        of its own.
     correction : str
         The correction for many comparisons.
     alpha : float
@@ -118,10 +131,11 @@ class Calibration(Recorded):
     notes : tuple of str
         Sentences that a reader of the numbers must see.
     bias : DataFrame
-        How far the machine is off, over the n_human queries that both judged. A row per measure and system (baseline is
-        empty), then one per row of ``table`` if that has pairs. Columns: measure, baseline, system, n_human; bias, the
-        mean of the machine's score less people's; ci_low, ci_high and p_value by Student's t, not corrected. The bias
-        of a pair is that of the system less that of the baseline: above 0 the machine favours the system.
+        How far the machine is off, over the n_human queries that both judged. A row per measure and
+        system (baseline is empty), then one per row of ``table`` if that has pairs. Columns:
+        measure, baseline, system, n_human; bias, the mean of the machine's score less people's;
+        ci_low, ci_high and p_value by Student's t, not corrected. The bias of a pair is that of the
+        system less that of the baseline: above 0 the machine favours the system.
     """
 
     _row_key = "measure"
@@ -143,7 +157,11 @@ class Calibration(Recorded):
     def caption(self) -> str:
         """Who judged how many queries, and which intervals are shown, in one line."""
         first, kind = self.table.iloc[0], shown_interval(self.table)[2]
-        family = f", {CORRECTIONS[self.correction].words} over {len(self.table)}" if len(self.table) > 1 else ""
+        family = (
+            f", {CORRECTIONS[self.correction].words} over {len(self.table)}"
+            if len(self.table) > 1
+            else ""
+        )
         judged = f"People judged {first.n_human:,} of the {first.n_machine:,} queries that the machine judged"
         return f"{judged}; {100 * (1 - self.alpha):g} % intervals{kind} by regression, t{family}"
 
@@ -155,10 +173,19 @@ class Calibration(Recorded):
 
     def _laid_out(self) -> Table:
         low, high, _ = shown_interval(self.table)
-        names = {"mean_human": "people", "mean_machine": "machine", "estimate": "estimate", low: "low", high: "high"}
+        names = {
+            "mean_human": "people",
+            "mean_machine": "machine",
+            "estimate": "estimate",
+            low: "low",
+            high: "high",
+        }
         names |= {"p_adjusted": "p", "correlation": "r", "gain": "gain"}
         formats: dict[str, Format] = dict.fromkeys(names.values(), partial(number, digits=3))
-        frame, formats = self.table[[*ROW, *names]].rename(columns=names), formats | {"p": p_value, "gain": ".2f"}
+        frame, formats = (
+            self.table[[*ROW, *names]].rename(columns=names),
+            formats | {"p": p_value, "gain": ".2f"},
+        )
         return Table(frame, formats, caption=self.caption, notes=self.notes)
 
 
@@ -174,40 +201,44 @@ def calibrate(
 ) -> Calibration:
     """Estimate means and differences of systems from people's judgments of some queries and a machine's of all.
 
-    People must have judged a random sample of the queries, and each of these completely: `draw` draws them. The machine
-    may be biased, or know nothing.
+    People must have judged a random sample of the queries, and each of these completely: `draw`
+    draws them. The machine may be biased, or know nothing.
 
     Parameters
     ----------
     human : mapping of str to Evaluation or DataFrame
-        Name -> scores of each system by people's judgments, as in `rankeval.compare`: n queries, 8 or more.
+        Name -> scores of each system by people's judgments, as in `rankeval.compare`: n queries, 8
+        or more.
     machine : mapping of str to Evaluation or DataFrame
-        Name -> scores of the same systems by the machine's judgments: all N queries, also those that people judged.
+        Name -> scores of the same systems by the machine's judgments: all N queries, also those
+        that people judged.
     baseline : str, optional
         The system that the others are compared with. By default all pairs are compared.
     measures : str, Measure or sequence of them, optional
         By default all means and geometric means that all scores share.
     correction : str, default "holm"
-        "holm", "bonferroni", "bh", "by" or "none"; all rows are one family. The first two and the last have adjusted
-        intervals too.
+        "holm", "bonferroni", "bh", "by" or "none"; all rows are one family. The first two and the
+        last have adjusted intervals too.
     alpha : float, default 0.05
         1 less the level of the intervals.
 
     Returns
     -------
     Calibration
-        Its notes warn if people judged few queries, if the machine scores the judged queries unlike the others (a
-        Kolmogorov-Smirnov test at .01 over all scores), if one query decides, or if the machine hardly helps.
+        Its notes warn if people judged few queries, if the machine scores the judged queries unlike
+        the others (a Kolmogorov-Smirnov test at .01 over all scores), if one query decides, or if
+        the machine hardly helps.
 
     Raises
     ------
     ConventionMismatch
         If conventions differ, or judgments of the same judge.
     QueryIdError
-        If people judged a query that the machine did not, or queries are not the same in all systems.
+        If people judged a query that the machine did not, or queries are not the same in all
+        systems.
     InvalidInput
-        If people judged fewer than 8 queries, or a query in part; if the two mappings have other systems, or scores are
-        refused by `rankeval.compare`; scores of several collections are.
+        If people judged fewer than 8 queries, or a query in part; if the two mappings have other
+        systems, or scores are refused by `rankeval.compare`; scores of several collections are.
     UnknownName
         If a baseline, measure or correction does not exist.
 
@@ -222,13 +253,14 @@ def calibrate(
     row is the people's alone. The estimate has a bias of order 1/n unless people's scores lie about a line in the
     machine's.
 
-    Two evaluations are checked for queries judged in part by their counts: within the cut-off of each measure, and
-    among the documents that tie there, people must have judged as many documents of each ranking as the machine. A
-    measure without a cut-off reads the whole ranking. So does any measure if the evaluations hold rankings of unlike
-    lengths, or leave out documents without a judgment. Documents that neither judged are not counted. The labels behind
-    an ideal ranking (nDCG) or a number of relevant documents are not kept: a pool of people that is as deep as the
-    measures read is accepted, the ideal is that of its documents, and a note counts the queries in which the machine
-    judged more. DataFrames of scores cannot be checked.
+    Two evaluations are checked for queries judged in part by their counts: within the cut-off of
+    each measure, and among the documents that tie there, people must have judged as many documents
+    of each ranking as the machine. A measure without a cut-off reads the whole ranking. So does any
+    measure if the evaluations hold rankings of unlike lengths, or leave out documents without a
+    judgment. Documents that neither judged are not counted. The labels behind an ideal ranking
+    (nDCG) or a number of relevant documents are not kept: a pool of people that is as deep as the
+    measures read is accepted, the ideal is that of its documents, and a note counts the queries in
+    which the machine judged more. DataFrames of scores cannot be checked.
 
     Examples
     --------
@@ -239,8 +271,12 @@ def calibrate(
     >>> print(f"people {row.mean_human:.2f}, machine {row.mean_machine:.2f}, estimate {row.estimate:.2f}")
     people 0.60, machine 0.70, estimate 0.60
     """
-    systems, others = (list(given) if isinstance(given, Mapping) else [] for given in (human, machine))
-    problem = f"people judged {few(systems) or 'no system'}, and the machine {few(others) or 'no system'}"
+    systems, others = (
+        list(given) if isinstance(given, Mapping) else [] for given in (human, machine)
+    )
+    problem = (
+        f"people judged {few(systems) or 'no system'}, and the machine {few(others) or 'no system'}"
+    )
     refuse((set(systems) != set(others), problem))
     # The judges stand where collections do: the same rules within each, and judgments of its own.
     both = {name: {"people": human[name], "the machine": machine[name]} for name in systems}
@@ -248,18 +284,28 @@ def calibrate(
     chosen("correction", correction, CORRECTIONS)
     judged, every = shared.places["people"], shared.places["the machine"]
     n, rows = len(judged), shared.queries[every].get_indexer(shared.queries[judged])
-    refuse((n < FEWEST, f"people judged {count(n, 'query')}: at least {FEWEST} are needed, so draw and judge more"))
+    refuse(
+        (
+            n < FEWEST,
+            f"people judged {count(n, 'query')}: at least {FEWEST} are needed, so draw and judge more",
+        )
+    )
     lacked = shared.queries[judged][rows < 0].tolist()
     problem = f"the machine's scores lack {len(lacked)} of the {n} queries that people judged: {few(lacked)}"
     refuse((bool(lacked), problem), kind=QueryIdError)
     deeper = _refuse_partly_judged(human, machine, shared.measures)
     given = [shared.scores[places] for places in (judged, every[rows], every)]
-    design, settings = Design(shared.systems, shared.measures, baseline, "all"), Settings(alpha=alpha)
+    design, settings = (
+        Design(shared.systems, shared.measures, baseline, "all"),
+        Settings(alpha=alpha),
+    )
     # The systems of a measure beside each other, as the differences are.
     flat = [np.moveaxis(scores, 2, 1).reshape(len(scores), -1) for scores in given]
     names = [(measure, "", system) for measure in design.measures for system in design.systems]
     means = _estimated(pd.DataFrame(names, columns=ROW), flat, settings, correction)
-    means = table = means.assign(p_value=np.nan, p_adjusted=np.nan, p_human=np.nan, p_machine=np.nan)
+    means = table = means.assign(
+        p_value=np.nan, p_adjusted=np.nan, p_human=np.nan, p_machine=np.nan
+    )
     bias = _bias(means[ROW], flat, settings)
     if len(design.systems) > 1:
         differences = list(map(design.differences, given))
@@ -281,38 +327,67 @@ def _bias(names: pd.DataFrame, given: Sequence[Floats], settings: Settings) -> p
     return found.assign(ci_low=off.ci_low, ci_high=off.ci_high, p_value=off.p_value)
 
 
-def _estimated(names: pd.DataFrame, given: Sequence[Floats], settings: Settings, correction: str) -> pd.DataFrame:
+def _estimated(
+    names: pd.DataFrame, given: Sequence[Floats], settings: Settings, correction: str
+) -> pd.DataFrame:
     """Return the rows of the table, named so."""
-    found, level, (human, _, machine) = two_phase(*given), CORRECTIONS[correction].interval_level, given
-    p = np.maximum(2 * stats.t.sf(found["estimate"].abs() / found["std_error"], found["degrees"]), np.finfo(float).tiny)
+    found, level, (human, _, machine) = (
+        two_phase(*given),
+        CORRECTIONS[correction].interval_level,
+        given,
+    )
+    p = np.maximum(
+        2 * stats.t.sf(found["estimate"].abs() / found["std_error"], found["degrees"]),
+        np.finfo(float).tiny,
+    )
     table = names.assign(n_human=len(human), n_machine=len(machine), mean_human=human.mean(axis=0))
     table = table.assign(mean_machine=machine.mean(axis=0), estimate=found["estimate"])
     table["p_value"], table["p_adjusted"] = p, adjust(p, correction)
-    levels = {"": settings.alpha, "_adjusted": level(settings.alpha, len(names)) if level else np.nan}
+    levels = {
+        "": settings.alpha,
+        "_adjusted": level(settings.alpha, len(names)) if level else np.nan,
+    }
     for kind, alpha in levels.items():
         reach = stats.t.isf(alpha / 2, found["degrees"]) * found["std_error"]
-        table[f"ci_low{kind}"], table[f"ci_high{kind}"] = found["estimate"] - reach, found["estimate"] + reach
+        table[f"ci_low{kind}"], table[f"ci_high{kind}"] = (
+            found["estimate"] - reach,
+            found["estimate"] + reach,
+        )
     for judge, scores in (("human", human), ("machine", machine)):
         alone = run(TESTS["t"], scores, settings)
-        columns = {"ci_low": alone.ci_low, "ci_high": alone.ci_high, "p": alone.p_value, "sd": deviation(scores)}
+        columns = {
+            "ci_low": alone.ci_low,
+            "ci_high": alone.ci_high,
+            "p": alone.p_value,
+            "sd": deviation(scores),
+        }
         table = table.join(pd.DataFrame(columns).add_suffix(f"_{judge}"))
     return table.join(found.drop(columns="estimate"))
 
 
 def row_names(table: pd.DataFrame) -> pd.Series[str]:
     """Return "system - baseline by measure" for each row, or "system by measure" without a baseline."""
-    pairs = table["system"].where(table["baseline"] == "", table["system"] + " - " + table["baseline"])
+    pairs = table["system"].where(
+        table["baseline"] == "", table["system"] + " - " + table["baseline"]
+    )
     return pairs + " by " + table["measure"]
 
 
 def _notes(table: pd.DataFrame, scores: Sequence[Floats], rows: Any) -> list[str]:
     """Return notes on few queries, a machine that hardly helps, and judged queries that decide or are unlike others."""
     people, judged, others = scores[0], scores[1], np.delete(scores[2], rows, axis=0)
-    n, piled = len(people), max((people == end(axis=0)).mean(axis=0).max() for end in (people.max, people.min))
+    n, piled = (
+        len(people),
+        max((people == end(axis=0)).mean(axis=0).max() for end in (people.max, people.min)),
+    )
     names, lost, used = row_names(table), table["correlation"].isna(), len(others) > 0
     little = names[(table["gain"] < LITTLE) & ~lost & used].tolist()
     heavy, most = names[(table["leverage"] > HEAVY) & used].tolist(), table["leverage"].max()
-    p = stats.ks_2samp(judged, others, method="asymp").pvalue.min() * judged.shape[1] if used else 1.0
+    p = (
+        stats.ks_2samp(judged, others, method="asymp").pvalue.min() * judged.shape[1]
+        if used
+        else 1.0
+    )
     said = [
         (n < FEW or (n < FEW_PILED and piled >= 0.5), FEW_NOTE.format(n=n)),
         (not used, "people judged all queries, so the machine adds nothing"),
@@ -324,7 +399,9 @@ def _notes(table: pd.DataFrame, scores: Sequence[Floats], rows: Any) -> list[str
     return [note for holds, note in said if holds]
 
 
-def _refuse_partly_judged(human: Mapping[str, Scores], machine: Mapping[str, Scores], measures: Sequence[str]) -> int:
+def _refuse_partly_judged(
+    human: Mapping[str, Scores], machine: Mapping[str, Scores], measures: Sequence[str]
+) -> int:
     """Refuse queries in which people did not judge what a measure reads and the machine judged.
 
     Return in how many queries the machine judged more below that.
@@ -339,9 +416,13 @@ def _refuse_partly_judged(human: Mapping[str, Scores], machine: Mapping[str, Sco
         deeper |= set(one.queries[_lacking(one, whole) > 0].tolist())
         for measure in measures:
             lacking = _lacking(one, whole, measure)
-            for query, lacks in zip(one.queries[lacking > 0].tolist(), lacking[lacking > 0], strict=True):
+            for query, lacks in zip(
+                one.queries[lacking > 0].tolist(), lacking[lacking > 0], strict=True
+            ):
                 some = count(math.ceil(lacks), "document")
-                partly.setdefault(query, f"{some} that {measure} reads of query {query!r} in {name!r}")
+                partly.setdefault(
+                    query, f"{some} that {measure} reads of query {query!r} in {name!r}"
+                )
     first = next(iter(partly.values()), "")
     problem = f"people judged {count(len(partly), 'query')} in part: they left out {first}, which the machine judged"
     refuse((partly, problem, REMEDY), argument="human")
@@ -357,11 +438,15 @@ def _lacking(one: Evaluation, whole: Evaluation, measure: str | None = None) -> 
     more = np.asarray(pair[1]["judged"] - pair[0]["judged"], dtype=np.float64)
     if measure is None:
         return more
-    has, of = [reading_of(each, "judged")[:, each.measure_names.index(measure)] for each in (one, whole)]
+    has, of = [
+        reading_of(each, "judged")[:, each.measure_names.index(measure)] for each in (one, whole)
+    ]
     cutoff = by_name(one)[measure].cutoff
     depth = np.minimum(pair[0]["retrieved"], np.inf if cutoff is None else cutoff)
     within = np.round((of - has) * depth, 9)  # tied rows count by their share
-    return np.where((pair[0]["retrieved"] == pair[1]["retrieved"]) & np.isfinite(within), within, more)
+    return np.where(
+        (pair[0]["retrieved"] == pair[1]["retrieved"]) & np.isfinite(within), within, more
+    )
 
 
 @explained
@@ -373,7 +458,8 @@ def draw(queries: Iterable[Any], n: int, rng: Rng = 0) -> list[Any]:
     queries : iterable
         Query ids of one type, in any order and any number of times, such as ``evaluation.queries``.
     n : int
-        How many to draw. A larger n with the same seed draws these and more: a sample can be extended.
+        How many to draw. A larger n with the same seed draws these and more: a sample can be
+        extended.
     rng : int, Generator or None, default 0
         Seed.
 
@@ -385,7 +471,8 @@ def draw(queries: Iterable[Any], n: int, rng: Rng = 0) -> list[Any]:
     Raises
     ------
     InvalidInput
-        If there are fewer than n queries, or n is no whole number of 1 or more, or queries are a text.
+        If there are fewer than n queries, or n is no whole number of 1 or more, or queries are a
+        text.
     QueryIdError
         If an id is missing, or ids are of several types.
 
@@ -411,10 +498,11 @@ class Plan(WithTable):
     Attributes
     ----------
     table : DataFrame
-        A row for each of the pilot's. Columns: measure, baseline, system; n_human, the queries that people must judge
-        beside the machine (missing if no number reaches the width); n_without, those that they must judge without it;
-        n_machine, the queries of the machine; least_width, that of the interval if people
-        judge all of these. About half of the intervals of n_human queries are wider.
+        A row for each of the pilot's. Columns: measure, baseline, system; n_human, the queries that
+        people must judge beside the machine (missing if no number reaches the width); n_without,
+        those that they must judge without it; n_machine, the queries of the machine; least_width,
+        that of the interval if people judge all of these. About half of the intervals of n_human
+        queries are wider.
     width, level : float
         Of the interval, from end to end.
     notes : tuple of str
@@ -428,11 +516,18 @@ class Plan(WithTable):
 
     def _laid_out(self) -> Table:
         caption = f"Queries that people judge: {100 * self.level:g} % intervals, unadjusted, mean width {self.width:g}"
-        return Table(self.table, {"least_width": partial(number, digits=3)}, caption=caption, notes=self.notes)
+        return Table(
+            self.table,
+            {"least_width": partial(number, digits=3)},
+            caption=caption,
+            notes=self.notes,
+        )
 
 
 @explained
-def plan(pilot: Calibration, *, width: float, n_machine: int | None = None, level: float = 0.95) -> Plan:
+def plan(
+    pilot: Calibration, *, width: float, n_machine: int | None = None, level: float = 0.95
+) -> Plan:
     """Say how many queries people must judge for intervals of a wanted width, with the machine and without.
 
     Parameters
@@ -440,8 +535,8 @@ def plan(pilot: Calibration, *, width: float, n_machine: int | None = None, leve
     pilot : Calibration
         A first, small one, whose spreads are taken for the true ones.
     width : float
-        Expected width of the interval of each row alone, from end to end. Intervals adjusted for several rows are
-        wider: for Holm or Bonferroni give the level 1 - alpha / rows.
+        Expected width of the interval of each row alone, from end to end. Intervals adjusted for
+        several rows are wider: for Holm or Bonferroni give the level 1 - alpha / rows.
     n_machine : int, optional
         Queries that the machine will judge; by default as many as in the pilot.
     level : float, default 0.95
@@ -484,10 +579,16 @@ def plan(pilot: Calibration, *, width: float, n_machine: int | None = None, leve
         least, at_all = _fewest(one, tail, width, n_all), _width(one, tail, n_all, n_all)
         rows.append([least, _fewest(one, tail, width, None), n_all, at_all])
         more = f"it is {at_all:.3g} if people judge all {n_all:,}: the machine must judge more (n_machine=)"
-        why = more if one["sd_human"] else "people's scores of the pilot do not vary, so their spread is not known"
+        why = (
+            more
+            if one["sd_human"]
+            else "people's scores of the pilot do not vary, so their spread is not known"
+        )
         if least is None:
             notes.append(f"{name}: a width of {width:g} cannot be reached; {why}")
-    notes.append(f"numbers from a pilot of {n_pilot:,} queries are off by {math.sqrt(2 / (n_pilot - 1)):.0%} or so")
+    notes.append(
+        f"numbers from a pilot of {n_pilot:,} queries are off by {math.sqrt(2 / (n_pilot - 1)):.0%} or so"
+    )
     numbers = pd.DataFrame(rows, columns=["n_human", "n_without", "n_machine", "least_width"])
     table = pilot.table[ROW].join(numbers.astype({"n_human": "Int64", "n_without": "Int64"}))
     return Plan(table, width, level, tuple(notes))
@@ -497,8 +598,17 @@ def _width(one: Mapping[Any, Any], tail: float, n: int, n_all: int | None) -> fl
     """Return the expected width of a row's interval if people judge n queries, of the machine's or without it."""
     if n_all is None or math.isnan(one["correlation"]):  # as `two_phase` takes people alone
         return float(2 * stats.t.isf(tail, n - 1) * (one["sd_human"] or math.nan) / math.sqrt(n))
-    own = one["sd_residual"] ** 2 / n * (1 + (1 - n / n_all) / (n - 3)) * max(one["inflation"], 1 + 3 / n)
-    return float(2 * stats.t.isf(tail, n - 2) * math.sqrt(own + (one["slope"] * one["sd_machine"]) ** 2 / n_all))
+    own = (
+        one["sd_residual"] ** 2
+        / n
+        * (1 + (1 - n / n_all) / (n - 3))
+        * max(one["inflation"], 1 + 3 / n)
+    )
+    return float(
+        2
+        * stats.t.isf(tail, n - 2)
+        * math.sqrt(own + (one["slope"] * one["sd_machine"]) ** 2 / n_all)
+    )
 
 
 def _fewest(one: Mapping[Any, Any], tail: float, width: float, n_all: int | None) -> int | None:

@@ -1,21 +1,23 @@
 """Pools and their sheets: the documents that some runs rank high, and a file of them for each judge to fill.
 
-A pool is a table of the first ranks of runs. A row is a document of a query; 0 stands for a rank beyond the depth::
+A pool is a table of the first ranks of runs. A row is a document of a query; 0 stands for a rank
+beyond the depth::
 
     qid  docid   bm25  rm3      rank  n_runs
     q1   d7      1     1        1     2
     q1   d3      0     2        2     1
     q1   d9      2     0        2     1
 
-A pool holds no labels. Its methods take those that there are, so that judging may stop and go on at any time. Sheets
-bring the labels::
+A pool holds no labels. Its methods take those that there are, so that judging may stop and go on at
+any time. Sheets bring the labels::
 
     folder/sheets.json       the scale, and the pairs of query and document of each judge
            sheet_ann.csv     qid, query, docid, text, relevance (to fill), note
            sheet_bo.csv      a share of the pairs is on every sheet, so that agreement can be measured
 
-A spreadsheet may reorder the rows of a sheet, change its separator, or turn an id into a number. So each row is looked
-up among the pairs of ``sheets.json``: labels of an id that was changed are refused, and not lost.
+A spreadsheet may reorder the rows of a sheet, change its separator, or turn an id into a number. So
+each row is looked up among the pairs of ``sheets.json``: labels of an id that was changed are
+refused, and not lost.
 """
 
 from __future__ import annotations
@@ -35,7 +37,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rankeval._arguments import explained
-from rankeval._checks import check_count, check_number, check_share, count, few, refuse, require, shown
+from rankeval._checks import (
+    check_count,
+    check_number,
+    check_share,
+    count,
+    few,
+    refuse,
+    require,
+    shown,
+)
 from rankeval._registry import chosen
 from rankeval._visible import escaping
 from rankeval.analysis.overlap import ranked_lists, refuse_unlike
@@ -68,9 +79,9 @@ class Pool(WithTable):
     Attributes
     ----------
     table : DataFrame
-        A row for each document of a query. Columns: qid, docid; found_by, the names of the runs that found it, a tuple;
-        n_runs, their number; rank, the best rank that one of them gives it. Queries stand in the order of the runs, and
-        documents by rank and then by id.
+        A row for each document of a query. Columns: qid, docid; found_by, the names of the runs
+        that found it, a tuple; n_runs, their number; rank, the best rank that one of them gives it.
+        Queries stand in the order of the runs, and documents by rank and then by id.
     places : ndarray of int of shape (n_rows, n_runs)
         The rank of each row in each run, from 1; 0 if the run does not have it within the depth.
     runs : tuple of str
@@ -103,7 +114,8 @@ class Pool(WithTable):
         Parameters
         ----------
         minutes : float
-            The minutes for one document. Judges of TREC need between one and six, by the length of the documents.
+            The minutes for one document. Judges of TREC need between one and six, by the length of
+            the documents.
         by_query : bool
             Return a row for each query, and not one for all.
 
@@ -126,8 +138,14 @@ class Pool(WithTable):
         """
         check_number("minutes", minutes)
         require(minutes > 0, "minutes", minutes, "a number above 0")
-        sizes = self.table.groupby("qid", sort=False).size() if by_query else pd.Series({"all": len(self.table)})
-        return pd.DataFrame({"documents": sizes, "minutes_each": minutes, "hours": sizes * float(minutes) / 60})
+        sizes = (
+            self.table.groupby("qid", sort=False).size()
+            if by_query
+            else pd.Series({"all": len(self.table)})
+        )
+        return pd.DataFrame(
+            {"documents": sizes, "minutes_each": minutes, "hours": sizes * float(minutes) / 60}
+        )
 
     def adds(self, run: Any, *, name: str = "new") -> Pool:
         """Return the documents that one more run would add to the queries of the pool: those that only it has.
@@ -142,7 +160,8 @@ class Pool(WithTable):
         Returns
         -------
         Pool
-            ``pool.adds(run).cost(by_query=True)`` says how many documents and hours it adds to each query.
+            ``pool.adds(run).cost(by_query=True)`` says how many documents and hours it adds to each
+            query.
 
         Raises
         ------
@@ -158,27 +177,32 @@ class Pool(WithTable):
         require(isinstance(name, str), "name", name, "text")
         other = pool({name: run}, depth=self.depth)
         known = pd.concat([self.table[_PAIR], self.left_out]).assign(relevance=0)
-        return _part(other, np.isnan(_labels(other, known)) & other.table["qid"].isin(self.table["qid"]).to_numpy())
+        return _part(
+            other,
+            np.isnan(_labels(other, known)) & other.table["qid"].isin(self.table["qid"]).to_numpy(),
+        )
 
     def order(self, by: str = "depth", *, judged: Any = None, rng: Any = 0) -> pd.DataFrame:
         """Return the documents that are still to judge, in the order in which to judge them.
 
-        All orders take the queries in turn: the first document of each query, then the second of each. So judging may
-        stop anywhere, and all queries have equally many labels. Nothing is stored between calls: the order follows from
-        the pool and the labels that there are.
+        All orders take the queries in turn: the first document of each query, then the second of
+        each. So judging may stop anywhere, and all queries have equally many labels. Nothing is
+        stored between calls: the order follows from the pool and the labels that there are.
 
         Parameters
         ----------
         by : {"depth", "move_to_front", "random"}
-            "depth" takes documents by their best rank, then by id. "random" draws an order, which the labels do not
-            change. "move_to_front" prefers runs that find relevant documents. It takes the first document of the run in
-            front that is not taken yet. If it is relevant, the run stays in front, however often it has failed. If not,
-            the run falls back by one place of priority. Of runs with equal priority, the one that was named first
-            leads. Each query has its own priorities. A document without a label counts as not relevant. So ask again
-            after each round of labels; to follow the method exactly, judge one document of each query in a round.
+            "depth" takes documents by their best rank, then by id. "random" draws an order, which
+            the labels do not change. "move_to_front" prefers runs that find relevant documents. It
+            takes the first document of the run in front that is not taken yet. If it is relevant,
+            the run stays in front, however often it has failed. If not, the run falls back by one
+            place of priority. Of runs with equal priority, the one that was named first leads. Each
+            query has its own priorities. A document without a label counts as not relevant. So ask
+            again after each round of labels; to follow the method exactly, judge one document of
+            each query in a round.
         judged : Qrels, dict, frame or path, optional
-            The labels that there are. A label above 0 is relevant, and -1 is no label. Of several labels of a document
-            the highest counts.
+            The labels that there are. A label above 0 is relevant, and -1 is no label. Of several
+            labels of a document the highest counts.
         rng : int, Generator or None
             Seed or generator of the random order.
 
@@ -211,7 +235,10 @@ class Pool(WithTable):
             first = generator_of(rng).permutation(first)
         if by == "move_to_front":
             parts = self.table.groupby("qid", sort=False).indices.values()
-            ordered = [_move_to_front(rows, self.places[rows], label[rows] > 0) for rows in map(np.asarray, parts)]
+            ordered = [
+                _move_to_front(rows, self.places[rows], label[rows] > 0)
+                for rows in map(np.asarray, parts)
+            ]
             first = np.concatenate([first[:0], *ordered])
         left = self.table.iloc[first[np.isnan(label[first])]]
         query = pd.factorize(self.table["qid"])[0][left.index]
@@ -231,7 +258,8 @@ class Pool(WithTable):
         Returns
         -------
         Pool
-            The documents that were drawn. `qrels` gives their labels, and -1 for those that were not.
+            The documents that were drawn. `qrels` gives their labels, and -1 for those that were
+            not.
 
         Raises
         ------
@@ -249,21 +277,24 @@ class Pool(WithTable):
         check_share("rate", rate)
         chance = pd.Series(generator_of(rng).random(len(self.table)))
         of_query = chance.groupby(self.table["qid"].to_numpy())
-        drawn = of_query.rank().to_numpy() <= np.maximum(1, np.rint(rate * of_query.transform("size").to_numpy()))
+        drawn = of_query.rank().to_numpy() <= np.maximum(
+            1, np.rint(rate * of_query.transform("size").to_numpy())
+        )
         left_out = pd.concat([self.left_out, self.table.loc[~drawn, _PAIR]], ignore_index=True)
         return replace(_part(self, drawn), left_out=left_out)
 
     def qrels(self, judged: Any) -> Qrels:
         """Return the label of each document of the pool, and -1 for those that are pooled and not judged.
 
-        infAP and bpref read -1 in this way under a convention whose rule ``negative`` is "unjudged", such as
-        ``convention="trec_eval-9.0.8"``.
+        infAP and bpref read -1 in this way under a convention whose rule ``negative`` is
+        "unjudged", such as ``convention="trec_eval-9.0.8"``.
 
         Parameters
         ----------
         judged : Qrels, dict, frame or path
-            The labels that there are; those of documents outside the pool do not count. Of several labels of a document
-            the highest counts: see `rankeval.judging.consensus` for better ways.
+            The labels that there are; those of documents outside the pool do not count. Of several
+            labels of a document the highest counts: see `rankeval.judging.consensus` for better
+            ways.
 
         Returns
         -------
@@ -276,13 +307,20 @@ class Pool(WithTable):
     def _laid_out(self) -> Table:
         found = self.places > 0
         alone = found[found.sum(axis=1) == 1]
-        shown = pd.DataFrame({"run": self.runs, "documents": found.sum(axis=0), "only it": alone.sum(axis=0)})
-        documents, queries = count(len(self.table), "document"), count(self.table["qid"].nunique(), "query")
+        shown = pd.DataFrame(
+            {"run": self.runs, "documents": found.sum(axis=0), "only it": alone.sum(axis=0)}
+        )
+        documents, queries = (
+            count(len(self.table), "document"),
+            count(self.table["qid"].nunique(), "query"),
+        )
         return Table(shown, caption=f"Pool of depth {self.depth}: {documents} of {queries}")
 
 
 @explained
-def pool(runs: Mapping[str, Any], *, depth: int = 20, queries: Iterable[str | int] | None = None) -> Pool:
+def pool(
+    runs: Mapping[str, Any], *, depth: int = 20, queries: Iterable[str | int] | None = None
+) -> Pool:
     """Return the documents that at least one run ranks within a depth.
 
     Parameters
@@ -302,7 +340,8 @@ def pool(runs: Mapping[str, Any], *, depth: int = 20, queries: Iterable[str | in
     Raises
     ------
     InvalidInput
-        If there is no run, a run has a document twice, or the ids of some runs are numbers and those of others texts.
+        If there is no run, a run has a document twice, or the ids of some runs are numbers and
+        those of others texts.
 
     Examples
     --------
@@ -316,7 +355,9 @@ def pool(runs: Mapping[str, Any], *, depth: int = 20, queries: Iterable[str | in
     """
     check_count("depth", depth)
     is_mapping = isinstance(runs, Mapping) and bool(runs)
-    require(is_mapping, "runs", type(runs).__name__, 'a mapping of names to runs: {"bm25": run, ...}')
+    require(
+        is_mapping, "runs", type(runs).__name__, 'a mapping of names to runs: {"bm25": run, ...}'
+    )
     given = {str(name): as_run(run) for name, run in runs.items()}
     for run in given.values():
         refuse_unlike(next(iter(given.values())), run)
@@ -331,11 +372,17 @@ def pool(runs: Mapping[str, Any], *, depth: int = 20, queries: Iterable[str | in
     found = pd.DataFrame(rows, columns=[*_PAIR, "run", "rank"])
     query, best = pd.factorize(found["qid"])[0], found.groupby(_PAIR)["rank"].transform("min")
     # Stable, so that the runs of a document keep their order.
-    found = found.assign(query=query, best=best).sort_values(["query", "best", "docid"], kind="stable")
+    found = found.assign(query=query, best=best).sort_values(
+        ["query", "best", "docid"], kind="stable"
+    )
     by_document = found.groupby(_PAIR, sort=False)
-    table = by_document.agg(found_by=("run", tuple), n_runs=("run", "size"), rank=("rank", "min")).reset_index()
+    table = by_document.agg(
+        found_by=("run", tuple), n_runs=("run", "size"), rank=("rank", "min")
+    ).reset_index()
     places = np.zeros((len(table), len(given)), dtype=np.int64)
-    places[by_document.ngroup(), pd.Index(given).get_indexer(pd.Index(found["run"]))] = found["rank"]
+    places[by_document.ngroup(), pd.Index(given).get_indexer(pd.Index(found["run"]))] = found[
+        "rank"
+    ]
     return Pool(table, places, tuple(given), depth, table[_PAIR].iloc[:0])
 
 
@@ -365,8 +412,14 @@ def _labels(whole: Pool, judged: Any) -> Floats:
     given = as_qrels(judged)
     refuse_unlike(Qrels.from_frame(whole.table.assign(relevance=0)), given)
     frame = given.to_frame()
-    highest = frame[frame["relevance"] != NOT_JUDGED].groupby(_PAIR, as_index=False)["relevance"].max()
-    return whole.table[_PAIR].merge(highest, how="left", on=_PAIR)["relevance"].to_numpy(dtype=np.float64)
+    highest = (
+        frame[frame["relevance"] != NOT_JUDGED].groupby(_PAIR, as_index=False)["relevance"].max()
+    )
+    return (
+        whole.table[_PAIR]
+        .merge(highest, how="left", on=_PAIR)["relevance"]
+        .to_numpy(dtype=np.float64)
+    )
 
 
 @explained
@@ -384,15 +437,16 @@ def write_sheets(
 ) -> pd.DataFrame:
     """Write a sheet of documents for each judge, to be filled in a spreadsheet or by a program.
 
-    Every judge gets a share of all documents, the same number of each query as far as possible. The rest is divided
-    evenly, and by whole queries as far as possible, so that one judge compares the documents of a query. A sheet has
-    the queries in random order, and the documents of each query in random order: no judge sees the ranks.
+    Every judge gets a share of all documents, the same number of each query as far as possible. The
+    rest is divided evenly, and by whole queries as far as possible, so that one judge compares the
+    documents of a query. A sheet has the queries in random order, and the documents of each query
+    in random order: no judge sees the ranks.
 
     Parameters
     ----------
     pool : Pool or DataFrame
-        The documents to judge. A frame needs columns qid and docid, as those of `Pool.order` or of disputed labels.
-        Their ids are texts or whole numbers.
+        The documents to judge. A frame needs columns qid and docid, as those of `Pool.order` or of
+        disputed labels. Their ids are texts or whole numbers.
     folder : path
         The folder for the sheets; it is made. There must not be sheets in it.
     judges : sequence of str
@@ -406,20 +460,21 @@ def write_sheets(
     rng : int, Generator or None
         Seed or generator of the draws.
     format : {"csv", "jsonl"}
-        "csv" for spreadsheets: a cell that would run as a formula begins with ', and a text has at most 32,000
-        characters. "jsonl" for programs: texts as they are.
+        "csv" for spreadsheets: a cell that would run as a formula begins with ', and a text has at
+        most 32,000 characters. "jsonl" for programs: texts as they are.
 
     Returns
     -------
     DataFrame
-        A row for each judge. Columns judge, file, documents, and shared, the number of those that all judges get.
+        A row for each judge. Columns judge, file, documents, and shared, the number of those that
+        all judges get.
 
     Raises
     ------
     InvalidInput
-        If the folder is a file or holds sheets, judges are missing or have the same name, the overlap is not between 0
-        and 1, the scale is empty or has something else than distinct numbers, or a column, an id or a text is missing.
-        Then nothing is written.
+        If the folder is a file or holds sheets, judges are missing or have the same name, the
+        overlap is not between 0 and 1, the scale is empty or has something else than distinct
+        numbers, or a column, an id or a text is missing. Then nothing is written.
 
     Examples
     --------
@@ -442,15 +497,28 @@ def write_sheets(
         has_manifest, has_sheets = (home / MANIFEST).exists(), any(home.glob("sheet_*"))
     refuse(
         (not names, f"judges is {shown(judges)}; expected a list of names"),
-        (len({*map(str.casefold, files)}) < len(files), f"two of the judges have the same name: {few(names)}"),
+        (
+            len({*map(str.casefold, files)}) < len(files),
+            f"two of the judges have the same name: {few(names)}",
+        ),
         (overlap > 1, f"overlap is {shown(overlap)}; expected a share from 0 to 1"),
-        (not 0 < len(grades) == len(np.unique(grades)), f"scale is {shown(scale)}; expected different numbers"),
+        (
+            not 0 < len(grades) == len(np.unique(grades)),
+            f"scale is {shown(scale)}; expected different numbers",
+        ),
         (is_file, f"{home} is a file, or is in one; name a folder"),
         (has_manifest, f"{home} holds sheets; read them by read_sheets, or name another folder"),
-        (has_sheets, f"{home} holds sheets without {MANIFEST}; name another folder, or delete them"),
+        (
+            has_sheets,
+            f"{home} holds sheets without {MANIFEST}; name another folder, or delete them",
+        ),
     )
-    ids = frame_columns(pool.table if isinstance(pool, Pool) else pool, {"qid": "qid", "docid": "docid"})
-    table = pd.DataFrame({name: id_column(ids[name], name).to_pylist() for name in ids}).drop_duplicates()
+    ids = frame_columns(
+        pool.table if isinstance(pool, Pool) else pool, {"qid": "qid", "docid": "docid"}
+    )
+    table = pd.DataFrame(
+        {name: id_column(ids[name], name).to_pylist() for name in ids}
+    ).drop_duplicates()
     for column, name, given in (("qid", "query", queries), ("docid", "text", texts)):
         table[name] = "" if given is None else table[column].map(given.get)
         lacking = table[column][[not isinstance(one, str) for one in table[name]]].unique().tolist()
@@ -460,11 +528,16 @@ def write_sheets(
     table = _mixed(table.assign(relevance="", note="", turn=turn), generator)
     # Of every tenth row the last, so that all queries have their share.
     shared = np.flatnonzero(np.diff(np.floor(np.arange(len(table) + 1) * overlap + 1e-9)))
-    parts = [np.r_[shared, part] for part in np.array_split(np.delete(np.arange(len(table)), shared), len(names))]
+    parts = [
+        np.r_[shared, part]
+        for part in np.array_split(np.delete(np.arange(len(table)), shared), len(names))
+    ]
     contents, sheets = {}, {}
     for judge, file, part in zip(names, files, parts, strict=True):
         sheet = _mixed(table.iloc[part], generator)
-        contents[file] = _written(sheet[["qid", "query", "docid", "text", "relevance", "note"]], format)
+        contents[file] = _written(
+            sheet[["qid", "query", "docid", "text", "relevance", "note"]], format
+        )
         sheets[judge] = {"file": file, "pairs": sheet[_PAIR].to_numpy(dtype=object).tolist()}
     # Last, so that half of the sheets are not read for all.
     contents[MANIFEST] = json.dumps({"scale": grades.tolist(), "sheets": sheets}).encode()
@@ -472,7 +545,9 @@ def write_sheets(
         home.mkdir(parents=True, exist_ok=True)
     for file, content in contents.items():
         write_atomically(home / file, [content])
-    return pd.DataFrame({"judge": names, "file": files, "documents": [*map(len, parts)], "shared": len(shared)})
+    return pd.DataFrame(
+        {"judge": names, "file": files, "documents": [*map(len, parts)], "shared": len(shared)}
+    )
 
 
 @explained
@@ -482,8 +557,9 @@ def read_sheets(folder: str | os.PathLike[str]) -> Qrels:
     Parameters
     ----------
     folder : path
-        The folder that `write_sheets` made. Sheets may have been saved by a spreadsheet: as CSV with commas, semicolons
-        or tabs, and with rows in another order. All sheets must be there, also those that nobody has filled.
+        The folder that `write_sheets` made. Sheets may have been saved by a spreadsheet: as CSV
+        with commas, semicolons or tabs, and with rows in another order. All sheets must be there,
+        also those that nobody has filled.
 
     Returns
     -------
@@ -494,11 +570,13 @@ def read_sheets(folder: str | os.PathLike[str]) -> Qrels:
     Raises
     ------
     FileFormatError
-        If a sheet lacks one of the columns qid, docid and relevance, or has it twice. If a row is not on the sheet of
-        this judge (an unknown query or document), stands twice with a label, or has a label outside the scale. The
-        message has the file and the line. Also if ``sheets.json`` was changed.
+        If a sheet lacks one of the columns qid, docid and relevance, or has it twice. If a row is
+        not on the sheet of this judge (an unknown query or document), stands twice with a label, or
+        has a label outside the scale. The message has the file and the line. Also if
+        ``sheets.json`` was changed.
     InvalidInput
-        If there are no sheets or no labels, or a sheet is missing or has another name than it was given.
+        If there are no sheets or no labels, or a sheet is missing or has another name than it was
+        given.
 
     Examples
     --------
@@ -517,30 +595,56 @@ def read_sheets(folder: str | os.PathLike[str]) -> Qrels:
     home = as_path(folder)
     path = home / MANIFEST
     _, manifest = next(json_lines(read_bytes(path), str(path)), (0, {}))
-    refuse((not {"scale", "sheets"} <= {*manifest}, f"{path} is not as write_sheets wrote it"), kind=FileFormatError)
+    refuse(
+        (not {"scale", "sheets"} <= {*manifest}, f"{path} is not as write_sheets wrote it"),
+        kind=FileFormatError,
+    )
     sheets, scale = manifest["sheets"], {float(grade): grade for grade in manifest["scale"]}
-    strange = sorted({one.name for one in home.glob("sheet_*")} - {sheet["file"] for sheet in sheets.values()})
+    strange = sorted(
+        {one.name for one in home.glob("sheet_*")} - {sheet["file"] for sheet in sheets.values()}
+    )
     refuse((strange, f"{home}: {few(strange)} is not read; save each sheet under its first name"))
     labels: dict[tuple[Any, ...], Any] = {}
     for judge, sheet in sheets.items():
-        known = {(str(query), str(document)): (query, document, judge) for query, document in sheet["pairs"]}
+        known = {
+            (str(query), str(document)): (query, document, judge)
+            for query, document in sheet["pairs"]
+        }
         for where, query, document, label in _filled(home / sheet["file"]):
             row, grade = known.get((query, document), ()), scale.get(number_of(label, where))
             refuse(
-                (not row, f"{where} is not on the sheet of {judge}; if a spreadsheet changed an id, load ids as text"),
+                (
+                    not row,
+                    f"{where} is not on the sheet of {judge}; if a spreadsheet changed an id, load ids as text",
+                ),
                 (row in labels, f"{where} has a label already"),
-                (grade is None, f"{where}: relevance is {label!r}; expected one of {few([*scale.values()])}"),
+                (
+                    grade is None,
+                    f"{where}: relevance is {label!r}; expected one of {few([*scale.values()])}",
+                ),
                 kind=FileFormatError,
             )
             labels[row] = grade
     refuse((not labels, f"{home}: no row has a label yet; fill the column relevance"))
-    found, sizes = [judge for *_, judge in labels], {judge: len(sheet["pairs"]) for judge, sheet in sheets.items()}
-    left = [f"{judge} {n - found.count(judge):,} of {n:,}" for judge, n in sizes.items() if found.count(judge) < n]
-    bare = len({tuple(pair) for sheet in sheets.values() for pair in sheet["pairs"]} - {row[:2] for row in labels})
+    found, sizes = (
+        [judge for *_, judge in labels],
+        {judge: len(sheet["pairs"]) for judge, sheet in sheets.items()},
+    )
+    left = [
+        f"{judge} {n - found.count(judge):,} of {n:,}"
+        for judge, n in sizes.items()
+        if found.count(judge) < n
+    ]
+    bare = len(
+        {tuple(pair) for sheet in sheets.values() for pair in sheet["pairs"]}
+        - {row[:2] for row in labels}
+    )
     if left:
         nobody = f"{count(bare, 'document')} without any count as not relevant"
         warn(f"{home}: rows without a label: {', '.join(left)}; {nobody}")
-    return Qrels.from_frame(pd.Series(labels).rename_axis(["qid", "docid", "aspect"]).reset_index(name="relevance"))
+    return Qrels.from_frame(
+        pd.Series(labels).rename_axis(["qid", "docid", "aspect"]).reset_index(name="relevance")
+    )
 
 
 def _mixed(rows: pd.DataFrame, generator: np.random.Generator) -> pd.DataFrame:
@@ -551,9 +655,11 @@ def _mixed(rows: pd.DataFrame, generator: np.random.Generator) -> pd.DataFrame:
 def _written(sheet: pd.DataFrame, form: str) -> bytes:
     if form == "jsonl":
         return sheet.to_json(orient="records", lines=True).encode()
-    cells = sheet.astype(str).map(lambda cell: guarded(cell[:32_000]))  # spreadsheets cut a cell at 32,767
-    # All cells in quotes: a spreadsheet that splits at semicolons would find a formula behind one. And with a byte
-    # order mark, by which a spreadsheet knows UTF-8.
+    cells = sheet.astype(str).map(
+        lambda cell: guarded(cell[:32_000])
+    )  # spreadsheets cut a cell at 32,767
+    # All cells in quotes: a spreadsheet that splits at semicolons would find a formula behind one.
+    # And with a byte order mark, by which a spreadsheet knows UTF-8.
     return cells.to_csv(index=False, quoting=csv.QUOTE_ALL).encode("utf-8-sig", "backslashreplace")
 
 
@@ -563,16 +669,29 @@ def _filled(path: Path) -> Iterator[tuple[str, str, str, str]]:
     if path.suffix == ".jsonl":
         found = [*json_lines(data, str(path))]
         header = [*dict.fromkeys(name for _, row in found for name in row)] or [*FILLED]
-        rows = ((line, ["" if row.get(name) is None else str(row[name]) for name in header]) for line, row in found)
+        rows = (
+            (line, ["" if row.get(name) is None else str(row[name]) for name in header])
+            for line, row in found
+        )
     else:
-        if data.decode(errors="ignore").encode() != data:  # some spreadsheets save CSV in an older encoding
+        if (
+            data.decode(errors="ignore").encode() != data
+        ):  # some spreadsheets save CSV in an older encoding
             data = data.decode("cp1252", "replace").encode()
         cells = records(data, max(",;\t", key=data.partition(b"\n")[0].decode().count), str(path))
         header = [name.strip().casefold() for name in next(cells, (0, []))[1]]
         rows = ((line, [*map(unguarded, row)]) for line, row in cells)
     places = [header.index(name) for name in FILLED if header.count(name) == 1]
-    refuse((len(places) < 3, f"{path}: the header is {shown(header)}; expected {few(FILLED)}"), kind=FileFormatError)
+    refuse(
+        (len(places) < 3, f"{path}: the header is {shown(header)}; expected {few(FILLED)}"),
+        kind=FileFormatError,
+    )
     for line, row in rows:
         query, document, label = (row[place] for place in places)
         if label.strip():
-            yield f"{path}, line {line}: document {document!r} of query {query!r}", query, document, label.strip()
+            yield (
+                f"{path}, line {line}: document {document!r} of query {query!r}",
+                query,
+                document,
+                label.strip(),
+            )

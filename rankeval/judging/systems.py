@@ -1,7 +1,7 @@
 """The effect of judgments on systems: other judges, and a pool without the documents that only one group found.
 
-Both questions are answered alike. The systems are evaluated by the true judgments and by others, each two systems are
-compared under both, and each pair has one fate::
+Both questions are answered alike. The systems are evaluated by the true judgments and by others,
+each two systems are compared under both, and each pair has one fate::
 
     significant by the truth    by the other judgments    fate
     yes                         yes, the same system      kept
@@ -40,7 +40,10 @@ from rankeval.significance.declarations import Rng, generator_of
 if TYPE_CHECKING:
     from rankeval.render.plots import Figure
 
-COLUMNS, FATES = ["baseline", "system", "difference", "p_adjusted"], ["kept", "lost", "new", "reversed"]
+COLUMNS, FATES = (
+    ["baseline", "system", "difference", "p_adjusted"],
+    ["kept", "lost", "new", "reversed"],
+)
 UNION, INTERSECTION, EVERY = "union", "intersection", "all judgments"
 RELEVANT = 1
 """The lowest grade that is relevant, where sets of relevant documents are compared."""
@@ -67,7 +70,9 @@ class JudgmentEffect(Recorded):
         """Draw the rank of each system under each set of judgments."""
         from rankeval.judging.figures import order_under_judges
 
-        return order_under_judges(self.order.ranks.droplevel(0, axis=1).astype(np.float64), self.caption)
+        return order_under_judges(
+            self.order.ranks.droplevel(0, axis=1).astype(np.float64), self.caption
+        )
 
     def _laid_out(self) -> Table:
         short = dict.fromkeys(["overlap", "tau_b", "tau_ap"], partial(number, digits=3))
@@ -83,14 +88,16 @@ class Disagreement(JudgmentEffect):
     Attributes
     ----------
     table : DataFrame
-        A row for each set of judgments but the true one: judgments; mean, of the measure over all systems; overlap, of
-        the relevant documents with those of the truth: shared by both / relevant in either, the mean over queries;
-        tau_b, tau_ap and swaps as in `rankeval.OrderAgreement`; kept, lost, new and reversed, the pairs of systems with
-        that fate.
+        A row for each set of judgments but the true one: judgments; mean, of the measure over all
+        systems; overlap, of the relevant documents with those of the truth: shared by both /
+        relevant in either, the mean over queries; tau_b, tau_ap and swaps as in
+        `rankeval.OrderAgreement`; kept, lost, new and reversed, the pairs of systems with that
+        fate.
     pairs : DataFrame
-        A row for each other set of judgments and each pair of systems: judgments, baseline, system; difference and
-        p_adjusted, as in `rankeval.compare`; difference_by_truth and p_adjusted_by_truth; fate, which is kept, lost,
-        new, reversed, or open (significant under neither).
+        A row for each other set of judgments and each pair of systems: judgments, baseline, system;
+        difference and p_adjusted, as in `rankeval.compare`; difference_by_truth and
+        p_adjusted_by_truth; fate, which is kept, lost, new, reversed, or open (significant under
+        neither).
     order : OrderAgreement
         The agreement of the orders with that by the true judgments.
     notes : tuple of str
@@ -102,7 +109,9 @@ class Disagreement(JudgmentEffect):
     """
 
     _row_key = "judgments"
-    _row_ends: ClassVar[Mapping[str, str]] = {name: f"_{name}" for name in ("tau_b", "tau_ap", "overlap")}
+    _row_ends: ClassVar[Mapping[str, str]] = {
+        name: f"_{name}" for name in ("tau_b", "tau_ap", "overlap")
+    }
 
     draws: pd.DataFrame
 
@@ -116,10 +125,11 @@ class Reusability(JudgmentEffect):
     Attributes
     ----------
     table : DataFrame
-        A row for each run: group, system; unique, the judged documents that only its group put into the pool, and
-        unique_relevant, the relevant ones of these; mean and rank by all judgments; mean_without and rank_without, by
-        those without the unique documents of its group; then, of all systems under these, tau_b, tau_ap and swaps as in
-        `rankeval.OrderAgreement`, and kept, lost, new and reversed, the pairs of systems with that fate.
+        A row for each run: group, system; unique, the judged documents that only its group put into
+        the pool, and unique_relevant, the relevant ones of these; mean and rank by all judgments;
+        mean_without and rank_without, by those without the unique documents of its group; then, of
+        all systems under these, tau_b, tau_ap and swaps as in `rankeval.OrderAgreement`, and kept,
+        lost, new and reversed, the pairs of systems with that fate.
     pairs, order, notes, caption
         As in `rankeval.judging.Disagreement`; the judgments are those without a group.
     """
@@ -153,21 +163,21 @@ def disagreement(
     rng : int, Generator or None, default 0
         Seed of the draws and of tests that resample.
     **options
-        Others of `rankeval.compare`, such as test, correction and alpha: all pairs of systems are compared under each
-        set of judgments.
+        Others of `rankeval.compare`, such as test, correction and alpha: all pairs of systems are
+        compared under each set of judgments.
 
     Returns
     -------
     Disagreement
-        The judgments are those of each judge; the union, where a document has the highest of its grades; the
-        intersection, where it has the lowest, and -1 (pooled and not judged) if a judge left it out; and a judge drawn
-        at random for each query.
+        The judgments are those of each judge; the union, where a document has the highest of its
+        grades; the intersection, where it has the lowest, and -1 (pooled and not judged) if a judge
+        left it out; and a judge drawn at random for each query.
 
     Raises
     ------
     InvalidInput
-        If there are fewer than two judges, systems, or queries that all judges judged, or a judge is called like one
-        of the other sets.
+        If there are fewer than two judges, systems, or queries that all judges judged, or a judge
+        is called like one of the other sets.
     UnknownName
         If there is no such truth, measure, test or correction.
 
@@ -191,13 +201,23 @@ def disagreement(
     truth = truth or grades.columns[0]
     scores, effect = _effect(grades, truth, runs, measure, {"rng": rng, **options})
     relevant = grades >= RELEVANT
-    both, sizes = (part.groupby(level="qid").sum() for part in (relevant.mul(relevant[truth], axis=0), relevant))
+    both, sizes = (
+        part.groupby(level="qid").sum()
+        for part in (relevant.mul(relevant[truth], axis=0), relevant)
+    )
     overlap = (both / (sizes.add(sizes[truth], axis=0) - both)).mean()
-    about = pd.DataFrame({"mean": effect.means.mean(), "overlap": overlap}).rename_axis("judgments").reset_index()
+    about = (
+        pd.DataFrame({"mean": effect.means.mean(), "overlap": overlap})
+        .rename_axis("judgments")
+        .reset_index()
+    )
     table = about.merge(effect.table, on="judgments")
     draws = _draws(scores, truth, n_draws, generator_of(rng))
     taus = f"tau_b {draws['tau_b'].mean():.3f} on average, {draws['tau_b'].min():.3f} at the least"
-    notes += [*effect.notes, f"a judge drawn at random for each query, {count(n_draws, 'draw')}: {taus}"]
+    notes += [
+        *effect.notes,
+        f"a judge drawn at random for each query, {count(n_draws, 'draw')}: {taus}",
+    ]
     return Disagreement(table, effect.pairs, effect.order, tuple(notes), effect.caption, draws)
 
 
@@ -213,8 +233,8 @@ def reusability(
 ) -> Reusability:
     """Say whether judgments would be fair to systems that did not contribute to the pool.
 
-    Leave one group out: its runs are scored without the judged documents that only they put into the pool, as if the
-    group had come later (Zobel 1998).
+    Leave one group out: its runs are scored without the judged documents that only they put into
+    the pool, as if the group had come later (Zobel 1998).
 
     Parameters
     ----------
@@ -237,7 +257,8 @@ def reusability(
     Raises
     ------
     InvalidInput
-        If a run has no group, there are fewer than two runs, or the depth is no whole number from 1 on.
+        If a run has no group, there are fewer than two runs, or the depth is no whole number from 1
+        on.
     UnknownName
         If there is no such measure, test or correction.
 
@@ -255,14 +276,23 @@ def reusability(
     0    one                0   0.5           0.5
     1    two                1   0.5           0.0
     """
-    named = {str(run): str(group) for run, group in (groups or dict(zip(runs, runs, strict=True))).items()}
+    named = {
+        str(run): str(group)
+        for run, group in (groups or dict(zip(runs, runs, strict=True))).items()
+    }
     of = pd.Series({str(run): named[chosen("run with a group", str(run), named)] for run in runs})
-    judged, codes, names = as_qrels(qrels).to_frame().set_index(["qid", "docid"])["relevance"], *pd.factorize(of)
+    judged, codes, names = (
+        as_qrels(qrels).to_frame().set_index(["qid", "docid"])["relevance"],
+        *pd.factorize(of),
+    )
     found_by = pool(runs, depth=depth).table.set_index(["qid", "docid"])["found_by"]
     finders = found_by.map(lambda names: {of[name] for name in names})
     owner = finders[finders.str.len() == 1].map(min).reindex(judged.index)
-    # A document without its label is not judged. It stays, so that a query that loses all its labels still counts.
-    sets = {EVERY: judged} | {f"without {group}": judged.where(owner != group, NOT_JUDGED) for group in names}
+    # A document without its label is not judged. It stays, so that a query that loses all its
+    # labels still counts.
+    sets = {EVERY: judged} | {
+        f"without {group}": judged.where(owner != group, NOT_JUDGED) for group in names
+    }
     _, effect = _effect(pd.DataFrame(sets), EVERY, runs, measure, options)
     table = pd.DataFrame({"judgments": "without " + of, "group": of, "system": of.index})
     for name, documents in (("unique", owner), ("unique_relevant", owner[judged >= RELEVANT])):
@@ -271,8 +301,12 @@ def reusability(
         table[name] = frame.iloc[:, 0]
         table[f"{name}_without"] = frame.to_numpy()[np.arange(len(of)), codes + 1]
     table = table.merge(effect.table, on="judgments").drop(columns="judgments")
-    unseen = "runs that are alike find the same documents: this says nothing of systems of another kind"
-    unique = f"unique documents are those that one group alone has in its first {depth} ranks; {unseen}"
+    unseen = (
+        "runs that are alike find the same documents: this says nothing of systems of another kind"
+    )
+    unique = (
+        f"unique documents are those that one group alone has in its first {depth} ranks; {unseen}"
+    )
     return Reusability(table, effect.pairs, effect.order, (*effect.notes, unique), effect.caption)
 
 
@@ -280,16 +314,29 @@ def _graded(judgments: Any) -> tuple[pd.DataFrame, list[str]]:
     """Return a row for each document and a column for each set of judgments, the judges' first; and notes."""
     every = Labels.of(judgments).table().rename(columns=str)
     unfit = every.shape[1] < 2 or every.columns.isin([UNION, INTERSECTION]).any()
-    refuse((unfit, f"found {few(list(every))}; expected two judges or more, none called {UNION} or {INTERSECTION}"))
+    refuse(
+        (
+            unfit,
+            f"found {few(list(every))}; expected two judges or more, none called {UNION} or {INTERSECTION}",
+        )
+    )
     by_all = every.notna().groupby(level="qid").transform("any").all(axis=1)
     grades, out = every[by_all], every.index[~by_all].unique("qid")
     common = grades.index.unique("qid").tolist()
-    refuse((len(common) < 2, f"the judges have {count(len(common), 'query')} in common; a comparison takes 2 or more"))
+    refuse(
+        (
+            len(common) < 2,
+            f"the judges have {count(len(common), 'query')} in common; a comparison takes 2 or more",
+        )
+    )
     partly = int(grades.isna().any(axis=1).sum())
     some = f"{partly:,} of {count(len(grades), 'document')} are judged by some judges only; the others' missing labels"
     notes = [
         (len(out), f"{count(len(out), 'query')} left out: not all judges judged them"),
-        (partly, f"{some} count as not relevant, and that is no disagreement: let all judges judge all (overlap=1)"),
+        (
+            partly,
+            f"{some} count as not relevant, and that is no disagreement: let all judges judge all (overlap=1)",
+        ),
     ]
     both = {UNION: grades.max(axis=1), INTERSECTION: grades.fillna(NOT_JUDGED).min(axis=1)}
     return grades.assign(**both), [said for n, said in notes if n]
@@ -309,26 +356,49 @@ def _effect(
         for system, run in loaded.items():
             parts[name, system] = evaluate(qrels, run, measures=[measure]).per_query
     scores = pd.concat(parts, axis=1, join="inner")
-    order = order_agreement({system: {name: scores[name][system] for name in sets} for system in loaded}, truth=truth)
-    compared = {name: compare({system: scores[name][system] for system in loaded}, **options) for name in sets}
+    order = order_agreement(
+        {system: {name: scores[name][system] for name in sets} for system in loaded}, truth=truth
+    )
+    compared = {
+        name: compare({system: scores[name][system] for system in loaded}, **options)
+        for name in sets
+    }
     tables = {name: one.table[COLUMNS].assign(shown=one.shown) for name, one in compared.items()}
     pairs = pd.concat(tables, names=["judgments"]).reset_index("judgments")
-    pairs = pairs[pairs["judgments"] != truth].merge(tables[truth], on=COLUMNS[:2], suffixes=("", "_by_truth"))
+    pairs = pairs[pairs["judgments"] != truth].merge(
+        tables[truth], on=COLUMNS[:2], suffixes=("", "_by_truth")
+    )
     was, now = pairs.pop("shown_by_truth"), pairs.pop("shown")
     turned = pairs["difference_by_truth"] * pairs["difference"] < 0
-    pairs["fate"] = np.select([was & now & ~turned, was & ~now, now & ~was, was & now], FATES, "open")
-    fates = pd.crosstab(pairs["judgments"], pairs["fate"]).reindex(columns=FATES, fill_value=0).astype("Int64")
+    pairs["fate"] = np.select(
+        [was & now & ~turned, was & ~now, now & ~was, was & now], FATES, "open"
+    )
+    fates = (
+        pd.crosstab(pairs["judgments"], pairs["fate"])
+        .reindex(columns=FATES, fill_value=0)
+        .astype("Int64")
+    )
     table = order.table[["b", "tau_b", "tau_ap", "swaps"]].rename(columns={"b": "judgments"})
     caption = f"{count(len(runs), 'system')} by {scores.columns[0][2]}; true: {truth}. {compared[truth].caption}"
-    return scores, JudgmentEffect(table.join(fates, on="judgments"), pairs, order, order.notes, caption)
+    return scores, JudgmentEffect(
+        table.join(fates, on="judgments"), pairs, order, order.notes, caption
+    )
 
 
-def _draws(scores: pd.DataFrame, truth: str, n_draws: int, rng: np.random.Generator) -> pd.DataFrame:
+def _draws(
+    scores: pd.DataFrame, truth: str, n_draws: int, rng: np.random.Generator
+) -> pd.DataFrame:
     """Agree with the truth by a random judge a query: the scores of a query are those by its judge."""
     judges = scores.columns.unique(0).difference([UNION, INTERSECTION], sort=False)
     chosen_judge = rng.integers(len(judges), size=(n_draws, len(scores)))
     by_judge = np.stack([scores[judge].to_numpy() for judge in judges])
     means = by_judge[chosen_judge, np.arange(len(scores))].mean(axis=1)
     gains = direction(scores.columns[0][2]).sign * np.vstack([scores[truth].mean(), means])
-    orders = pd.DataFrame(gains.T, scores[truth].columns.get_level_values(0), [truth, *range(n_draws)])
-    return order_agreement(orders, truth=truth).table[["tau_b", "tau_ap", "swaps"]].assign(mean=means.mean(axis=1))
+    orders = pd.DataFrame(
+        gains.T, scores[truth].columns.get_level_values(0), [truth, *range(n_draws)]
+    )
+    return (
+        order_agreement(orders, truth=truth)
+        .table[["tau_b", "tau_ap", "swaps"]]
+        .assign(mean=means.mean(axis=1))
+    )

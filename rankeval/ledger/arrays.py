@@ -1,6 +1,7 @@
 """Arrays of numbers as bytes: a line of JSON with name, dtype and length of each, then their little-endian values.
 
-The bytes are hashed as they are and kept compressed, so that the name of a file does not depend on zlib's version.
+The bytes are hashed as they are and kept compressed, so that the name of a file does not depend on
+zlib's version.
 """
 
 from __future__ import annotations
@@ -23,10 +24,13 @@ _NAME = re.compile(r"(signatures|rankings)/[0-9a-f]{64}\.bin")
 def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """Return one-dimensional arrays of numbers or booleans as bytes; equal arrays give equal bytes."""
     little = {
-        name: np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")) for name, array in sorted(arrays.items())
+        name: np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        for name, array in sorted(arrays.items())
     }
     header = [[name, array.dtype.str, len(array)] for name, array in little.items()]
-    return b"".join([json.dumps(header).encode(), b"\n", *(array.data for array in little.values())])
+    return b"".join(
+        [json.dumps(header).encode(), b"\n", *(array.data for array in little.values())]
+    )
 
 
 def unpack(data: bytes) -> dict[str, NDArray[Any]]:
@@ -52,8 +56,8 @@ def as_file(kind: str, arrays: Mapping[str, NDArray[Any]]) -> tuple[str, bytes]:
 def _level(data: bytes) -> int:
     """Choose how hard to compress; samples tell, all of a small array.
 
-    A million hashes or scores take seconds, and as many bytes as before; ids of many documents take seven times as
-    long at the usual level as at the lowest, for 6 % of their bytes.
+    A million hashes or scores take seconds, and as many bytes as before; ids of many documents take
+    seven times as long at the usual level as at the lowest, for 6 % of their bytes.
     """
     step = max(_SAMPLE, len(data) // _SAMPLES)
     some = b"".join(data[start : start + _SAMPLE] for start in range(0, len(data), step))
@@ -99,7 +103,11 @@ def named_files(body: Any) -> Iterator[str]:
 
 def part_of(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
     """Return the arrays whose names begin with a prefix, named without it."""
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }
 
 
 def _name_of(kind: str, data: bytes) -> str:

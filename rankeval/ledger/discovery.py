@@ -9,8 +9,8 @@ The first of these decides, once per process and value of the variable:
 
 A path names a folder, or a file of SQLite if it ends in ``.db``, ``.sqlite`` or ``.sqlite3``.
 
-A `Guard` with a ledger of its own adds that one to those that the process looks into. Other processes do not look
-there, so whoever writes to it is warned (`announce`).
+A `Guard` with a ledger of its own adds that one to those that the process looks into. Other
+processes do not look there, so whoever writes to it is warned (`announce`).
 """
 
 from __future__ import annotations
@@ -31,11 +31,15 @@ _FILE = "file://"
 _SQLITE = (".db", ".sqlite", ".sqlite3")
 _NO_LEDGERS = {
     "mlflow": "is no ledger",  # a word that reads like a server, and would be the name of a folder
-    **dict.fromkeys(("sqlite://", "sqlite:///:memory:", ":memory:"), "is gone when the process ends"),
+    **dict.fromkeys(
+        ("sqlite://", "sqlite:///:memory:", ":memory:"), "is gone when the process ends"
+    ),
 }
-# A server's address without its slashes or one slash (a Path has one), a file of SQLite with a login, and settings of
-# libpq: as the name of a folder, the password would be shown and kept.
-_LOGIN = re.compile(r"[a-z][\w+.-]+:/?[^/]*:[^/]*@|sqlite[+\w]*://[^/]*@|(?!.*://).*\bpass\w*\s*=", re.IGNORECASE)
+# A server's address without its slashes or one slash (a Path has one), a file of SQLite with a
+# login, and settings of libpq: as the name of a folder, the password would be shown and kept.
+_LOGIN = re.compile(
+    r"[a-z][\w+.-]+:/?[^/]*:[^/]*@|sqlite[+\w]*://[^/]*@|(?!.*://).*\bpass\w*\s*=", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -70,8 +74,8 @@ def watch(url: str) -> None:
 def active_urls() -> list[str]:
     """Return the ledgers that this process looks into, without files that do not exist.
 
-    A ledger that is gone is among them, once it was there. If the project's own never was there although a setting
-    names it, that is said once.
+    A ledger that is gone is among them, once it was there. If the project's own never was there
+    although a setting names it, that is said once.
     """
     own = _ledgers().url
     if own is None:
@@ -115,7 +119,9 @@ def announce(url: str, where: str) -> None:
 
 def ledger_url(spec: str | os.PathLike[str], *, base: Path | None = None) -> str:
     """Return a path or URL as a URL that does not depend on the working directory."""
-    require(isinstance(spec, (str, os.PathLike)), "ledger", type(spec), "a path or an SQLAlchemy URL")
+    require(
+        isinstance(spec, (str, os.PathLike)), "ledger", type(spec), "a path or an SQLAlchemy URL"
+    )
     text = os.fspath(spec)
     remedy = f"give a path such as {FOLDER}, or an SQLAlchemy URL"
     if _LOGIN.match(text):
@@ -210,8 +216,18 @@ def _configured(pyproject: Path) -> str | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     # An AttributeError if `tool` or `tool.rankeval` is no table.
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError, AttributeError) as error:
-        raise ConfigError(f"{pyproject} cannot be read, and may name the ledger: {error}") from error
+    except (
+        OSError,
+        UnicodeDecodeError,
+        tomllib.TOMLDecodeError,
+        RecursionError,
+        AttributeError,
+    ) as error:
+        raise ConfigError(
+            f"{pyproject} cannot be read, and may name the ledger: {error}"
+        ) from error
     if ledger is not None and (not isinstance(ledger, str) or not ledger.strip()):
-        raise ConfigError(f'{pyproject}: [tool.rankeval] ledger is {ledger!r}, expected a path, a URL or "off"')
+        raise ConfigError(
+            f'{pyproject}: [tool.rankeval] ledger is {ledger!r}, expected a path, a URL or "off"'
+        )
     return ledger

@@ -4,12 +4,13 @@ An entry is kept as JSON::
 
     {"kind": "open", "project": "...", "time": "...", "who": "...", "parents": ["<hash>"], "body": {...}}
 
-Its hash is SHA-256 over the canonical text of that content (sorted keys, no spaces, 1.0 and 1e20 written as whole
-numbers), never over the bytes of a file. So a file may be indented, or have its line ends changed by git, and still
-holds the same entry; and an edit of any field is found, since the name no longer fits the content.
+Its hash is SHA-256 over the canonical text of that content (sorted keys, no spaces, 1.0 and 1e20
+written as whole numbers), never over the bytes of a file. So a file may be indented, or have its
+line ends changed by git, and still holds the same entry; and an edit of any field is found, since
+the name no longer fits the content.
 
-The trap: JSON readers take the last of two equal keys without a word. Such a text is refused here, else a reader of the
-file and this module could see different entries.
+The trap: JSON readers take the last of two equal keys without a word. Such a text is refused here,
+else a reader of the file and this module could see different entries.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ GENESIS = "0" * 64
 class Entry:
     """One entry of a ledger."""
 
-    # What was done: ``register`` (guard.registering), ``freeze`` (guard.freezing), ``open`` (guard.opening), ``gate``
-    # and ``decide`` (guard.gate), ``exempt`` and ``retire`` (guard.releasing).
+    # What was done: ``register`` (guard.registering), ``freeze`` (guard.freezing), ``open``
+    # (guard.opening), ``gate`` and ``decide`` (guard.gate), ``exempt`` and ``retire``
+    # (guard.releasing).
     kind: str
     project: str  # The project that did it
     time: str  # UTC, for readers; nothing is decided by it
@@ -49,7 +51,9 @@ class Entry:
     def content(self) -> dict[str, Any]:
         """Return the entry as JSON can hold it."""
         # In the order of the fields: it is the order in the files.
-        return {one.name: getattr(self, one.name) for one in fields(self)} | {"parents": sorted(self.parents)}
+        return {one.name: getattr(self, one.name) for one in fields(self)} | {
+            "parents": sorted(self.parents)
+        }
 
     def text(self) -> str:
         """Return the text of its file: indented, so that it can be read and reviewed."""
@@ -66,7 +70,8 @@ def canonical(content: Any) -> str:
 def parsed(text: str, name: str) -> Entry | None:
     """Return the entry of a text, or None if it is not the entry of that name.
 
-    A text that was parsed before is not parsed again. It is read again each time, so that no edit stays unseen.
+    A text that was parsed before is not parsed again. It is read again each time, so that no edit
+    stays unseen.
     """
     try:
         content = json.loads(text, object_pairs_hook=_unique, parse_constant=_refused)
@@ -75,7 +80,12 @@ def parsed(text: str, name: str) -> Entry | None:
         parents = tuple(content["parents"])
         entry = Entry(**{**content, "parents": parents, "body": _Body(content["body"])})
         whole = all(isinstance(one, str) for one in parents) and entry.hash == name
-    except (TypeError, ValueError, AttributeError, RecursionError):  # no JSON, or nested deeper than Python reads
+    except (
+        TypeError,
+        ValueError,
+        AttributeError,
+        RecursionError,
+    ):  # no JSON, or nested deeper than Python reads
         return None
     return entry if whole else None
 
@@ -102,7 +112,8 @@ def _refused(constant: str) -> Any:
 
 
 def _plain(content: Any) -> Any:
-    # Programs that format JSON write 1.0 as 1, and 1e17 in full: the hash must not change with that.
+    # Programs that format JSON write 1.0 as 1, and 1e17 in full: the hash must not change with
+    # that.
     if isinstance(content, Mapping):
         return {str(key): _plain(value) for key, value in content.items()}
     if isinstance(content, (list, tuple)):

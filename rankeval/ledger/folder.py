@@ -10,12 +10,13 @@ It looks so::
         .gitignore              the lock and temporary files stay out, entries and files do not
         lock                    held by one writer at a time on this machine
 
-Two clones add files of different names, so git merges them without a conflict. Each file is written under a temporary
-name and renamed, its directory is synchronised, and an entry comes after the files that it names: a writer that is
-killed leaves a whole ledger. Readers need no lock, nor any right but that of reading.
+Two clones add files of different names, so git merges them without a conflict. Each file is written
+under a temporary name and renamed, its directory is synchronised, and an entry comes after the
+files that it names: a writer that is killed leaves a whole ledger. Readers need no lock, nor any
+right but that of reading.
 
-The trap: a lock holds on one machine. Writers on two machines that share the folder may both append to one head; their
-entries are then those of two clones, which do not know of each other.
+The trap: a lock holds on one machine. Writers on two machines that share the folder may both append
+to one head; their entries are then those of two clones, which do not know of each other.
 """
 
 from __future__ import annotations
@@ -77,15 +78,17 @@ def try_writing(folder: Path) -> None:
 def room_held(sizes: Mapping[Path, int]) -> Iterator[None]:
     """Hold the room of files that will be written, by drafts of their sizes, until this context ends.
 
-    That alone tells whether they can be written: a permission says nothing about a name that is too long, a full disk,
-    a quota or a disk that is mounted for reading.
+    That alone tells whether they can be written: a permission says nothing about a name that is too
+    long, a full disk, a quota or a disk that is mounted for reading.
     """
     with contextlib.ExitStack() as stack:
         for path, size in sizes.items():
             try:
                 if path.is_dir():
                     raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-                draft = draft_of(path, ".tmp")  # a name as long as those under which whole files are written
+                draft = draft_of(
+                    path, ".tmp"
+                )  # a name as long as those under which whole files are written
                 with draft.open("wb") as file:
                     stack.callback(_removed, draft)
                     for start in range(0, size, _BLOCK):
@@ -113,7 +116,8 @@ def locked(path: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            # Not left to the end of the file: a process that was forked meanwhile would go on holding it.
+            # Not left to the end of the file: a process that was forked meanwhile would go on
+            # holding it.
             _release(file)
 
 
@@ -124,7 +128,9 @@ def _wait(file: BinaryIO) -> None:
             return take(file)
         except (BlockingIOError, PermissionError) as error:
             if time.monotonic() > deadline:
-                raise TimeoutError(f"another process has held its lock for {PATIENCE:.0f} s") from error
+                raise TimeoutError(
+                    f"another process has held its lock for {PATIENCE:.0f} s"
+                ) from error
         except OSError as error:
             raise NoLocks(*error.args) from error
         time.sleep(random.uniform(0.001, 0.01))  # noqa: S311 - so that those who wait do not ask in step
@@ -169,13 +175,16 @@ class FolderStore:
         if self.path.is_dir():
             return True
         if self.path.exists():
-            raise NotADirectoryError(errno.ENOTDIR, "a file stands there, where a folder is expected")
+            raise NotADirectoryError(
+                errno.ENOTDIR, "a file stands there, where a folder is expected"
+            )
         return False
 
     def stamp(self) -> Any:
         """Return a value that changes when the ledger does, unless somebody writes into an entry that is there.
 
-        It is asked for every score, so no file is opened or looked at. The names of the entries tell their content.
+        It is asked for every score, so no file is opened or looked at. The names of the entries
+        tell their content.
         """
         try:
             return self.path.stat().st_mtime_ns, frozenset(self._listed(".json"))
@@ -213,8 +222,11 @@ class FolderStore:
         texts = {}
         for name in self._listed(".json"):
             try:
-                # Windows programs begin a text with a mark. Bytes that are no text must not look like other text.
-                texts[name] = (self.path / f"{name}.json").read_bytes().decode("utf-8-sig", "surrogateescape")
+                # Windows programs begin a text with a mark. Bytes that are no text must not look
+                # like other text.
+                texts[name] = (
+                    (self.path / f"{name}.json").read_bytes().decode("utf-8-sig", "surrogateescape")
+                )
             except FileNotFoundError:  # git took it away meanwhile, to show another branch
                 continue
             except IsADirectoryError:

@@ -6,16 +6,16 @@ Each entry carries the hashes of the newest entries that its writer saw::
                                    ^                            |         in two clones, and met in a merge
                                    +------    entry e   <-------+
 
-The entries without a child are the heads. Of two entries, one is an ancestor of the other, or they are apart: neither
-writer had seen the other entry. Nothing is decided by clocks.
+The entries without a child are the heads. Of two entries, one is an ancestor of the other, or they
+are apart: neither writer had seen the other entry. Nothing is decided by clocks.
 
-A snapshot has one order of all entries: parents first, and the smallest hash among the entries whose parents all have
-their place. New entries have no children among the old ones, so they move none of them: two entries keep their order
-for good, whichever ledger is merged into the other.
+A snapshot has one order of all entries: parents first, and the smallest hash among the entries
+whose parents all have their place. New entries have no children among the old ones, so they move
+none of them: two entries keep their order for good, whichever ledger is merged into the other.
 
-An altered entry no longer has the hash by which it is kept, and a missing one is missed by its children. The trap: if
-the newest entries are deleted, the graph that is left is whole. Only a head that was noted elsewhere shows the loss.
-Every report therefore names the head of the ledger.
+An altered entry no longer has the hash by which it is kept, and a missing one is missed by its
+children. The trap: if the newest entries are deleted, the graph that is left is whole. Only a head
+that was noted elsewhere shows the loss. Every report therefore names the head of the ledger.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ SHORTEST = 12
 _HASH = re.compile("[0-9a-f]{64}")
 _HEAD = re.compile(f"[0-9a-f]{{{SHORTEST},64}}")
 _HEADS = re.compile(rf"{_HEAD.pattern}(?:\+{_HEAD.pattern})*")
-# A format of ours: "as of head ..." in texts and tables, "head: ..." in logs, "rankeval.guard.head": "..." in JSON.
+# A format of ours: "as of head ..." in texts and tables, "head: ..." in logs,
+# "rankeval.guard.head": "..." in JSON.
 _MENTIONED = re.compile(rf"""\bhead\b["'\s:=|]*(?P<heads>{_HEADS.pattern})(?![0-9a-z])""")
 _TAG = re.compile(r"<[^<>]*>")
 _REPORTED = "<dt>ledger</dt><dd>{}</dd>"
@@ -83,7 +84,9 @@ class Snapshot:
     def heads(self) -> tuple[str, ...]:
         """The hashes of the entries without a child, sorted; of an empty ledger, `GENESIS`."""
         parents = {parent for entry in self.entries for parent in entry.parents}
-        return tuple(sorted(entry.hash for entry in self.entries if entry.hash not in parents)) or (GENESIS,)
+        return tuple(sorted(entry.hash for entry in self.entries if entry.hash not in parents)) or (
+            GENESIS,
+        )
 
     @property
     def head(self) -> str:
@@ -109,8 +112,8 @@ class Snapshot:
 
     @cached_property
     def _seen(self) -> list[int]:
-        # The ancestors of each entry as one whole number, whose bit i stands for the entry at place i: a set of ten
-        # thousand entries takes a kilobyte, and a union is one operation.
+        # The ancestors of each entry as one whole number, whose bit i stands for the entry at place
+        # i: a set of ten thousand entries takes a kilobyte, and a union is one operation.
         seen: list[int] = []
         for entry in self.entries:
             bits = 0
@@ -125,7 +128,9 @@ def graph_of(texts: Mapping[str, str], *heads: str) -> tuple[Snapshot, list[str]
     """Return the whole entries of a store, and its faults in words."""
     found = {name: parsed(text, name) for name, text in texts.items()}
     whole = {name: entry for name, entry in found.items() if entry is not None}
-    wanted = {parent: name for name in sorted(whole, reverse=True) for parent in whole[name].parents}
+    wanted = {
+        parent: name for name in sorted(whole, reverse=True) for parent in whole[name].parents
+    }
     faults = [_fault(name, texts[name]) for name in sorted(found) if found[name] is None]
     faults += [
         f"the entry {parent[:12]} is missing: the entry {wanted[parent][:12]} follows it"
@@ -144,7 +149,12 @@ def parts_of(head: str) -> list[str]:
     """Return the heads that a text joins by a plus sign."""
     parts = head.strip().split(_AND)
     for part in parts:
-        require(_HEAD.fullmatch(part), "head", head, f"{SHORTEST} to 64 hexadecimal digits, as a report has them")
+        require(
+            _HEAD.fullmatch(part),
+            "head",
+            head,
+            f"{SHORTEST} to 64 hexadecimal digits, as a report has them",
+        )
     return parts
 
 
@@ -192,10 +202,14 @@ def heads_in(path: str | os.PathLike[str], *, ledger: str | None = None) -> list
     try:
         text = Path(path).read_text(encoding="utf-8-sig", errors="replace")
     except OSError as error:
-        raise InvalidInput(f"cannot be read: {error.strerror or error}", where=os.fspath(path)) from error
+        raise InvalidInput(
+            f"cannot be read: {error.strerror or error}", where=os.fspath(path)
+        ) from error
     if ledger is not None and _REPORTED.format(ledger) not in html.unescape(text):
         return []
     words = text.split()
     if not all(map(_HEADS.fullmatch, words)):
-        words = [match["heads"] for match in _MENTIONED.finditer(html.unescape(_TAG.sub(" ", text)))]
+        words = [
+            match["heads"] for match in _MENTIONED.finditer(html.unescape(_TAG.sub(" ", text)))
+        ]
     return [head for head in dict.fromkeys(words) if not GENESIS.startswith(head)]

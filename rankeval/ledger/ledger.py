@@ -1,8 +1,8 @@
 """A ledger, in whatever store: read it whole, append to it, keep files beside it.
 
-Every read verifies every entry, so nothing is decided on a ledger that was altered. A writer locks the store, reads the
-heads, checks that they are those that its entries were decided on, and appends. A writer that came too late gets a
-`HeadMovedError`, reads again and decides again.
+Every read verifies every entry, so nothing is decided on a ledger that was altered. A writer locks
+the store, reads the heads, checks that they are those that its entries were decided on, and
+appends. A writer that came too late gets a `HeadMovedError`, reads again and decides again.
 """
 
 from __future__ import annotations
@@ -59,7 +59,10 @@ class Ledger:
         self._held = threading.local()
 
     def __reduce__(self) -> tuple[type[Ledger], tuple[str, str | None]]:
-        return Ledger, (self.url, self._named)  # without the lock and the connection of this process
+        return Ledger, (
+            self.url,
+            self._named,
+        )  # without the lock and the connection of this process
 
     def __repr__(self) -> str:
         return f"Ledger({self.where!r})"
@@ -73,7 +76,9 @@ class Ledger:
     def who(self) -> str:
         """The person or machine in new entries."""
         name = self._named or " ".join(os.environ.get(WHO, "").split()) or _user_and_host()
-        return name.encode(errors="replace").decode()  # an environment may hold bytes that are no text
+        return name.encode(
+            errors="replace"
+        ).decode()  # an environment may hold bytes that are no text
 
     def exists(self) -> bool:
         """Return whether there is a ledger already."""
@@ -158,8 +163,8 @@ class Ledger:
     def merge(self, other: Ledger) -> int:
         """Add all entries and files of another ledger; the other one stays as it is.
 
-        Nothing is lost, and merging again adds nothing. What the two ledgers wrote apart from each other stays
-        so: the next entry follows the heads of both.
+        Nothing is lost, and merging again adds nothing. What the two ledgers wrote apart from each
+        other stays so: the next entry follows the heads of both.
         """
         other._check_exists()
         theirs, their_files = other.read(), other._files()
@@ -167,7 +172,9 @@ class Ledger:
             mine, files = self.read(), self._files()
             new = [entry for entry in theirs.entries if not mine.holds(entry.hash)]
             if missing := sorted(_signatures_of(new) - their_files - files):
-                raise LedgerError(f"the ledger {other.where} lacks its file {missing[0]}: nothing was merged")
+                raise LedgerError(
+                    f"the ledger {other.where} lacks its file {missing[0]}: nothing was merged"
+                )
             for name in sorted(their_files - files):
                 self._copy(name, other)
             with self._errors("written"):
@@ -185,9 +192,19 @@ class Ledger:
 
     def _faults(self, heads: Iterable[str]) -> list[str]:
         snapshot, faults = self._verified(*heads)
-        files, named = self._files(), {name for entry in snapshot.entries for name in named_files(entry.body)}
-        faults += [f"the file {name} is missing" for name in sorted(_signatures_of(snapshot.entries) - files)]
-        return faults + [f"the file {name} was altered" for name in sorted(named & files) if not self._is_whole(name)]
+        files, named = (
+            self._files(),
+            {name for entry in snapshot.entries for name in named_files(entry.body)},
+        )
+        faults += [
+            f"the file {name} is missing"
+            for name in sorted(_signatures_of(snapshot.entries) - files)
+        ]
+        return faults + [
+            f"the file {name} was altered"
+            for name in sorted(named & files)
+            if not self._is_whole(name)
+        ]
 
     def _missing_from(self, other: Ledger) -> list[str]:
         """Return in words what another ledger holds and this one does not, and its own faults."""
@@ -203,7 +220,8 @@ class Ledger:
         with self._errors("read"):
             texts = self._store.entries()
             snapshot, faults = graph_of(texts, *heads)
-            # A folder that is read while somebody writes may show an entry without its parent. Faults stay.
+            # A folder that is read while somebody writes may show an entry without its parent.
+            # Faults stay.
             while faults and (again := self._store.entries()) != texts:
                 texts = again
                 snapshot, faults = graph_of(texts, *heads)
@@ -239,7 +257,9 @@ class Ledger:
         return kept
 
     def _altered(self, name: str, error: Exception) -> LedgerError:
-        return LedgerError(f"the file {name} of the ledger {self.where} was altered ({error}): restore it from a copy")
+        return LedgerError(
+            f"the file {name} of the ledger {self.where} was altered ({error}): restore it from a copy"
+        )
 
     def _check_exists(self) -> None:
         if not self.exists():
@@ -247,7 +267,8 @@ class Ledger:
 
     @contextlib.contextmanager
     def _errors(self, done: str) -> Iterator[None]:
-        # A store raises OSError, ValueError or ImportError with a message for readers, or an error of ours.
+        # A store raises OSError, ValueError or ImportError with a message for readers, or an error
+        # of ours.
         try:
             yield
         except RankevalError:
@@ -258,16 +279,25 @@ class Ledger:
             raise LedgerError(f"the ledger {self.where} cannot be {done}: {reason}") from cause
 
 
-def _chain(parents: tuple[str, ...], project: str, who: str, notes: Iterable[Note]) -> Iterator[Entry]:
+def _chain(
+    parents: tuple[str, ...], project: str, who: str, notes: Iterable[Note]
+) -> Iterator[Entry]:
     """Yield an entry for each note, the first after the parents and each other one after the one before."""
     for kind, body in notes:
-        entry = Entry(kind, project, _now(), who, tuple(one for one in parents if one != GENESIS), body)
+        entry = Entry(
+            kind, project, _now(), who, tuple(one for one in parents if one != GENESIS), body
+        )
         yield entry
         parents = (entry.hash,)
 
 
 def _signatures_of(entries: Iterable[Entry]) -> set[str]:
-    return {name for entry in entries for name in named_files(entry.body) if name.startswith("signatures/")}
+    return {
+        name
+        for entry in entries
+        for name in named_files(entry.body)
+        if name.startswith("signatures/")
+    }
 
 
 def _now() -> str:

@@ -1,10 +1,12 @@
 """A ledger in any database that SQLAlchemy knows: one table of entries, one of files, one with a row to lock.
 
-A writer locks before it reads the heads: SQLite by ``BEGIN IMMEDIATE``, a server by the one row that every writer
-updates first and holds to the end of its transaction. A lock that is taken later can be refused half-way, when two
-transactions have both read and then both want to write. Readers wait for nobody. Tested on SQLite and PostgreSQL.
+A writer locks before it reads the heads: SQLite by ``BEGIN IMMEDIATE``, a server by the one row
+that every writer updates first and holds to the end of its transaction. A lock that is taken later
+can be refused half-way, when two transactions have both read and then both want to write. Readers
+wait for nobody. Tested on SQLite and PostgreSQL.
 
-The trap: SQLite's rollback journal stays as it is. Its write-ahead log does not work on network drives.
+The trap: SQLite's rollback journal stays as it is. Its write-ahead log does not work on network
+drives.
 """
 
 from __future__ import annotations
@@ -82,7 +84,10 @@ class SqlStore:
         path = sqlite_path(self.url)
         if path is not None:
             return _stamp_of(path)
-        counts = [sa.select(sa.func.count()).select_from(table).scalar_subquery() for table in (_ENTRIES, _FILES)]
+        counts = [
+            sa.select(sa.func.count()).select_from(table).scalar_subquery()
+            for table in (_ENTRIES, _FILES)
+        ]
         return tuple(tuple(row) for row in self._rows(sa.select(_LOCK.c.writes, *counts)))
 
     def check_writable(self) -> None:
@@ -93,7 +98,9 @@ class SqlStore:
                 self._insert(_FILES, name="writable", data=b"")
                 raise _UndoneError
         elif not Path(path).parent.is_dir():
-            raise LedgerError(f"the ledger {path} cannot be written: the folder {Path(path).parent} does not exist")
+            raise LedgerError(
+                f"the ledger {path} cannot be written: the folder {Path(path).parent} does not exist"
+            )
         else:
             try_writing(Path(path).parent)
 
@@ -102,7 +109,9 @@ class SqlStore:
         """Keep other writers out until the end of one transaction of this thread."""
         with ExitStack() as stack:
             with self._errors("written"):
-                connection = stack.enter_context(self._connect().execution_options(rankeval_write=True))
+                connection = stack.enter_context(
+                    self._connect().execution_options(rankeval_write=True)
+                )
                 if connection.dialect.name != "sqlite":
                     _make_tables(connection)
                 stack.enter_context(connection.begin())
@@ -131,7 +140,11 @@ class SqlStore:
     def _connect(self) -> sa.Connection:
         try:
             return _engine(self.url).connect()
-        except (TypeError, LookupError, AttributeError) as error:  # a driver that does not know a setting of the URL
+        except (
+            TypeError,
+            LookupError,
+            AttributeError,
+        ) as error:  # a driver that does not know a setting of the URL
             raise sa.exc.ArgumentError(f"{type(error).__name__}: {error}") from error
 
     @property
@@ -141,7 +154,10 @@ class SqlStore:
     def entries(self) -> dict[str, str]:
         """Return hash -> text of all entries."""
         # SQLite keeps whatever somebody puts there: numbers, bytes, nothing.
-        return {str(row.hash): row.text if isinstance(row.text, str) else "" for row in self._rows(sa.select(_ENTRIES))}
+        return {
+            str(row.hash): row.text if isinstance(row.text, str) else ""
+            for row in self._rows(sa.select(_ENTRIES))
+        }
 
     def add(self, entries: Mapping[str, str]) -> None:
         """Keep entries."""
@@ -159,7 +175,10 @@ class SqlStore:
     def load(self, name: str) -> bytes | None:
         """Return a file; None if it is missing."""
         try:
-            return next((row.data for row in self._rows(sa.select(_FILES).where(_FILES.c.name == name))), None)
+            return next(
+                (row.data for row in self._rows(sa.select(_FILES).where(_FILES.c.name == name))),
+                None,
+            )
         except TypeError:  # SQLite keeps a text there if somebody puts one
             return b""
 
@@ -199,7 +218,8 @@ class SqlStore:
 
 
 def _make_tables(connection: sa.Connection) -> None:
-    # Each step in a transaction of its own: another process may make the same table or row at the same time.
+    # Each step in a transaction of its own: another process may make the same table or row at the
+    # same time.
     with connection.begin():
         if _has_tables(connection) and connection.execute(sa.select(_LOCK)).first():
             return
@@ -221,9 +241,13 @@ def _take_row(connection: sa.Connection) -> None:
         return
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{PATIENCE * 1000:.0f}ms'")
-    updated = connection.execute(_LOCK.update().where(_LOCK.c.id == _THE_ROW).values(writes=_LOCK.c.writes + 1))
+    updated = connection.execute(
+        _LOCK.update().where(_LOCK.c.id == _THE_ROW).values(writes=_LOCK.c.writes + 1)
+    )
     if updated.rowcount != 1:
-        raise LedgerError(f"the table {_LOCK.name} has no row {_THE_ROW}, which writers lock: nothing was written")
+        raise LedgerError(
+            f"the table {_LOCK.name} has no row {_THE_ROW}, which writers lock: nothing was written"
+        )
 
 
 def _stamp_of(path: str) -> Any:
@@ -238,13 +262,19 @@ def _stamp_of(path: str) -> Any:
 
 @cache
 def _engine(url: str) -> sa.Engine:
-    # Without a pool: a connection is opened for each transaction, so that forked workers share none.
+    # Without a pool: a connection is opened for each transaction, so that forked workers share
+    # none.
     if sqlite_path(url) is None:
         place = sa.engine.make_url(url)
-        known = place.get_driver_name() in {"psycopg", "psycopg2"} and "connect_timeout" not in place.query
+        known = (
+            place.get_driver_name() in {"psycopg", "psycopg2"}
+            and "connect_timeout" not in place.query
+        )
         limits = {"connect_timeout": _REACHED_WITHIN} if known else {}
         # Heads are read after the lock was taken, and must then be those of now.
-        return sa.create_engine(url, poolclass=sa.pool.NullPool, isolation_level="READ COMMITTED", connect_args=limits)
+        return sa.create_engine(
+            url, poolclass=sa.pool.NullPool, isolation_level="READ COMMITTED", connect_args=limits
+        )
     engine = sa.create_engine(url, poolclass=sa.pool.NullPool, connect_args={"timeout": PATIENCE})
     sa.event.listen(engine, "connect", _leave_transactions_to_us)
     sa.event.listen(engine, "begin", _begin)

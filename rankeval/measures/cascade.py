@@ -4,13 +4,13 @@ The value is the sum over ranks of
 
     discount(rank) * gain(row) * prod over rows above of (1 - stop(row)),
 
-in which the product is the chance that no row above has stopped the user. Expected reciprocal rank and pFound have this
-form. So has, aspect by aspect, every measure of novelty (see `diversity`).
+in which the product is the chance that no row above has stopped the user. Expected reciprocal rank
+and pFound have this form. So has, aspect by aspect, every measure of novelty (see `diversity`).
 
-Rows with neither gain nor chance to stop change nothing and are left out. The trap is a group of tied rows: the product
-depends on which rows of the group come first. Its mean is an elementary symmetric mean of the factors (see
-`_mean_products`). Rows below the group need no such care, because the product over the whole group is the same in every
-order.
+Rows with neither gain nor chance to stop change nothing and are left out. The trap is a group of
+tied rows: the product depends on which rows of the group come first. Its mean is an elementary
+symmetric mean of the factors (see `_mean_products`). Rows below the group need no such care,
+because the product over the whole group is the same in every order.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ _GONE = 1e-25
 """A user who is still reading with a smaller chance adds less than a float can show."""
 
 
-def cascade(judged: Judged, gain: Floats, stop: Floats, discount: Floats, cutoff: int | None = None) -> Floats:
+def cascade(
+    judged: Judged, gain: Floats, stop: Floats, discount: Floats, cutoff: int | None = None
+) -> Floats:
     """Return the discounted gain of a cascade; for tied rows its mean over orders.
 
     Parameters
@@ -106,7 +108,8 @@ def _tied_part(
 def _mean_of_group(counts: Ints, gain: Floats, passes: Floats, places: int) -> Floats:
     """Return, for the first places of a group, the mean of the gain times the chance to pass the rows above.
 
-    A place has a row of label l with chance n_l / m. The rows above it are then a random choice of the others.
+    A place has a row of label l with chance n_l / m. The rows above it are then a random choice of
+    the others.
     """
     size = int(counts.sum())
     mean = np.zeros(places)
@@ -120,8 +123,8 @@ def _mean_of_group(counts: Ints, gain: Floats, passes: Floats, places: int) -> F
 def _mean_products(counts: Ints, passes: Floats, places: int) -> Floats:
     """Return the mean product of j factors drawn without replacement, for j = 0 to places - 1.
 
-    These are elementary symmetric means, built up factor by factor: if j of n + 1 factors are drawn, a given factor is
-    among them with chance j / (n + 1).
+    These are elementary symmetric means, built up factor by factor: if j of n + 1 factors are
+    drawn, a given factor is among them with chance j / (n + 1).
     """
     # Factors of 1 come first and at once: any number of them has the product 1.
     ones = int(counts[passes == 1].sum())
@@ -134,7 +137,9 @@ def _mean_products(counts: Ints, passes: Floats, places: int) -> Floats:
             number += 1
             inside = drawn / number
             shifted = np.concatenate(([0.0], product[:-1]))
-            product = np.where(drawn <= number, (1 - inside) * product + inside * passes[label] * shifted, 0.0)
+            product = np.where(
+                drawn <= number, (1 - inside) * product + inside * passes[label] * shifted, 0.0
+            )
     return product
 
 
@@ -150,7 +155,9 @@ def stop_chances(judged: Judged, name: str, max_rel: float, gain: str) -> Floats
     if gain == "linear":
         return level / max_rel
     if max_rel > GREATEST_EXPONENT:
-        raise InvalidInput(f"{name}: max_rel is {max_rel:g}, and 2^{max_rel:g} is too large: give gain='linear'")
+        raise InvalidInput(
+            f"{name}: max_rel is {max_rel:g}, and 2^{max_rel:g} is too large: give gain='linear'"
+        )
     stop: Floats = (np.exp2(level) - 1) / np.exp2(max_rel)
     return stop
 
@@ -171,11 +178,14 @@ def ranks(judged: Judged, cutoff: int | None) -> Floats:
     spellings={"gdeval": ("err@{cutoff}",)},
     known_as={"expected reciprocal rank": ("expected_reciprocal_rank",)},
 )
-def expected_reciprocal_rank(judged: Judged, *, max_rel: float, gain: str = "exp", cutoff: int | None = None) -> Floats:
+def expected_reciprocal_rank(
+    judged: Judged, *, max_rel: float, gain: str = "exp", cutoff: int | None = None
+) -> Floats:
     """Mean of one over the rank at which a user is satisfied; the chance to be satisfied grows with the grade.
 
-    In [0, 1), higher is better; 0 without relevant documents. ``max_rel``, the greatest grade of the scale, must be
-    given: if it came from the data, one document could change every value. gdeval and ir_measures use 4.
+    In [0, 1), higher is better; 0 without relevant documents. ``max_rel``, the greatest grade of
+    the scale, must be given: if it came from the data, one document could change every value.
+    gdeval and ir_measures use 4.
     """
     stop = stop_chances(judged, "ERR", max_rel, gain)
     return cascade(judged, stop, stop, 1 / ranks(judged, cutoff), cutoff)
@@ -190,7 +200,12 @@ def expected_reciprocal_rank(judged: Judged, *, max_rel: float, gain: str = "exp
     monotone="grade",
 )
 def p_found(
-    judged: Judged, *, max_rel: float, p_break: Chance = 0.15, gain: str = "exp", cutoff: int | None = None
+    judged: Judged,
+    *,
+    max_rel: float,
+    p_break: Chance = 0.15,
+    gain: str = "exp",
+    cutoff: int | None = None,
 ) -> Floats:
     """Chance that a user finds a relevant document before giving up, with chance p_break after each row.
 

@@ -1,7 +1,7 @@
 """The chances of the number of hits above a row within its group of tied rows.
 
-The number of hits among the first rows of a group is hypergeometric. `chance_of_hits` tabulates it for all numbers of
-rows, and `place_of_hit` turns the table into the place of each hit.
+The number of hits among the first rows of a group is hypergeometric. `chance_of_hits` tabulates it
+for all numbers of rows, and `place_of_hit` turns the table into the place of each hit.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def chance_of_hits(hits: int, misses: int, places: int | None = None) -> Floats:
     """Return the chance of j hits (column) among the first t rows (row) of a group, for t = 0 to n or ``places``."""
     places = hits + misses if places is None else min(places, hits + misses)
     width = min(hits, places) + 1
-    return (_cached_table if width * places < _CACHED_CELLS else _chance_table)(hits, misses, places, width)
+    return (_cached_table if width * places < _CACHED_CELLS else _chance_table)(
+        hits, misses, places, width
+    )
 
 
 def _chance_table(hits: int, misses: int, places: int, width: int) -> Floats:

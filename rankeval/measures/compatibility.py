@@ -1,13 +1,14 @@
 """Compatibility: overlap of a ranking with the ideal order that is nearest to it.
 
-A document at rank r of the ranking and rank s of the ideal order is in the overlap at every depth d >= max(r, s), and
-each depth adds p^(d-1) / d, down to a depth that does not depend on the length of the ranking:
+A document at rank r of the ranking and rank s of the ideal order is in the overlap at every depth d
+>= max(r, s), and each depth adds p^(d-1) / d, down to a depth that does not depend on the length of
+the ranking:
 
     ranking     d4(1)  d1(2)  d9(0)  d3(1)        ideal: by grade, documents of one grade in the order of the ranking
     ideal       d1(2)  d4(1)  d3(1)               d4: r = 1, s = 2, in the overlap from depth 2 on
 
-Tied rows: the k-th document of its grade in a group has the same ideal rank s in every order. Its rank r is that of hit
-number k of a group, whose distribution `chances.place_of_hit` gives.
+Tied rows: the k-th document of its grade in a group has the same ideal rank s in every order. Its
+rank r is that of hit number k of a group, whose distribution `chances.place_of_hit` gives.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ _NOTHING = 1e-20
 
 def _seen(judged: Judged, p: float) -> Ints:
     """Return the number of places of each tied group that have enough weight to count."""
-    places: Ints = np.minimum(judged.groups.end - judged.groups.start, int(np.ceil(np.log(_NOTHING) / np.log(p))))
+    places: Ints = np.minimum(
+        judged.groups.end - judged.groups.start, int(np.ceil(np.log(_NOTHING) / np.log(p)))
+    )
     return places
 
 
@@ -45,7 +48,9 @@ def _place_in_kind(kind: Ints) -> Ints:
     return place
 
 
-def _average(judged: Judged, p: float, row: Ints, added: Floats, adds: Callable[[Ints, Ints], Floats]) -> None:
+def _average(
+    judged: Judged, p: float, row: Ints, added: Floats, adds: Callable[[Ints, Ints], Floats]
+) -> None:
     tied, group = judged.tied_rows()
     counted = judged.code[tied] > judged.threshold(0)
     tied, group = tied[counted], group[counted]
@@ -64,7 +69,9 @@ def _average(judged: Judged, p: float, row: Ints, added: Floats, adds: Callable[
         for first in range(0, len(within), step):
             some = within[first : first + step]
             ranks = ahead[some, None] + np.arange(1, places + 1)
-            added[at[some]] = np.ascontiguousarray(chance[number[some]] * adds(at[some, None], ranks)).sum(axis=1)
+            added[at[some]] = np.ascontiguousarray(
+                chance[number[some]] * adds(at[some, None], ranks)
+            ).sum(axis=1)
 
 
 @family(
@@ -80,24 +87,30 @@ def _average(judged: Judged, p: float, row: Ints, added: Floats, adds: Callable[
     ascending=True,
     semantics=2,
 )
-def compat(judged: Judged, *, p: Inner = 0.95, normalize: bool = True, depth: Depth | None = 1000) -> Floats:
+def compat(
+    judged: Judged, *, p: Inner = 0.95, normalize: bool = True, depth: Depth | None = 1000
+) -> Floats:
     """Overlap of the ranking with an ideal one, top ranks weighing most.
 
-    In [0, 1], higher is better; 0/0 without relevant documents. The ideal order takes documents of one grade in the
-    order of the ranking, and those that are not retrieved last. ``depth`` is 1000 in the authors' program, however
-    short both lists are. ``depth=None`` is the rule of ir_measures: the length of the longer list, so that rows added
-    below a short ranking raise the value.
+    In [0, 1], higher is better; 0/0 without relevant documents. The ideal order takes documents of
+    one grade in the order of the ranking, and those that are not retrieved last. ``depth`` is 1000
+    in the authors' program, however short both lists are. ``depth=None`` is the rule of
+    ir_measures: the length of the longer list, so that rows added below a short ranking raise the
+    value.
     """
     zero = judged.threshold(0)
     n_ideal = judged.counts[:, zero + 1 :].sum(axis=1)
-    stop = np.maximum(judged.n_retrieved, n_ideal) if depth is None else np.full_like(n_ideal, depth)
+    stop = (
+        np.maximum(judged.n_retrieved, n_ideal) if depth is None else np.full_like(n_ideal, depth)
+    )
     deepest = int(stop.max(initial=0))
     power = p ** np.arange(deepest)
     upto = np.concatenate(([0.0], np.cumsum(power / np.arange(1, deepest + 1))))
     mass = np.concatenate(([0.0], np.cumsum(power)))
     row, query, rank = judged.rows_of(np.arange(len(judged.levels)) > zero)
     code = judged.code[row].astype(np.int64)
-    # The ideal rank: behind all judged documents of a better grade, and behind those of its grade in the ranking above.
+    # The ideal rank: behind all judged documents of a better grade, and behind those of its grade
+    # in the ranking above.
     better = np.cumsum(judged.counts[:, ::-1], axis=1)[:, ::-1] - judged.counts
     ideal_rank = better[query, code] + _place_in_kind(query * len(judged.levels) + code) + 1
 
@@ -115,5 +128,9 @@ def compat(judged: Judged, *, p: Inner = 0.95, normalize: bool = True, depth: De
         above, its = spread(np.zeros_like(n_ideal), np.minimum(n_ideal, stop))
         best = judged.sums(its, upto[stop[its]] - upto[above])
     value = ratio(overlap, np.where(n_ideal > 0, best, 0.0))
-    too_many = np.bincount(judged.groups.query[_seen(judged, p) > _MOST], minlength=judged.n_queries) > 0
-    return write_over_orders(value, too_many, compat, judged, {"p": p, "normalize": normalize, "depth": depth})
+    too_many = (
+        np.bincount(judged.groups.query[_seen(judged, p) > _MOST], minlength=judged.n_queries) > 0
+    )
+    return write_over_orders(
+        value, too_many, compat, judged, {"p": p, "normalize": normalize, "depth": depth}
+    )

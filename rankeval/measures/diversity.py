@@ -1,17 +1,18 @@
 """Measures of diversity: which aspects (subtopics) of a query a ranking covers, and how soon it repeats itself.
 
-Every aspect of a query is taken as a query of its own. A measure is applied to each, and the values are added up or
-averaged by query:
+Every aspect of a query is taken as a query of its own. A measure is applied to each, and the values
+are added up or averaged by query:
 
     query a   aspect 1, aspect 2         -> by_aspect(judged).judged:   3 queries, one for each aspect
     query b   aspect 1                      by_aspect(judged).query:    a a b
 
-The second relevant document of an aspect gains (1 - alpha) times the gain of the first, the third (1 - alpha) times
-that of the second, and so on. So alpha-nDCG, ERR-IA and NRBP are cascades that differ only in the discount of ranks.
+The second relevant document of an aspect gains (1 - alpha) times the gain of the first, the third
+(1 - alpha) times that of the second, and so on. So alpha-nDCG, ERR-IA and NRBP are cascades that
+differ only in the discount of ranks.
 
-Aspects without a relevant document do not count. The normalised forms divide by the value of a greedy order of the
-judged documents, as ndeval does; among equals it chooses the greater document id. Finding the best order is
-NP-complete, so a normalised value may be slightly above 1.
+Aspects without a relevant document do not count. The normalised forms divide by the value of a
+greedy order of the judged documents, as ndeval does; among equals it chooses the greater document
+id. Finding the best order is NP-complete, so a normalised value may be slightly above 1.
 """
 
 from __future__ import annotations
@@ -50,11 +51,16 @@ def intent_aware(judged: Judged, name: str, *, rel: float, **parameters: Any) ->
 
 def _novelty(judged: Judged, rel: float, alpha: float, discount: Floats) -> Floats:
     """Return the discounted gain of each query; every repetition of an aspect reduces its gain by 1 - alpha."""
-    # A cascade in which a relevant document "stops" a share alpha of the users leaves 1 - alpha for the next one.
+    # A cascade in which a relevant document "stops" a share alpha of the users leaves 1 - alpha for
+    # the next one.
     parts = by_aspect(judged)
     gain = (np.asarray(parts.judged.levels) >= rel).astype(np.float64)
-    padded = np.concatenate([discount, np.zeros(max(0, int(judged.n_retrieved.max(initial=0)) - len(discount)))])
-    return judged.sums(parts.query, cascade(parts.judged, gain, alpha * gain, padded, len(discount)))
+    padded = np.concatenate(
+        [discount, np.zeros(max(0, int(judged.n_retrieved.max(initial=0)) - len(discount)))]
+    )
+    return judged.sums(
+        parts.query, cascade(parts.judged, gain, alpha * gain, padded, len(discount))
+    )
 
 
 def _greedy(judged: Judged, rel: float, alpha: float, discount: Floats) -> Floats:
@@ -63,7 +69,11 @@ def _greedy(judged: Judged, rel: float, alpha: float, discount: Floats) -> Float
     assert block is not None  # declared by needs="aspects"
     of, entries = block.table.entries(block.known)
     good = entries.grade >= rel
-    query, document, aspect = block.known_query[of][good], entries.document[good], entries.aspect[good]
+    query, document, aspect = (
+        block.known_query[of][good],
+        entries.document[good],
+        entries.aspect[good],
+    )
     total = np.zeros(judged.n_queries)
     order = np.argsort(query, kind="stable")
     bounds = np.searchsorted(query[order], np.arange(judged.n_queries + 1))
@@ -152,8 +162,8 @@ def alpha_dcg(judged: Judged, *, rel: float = 1, alpha: Chance = 0.5, cutoff: in
 def alpha_ndcg(judged: Judged, *, rel: float = 1, alpha: Chance = 0.5, cutoff: int) -> Floats:
     """Discounted gain in which a repeated aspect gains less, as a share of the gain of the greedy order.
 
-    In [0, 1], slightly above if an order beats the greedy one, higher is better; 0/0 if no aspect has a relevant
-    document.
+    In [0, 1], slightly above if an order beats the greedy one, higher is better; 0/0 if no aspect
+    has a relevant document.
     """
     return _to_greedy(judged, rel, alpha, _log_discount(cutoff))
 
@@ -186,8 +196,8 @@ def err_ia(judged: Judged, *, rel: float = 1, alpha: Chance = 0.5, cutoff: int) 
 def nerr_ia(judged: Judged, *, rel: float = 1, alpha: Chance = 0.5, cutoff: int) -> Floats:
     """Intent-aware expected reciprocal rank, as a share of that of the greedy order.
 
-    In [0, 1], slightly above if an order beats the greedy one, higher is better; 0/0 if no aspect has a relevant
-    document.
+    In [0, 1], slightly above if an order beats the greedy one, higher is better; 0/0 if no aspect
+    has a relevant document.
     """
     return _to_greedy(judged, rel, alpha, _rank_discount(cutoff))
 
@@ -195,7 +205,9 @@ def nerr_ia(judged: Judged, *, rel: float = 1, alpha: Chance = 0.5, cutoff: int)
 def _patience(judged: Judged, beta: float) -> Floats:
     assert judged.aspects is not None
     most_known = int(np.bincount(judged.aspects.known_query, minlength=1).max())
-    discount: Floats = np.power(beta, np.arange(max(int(judged.n_retrieved.max(initial=0)), most_known), dtype=float))
+    discount: Floats = np.power(
+        beta, np.arange(max(int(judged.n_retrieved.max(initial=0)), most_known), dtype=float)
+    )
     return discount
 
 
@@ -229,8 +241,8 @@ def nrbp(judged: Judged, *, rel: float = 1, alpha: Chance = 0.5, beta: Share = 0
 def nnrbp(judged: Judged, *, rel: float = 1, alpha: Chance = 0.5, beta: Share = 0.5) -> Floats:
     """Novelty- and rank-biased precision, as a share of that of the greedy order.
 
-    In [0, 1], slightly above if an order beats the greedy one, higher is better; 0/0 if no aspect has a relevant
-    document.
+    In [0, 1], slightly above if an order beats the greedy one, higher is better; 0/0 if no aspect
+    has a relevant document.
     """
     return _to_greedy(judged, rel, alpha, _patience(judged, beta))
 

@@ -16,12 +16,13 @@ Everything else is read from the declaration::
     arguments annotated `Column`             columns of the rows: Gain(column='price')@5 gets the prices as its argument
     all of these, and bounds                 the laws of tests/laws, which take their cases from FAMILIES
 
-The trap: a decorator that replaces the function breaks pickling, so the decorator gives the function back. The measures
-of this package pickle by name; a measure that a notebook declares travels with its function.
+The trap: a decorator that replaces the function breaks pickling, so the decorator gives the
+function back. The measures of this package pickle by name; a measure that a notebook declares
+travels with its function.
 
-A function is pickled by the name of its module, which the other process imports. A module that is on no path, such as
-a test module of pytest's importlib mode, cannot be imported there, so the code of the function travels. cloudpickle
-does so for a script and a notebook by itself.
+A function is pickled by the name of its module, which the other process imports. A module that is
+on no path, such as a test module of pytest's importlib mode, cannot be imported there, so the code
+of the function travels. cloudpickle does so for a script and a notebook by itself.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ GainMap = tuple[tuple[float, float], ...]
 def mapped_gains(grades: NDArray[Any], gain: GainMap) -> NDArray[np.float64]:
     """Return the gain of each grade; a grade below 0 has none."""
     given = dict(gain)
-    return np.array([given.get(one, one) if one >= 0 else 0.0 for one in grades.tolist()], dtype=np.float64)
+    return np.array(
+        [given.get(one, one) if one >= 0 else 0.0 for one in grades.tolist()], dtype=np.float64
+    )
 
 
 def are_unnamed(grades: NDArray[Any], gain: GainMap) -> NDArray[np.bool_]:
@@ -81,13 +84,16 @@ def first_fall(grades: NDArray[Any], gain: GainMap) -> str:
 def _mean(values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
     if weights is not None:
         return float(np.average(values, weights=weights))
-    # Added up one after the other, as trec_eval does: NumPy adds up by pairs, and the last digit printed may differ.
+    # Added up one after the other, as trec_eval does: NumPy adds up by pairs, and the last digit
+    # printed may differ.
     return float(np.add.accumulate(values)[-1] / len(values))
 
 
 AGGREGATES: dict[str, Callable[[NDArray[np.float64], NDArray[np.float64] | None], float]] = {
     "mean": _mean,
-    "sum": lambda values, weights: float(values.sum() if weights is None else (values * weights).sum()),
+    "sum": lambda values, weights: float(
+        values.sum() if weights is None else (values * weights).sum()
+    ),
     "gmean": lambda values, weights: float(np.exp(_mean(values, weights))),
 }
 """How the values of queries become one number, by name; the values of a geometric mean are logarithms already."""
@@ -188,43 +194,50 @@ class Family:
     aggregate : {"mean", "sum", "gmean"}
         How the values of queries become one number.
     linear : bool
-        Whether the value is linear in the gains of ranks, so that tied rows may each take the mean of their group.
+        Whether the value is linear in the gains of ranks, so that tied rows may each take the mean
+        of their group.
     expected : callable, "kernel", "orders" or "orders of hits", optional
-        For the others: the function that gives the mean over the orders of tied rows; "kernel" if the kernel itself
-        does; "orders" if there is no formula (see ``rankeval.measures.tie_enumeration``), "orders of hits" if the
-        kernel only sees which rows are relevant at ``rel``.
+        For the others: the function that gives the mean over the orders of tied rows; "kernel" if
+        the kernel itself does; "orders" if there is no formula (see
+        ``rankeval.measures.tie_enumeration``), "orders of hits" if the kernel only sees which rows
+        are relevant at ``rel``.
     exact_to : str
-        Up to where that mean is exact, in words; "" if always, or if ``expected`` asks for orders. Beyond, orders are
-        drawn: a formula hands queries that are too large for it to ``tie_enumeration.write_over_orders``.
+        Up to where that mean is exact, in words; "" if always, or if ``expected`` asks for orders.
+        Beyond, orders are drawn: a formula hands queries that are too large for it to
+        ``tie_enumeration.write_over_orders``.
     spellings : mapping of str to tuple of str or Spelling
-        Tool -> its names for it; ``{cutoff}`` and other parameters in braces (see ``rankeval.measures.names``).
+        Tool -> its names for it; ``{cutoff}`` and other parameters in braces (see
+        ``rankeval.measures.names``).
     known_as : mapping of str to tuple of str or Spelling
-        Words -> names that are not read, because tools mean several things by them, but lead here in errors: in any
-        case, with any separators and any cut-off behind them.
+        Words -> names that are not read, because tools mean several things by them, but lead here
+        in errors: in any case, with any separators and any cut-off behind them.
     needs : {"grades", "aspects", "groups", "columns"}
-        The judgments that it reads: a grade a document, a grade for each aspect (subtopic) of the query, or a grade
-        for each group of judges if there are several. "columns" follows from arguments of the kernel that are annotated
-        ``rankeval.measures.Column``: it reads columns of the rows beside their grades.
+        The judgments that it reads: a grade a document, a grade for each aspect (subtopic) of the
+        query, or a grade for each group of judges if there are several. "columns" follows from
+        arguments of the kernel that are annotated ``rankeval.measures.Column``: it reads columns of
+        the rows beside their grades.
     counts : {"relevant", "pairs", "rows"}
-        What a query must have for a value that says something: a relevant document, a pair of documents of which one
-        is better, or rows of any grade. Queries without it are those of the convention's rule ``no_relevant``.
+        What a query must have for a value that says something: a relevant document, a pair of
+        documents of which one is better, or rows of any grade. Queries without it are those of the
+        convention's rule ``no_relevant``.
     monotone : {"", "order", "grade"}
-        "order": never worse when a better document changes places with a worse one below it; "grade": also never
-        worse when a document's grade rises. Bounds over tied and over unjudged rows are given for these only.
+        "order": never worse when a better document changes places with a worse one below it;
+        "grade": also never worse when a document's grade rises. Bounds over tied and over unjudged
+        rows are given for these only.
     greater_is_better : bool
         Whether a better ranking has the greater value.
     ascending : bool
-        Whether ``ties="docid"`` ranks tied rows by ascending ids, as the program does that it comes from; other
-        measures rank them by descending ids.
+        Whether ``ties="docid"`` ranks tied rows by ascending ids, as the program does that it comes
+        from; other measures rank them by descending ids.
     semantics : int
-        The number of the definition. Raise it if values change under the same name: an evaluation that was saved under
-        another number is then not compared with new ones.
+        The number of the definition. Raise it if values change under the same name: an evaluation
+        that was saved under another number is then not compared with new ones.
 
     Raises
     ------
     InvalidInput
-        If a word is unknown; if the measure is neither linear nor has an expected form; if another function has
-        already declared the name.
+        If a word is unknown; if the measure is neither linear nor has an expected form; if another
+        function has already declared the name.
 
     Examples
     --------
@@ -264,9 +277,17 @@ class Family:
                 f"{self.name}: declare linear=True (tied rows may each take their group's mean) or give expected=, the "
                 "kernel that averages over the orders of tied rows, or expected='orders' if there is no formula"
             )
-        for tool, templates in {**self.spellings, **self.known_as}.items():  # each letter of a string would be a name
+        for tool, templates in {
+            **self.spellings,
+            **self.known_as,
+        }.items():  # each letter of a string would be a name
             is_one = isinstance(templates, str)
-            refuse((is_one, f"{self.name}: the spellings of {tool} are a tuple, such as ('ndcg_cut_{{cutoff}}',)"))
+            refuse(
+                (
+                    is_one,
+                    f"{self.name}: the spellings of {tool} are a tuple, such as ('ndcg_cut_{{cutoff}}',)",
+                )
+            )
         for rule, known in CHOICES.items():
             if isinstance(value := getattr(self, rule), str):
                 chosen(f"value of {rule}", value, known)
@@ -278,7 +299,9 @@ class Family:
         known = FAMILIES[self.name].kernel if self.name in FAMILIES else kernel
         # The same function may declare it again: a cell of a notebook is run twice.
         if (known.__module__, known.__qualname__) != (kernel.__module__, kernel.__qualname__):
-            raise InvalidInput(f"a measure {self.name!r} is already declared, in {known.__module__}")
+            raise InvalidInput(
+                f"a measure {self.name!r} is already declared, in {known.__module__}"
+            )
         object.__setattr__(self, "kernel", kernel)
         if "Column" in self.kinds.values():
             object.__setattr__(self, "needs", "columns")
@@ -299,7 +322,11 @@ class Family:
     @property
     def ties(self) -> str:
         """Up to where the mean over orders of tied rows is exact."""
-        return f"exact up to {self.exact_to}, else drawn with its standard error" if self.exact_to else "exact"
+        return (
+            f"exact up to {self.exact_to}, else drawn with its standard error"
+            if self.exact_to
+            else "exact"
+        )
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
@@ -310,7 +337,9 @@ class Family:
     @cached_property
     def required(self) -> list[str]:
         """Parameters without a default."""
-        return [name for name, default in self.defaults.items() if default is inspect.Parameter.empty]
+        return [
+            name for name, default in self.defaults.items() if default is inspect.Parameter.empty
+        ]
 
     @cached_property
     def kinds(self) -> dict[str, str]:
@@ -320,7 +349,9 @@ class Family:
     @cached_property
     def _bound(self) -> set[str]:
         """Parameters that some preset gives, so that a name may leave them open."""
-        return {parameter for preset in PRESETS.values() for parameter in preset.bind.get(self.name, ())}
+        return {
+            parameter for preset in PRESETS.values() for parameter in preset.bind.get(self.name, ())
+        }
 
     def with_parameters(self, **given: Any) -> Measure:
         """Return the measure with these parameters, defaults for those left out; raise for values that cannot be."""
@@ -329,13 +360,19 @@ class Family:
         for name in self.required:
             if name not in given and name not in self._bound:
                 form = f"{self.name}@10" if name == "cutoff" else f"{self.name}({name}=...)"
-                raise InvalidInput(f"{self.name} needs {name}", argument=name, remedy=f"write it as in {form!r}")
-        kept = {name: grammar.checked(self.name, name, self.kinds[name], value) for name, value in given.items()}
+                raise InvalidInput(
+                    f"{self.name} needs {name}", argument=name, remedy=f"write it as in {form!r}"
+                )
+        kept = {
+            name: grammar.checked(self.name, name, self.kinds[name], value)
+            for name, value in given.items()
+        }
         parameters = tuple(sorted(one for one in kept.items() if not self._is_default(*one)))
         return Measure(self, parameters, self.semantics)
 
     def _is_default(self, name: str, value: Any) -> bool:
-        # A parameter that some preset gives stays, even at its default: gain='linear' then holds under the preset too.
+        # A parameter that some preset gives stays, even at its default: gain='linear' then holds
+        # under the preset too.
         if name in self._bound or isinstance(value, bool) != isinstance(self.defaults[name], bool):
             return False
         return bool(self.defaults[name] == value)
@@ -359,7 +396,8 @@ class Measure:
     parameters : tuple of (str, value)
         The given parameters that differ from the defaults, sorted by name.
     semantics : int
-        The number of the definition by which values were made: the family's, or that of a saved evaluation.
+        The number of the definition by which values were made: the family's, or that of a saved
+        evaluation.
 
     Examples
     --------
@@ -388,8 +426,8 @@ class Measure:
     def __repr__(self) -> str:
         return f"measure({str(self)!r})"
 
-    # A measure of this package is saved as its name. Another process does not know one that a notebook declared, so its
-    # function travels along.
+    # A measure of this package is saved as its name. Another process does not know one that a
+    # notebook declared, so its function travels along.
     def __getstate__(self) -> dict[str, Any]:
         known = self.family.is_known_everywhere
         family = self.family.name if known else self.family
@@ -410,7 +448,9 @@ class Measure:
         """The columns of the rows that it reads: argument of the kernel -> name of the column."""
         if self.family.needs != "columns":
             return {}
-        return {name: self._given[name] for name, kind in self.family.kinds.items() if kind == "Column"}
+        return {
+            name: self._given[name] for name, kind in self.family.kinds.items() if kind == "Column"
+        }
 
     @property
     def _given(self) -> dict[str, Any]:
@@ -422,7 +462,9 @@ class Measure:
         if isinstance(rel := self._given.get("rel"), int | float):
             return float(rel)
         counts_all = self.columns or self.family.counts == "rows"
-        return -np.inf if counts_all else float(np.nextafter(self._given.get("min_rel", 0.0), np.inf))
+        return (
+            -np.inf if counts_all else float(np.nextafter(self._given.get("min_rel", 0.0), np.inf))
+        )
 
     @property
     def level_in_words(self) -> tuple[str, str]:
@@ -459,9 +501,12 @@ class Measure:
     def monotone(self) -> str:
         """The family's, or less with parameters that give a better order a lower value."""
         given = dict(self.parameters)
-        if given.get("normalizer") == "hits" or (self.gain_map and first_fall(np.array([0]), self.gain_map)):
+        if given.get("normalizer") == "hits" or (
+            self.gain_map and first_fall(np.array([0]), self.gain_map)
+        ):
             return ""
-        # Scaled gains are shares of the query's greatest grade, which may rise too; a map may name some grades only.
+        # Scaled gains are shares of the query's greatest grade, which may rise too; a map may name
+        # some grades only.
         mapped = self.gain_map or given.get("gain") == "scaled"
         return "order" if mapped and self.family.monotone else self.family.monotone
 
@@ -495,8 +540,12 @@ class Measure:
         bound = {**bind.get(self.family.name, {}), **given}
         for name in self.family.required:
             if name not in bound:
-                remedy = f"write '{self.family.name}({name}=...)', or choose a convention that gives it"
-                raise InvalidInput(f"{self} needs {name}, which is not guessed", argument=name, remedy=remedy)
+                remedy = (
+                    f"write '{self.family.name}({name}=...)', or choose a convention that gives it"
+                )
+                raise InvalidInput(
+                    f"{self} needs {name}, which is not guessed", argument=name, remedy=remedy
+                )
         new = bound != given or self.semantics != self.family.semantics
         return self.family.with_parameters(**bound) if new else self
 
@@ -509,10 +558,16 @@ class Measure:
             )
         expected, parameters, columns = self.family.expected, dict(self.parameters), self.columns
         kernel = _reading(self.family.kernel, columns)
-        if expected in (None, "kernel") or not (judged.has_open_ties or (columns and len(judged.ties.start))):
+        if expected in (None, "kernel") or not (
+            judged.has_open_ties or (columns and len(judged.ties.start))
+        ):
             return kernel(judged, **parameters)
         if isinstance(expected, str):
-            hits = {"rel": self.family.defaults["rel"], **parameters}["rel"] if expected == "orders of hits" else None
+            hits = (
+                {"rel": self.family.defaults["rel"], **parameters}["rel"]
+                if expected == "orders of hits"
+                else None
+            )
             return over_orders(kernel, judged, parameters, rel=hits, columns=columns.values())
         return _reading(expected, columns)(judged, **parameters)
 
@@ -520,6 +575,9 @@ class Measure:
 def _reading(kernel: Kernel, columns: Mapping[str, str]) -> Kernel:
     # Orders of tied rows are chunks of their own, with columns of their own.
     def read(judged: Judged, **parameters: Any) -> NDArray[np.float64]:
-        return kernel(judged, **parameters | {argument: judged.columns[name] for argument, name in columns.items()})
+        return kernel(
+            judged,
+            **parameters | {argument: judged.columns[name] for argument, name in columns.items()},
+        )
 
     return read if columns else kernel

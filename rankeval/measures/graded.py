@@ -1,13 +1,14 @@
 """Measures of graded relevance: discounted cumulative gain, its normalised form, and nDCG at points of the list.
 
-The experimental measures of trec_eval need running sums of gains along each list, retrieved and ideal. Queries of
-similar length share a table, a query a row, padded on the right:
+The experimental measures of trec_eval need running sums of gains along each list, retrieved and
+ideal. Queries of similar length share a table, a query a row, padded on the right:
 
     query 4    gain    2  0  1        ideal    2  1  1        listed   T  T  T        n_ranks is that of the longer of
     query 9    gain    1  0  0        ideal    1  1  0        listed   T  T  F        both lists, over all queries here
 
-The trap: `GainTable.gain` is the mean gain of the tied group, so that running sums are means over orders. That is
-enough for linear measures (RnDCG); for the others (nDCGrel, G, binG) orders of tied rows are scored.
+The trap: `GainTable.gain` is the mean gain of the tied group, so that running sums are means over
+orders. That is enough for linear measures (RnDCG); for the others (nDCGrel, G, binG) orders of tied
+rows are scored.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ GAINS: dict[str, Callable[[Floats], Floats]] = {
 
 
 def _log2(rank: Floats, base: float) -> Floats:
-    # nDCG is the same for any base. np.log2 is exact at powers of two, a quotient of logarithms is not.
+    # nDCG is the same for any base. np.log2 is exact at powers of two, a quotient of logarithms is
+    # not.
     return 1 / np.log2(rank + 1) if base == 2 else np.log(base) / np.log(rank + 1)
 
 
@@ -69,7 +71,9 @@ def gains_of(judged: Judged, gain: str | GainMap) -> Floats:
                 f"gain='exp': a document has grade {level[-1]:g}, and 2^{level[-1]:g} is too large",
                 remedy="give gain='linear', or a gain for each grade, such as gain={1: 1, 2: 3}",
             )
-        gains = GAINS[gain](np.maximum(level, 0))  # a label below zero means judged and not relevant
+        gains = GAINS[gain](
+            np.maximum(level, 0)
+        )  # a label below zero means judged and not relevant
         return gains if gain == "exp" else summable(gains)
     return summable(mapped_gains(level, gain))
 
@@ -108,7 +112,11 @@ def _discounts(discount: str, base: float, bits: int) -> Floats:
     monotone="grade",
     spellings={
         "trec_eval": ("dcg",),
-        "ranx": ("dcg@{cutoff}", "dcg", *fixing({"gain": "exp"}, "dcg_burges@{cutoff}", "dcg_burges")),
+        "ranx": (
+            "dcg@{cutoff}",
+            "dcg",
+            *fixing({"gain": "exp"}, "dcg_burges@{cutoff}", "dcg_burges"),
+        ),
     },
     known_as={
         "gains linear": ("dcg_score", "DCG:top", "DCG:type=Base:top"),
@@ -125,12 +133,15 @@ def dcg(
 ) -> Floats:
     """Total gain of the ranked documents, discounted by rank.
 
-    0 or greater, higher is better; 0 without relevant documents. ``gain`` is "linear", "exp" (2^rel - 1) or a map
-    from label to gain; a label that the map does not name is its own gain, as in trec_eval, and a note counts such
-    documents. ``discount`` is "log2" (1/log_b(1 + rank)), "log_rank" (1/log_b(rank), ranks before b undiscounted: the
-    form rel_1 + sum rel_i/log2(i) of 2002) or "none" (cumulated gain).
+    0 or greater, higher is better; 0 without relevant documents. ``gain`` is "linear", "exp" (2^rel
+    - 1) or a map from label to gain; a label that the map does not name is its own gain, as in
+    trec_eval, and a note counts such documents. ``discount`` is "log2" (1/log_b(1 + rank)),
+    "log_rank" (1/log_b(rank), ranks before b undiscounted: the form rel_1 + sum rel_i/log2(i) of
+    2002) or "none" (cumulated gain).
     """
-    return judged.discounted(gains_of(judged, gain), discounts_of(judged, discount, base, cutoff), cutoff)
+    return judged.discounted(
+        gains_of(judged, gain), discounts_of(judged, discount, base, cutoff), cutoff
+    )
 
 
 @family(
@@ -155,7 +166,9 @@ def ideal_dcg(
 
     0 or greater; 0 without relevant documents. Parameters as of DCG.
     """
-    return judged.ideal(gains_of(judged, gain), discounts_of(judged, discount, base, cutoff), cutoff)
+    return judged.ideal(
+        gains_of(judged, gain), discounts_of(judged, discount, base, cutoff), cutoff
+    )
 
 
 @family(
@@ -169,7 +182,11 @@ def ideal_dcg(
     spellings={
         "trec_eval": ("ndcg", "ndcg_cut_{cutoff}", "ndcg_{gain}"),
         "ir_measures": ("nDCG", "nDCG@{cutoff}", "NDCG", "NDCG@{cutoff}"),
-        "ranx": ("ndcg@{cutoff}", "ndcg", *fixing({"gain": "exp"}, "ndcg_burges@{cutoff}", "ndcg_burges")),
+        "ranx": (
+            "ndcg@{cutoff}",
+            "ndcg",
+            *fixing({"gain": "exp"}, "ndcg_burges@{cutoff}", "ndcg_burges"),
+        ),
     },
     known_as={
         "gains linear": (
@@ -223,10 +240,15 @@ def column_gain(
 ) -> Floats:
     """Sum of a column of the rows, such as their price, discounted by rank if asked for.
 
-    Any number, higher is better; 0 without rows. All rows count, unless ``rel`` says from which grade on they do: then
-    0 without such rows. ``discount`` and ``base`` as of DCG, without a discount by default.
+    Any number, higher is better; 0 without rows. All rows count, unless ``rel`` says from which
+    grade on they do: then 0 without such rows. ``discount`` and ``base`` as of DCG, without a
+    discount by default.
     """
-    return summable(judged.discounted_rows(column, discounts_of(judged, discount, base, cutoff), cutoff, rel=rel))
+    return summable(
+        judged.discounted_rows(
+            column, discounts_of(judged, discount, base, cutoff), cutoff, rel=rel
+        )
+    )
 
 
 _CELLS = 2**18
@@ -240,8 +262,8 @@ class GainTable:
     query: Ints  # (n,): The numbers of the queries
     row: Ints  # (n, n_ranks): The row of the chunk at each rank; 0 beyond the end of the list
     listed: NDArray[np.bool_]  # (n, n_ranks): Whether the list has this rank
-    # (n, n_ranks): Gain at each rank (for tied rows the mean of their group), and gain at each rank of the best
-    # order.
+    # (n, n_ranks): Gain at each rank (for tied rows the mean of their group), and gain at each rank
+    # of the best order.
     gain: Floats
     ideal: Floats
 
@@ -255,12 +277,16 @@ class GainTable:
     def listed_of(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the value of the row at each rank, 0 beyond the end of the list."""
         return (
-            np.where(self.listed, values[self.row], values.dtype.type(0)) if len(values) else np.zeros(self.row.shape)
+            np.where(self.listed, values[self.row], values.dtype.type(0))
+            if len(values)
+            else np.zeros(self.row.shape)
         )
 
 
 def _gain_tables(judged: Judged, gain: Floats) -> list[GainTable]:
-    tables: list[GainTable] = judged.once(("tables", gain.tobytes()), lambda: list(_laid_out(judged, gain)))
+    tables: list[GainTable] = judged.once(
+        ("tables", gain.tobytes()), lambda: list(_laid_out(judged, gain))
+    )
     return tables
 
 
@@ -275,14 +301,20 @@ def _laid_out(judged: Judged, gain: Floats) -> Iterator[GainTable]:
     first = 0
     while first < len(shortest_first):
         last = first + 1
-        while last < len(shortest_first) and n_ranks[shortest_first[last]] * (last + 1 - first) <= _CELLS:
+        while (
+            last < len(shortest_first)
+            and n_ranks[shortest_first[last]] * (last + 1 - first) <= _CELLS
+        ):
             last += 1
         query = shortest_first[first:last]
         rank = np.arange(int(n_ranks[query[-1]]))
         listed = rank < judged.n_retrieved[query, None]
         row = np.where(listed, judged.offsets[query, None] + rank, 0)
-        # The gain at a rank of the best order: as many steps down `falling` as gains are used up before the rank.
-        place = np.zeros((len(query), len(rank)), dtype=np.uint8 if len(falling) < 256 else np.int64)
+        # The gain at a rank of the best order: as many steps down `falling` as gains are used up
+        # before the rank.
+        place = np.zeros(
+            (len(query), len(rank)), dtype=np.uint8 if len(falling) < 256 else np.int64
+        )
         for used_up in upto[query].astype(np.int32).T:
             place += used_up[:, None] <= rank.astype(np.int32)
         table = GainTable(query, row, listed, np.zeros(row.shape), falling.take(place))
@@ -337,8 +369,8 @@ def ndcg_rel(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
 def r_ndcg(judged: Judged, *, gain: str | GainMap = "linear", rel: float = 1) -> Floats:
     """Mean of nDCG at the last rank of each level of gain in the best order.
 
-    In [0, 1], higher is better; 0/0 without documents with a label of at least ``rel``. The end of the list counts,
-    too, if it is at least two ranks below the last gain of the best order.
+    In [0, 1], higher is better; 0/0 without documents with a label of at least ``rel``. The end of
+    the list counts, too, if it is at least two ranks below the last gain of the best order.
     """
     gains = gains_of(judged, gain)
     steps = np.unique(gains[gains > 0])[::-1]
@@ -354,9 +386,16 @@ def r_ndcg(judged: Judged, *, gain: str | GainMap = "linear", rel: float = 1) ->
             continue
         dcg, ideal = table.running
         total, points = np.zeros(len(dcg)), np.zeros(len(dcg))
-        ends = [(upto[table.query, step], counted[table.query, step] > 0) for step in range(len(steps))]
+        ends = [
+            (upto[table.query, step], counted[table.query, step] > 0) for step in range(len(steps))
+        ]
         # trec_eval counts the end of the list only if it is two ranks or more beyond the last gain.
-        ends.append((np.full(len(dcg), n_ranks), judged.n_retrieved[table.query] >= upto[table.query, -1] + 2))
+        ends.append(
+            (
+                np.full(len(dcg), n_ranks),
+                judged.n_retrieved[table.query] >= upto[table.query, -1] + 2,
+            )
+        )
         for rank, counts in ends:
             at = np.maximum(rank - 1, 0)[:, None]
             here, best = (np.take_along_axis(part, at, axis=1)[:, 0] for part in (dcg, ideal))

@@ -1,17 +1,18 @@
 """The grammar of names, ``Family(parameter=value, ...)@cutoff``: read, checked, printed, and written as a key.
 
-The cut-off may also stand before the parentheses: ``Family@cutoff(parameter=value, ...)``. A measure has one canonical
-name, which parses back to it. MLflow refuses ``@ ( ) = ,`` in names, so a measure also
-has a key::
+The cut-off may also stand before the parentheses: ``Family@cutoff(parameter=value, ...)``. A
+measure has one canonical name, which parses back to it. MLflow refuses ``@ ( ) = ,`` in names, so a
+measure also has a key::
 
     name    nDCG(gain='exp')@10       P(rel=2)@5        nDCG(gain={1: 3})
     key     nDCG__gain.exp_at_10      P__rel.2_at_5     nDCG__gain.-7b1-3a-203-7d
 
-A key writes ``__parameter.value`` for each parameter and ``_at_k`` for the cut-off. In a value, letters, digits and
-dots stay, and every other byte is ``-`` and its two hex digits.
+A key writes ``__parameter.value`` for each parameter and ``_at_k`` for the cut-off. In a value,
+letters, digits and dots stay, and every other byte is ``-`` and its two hex digits.
 
-The trap: text must not be read back as a number or a word of Python. So ``exp`` is ``'exp'`` without its quotes only
-because letters alone are no number; ``'True'`` and text with digits keep their quotes, as ``-27`` on either side.
+The trap: text must not be read back as a number or a word of Python. So ``exp`` is ``'exp'``
+without its quotes only because letters alone are no number; ``'True'`` and text with digits keep
+their quotes, as ``-27`` on either side.
 """
 
 from __future__ import annotations
@@ -82,7 +83,9 @@ def taken_apart(name: str) -> Written | None:
         return None
     before, behind = match["before"] or "", match["behind"] or ""
     if before and behind:
-        raise InvalidInput(f"{name!r}: the cut-off is given twice", remedy=f"write '@{behind}' only")
+        raise InvalidInput(
+            f"{name!r}: the cut-off is given twice", remedy=f"write '@{behind}' only"
+        )
     return Written(match["head"], _arguments(name, match["inside"] or ""), before or behind)
 
 
@@ -107,14 +110,18 @@ def _arguments(name: str, inside: str) -> dict[str, Any]:
 
 def spell(family: str, parameters: Parameters) -> str:
     """Return the canonical name of a measure."""
-    inside = ", ".join(f"{name}={_literal(value)}" for name, value in parameters if name != "cutoff")
+    inside = ", ".join(
+        f"{name}={_literal(value)}" for name, value in parameters if name != "cutoff"
+    )
     cutoff = dict(parameters).get("cutoff")
     return f"{family}{f'({inside})' if inside else ''}{f'@{cutoff}' if cutoff else ''}"
 
 
 def key(family: str, parameters: Parameters) -> str:
     """Return a name of a measure that MLflow takes."""
-    inside = "".join(f"__{name}.{_escaped(_literal(value))}" for name, value in parameters if name != "cutoff")
+    inside = "".join(
+        f"__{name}.{_escaped(_literal(value))}" for name, value in parameters if name != "cutoff"
+    )
     cutoff = dict(parameters).get("cutoff")
     return f"{family}{inside}{f'_at_{cutoff}' if cutoff else ''}"
 
@@ -137,7 +144,9 @@ def _literal(value: Any) -> str:
 def _escaped(text: str) -> str:
     if _is_word(text[1:-1]) and text[0] == "'":
         return text[1:-1]
-    return re.sub(r"[^A-Za-z0-9.]", lambda found: "".join(f"-{byte:02x}" for byte in found[0].encode()), text)
+    return re.sub(
+        r"[^A-Za-z0-9.]", lambda found: "".join(f"-{byte:02x}" for byte in found[0].encode()), text
+    )
 
 
 def _unescaped(text: str) -> str:
@@ -158,7 +167,9 @@ class _Kind(NamedTuple):
 
 def _is_number(value: Any) -> bool:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return number and abs(value) <= sys.float_info.max  # neither nan nor infinite, which are no literals of Python
+    return (
+        number and abs(value) <= sys.float_info.max
+    )  # neither nan nor infinite, which are no literals of Python
 
 
 def _is_chance(value: Any) -> bool:
@@ -170,8 +181,14 @@ def _is_whole(value: Any) -> bool:
 
 
 def _is_gain_map(value: Any) -> bool:
-    pairs = isinstance(value, tuple) and value and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value)
-    return bool(pairs) and all(_is_number(grade) and _is_number(gain) and gain >= 0 for grade, gain in value)
+    pairs = (
+        isinstance(value, tuple)
+        and value
+        and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value)
+    )
+    return bool(pairs) and all(
+        _is_number(grade) and _is_number(gain) and gain >= 0 for grade, gain in value
+    )
 
 
 def _number(expected: str, fits: Callable[[Any], bool], *, whole: bool = False) -> _Kind:
@@ -181,7 +198,9 @@ def _number(expected: str, fits: Callable[[Any], bool], *, whole: bool = False) 
 
 _RANK = f"a rank, 1 or greater and up to {DEEPEST:,}"
 _KINDS = {
-    "cutoff": _number(f"{_RANK}; leave it out to count all rows", lambda k: 1 <= k <= DEEPEST, whole=True),
+    "cutoff": _number(
+        f"{_RANK}; leave it out to count all rows", lambda k: 1 <= k <= DEEPEST, whole=True
+    ),
     "Depth": _number(_RANK, lambda depth: 1 <= depth <= DEEPEST, whole=True),
     "Count": _number("a whole number, 1 or greater", lambda count: count >= 1, whole=True),
     "int": _Kind("a whole number", _is_whole),
@@ -191,10 +210,14 @@ _KINDS = {
     "Inner": _number("a number above 0 and below 1", lambda p: 0 < p < 1),
     "Positive": _number("a number above 0", lambda number: number > 0),
     "Base": _number("a number above 1", lambda base: base > 1),
-    "Weight": _number("a number from 0 to 1e100", lambda weight: 0 <= weight <= 1e100),  # whose square is a float
+    "Weight": _number(
+        "a number from 0 to 1e100", lambda weight: 0 <= weight <= 1e100
+    ),  # whose square is a float
     "bool": _Kind("True or False", lambda value: isinstance(value, bool)),
     "str": _Kind("text in quotes", lambda value: isinstance(value, str)),
-    "Column": _Kind("the name of a column, in quotes", lambda value: isinstance(value, str) and value != ""),
+    "Column": _Kind(
+        "the name of a column, in quotes", lambda value: isinstance(value, str) and value != ""
+    ),
     "Levels": _Kind(
         "numbers from 0 to 1 in parentheses, such as (0.25, 0.5)",
         lambda levels: isinstance(levels, tuple) and bool(levels) and all(map(_is_chance, levels)),
@@ -216,7 +239,11 @@ def _kind(one: inspect.Parameter) -> str:
     if one.annotation is inspect.Parameter.empty:
         kind = {bool: "bool", int: "float", float: "float"}.get(type(one.default), "")
     else:
-        kind = one.annotation if isinstance(one.annotation, str) else inspect.formatannotation(one.annotation)
+        kind = (
+            one.annotation
+            if isinstance(one.annotation, str)
+            else inspect.formatannotation(one.annotation)
+        )
         kind = "Column" if one.annotation is Column else kind
     if one.name != "cutoff":
         return kind

@@ -47,15 +47,16 @@ def list_measures(name: str | None = None) -> pd.DataFrame:
     Parameters
     ----------
     name : str, optional
-        A part of a measure's name, of its title or of its name in another tool, in any capitals; or a whole name with
-        a cut-off or parameters, such as "ndcg_cut_10".
+        A part of a measure's name, of its title or of its name in another tool, in any capitals; or
+        a whole name with a cut-off or parameters, such as "ndcg_cut_10".
 
     Returns
     -------
     DataFrame of shape (n_measures, 13)
-        Index ``name``; columns title, parameters (with their defaults), formula, bounds, aggregate, greater_is_better,
-        needs (the judgments that it reads), monotone (the bounds that it has), ties (for how many tied rows the mean
-        over their orders is exact), source, doi, description and spellings (its names in other tools).
+        Index ``name``; columns title, parameters (with their defaults), formula, bounds, aggregate,
+        greater_is_better, needs (the judgments that it reads), monotone (the bounds that it has),
+        ties (for how many tied rows the mean over their orders is exact), source, doi, description
+        and spellings (its names in other tools).
 
     Raises
     ------
@@ -86,25 +87,40 @@ def list_measures(name: str | None = None) -> pd.DataFrame:
             "source": family.source,
             "doi": family.doi,
             "description": inspect.getdoc(family.kernel) or "",
-            "spellings": "; ".join(f"{tool}: {', '.join(map(str, names))}" for tool, names in family.spellings.items()),
+            "spellings": "; ".join(
+                f"{tool}: {', '.join(map(str, names))}" for tool, names in family.spellings.items()
+            ),
         }
-        for family in sorted(FAMILIES.values() if name is None else _found(name), key=lambda one: one.name.lower())
+        for family in sorted(
+            FAMILIES.values() if name is None else _found(name), key=lambda one: one.name.lower()
+        )
     ]
     return pd.DataFrame(rows).set_index("name")
 
 
 def _parameters(family: Family) -> list[str]:
-    return [name if name in family.required else f"{name}={default!r}" for name, default in family.defaults.items()]
+    return [
+        name if name in family.required else f"{name}={default!r}"
+        for name, default in family.defaults.items()
+    ]
 
 
 def _found(name: str) -> list[Family]:
     part = name.lower()
-    found = [family for family in FAMILIES.values() if any(part in text.lower() for text in _texts(family))]
+    found = [
+        family
+        for family in FAMILIES.values()
+        if any(part in text.lower() for text in _texts(family))
+    ]
     return found or [measure(name).family]
 
 
 def _texts(family: Family) -> list[str]:
-    return [family.name, family.title, *(str(one) for names in family.spellings.values() for one in names)]
+    return [
+        family.name,
+        family.title,
+        *(str(one) for names in family.spellings.values() for one in names),
+    ]
 
 
 class Choice(NamedTuple):
@@ -116,51 +132,121 @@ class Choice(NamedTuple):
 
 
 CHOICES = (
-    Choice("DCG: discount 1 / log2(rank + 1)", "DCG", "trec_eval, pytrec_eval, scikit-learn, ranx `ndcg`, gdeval"),
+    Choice(
+        "DCG: discount 1 / log2(rank + 1)",
+        "DCG",
+        "trec_eval, pytrec_eval, scikit-learn, ranx `ndcg`, gdeval",
+    ),
     Choice(
         "DCG: no discount before rank b, then 1 / log_b(rank)",
         "DCG(discount='log_rank')",
         "Järvelin & Kekäläinen 2002, lecture slides; no current tool by default",
     ),
-    Choice("DCG: the grade is the gain", "DCG(gain='linear')", "trec_eval, scikit-learn, ranx `ndcg`"),
+    Choice(
+        "DCG: the grade is the gain", "DCG(gain='linear')", "trec_eval, scikit-learn, ranx `ndcg`"
+    ),
     Choice(
         "DCG: gain 2^rel - 1",
         "DCG(gain='exp')",
         "Burges 2005; gdeval, LightGBM, XGBoost, ranx `ndcg_burges`, trectools unless told otherwise",
     ),
-    Choice("Ideal list and R: all judged documents", "judgments='qrels'", "trec_eval, gdeval, ranx, ir_measures"),
-    Choice("Ideal list and R: the rows that were ranked", "judgments='rows'", "scikit-learn, LightGBM, XGBoost"),
-    Choice("Ties: mean over their orders", "ties='expected'", "scikit-learn; McSherry & Najork 2008"),
+    Choice(
+        "Ideal list and R: all judged documents",
+        "judgments='qrels'",
+        "trec_eval, gdeval, ranx, ir_measures",
+    ),
+    Choice(
+        "Ideal list and R: the rows that were ranked",
+        "judgments='rows'",
+        "scikit-learn, LightGBM, XGBoost",
+    ),
+    Choice(
+        "Ties: mean over their orders", "ties='expected'", "scikit-learn; McSherry & Najork 2008"
+    ),
     Choice("Ties: by document id, descending", "ties='docid'", "trec_eval, gdeval"),
-    Choice("Ties: by row order", "ties='stable'", "ir_measures' own providers, LightGBM, XGBoost; ranx by quicksort"),
+    Choice(
+        "Ties: by row order",
+        "ties='stable'",
+        "ir_measures' own providers, LightGBM, XGBoost; ranx by quicksort",
+    ),
     Choice("No relevant document: 0", "no_relevant='zero'", "scikit-learn, ranx, trec_eval"),
-    Choice("No relevant document: 1", "no_relevant='one'", "LightGBM; XGBoost unless the metric's name ends in `-`"),
+    Choice(
+        "No relevant document: 1",
+        "no_relevant='one'",
+        "LightGBM; XGBoost unless the metric's name ends in `-`",
+    ),
     Choice("No relevant document: left out", "no_relevant='skip'", "gdeval"),
     Choice(
-        "Query missing from the run: left out", "missing='skip'", "trec_eval 9 and pytrec_eval without `-c`, gdeval"
+        "Query missing from the run: left out",
+        "missing='skip'",
+        "trec_eval 9 and pytrec_eval without `-c`, gdeval",
     ),
-    Choice("Query missing from the run: an empty ranking", "missing='empty'", "trec_eval 10 `-c`; rankeval's default"),
+    Choice(
+        "Query missing from the run: an empty ranking",
+        "missing='empty'",
+        "trec_eval 10 `-c`; rankeval's default",
+    ),
     Choice("Query missing from the run: 0", "missing='zero'", "trec_eval 9 `-c`"),
     Choice("Query missing from the run: an error", "missing='error'", "trec_eval 10 without `-c`"),
-    Choice("AP at k: by all relevant documents", "AP@10", "trec_eval `map_cut`, ranx, ir_measures, RecTools"),
+    Choice(
+        "AP at k: by all relevant documents",
+        "AP@10",
+        "trec_eval `map_cut`, ranx, ir_measures, RecTools",
+    ),
     Choice("AP at k: by min(R, k)", "AP(normalizer='min')@10", "Kaggle's mapk, LightGBM, XGBoost"),
     Choice("AP at k: by k", "AP(normalizer='k')@10", "RecTools `divide_by_k`"),
-    Choice("AP at k: by the hits up to k", "AP(normalizer='hits')@10", "running averages, lecture slides"),
-    Choice("Interpolated precision: recall as a fraction", "IPrec(recall=0.1)", "textbooks; rankeval's default"),
     Choice(
-        "Interpolated precision: at int(r R + 0.9) documents", "IPrec(recall=0.1, rule='trec_eval-9')", "trec_eval 9"
+        "AP at k: by the hits up to k",
+        "AP(normalizer='hits')@10",
+        "running averages, lecture slides",
     ),
-    Choice("Interpolated precision: at round(r R) documents", "IPrec(recall=0.1, rule='trec_eval-10')", "trec_eval 10"),
-    Choice("ERR: greatest grade, 4", "ERR(max_rel=4)@20", "gdeval; some tools take it from the data instead"),
+    Choice(
+        "Interpolated precision: recall as a fraction",
+        "IPrec(recall=0.1)",
+        "textbooks; rankeval's default",
+    ),
+    Choice(
+        "Interpolated precision: at int(r R + 0.9) documents",
+        "IPrec(recall=0.1, rule='trec_eval-9')",
+        "trec_eval 9",
+    ),
+    Choice(
+        "Interpolated precision: at round(r R) documents",
+        "IPrec(recall=0.1, rule='trec_eval-10')",
+        "trec_eval 10",
+    ),
+    Choice(
+        "ERR: greatest grade, 4",
+        "ERR(max_rel=4)@20",
+        "gdeval; some tools take it from the data instead",
+    ),
     Choice("RBP: persistence .8, relevant or not", "RBP(p=0.8)", "ir_measures, trectools"),
-    Choice("RBP: persistence .9, grades by the greatest", "RBP(gain='scaled', p=0.9)", "trec_eval 10"),
+    Choice(
+        "RBP: persistence .9, grades by the greatest", "RBP(gain='scaled', p=0.9)", "trec_eval 10"
+    ),
     Choice("RBP: the grade is the gain, also above 1", "RBP(gain='linear', p=0.8)", "ranx `rbp.8`"),
-    Choice("Compatibility: overlap down to rank 1,000", "Compat", "the program of Clarke, Vtyurina & Smucker"),
-    Choice("Compatibility: overlap down to the end of the longer list", "Compat(depth=None)", "ir_measures `Compat`"),
+    Choice(
+        "Compatibility: overlap down to rank 1,000",
+        "Compat",
+        "the program of Clarke, Vtyurina & Smucker",
+    ),
+    Choice(
+        "Compatibility: overlap down to the end of the longer list",
+        "Compat(depth=None)",
+        "ir_measures `Compat`",
+    ),
     Choice("Precision beyond the list: by k", "P@10", "trec_eval, ir_measures, ranx"),
-    Choice("Precision of the set: by the number retrieved", "P", "trec_eval `set_P`, ir_measures `SetP`"),
+    Choice(
+        "Precision of the set: by the number retrieved",
+        "P",
+        "trec_eval `set_P`, ir_measures `SetP`",
+    ),
     Choice("Pairs in order, relevant before others", "PairAccuracy", "ir_measures `Accuracy`"),
-    Choice("True positives and negatives in the collection", "Accuracy(collection_size=1000)", "textbooks, lectures"),
+    Choice(
+        "True positives and negatives in the collection",
+        "Accuracy(collection_size=1000)",
+        "textbooks, lectures",
+    ),
 )
 """The questions that tools answer differently; each answer is a measure or a rule of a convention."""
 
@@ -171,16 +257,23 @@ def measures_markdown() -> str:
     Returns
     -------
     str
-        A table of conventions, one of the questions that tools answer differently, and the measures chapter by
-        chapter: formula, parameters, range, how exact the mean over tied rows is, source, and other tools' names.
+        A table of conventions, one of the questions that tools answer differently, and the measures
+        chapter by chapter: formula, parameters, range, how exact the mean over tied rows is,
+        source, and other tools' names.
     """
     chapters: dict[str, list[Family]] = {}
     for family in FAMILIES.values():
         chapters.setdefault(_chapter(family), []).append(family)
-    answers = _table(("question and answer", "name", "used by"), ((c.question, _code(c.ours), c.who) for c in CHOICES))
+    answers = _table(
+        ("question and answer", "name", "used by"),
+        ((c.question, _code(c.ours), c.who) for c in CHOICES),
+    )
     parts = [OPENING, "## Conventions\n", _table(*_presets()), "## Where tools differ\n", answers]
     for title, families in sorted(chapters.items()):  # the order of imports means nothing
-        parts += [f"## {title}\n", _table(HEADS, map(_row, sorted(families, key=lambda one: one.name.lower())))]
+        parts += [
+            f"## {title}\n",
+            _table(HEADS, map(_row, sorted(families, key=lambda one: one.name.lower()))),
+        ]
     return "\n".join(parts)
 
 
@@ -195,7 +288,11 @@ def _row(family: Family) -> Iterator[str]:
     yield ", ".join(map(_code, _parameters(family)))
     yield _range(family)
     yield f"exact up to {_escaped(family.exact_to)}" if family.exact_to else "exact"
-    yield f"[{_escaped(family.source)}](https://doi.org/{family.doi})" if family.doi else _escaped(family.source)
+    yield (
+        f"[{_escaped(family.source)}](https://doi.org/{family.doi})"
+        if family.doi
+        else _escaped(family.source)
+    )
     for tool in TOOLS:
         yield "; ".join(_spelled(*one) for one in family.spellings.items() if _is_of(one[0], tool))
     yield "; ".join(
@@ -213,7 +310,11 @@ def _spelled(name: str, spellings: Iterable[str | Spelling]) -> str:
     version = name.partition("-")[2]
     texts = []
     for one in spellings:
-        fixed = ", ".join(f"{key}={value!r}" for key, value in one.fixed.items()) if isinstance(one, Spelling) else ""
+        fixed = (
+            ", ".join(f"{key}={value!r}" for key, value in one.fixed.items())
+            if isinstance(one, Spelling)
+            else ""
+        )
         texts.append(_code(str(one)) + (f" ({_escaped(fixed)})" if fixed else ""))
     return (f"{version}: " if version else "") + ", ".join(texts)
 
@@ -222,7 +323,11 @@ def _range(family: Family) -> str:
     low, high = (_limit(value) for value in family.bounds)
     said = [f"{low} to {high}"]
     if family.aggregate != "mean":
-        said.append({"sum": "added up over queries", "gmean": "geometric mean over queries"}[family.aggregate])
+        said.append(
+            {"sum": "added up over queries", "gmean": "geometric mean over queries"}[
+                family.aggregate
+            ]
+        )
     if not family.greater_is_better:
         said.append("lower is better")
     return ", ".join(said)
@@ -236,13 +341,24 @@ def _limit(value: float) -> str:
 
 def _presets() -> tuple[tuple[str, ...], Iterator[tuple[str, ...]]]:
     rules = ("ties", "judgments", "negative", "missing", "no_relevant", "unjudged", "score_dtype")
-    return ("preset", *rules, "gain of nDCG", "bound measures"), (_preset(preset, rules) for preset in PRESETS.values())
+    return ("preset", *rules, "gain of nDCG", "bound measures"), (
+        _preset(preset, rules) for preset in PRESETS.values()
+    )
 
 
 def _preset(preset: Convention, rules: tuple[str, ...]) -> tuple[str, ...]:
     gain = preset.bind.get("nDCG", {}).get("gain", FAMILIES["nDCG"].defaults["gain"])
-    others = [_code(_call(name, bound)) for name, bound in preset.bind.items() if name not in ("nDCG", "DCG")]
-    return (_code(preset.name), *(getattr(preset, rule) for rule in rules), str(gain), ", ".join(others))
+    others = [
+        _code(_call(name, bound))
+        for name, bound in preset.bind.items()
+        if name not in ("nDCG", "DCG")
+    ]
+    return (
+        _code(preset.name),
+        *(getattr(preset, rule) for rule in rules),
+        str(gain),
+        ", ".join(others),
+    )
 
 
 def _call(name: str, bound: Any) -> str:

@@ -1,14 +1,15 @@
 """Measures for incomplete judgments: they treat unjudged documents apart from those judged not relevant.
 
-A row is judged if it has a label. Under the conventions of trec_eval a label below zero means pooled but not judged:
+A row is judged if it has a label. Under the conventions of trec_eval a label below zero means
+pooled but not judged:
 
     label      2, 1         0                       -1                       none
     is         relevant     judged not relevant     pooled, not judged       not pooled
     bpref      hit          miss                    ignored                  ignored
     infAP      hit          known miss              share is estimated       taken as not relevant
 
-The trap is in the ties. Rows of one label may still differ in being judged, so these measures use ``judged.ties``, all
-tied groups; ``judged.groups`` has only those whose labels differ.
+The trap is in the ties. Rows of one label may still differ in being judged, so these measures use
+``judged.ties``, all tied groups; ``judged.groups`` has only those whose labels differ.
 """
 
 from __future__ import annotations
@@ -70,12 +71,14 @@ def bpref(judged: Judged, *, rel: float = 1) -> Floats:
     worst = np.minimum(judged.counts[:, :first].sum(axis=1), n_relevant)
     capped = np.minimum(above, n_relevant[found.query]).astype(np.float64)
     if len(judged.ties.start):
-        # In a group with u rows judged not relevant, a relevant row has 0, 1 ... u of them above it, each number with
-        # equal chance: the mean over these numbers.
+        # In a group with u rows judged not relevant, a relevant row has 0, 1 ... u of them above
+        # it, each number with equal chance: the mean over these numbers.
         start, end, query = judged.ties
         so_far, inside = total[start] - total[judged.offsets[query]], total[end] - total[start]
         cap = n_relevant[query]
-        mean = (_sum_of_capped(so_far + inside + 1, cap) - _sum_of_capped(so_far, cap)) / (inside + 1)
+        mean = (_sum_of_capped(so_far + inside + 1, cap) - _sum_of_capped(so_far, cap)) / (
+            inside + 1
+        )
         row, group = judged.ties.rows()
         hit = judged.code[row] >= first
         capped[judged.prefix(rel)[row[hit]]] = mean[group[hit]]
@@ -90,14 +93,18 @@ def _precision_expected(relevant: Floats, known: Floats, pooled: Floats, rank: F
 
 
 def _inf_ap_of_group(
-    ahead: int, size: int, relevant: tuple[int, int], nonrelevant: tuple[int, int], pooled: tuple[int, int]
+    ahead: int,
+    size: int,
+    relevant: tuple[int, int],
+    nonrelevant: tuple[int, int],
+    pooled: tuple[int, int],
 ) -> float:
     """Return the mean part of a tied group in the sum of precisions.
 
-    ``relevant``, ``nonrelevant`` and ``pooled`` each give the number of rows above the group and in it. A relevant row
-    at place p (from 0) has p rows of the group above it. Of these s are judged, with hypergeometric chance, and of
-    those on average s (r - 1) / (r + u - 1) are relevant. The estimate is linear in the numbers of relevant and of
-    pooled rows, so their means suffice.
+    ``relevant``, ``nonrelevant`` and ``pooled`` each give the number of rows above the group and in
+    it. A relevant row at place p (from 0) has p rows of the group above it. Of these s are judged,
+    with hypergeometric chance, and of those on average s (r - 1) / (r + u - 1) are relevant. The
+    estimate is linear in the numbers of relevant and of pooled rows, so their means suffice.
     """
     (hits, inside), (misses, others), (marks, more) = relevant, nonrelevant, pooled
     if not inside:
@@ -109,7 +116,9 @@ def _inf_ap_of_group(
     relevant_above = hits + (drawn * (inside - 1) / known if known else 0.0 * drawn)
     left = size - 1 - known
     pooled_above = marks + ((place - drawn) * more / left if left else 0.0 * (place - drawn))
-    estimate = _precision_expected(relevant_above, hits + misses + drawn, pooled_above, ahead + place + 1)
+    estimate = _precision_expected(
+        relevant_above, hits + misses + drawn, pooled_above, ahead + place + 1
+    )
     return float((chance * estimate).sum() * inside / size)
 
 
@@ -125,9 +134,10 @@ def _inf_ap_of_group(
 def inf_ap(judged: Judged, *, rel: float = 1) -> Floats:
     """Average precision, estimated from a random sample of judgments.
 
-    In [0, 1], higher is better; 0/0 without relevant documents. A document without a judgment counts as not pooled,
-    hence not relevant. If the convention says so, a label below zero means pooled but not judged. A perfect ranking
-    scores a little below 1, because the estimate adds a small e to its counts.
+    In [0, 1], higher is better; 0/0 without relevant documents. A document without a judgment
+    counts as not pooled, hence not relevant. If the convention says so, a label below zero means
+    pooled but not judged. A perfect ranking scores a little below 1, because the estimate adds a
+    small e to its counts.
     """
     first = judged.threshold(rel)
     found = judged.relevant(rel)
@@ -149,7 +159,8 @@ def inf_ap(judged: Judged, *, rel: float = 1) -> Floats:
     for start, end, query in zip(*(part.tolist() for part in judged.ties), strict=True):
         begins = judged.offsets[query]
         counts = [
-            (int(sums[start] - sums[begins]), int(sums[end] - sums[start])) for sums in (hits, nonrelevant, pooled)
+            (int(sums[start] - sums[begins]), int(sums[end] - sums[start]))
+            for sums in (hits, nonrelevant, pooled)
         ]
         total[query] += _inf_ap_of_group(start - int(begins), end - start, *counts)
     return ratio(total, judged.n_relevant(rel))
@@ -170,7 +181,10 @@ def judged_share(judged: Judged, *, cutoff: int | None = None) -> Floats:
 
     In [0, 1], higher is better; 0/0 if nothing was retrieved.
     """
-    return ratio(judged.mean_within(judged.ties, number_before(judged_rows(judged)), cutoff), judged.depth(cutoff))
+    return ratio(
+        judged.mean_within(judged.ties, number_before(judged_rows(judged)), cutoff),
+        judged.depth(cutoff),
+    )
 
 
 @family(
@@ -186,7 +200,8 @@ def judged_share(judged: Judged, *, cutoff: int | None = None) -> Floats:
 def unjudged(judged: Judged, *, cutoff: int | None = None) -> Floats:
     """Share of the rows within the cut-off that nobody judged.
 
-    In [0, 1]; with a high share the other measures rest on few judgments. 0/0 for an empty list without a cut-off.
+    In [0, 1]; with a high share the other measures rest on few judgments. 0/0 for an empty list
+    without a cut-off.
     """
     found = judged.mean_within(judged.ties, number_before(~judged_rows(judged)), cutoff)
     size = judged.n_retrieved if cutoff is None else np.full(judged.n_queries, cutoff)
@@ -235,12 +250,15 @@ RBP_GAINS = ("binary", "scaled", "linear")
         "Moffat & Zobel": fixing({"p": 0.95}, "RBP", "RBP@{cutoff}"),
     },
 )
-def rbp(judged: Judged, *, p: Share, gain: str = "binary", rel: float = 1, cutoff: int | None = None) -> Floats:
+def rbp(
+    judged: Judged, *, p: Share, gain: str = "binary", rel: float = 1, cutoff: int | None = None
+) -> Floats:
     """Mean gain per document read, by a user who reads the next document with chance p.
 
-    In [0, 1] unless gains are linear, higher is better; 0 without relevant documents. A relevant document gains 1
-    ("binary"), its label divided by the greatest label of the query ("scaled", as in trec_eval 10), or its label
-    ("linear"). ranx has linear gains, against its description; the value may then exceed 1.
+    In [0, 1] unless gains are linear, higher is better; 0 without relevant documents. A relevant
+    document gains 1 ("binary"), its label divided by the greatest label of the query ("scaled", as
+    in trec_eval 10), or its label ("linear"). ranx has linear gains, against its description; the
+    value may then exceed 1.
     """
     chosen("gain of RBP", gain, RBP_GAINS)
     label = np.asarray(judged.levels, dtype=np.float64)
@@ -270,8 +288,8 @@ RULES = ("exact", "trec_eval-10")
 def rbp_residual(judged: Judged, *, p: Share, rule: str = "exact") -> Floats:
     """Rise of rank-biased precision if all unjudged documents, and all beyond the list, were relevant.
 
-    In [0, 1]; a lower value means that RBP is known more exactly. ``rule="trec_eval-10"`` gives 0 if every retrieved
-    document is judged, although the documents beyond the list are still unknown.
+    In [0, 1]; a lower value means that RBP is known more exactly. ``rule="trec_eval-10"`` gives 0
+    if every retrieved document is judged, although the documents beyond the list are still unknown.
     """
     chosen("rule of RBPResid", rule, RULES)
     weight = persistence(judged, p)

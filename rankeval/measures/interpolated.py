@@ -1,28 +1,30 @@
 """Precision at points of recall: interpolated, averaged over levels, and at multiples of R.
 
-Programs differ in the number of relevant documents that a recall level needs (`RULES`). For level 0.3 of 4 documents:
-2 by "exact" (1.2 rounded up), 2 by "trec_eval-9" (int(2.1)), 1 by "trec_eval-10" (1.2 rounded).
+Programs differ in the number of relevant documents that a recall level needs (`RULES`). For level
+0.3 of 4 documents: 2 by "exact" (1.2 rounded up), 2 by "trec_eval-9" (int(2.1)), 1 by
+"trec_eval-10" (1.2 rounded).
 
-Tied rows: the value is the greatest precision at a hit, from the hit on that reaches the recall level. It is least in
-the worst order, in which the hits come last in each group; call that value L. Above L,
+Tied rows: the value is the greatest precision at a hit, from the hit on that reaches the recall
+level. It is least in the worst order, in which the hits come last in each group; call that value L.
+Above L,
 
     mean = L + integral over v > L of 1 - F(v),      F(v) = prod over groups of P(all counted hits are below v).
 
-The product holds because groups are ordered independently. F is a step function, with steps at the precisions that a
-hit can have:
+The product holds because groups are ordered independently. F is a step function, with steps at the
+precisions that a hit can have:
 
     F   1 |          ______      mean - L is the area above F, right of L
           |     ____|            each step of each group is one _Steps entry: its precision, and the factor by which
           |  __|                 F falls to the left of it
         0 +--L--------------> v
 
-Each chance is that of a path of hits and misses that keeps below a boundary (the ballot problem, `chance_of_places`):
-hit number h of the list is below precision v if its rank is above h / v. A group whose best order does not exceed L
-cannot matter, which spares most groups. One pass over the places serves all recall levels, since a level only says at
-which hit the boundary begins.
+Each chance is that of a path of hits and misses that keeps below a boundary (the ballot problem,
+`chance_of_places`): hit number h of the list is below precision v if its rank is above h / v. A
+group whose best order does not exceed L cannot matter, which spares most groups. One pass over the
+places serves all recall levels, since a level only says at which hit the boundary begins.
 
-A group of n tied rows with r hits has C(n, r) orders, all equally likely. Read from the top, an order is a path over
-states (t places passed, j hits found):
+A group of n tied rows with r hits has C(n, r) orders, all equally likely. Read from the top, an
+order is a path over states (t places passed, j hits found):
 
     hits
      2               o---o      a group of 4 rows with 2 hits; this path is the order  miss hit hit miss
@@ -32,8 +34,8 @@ states (t places passed, j hits found):
      0   o---o
          0   1   2   3   4      places
 
-A pass from the last place to the first needs one value for each j, in place of one for each order. All terms are
-chances, so nothing overflows and nothing cancels.
+A pass from the last place to the first needs one value for each j, in place of one for each order.
+All terms are chances, so nothing overflows and nothing cancels.
 """
 
 from __future__ import annotations
@@ -102,8 +104,11 @@ def _interpolated(judged: Judged, rank: Ints, needed: Ints, rel: float) -> Float
     reached = np.flatnonzero(np.diff(starts) >= needed)
     value = np.where(judged.n_relevant(rel) > 0, 0.0, np.nan)
     if len(reached):
-        between = np.column_stack((starts[reached] + needed[reached] - 1, starts[reached + 1])).ravel()
-        # reduceat takes pairs (needed hit, end of the query); the 0 appended makes the last end a valid place.
+        between = np.column_stack(
+            (starts[reached] + needed[reached] - 1, starts[reached + 1])
+        ).ravel()
+        # reduceat takes pairs (needed hit, end of the query); the 0 appended makes the last end a
+        # valid place.
         value[reached] = np.maximum.reduceat(np.append(precision, 0.0), between)[::2]
     return value
 
@@ -111,8 +116,8 @@ def _interpolated(judged: Judged, rank: Ints, needed: Ints, rel: float) -> Float
 class Mixed(NamedTuple):
     """Groups of tied rows with at least one hit and one miss.
 
-    ``misses_above`` and ``hits_above`` count the rows of the query above the group. Rows that are neither a hit nor a
-    miss (unjudged rows in bpref) are not counted anywhere.
+    ``misses_above`` and ``hits_above`` count the rows of the query above the group. Rows that are
+    neither a hit nor a miss (unjudged rows in bpref) are not counted anywhere.
     """
 
     query: Ints
@@ -136,9 +141,16 @@ def relevant_or_not(judged: Judged, rel: float) -> tuple[Mixed, NDArray[np.bool_
     hit = judged.prefix(rel).astype(np.int64)
     start, end, query = judged.groups
     hits, begin = hit[end] - hit[start], judged.offsets[query]
-    found = Mixed(query, start - begin - (hit[start] - hit[begin]), hit[start] - hit[begin], end - start - hits, hits)
+    found = Mixed(
+        query,
+        start - begin - (hit[start] - hit[begin]),
+        hit[start] - hit[begin],
+        end - start - hits,
+        hits,
+    )
     groups = found.of((hits > 0) & (hits < end - start))
-    # Hits are numbered through the chunk, so a group holds consecutive ones: mark its ends, and add up.
+    # Hits are numbered through the chunk, so a group holds consecutive ones: mark its ends, and add
+    # up.
     first = hit[judged.offsets[groups.query]] + groups.hits_above
     edges = np.zeros(int(hit[-1]) + 1, dtype=np.int64)
     edges[first] += 1
@@ -158,11 +170,16 @@ def chance_of_places(misses: int, allowed: Ints) -> Floats:
     """Return the chance that a hit of a group, and each one behind it, stands at its first allowed place or below."""
     hits, n_items = allowed.shape
     size = hits + misses
-    left = np.ones((hits + 1, n_items))  # row j, with j hits found so far: the chance for the hits still to come
+    left = np.ones(
+        (hits + 1, n_items)
+    )  # row j, with j hits found so far: the chance for the hits still to come
     found = np.zeros((hits, n_items))
     chance = place_of_hit(hits, misses)
     for place in range(size, 0, -1):
-        low, high = max(place - misses, 1), min(hits, place)  # numbers that a hit at this place can have
+        low, high = (
+            max(place - misses, 1),
+            min(hits, place),
+        )  # numbers that a hit at this place can have
         hit = left[low : high + 1] * (place >= allowed[low - 1 : high])
         found[low - 1 : high] += chance[place - 1, low - 1 : high, None] * hit
         goes_up = ((hits - np.arange(low - 1, high)) / (size - place + 1))[:, None]
@@ -203,7 +220,8 @@ def order_matters(groups: Mixed, levels: RecallLevels) -> NDArray[np.bool_]:
 def n_states(groups: Mixed, n_queries: int) -> Floats:
     """Return an upper bound of the number of states of each query, summed over its boundaries."""
     hits, misses = groups.hits.astype(np.float64), groups.misses
-    # The lattice of a group has hits * (hits + misses) states, and there is a boundary for each possible precision.
+    # The lattice of a group has hits * (hits + misses) states, and there is a boundary for each
+    # possible precision.
     states = hits * (hits + misses) * hits * misses
     return np.bincount(groups.query, states, n_queries).astype(np.float64, copy=False)
 
@@ -245,7 +263,9 @@ def _steps_of_shape(groups: Mixed, levels: RecallLevels) -> Iterator[_Steps]:
             query = some.query[group]
             kept = says[level, group] & (precision > levels.worst[level, query])
             above = np.where(ends, 1.0, np.append(chance[1:], 1.0))[kept]
-            yield _Steps(level * levels.worst.shape[1] + query[kept], precision[kept], chance[kept] / above)
+            yield _Steps(
+                level * levels.worst.shape[1] + query[kept], precision[kept], chance[kept] / above
+            )
 
 
 def _precisions(groups: Mixed, least: Floats) -> tuple[Ints, Floats]:
@@ -266,8 +286,9 @@ def _chances(groups: Mixed, group: Ints, precision: Floats, at_least: Ints) -> F
     at_once = max(1, CELLS // (hits + 1))
     for begin in range(0, len(group), at_once):
         of = group[begin : begin + at_once]
-        # Hit h reaches precision v = a / b at rank h / v = h b / a or before. That quotient is whole or at least 1 / a
-        # from a whole number, which is more than the error of a float: so 1e-7 rounds down safely.
+        # Hit h reaches precision v = a / b at rank h / v = h b / a or before. That quotient is
+        # whole or at least 1 / a from a whole number, which is more than the error of a float: so
+        # 1e-7 rounds down safely.
         reach = (groups.hits_above[of] + hit) / precision[begin : begin + at_once]
         allowed = np.floor(reach + 1e-7).astype(np.int64) - groups.above[of] + 1
         chance = chance_of_places(misses, allowed)
@@ -275,11 +296,15 @@ def _chances(groups: Mixed, group: Ints, precision: Floats, at_least: Ints) -> F
     return found
 
 
-def _expected_iprec(judged: Judged, *, recall: float, rule: str = "exact", rel: float = 1) -> Floats:
+def _expected_iprec(
+    judged: Judged, *, recall: float, rule: str = "exact", rel: float = 1
+) -> Floats:
     return _expected_average(judged, levels=(recall,), rule=rule, rel=rel)
 
 
-def _expected_average(judged: Judged, *, levels: Levels = ELEVEN, rule: str = "exact", rel: float = 1) -> Floats:
+def _expected_average(
+    judged: Judged, *, levels: Levels = ELEVEN, rule: str = "exact", rel: float = 1
+) -> Floats:
     groups, alone = relevant_or_not(judged, rel)
     rank = worst_ranks(judged, rel, groups, alone)
     needed = np.array([_needed(judged, level, rule, rel) for level in levels])
@@ -307,11 +332,14 @@ def _expected_average(judged: Judged, *, levels: Levels = ELEVEN, rule: str = "e
         "ir_measures": ("IPrec@{recall}",),
     },
 )
-def interpolated_precision(judged: Judged, *, recall: Chance, rule: str = "exact", rel: float = 1) -> Floats:
+def interpolated_precision(
+    judged: Judged, *, recall: Chance, rule: str = "exact", rel: float = 1
+) -> Floats:
     """Greatest precision at any rank with at least the given recall.
 
-    In [0, 1], higher is better; 0/0 without relevant documents. ``rule`` says when recall r of R documents is reached:
-    "exact" at hits >= r * R, "trec_eval-9" at hits >= int(r * R + 0.9), "trec_eval-10" at hits >= round(r * R).
+    In [0, 1], higher is better; 0/0 without relevant documents. ``rule`` says when recall r of R
+    documents is reached: "exact" at hits >= r * R, "trec_eval-9" at hits >= int(r * R + 0.9),
+    "trec_eval-10" at hits >= round(r * R).
     """
     return _interpolated(judged, judged.relevant(rel).rank, _needed(judged, recall, rule, rel), rel)
 
@@ -329,14 +357,18 @@ def interpolated_precision(judged: Judged, *, recall: Chance, rule: str = "exact
         "trec_eval-8": (Spelling("11-pt_avg", {"rule": "trec_eval-9"}),),
     },
 )
-def eleven_point_average(judged: Judged, *, levels: Levels = ELEVEN, rule: str = "exact", rel: float = 1) -> Floats:
+def eleven_point_average(
+    judged: Judged, *, levels: Levels = ELEVEN, rule: str = "exact", rel: float = 1
+) -> Floats:
     """Mean of the interpolated precisions at recall levels, eleven unless others are given.
 
     In [0, 1], higher is better; 0/0 without relevant documents. ``rule`` as of IPrec.
     """
     total = np.zeros(judged.n_queries)
     for level in reversed(levels):  # trec_eval adds from the greatest level down
-        total += _interpolated(judged, judged.relevant(rel).rank, _needed(judged, level, rule, rel), rel)
+        total += _interpolated(
+            judged, judged.relevant(rel).rank, _needed(judged, level, rule, rel), rel
+        )
     return total / len(levels)
 
 

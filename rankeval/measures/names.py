@@ -4,16 +4,17 @@ A name is read in this order, and the first that fits counts:
 
 1. ``P(rel=2)@5``: the name of a family, with all that it must be given. So a canonical name always parses back.
 2. ``ndcg_cut_10``, ``mrr@10``, ``MAP(rel=2)``: another tool's name (see below). If tools mean
-   different things by it (``rbp``, ``11pt_avg``), the convention decides, or it is refused with the choices.
+   different things by it (``rbp``, ``11pt_avg``), the convention decides, or it is refused with the
+   choices.
 3. The name of a family in other capitals, or with a parameter left open that a convention gives.
 
-The trap: ``P`` and ``recall`` are trec_eval's for nine cut-offs, and ours or ranx's for one measure. `measures` expands
-such a name under a convention of trec_eval, `measure` refuses it.
+The trap: ``P`` and ``recall`` are trec_eval's for nine cut-offs, and ours or ranx's for one
+measure. `measures` expands such a name under a convention of trec_eval, `measure` refuses it.
 
 Other tools' names for our measures: one table, made from the templates that the families declare.
 
-A template is a name with ``{parameter}`` where a value stands. The table files it under the text before its first
-placeholder::
+A template is a name with ``{parameter}`` where a value stands. The table files it under the text
+before its first placeholder::
 
     family  tool         template                   filed under               gives
     AP      trec_eval    map                        map                       AP
@@ -21,14 +22,15 @@ placeholder::
     nDCG    trec_eval    ndcg_{gain}                ndcg_ and ndcg.           nDCG(gain={1: 3.5}) for ndcg_1=3.5
     F       ir_measures  SetF(beta={beta:squared})  SetF(beta=                F(beta=2) for SetF(beta=4)
 
-The pattern of a template is compiled only for a name that begins with its text: ``measure("nDCG@10")`` compiles none.
-ir_measures writes parameters in parentheses: behind its names, the parameters that our families have are understood.
+The pattern of a template is compiled only for a name that begins with its text:
+``measure("nDCG@10")`` compiles none. ir_measures writes parameters in parentheses: behind its
+names, the parameters that our families have are understood.
 
-The trap: one name may be filed by several tools with different meanings (``rbp``, ``11pt_avg``), so a lookup returns
-every meaning, and the reader lets the convention decide.
+The trap: one name may be filed by several tools with different meanings (``rbp``, ``11pt_avg``), so
+a lookup returns every meaning, and the reader lets the convention decide.
 
-The second part is trec_eval's own list of names, in the order in which it prints them: what ``-m`` takes, and which
-names stand for several measures.
+The second part is trec_eval's own list of names, in the order in which it prints them: what ``-m``
+takes, and which names stand for several measures.
 """
 
 from __future__ import annotations
@@ -63,7 +65,8 @@ def measure(spec: str | Measure, convention: str | Convention | None = None) -> 
     Parameters
     ----------
     spec : str or Measure
-        Such as ``"nDCG@10"``, ``"P(rel=2)@5"``, ``"ndcg_cut_10"``, ``"MAP"``. A measure is returned as it is.
+        Such as ``"nDCG@10"``, ``"P(rel=2)@5"``, ``"ndcg_cut_10"``, ``"MAP"``. A measure is returned
+        as it is.
     convention : str or Convention, optional
         Decides names by which tools mean different things, such as ``"iprec_at_recall_0.10"``.
 
@@ -77,7 +80,8 @@ def measure(spec: str | Measure, convention: str | Convention | None = None) -> 
     UnknownName
         If nothing has that name. The message names near misses.
     AmbiguousName
-        If the name stands for several measures and no convention decides. The message names the choices.
+        If the name stands for several measures and no convention decides. The message names the
+        choices.
     InvalidInput
         If a parameter is missing or cannot have its value.
 
@@ -93,7 +97,9 @@ def measure(spec: str | Measure, convention: str | Convention | None = None) -> 
     found = _read(spec, None if convention is None else get_convention(convention))
     if len(found) > 1:
         labels = ", ".join(label for label, _ in found[:2]) + (" ..." if len(found) > 2 else "")
-        raise AmbiguousName(f"{spec!r} stands for several measures ({labels}): name one; measures= takes it as it is")
+        raise AmbiguousName(
+            f"{spec!r} stands for several measures ({labels}): name one; measures= takes it as it is"
+        )
     return found[0].measure
 
 
@@ -104,13 +110,14 @@ def measures(
 ) -> list[LabelledMeasure]:
     """Return each measure asked for once, with the name by which it was asked for.
 
-    A function that takes ``measures=`` calls this once and hands the result on: measures that are already read pass
-    through with their names.
+    A function that takes ``measures=`` calls this once and hands the result on: measures that are
+    already read pass through with their names.
 
     Parameters
     ----------
     specs : str, Measure, LabelledMeasure or iterable of them
-        The measures; also trec_eval's names for several, such as ``"official"``, ``"ndcg_cut"`` and ``"P.5,10"``.
+        The measures; also trec_eval's names for several, such as ``"official"``, ``"ndcg_cut"`` and
+        ``"P.5,10"``.
     convention : str or Convention, optional
         Decides names by which tools mean different things.
 
@@ -133,7 +140,9 @@ def measures(
         found = _read(spec, rules)
         for label, one in found:
             if one in seen and len(found) == 1:
-                raise InvalidInput(f"measures: {seen[one]!r} and {label!r} are the same measure; give it once")
+                raise InvalidInput(
+                    f"measures: {seen[one]!r} and {label!r} are the same measure; give it once"
+                )
             seen.setdefault(one, label)
     return [LabelledMeasure(label, one) for one, label in seen.items()]
 
@@ -209,7 +218,8 @@ class Direction(NamedTuple):
     Attributes
     ----------
     sign : float
-        1: the greater ones; -1: the smaller ones; 0: it is not known. Differences times it are gains.
+        1: the greater ones; -1: the smaller ones; 0: it is not known. Differences times it are
+        gains.
     better, worse : str
         As in "is faster than" and "was shown slower than".
     """
@@ -221,7 +231,9 @@ class Direction(NamedTuple):
     @property
     def beats(self) -> str:
         """The verb between a system and one that it is shown better than; no claim if that is not known."""
-        return {"better": "beats", "different": "differs from"}.get(self.better, f"is {self.better} than")
+        return {"better": "beats", "different": "differs from"}.get(
+            self.better, f"is {self.better} than"
+        )
 
     @property
     def note(self) -> str:
@@ -278,12 +290,19 @@ def direction(name: str, lower_is_better: Mapping[str, bool | None] | None = Non
 def _words_for_less(name: str) -> tuple[str, str] | None:
     """Return the words for less and more of a column with a known noun and nothing else that could turn it."""
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("/", " per ").lower()
-    # A sign in front is a word that is in no list, as are those of bounds and inverses, and "in" before a noun.
+    # A sign in front is a word that is in no list, as are those of bounds and inverses, and "in"
+    # before a noun.
     found = re.findall(r"^\W|^in[\W_]|^\d+\s*-|[<>=^*]|[^\W\d_]+", spaced)
     head, _, rate = f" {' '.join(found)} ".partition(" per ")
     for words, nouns in LOWER_IS_BETTER.items():
-        if re.fullmatch(rf"( ({nouns}|{BESIDE_NOUNS}))*", head.rstrip()) and re.search(rf"\b({nouns})\b", head):
-            return None if re.search(rf"\b({'|'.join(LOWER_IS_BETTER.values())}|s|us|ns)\b", rate) else words
+        if re.fullmatch(rf"( ({nouns}|{BESIDE_NOUNS}))*", head.rstrip()) and re.search(
+            rf"\b({nouns})\b", head
+        ):
+            return (
+                None
+                if re.search(rf"\b({'|'.join(LOWER_IS_BETTER.values())}|s|us|ns)\b", rate)
+                else words
+            )
     return None
 
 
@@ -293,7 +312,9 @@ def meanings(name: str) -> Meanings:
     if canonical := _canonical(name, written):
         return (("rankeval", canonical),)
     own = FAMILIES.get(written.head) if written else None
-    found = aliased(name) or (with_their_parameters(name, written) if written and "(" in name else ())
+    found = aliased(name) or (
+        with_their_parameters(name, written) if written and "(" in name else ()
+    )
     if own and own.required and found and all(one.family is not own for _, one in found):
         needed = own.required[0]
         others = "; ".join(filter(None, [_choices(found), _choice(_meant(name, spelled=False))]))
@@ -305,7 +326,9 @@ def meanings(name: str) -> Meanings:
         return (("rankeval", _ours(name, written)),)
     except InvalidInput as error:
         if error.argument and (meant := _meant(name, spelled=False)):
-            raise error.having(remedy=f"{error.remedy}; or {_choice(meant)}, if that is meant") from None
+            raise error.having(
+                remedy=f"{error.remedy}; or {_choice(meant)}, if that is meant"
+            ) from None
         raise
 
 
@@ -326,8 +349,16 @@ def _ours(name: str, written: Written | None) -> Measure:
     if not written.at:
         return found.with_parameters(**written.given)
     refuse(
-        ("cutoff" not in found.defaults, f"{name!r}: {found.name} has no cut-off", f"write {found.name!r}"),
-        ("cutoff" in written.given, f"{name!r}: the cut-off is given twice", f"write '@{written.at}' only"),
+        (
+            "cutoff" not in found.defaults,
+            f"{name!r}: {found.name} has no cut-off",
+            f"write {found.name!r}",
+        ),
+        (
+            "cutoff" in written.given,
+            f"{name!r}: the cut-off is given twice",
+            f"write '@{written.at}' only",
+        ),
     )
     return found.with_parameters(**written.given, cutoff=int(written.at))
 
@@ -355,24 +386,40 @@ def _refuse(name: str, written: Written | None) -> NoReturn:
     _refuse_ranx(name)
     if name.endswith("-") and (here := [*map(str, _named(name[:-1]))]):
         remedy = f"write {here[0]!r} with convention='xgboost' and no_relevant='zero'"
-        raise UnknownName(f"{name!r}: by XGBoost's '-' a query without a relevant document counts 0", remedy=remedy)
+        raise UnknownName(
+            f"{name!r}: by XGBoost's '-' a query without a relevant document counts 0",
+            remedy=remedy,
+        )
     # A name in our own form may be a slip, whose near misses are shown as they are written.
-    is_ours = written is not None and (written.at or not re.search(r"\d", name)) and not re.match(_BEFORE, name)
+    is_ours = (
+        written is not None
+        and (written.at or not re.search(r"\d", name))
+        and not re.match(_BEFORE, name)
+    )
     if meant := _meant(name, spelled=not is_ours):
         raise UnknownName(f"unknown measure {name!r}; did you mean {_choice(meant)}?")
     if written is None or "." in written.at:
-        raise InvalidInput(f"{name!r} is no measure: write Family(parameter=value)@cutoff, such as 'P(rel=2)@5'")
+        raise InvalidInput(
+            f"{name!r} is no measure: write Family(parameter=value)@cutoff, such as 'P(rel=2)@5'"
+        )
     if written.head.startswith(PRINTED):
-        raise InvalidInput(f"{name!r} is printed by trec_eval (--format trec) and is no measure: leave it out")
+        raise InvalidInput(
+            f"{name!r} is printed by trec_eval (--format trec) and is no measure: leave it out"
+        )
     suffix = f"@{written.at}" if written.at else ""
     for spelling in (written.head + suffix, written.head):
         for tool, one in aliased(spelling) if written.at or written.given else ():
-            raise InvalidInput(f"{name!r}: {written.head} is {str(one)!r} here ({tool})", remedy="add the rest to that")
+            raise InvalidInput(
+                f"{name!r}: {written.head} is {str(one)!r} here ({tool})",
+                remedy="add the rest to that",
+            )
     summary = f"there are {len(FAMILIES)} families of measures: see rankeval measures, or rankeval.list_measures()"
     if _key(re.sub(r"@\d+$|=\d+", "", name)) in _LACKING:
         raise UnknownName(f"unknown measure {name!r}; {summary}")
     plain = plain_aliases()
-    ours = {known.lower() for known in FAMILIES}  # if a family and an alias are spelled alike, suggest the family
+    ours = {
+        known.lower() for known in FAMILIES
+    }  # if a family and an alias are spelled alike, suggest the family
     known = [*FAMILIES, *(one for one in plain if one.lower() not in ours)]
 
     def as_written(near: str) -> str:
@@ -397,8 +444,14 @@ def _refuse_ranx(name: str) -> None:
         if given.get("gain", "linear") != "linear":
             problem = f"{name!r}: ranx sets grades below {grade} to 0"
             raise UnknownName(problem, remedy=f"do so in the judgments, and write {str(one)!r}")
-        given |= {"rel": grade} if "rel" in one.family.defaults else {"gain": dict.fromkeys(range(1, grade), 0)}
-        here = one.family.with_parameters(**{key: value for key, value in given.items() if value != {}})
+        given |= (
+            {"rel": grade}
+            if "rel" in one.family.defaults
+            else {"gain": dict.fromkeys(range(1, grade), 0)}
+        )
+        here = one.family.with_parameters(
+            **{key: value for key, value in given.items() if value != {}}
+        )
         raise UnknownName(f"{problem}, such as {str(here)!r}")
 
 
@@ -414,7 +467,19 @@ _LONGEST = 99
 """No tool's name is longer, and the pattern above takes long for thousands of separators."""
 
 _LACKING = frozenset(
-    ("rbo", "cvrecall", "medianrank", "meanrank", "gini", "giniindex", "errtop", "gauc", "coverage", "novelty", "hole")
+    (
+        "rbo",
+        "cvrecall",
+        "medianrank",
+        "meanrank",
+        "gini",
+        "giniindex",
+        "errtop",
+        "gauc",
+        "coverage",
+        "novelty",
+        "hole",
+    )
 )
 """Letters of other tools' measures that are not here: no measure with a similar name has their values."""
 
@@ -478,7 +543,9 @@ def _heads(*families: Family) -> tuple[Heads, Heads]:
                     head, _, rest = str(name).partition("{")
                     fixed = name.fixed if isinstance(name, Spelling) else {}
                     if not rest or rest.startswith("cutoff"):
-                        heads.setdefault(_key(head), []).append((family, fixed, words if heads is hinted else ""))
+                        heads.setdefault(_key(head), []).append(
+                            (family, fixed, words if heads is hinted else "")
+                        )
     return hinted, read
 
 
@@ -515,7 +582,9 @@ def _several(name: str, rules: Convention | None) -> list[str]:
         if not of_trec_eval:
             return []
         listed = ",".join(ROOTS[name])
-        raise AmbiguousName(f"{name!r} means different things: write set_{name} (all retrieved); or {name}_{listed}")
+        raise AmbiguousName(
+            f"{name!r} means different things: write set_{name} (all retrieved); or {name}_{listed}"
+        )
     others = aliased(name)
     if of_trec_eval or not others:
         return several
@@ -539,7 +608,9 @@ def _root(text: str) -> float:
 
 
 def _gains(text: str) -> dict[int, float]:
-    return {int(level): float(gain) for level, gain in (pair.split("=") for pair in text.split(","))}
+    return {
+        int(level): float(gain) for level, gain in (pair.split("=") for pair in text.split(","))
+    }
 
 
 _VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {
@@ -575,7 +646,9 @@ class _Alias(NamedTuple):
         match = re.fullmatch(self.pattern, rest)
         if match is None:
             return None
-        given = {name: how(text) for (name, how), text in zip(self.values, match.groups(), strict=True)}
+        given = {
+            name: how(text) for (name, how), text in zip(self.values, match.groups(), strict=True)
+        }
         return self.family.with_parameters(**{**self.fixed, **given, **more})
 
 
@@ -608,7 +681,11 @@ def _values(family: Family, parts: list[str]) -> tuple[str, list[tuple[str, Call
 
 def plain_aliases() -> list[str]:
     """Return the names of other tools that hold no value."""
-    return [text for text, aliases in _table(*FAMILIES.values()).items() if any(not one.pattern for one in aliases)]
+    return [
+        text
+        for text, aliases in _table(*FAMILIES.values()).items()
+        if any(not one.pattern for one in aliases)
+    ]
 
 
 def aliased(name: str, tool: str = "", more: Mapping[str, Any] | None = None) -> Meanings:
@@ -618,13 +695,16 @@ def aliased(name: str, tool: str = "", more: Mapping[str, Any] | None = None) ->
         for prefix, aliases in _table(*FAMILIES.values()).items()
         if name.startswith(prefix)
         for alias in aliases
-        if tool in ("", alias.tool) and (one := alias.read(name[len(prefix) :], more or {})) is not None
+        if tool in ("", alias.tool)
+        and (one := alias.read(name[len(prefix) :], more or {})) is not None
     )
 
 
 def with_their_parameters(name: str, written: Written) -> Meanings:
     """Read an alias with parameters in parentheses: ``MRR(rel=2)@10`` of ir_measures, ``Revenue(column='price')@5``."""
-    ours = {parameter: value for parameter, value in written.given.items() if parameter not in _THEIRS}
+    ours = {
+        parameter: value for parameter, value in written.given.items() if parameter not in _THEIRS
+    }
     theirs = [parameter for parameter in written.given if parameter in _THEIRS]
     spelling = written.head + (f"@{written.at}" if written.at else "")
     if found := aliased(spelling, "shops", written.given):
@@ -656,7 +736,8 @@ _DEFAULTS = {
 }
 ROOTS: dict[str, tuple[str, ...]] = {name: _DEFAULTS.get(name, ()) for name in _NAMES.split()}
 """Every name that ``-m`` takes, in the order in which lines are printed, and its parameters unless others are given:
-cut-offs, recall levels or multiples of R, each printed on a line of its own; () for a name with one line."""
+cut-offs, recall levels or multiples of R, each printed on a line of its own; () for a name with one
+line."""
 
 NEW = ("rbp", "rbp_resid", "unj")
 """Names that version 9 lacks."""
@@ -664,7 +745,9 @@ NEW = ("rbp", "rbp_resid", "unj")
 PRINTED = ("runid", "relstring")
 """Lines of trec_eval's output that are no measures."""
 
-_SET = "runid num_q num_ret num_rel num_rel_ret utility set_P set_recall set_relative_P set_map set_F"
+_SET = (
+    "runid num_q num_ret num_rel num_rel_ret utility set_P set_recall set_relative_P set_map set_F"
+)
 _AVGJG = ("map_avgjg", "P_avgjg", "Rprec_mult_avgjg")
 _NOT_IN_ALL = ("dcg", "ideal_dcg", "yaap", *_PREFS.split(), *_AVGJG)
 
@@ -682,7 +765,11 @@ NICKNAMES: dict[str, tuple[str, ...]] = {
 def names_behind(spec: str, *, version_10: bool) -> list[str]:
     """Return the names that one name of trec_eval stands for, [] if it stands for a single measure."""
     if spec in NICKNAMES:
-        roots = [root for root in NICKNAMES[spec] if root not in PRINTED and (version_10 or root not in NEW)]
+        roots = [
+            root
+            for root in NICKNAMES[spec]
+            if root not in PRINTED and (version_10 or root not in NEW)
+        ]
         return [name for root in roots for name in (_names_at(root, ROOTS[root]) or [root])]
     if spec in ROOTS:
         return _names_at(spec, ROOTS[spec])

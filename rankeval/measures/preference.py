@@ -1,21 +1,23 @@
 """Pairs of documents in the right order, and preferences of several groups of judges.
 
-A judgment group (a user, an assessor; given as the aspect of the judgments) prefers the document with the higher grade.
-A ranking fulfils a preference if it ranks the preferred document higher. A retrieved document counts as ranked above
-one that is not retrieved. Tied rows fulfil half of the preferences among them, the mean over their orders. For one
-query, with documents d1 graded 2, d2 graded 0, d3 graded 1, of which d2 and d1 are retrieved in this order:
+A judgment group (a user, an assessor; given as the aspect of the judgments) prefers the document
+with the higher grade. A ranking fulfils a preference if it ranks the preferred document higher. A
+retrieved document counts as ranked above one that is not retrieved. Tied rows fulfil half of the
+preferences among them, the mean over their orders. For one query, with documents d1 graded 2, d2
+graded 0, d3 graded 1, of which d2 and d1 are retrieved in this order:
 
     prefers     d1 d2 d3            fulfilled   d1 d2 d3          place   d1 1   d2 0   d3 inf
          d1      .  T  T                   d1   .  0  1
          d2      .  .  .                   d2   1  .  1           row: the preferred document
          d3      .  T  .                   d3   0  0  .           2 + 1 possible, fulfilled: d1 over d3
 
-If a group has sub-groups, only documents of one sub-group were compared. Preferences that follow from several
-sub-groups (a above b in one, b above c in another) count as well, and contradictions among them are an error.
+If a group has sub-groups, only documents of one sub-group were compared. Preferences that follow
+from several sub-groups (a above b in one, b above c in another) count as well, and contradictions
+among them are an error.
 
-The traps are trec_eval's. For preferences it breaks ties by ascending ids, for all other measures by descending ones.
-It adds floats in an order that shows in the printed digits. Some of its counts differ from their description; the
-parameter ``rule`` reproduces them.
+The traps are trec_eval's. For preferences it breaks ties by ascending ids, for all other measures
+by descending ones. It adds floats in an order that shows in the printed digits. Some of its counts
+differ from their description; the parameter ``rule`` reproduces them.
 """
 
 from __future__ import annotations
@@ -69,11 +71,12 @@ from rankeval.measures.grammar import Positive, Spelling
 def pair_accuracy(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
     """Chance that a retrieved relevant row is above one that is not relevant: the area under the ROC curve.
 
-    In [0, 1], higher is better, 1/2 for a random order; 0/0 without a pair. Unjudged rows count as not relevant.
-    Accuracy is another measure: the share of a collection's documents that are classified rightly.
+    In [0, 1], higher is better, 1/2 for a random order; 0/0 without a pair. Unjudged rows count as
+    not relevant. Accuracy is another measure: the share of a collection's documents that are
+    classified rightly.
     """
-    # A tied pair is half in order. If the cut-off divides a group of tied rows, the number of the group's relevant rows
-    # within it is random, and the mean is over that number.
+    # A tied pair is half in order. If the cut-off divides a group of tied rows, the number of the
+    # group's relevant rows within it is random, and the mean is over that number.
     begin, prefix = judged.offsets[:-1], judged.prefix(rel)
     stop = begin + judged.depth(cutoff)
     divided = judged.groups.of(judged.groups.divided(stop))
@@ -91,12 +94,14 @@ def pair_accuracy(judged: Judged, *, rel: float = 1, cutoff: int | None = None) 
         inside = end - start - (prefix[end] - prefix[start])
         tied = judged.code[row] >= judged.threshold(rel)
         above[prefix[row[tied]]] = (before + inside / 2)[group[tied]]
-    # Pairs of rows that are within the cut-off in every order; those of a divided group follow below.
+    # Pairs of rows that are within the cut-off in every order; those of a divided group follow
+    # below.
     counts = found.row < settled[found.query]
     of_query = found.query[counts]
     in_order = judged.sums(of_query, misses[of_query] - above[counts])
     value = ratio(in_order, hits * misses)
-    # From here on: the mean over the number of relevant rows that a divided group has within the cut-off.
+    # From here on: the mean over the number of relevant rows that a divided group has within the
+    # cut-off.
     start, end, query = divided
     size, drawn = end - start, stop[query] - start
     relevant = prefix[end].astype(np.int64) - prefix[start]
@@ -163,7 +168,8 @@ def ordered_pair_accuracy(judged: Judged) -> Floats:
 def average_relevance_position(judged: Judged) -> Floats:
     """Mean rank of the relevant rows, weighted by grade.
 
-    1 or greater, lower is better; 0/0 if nothing relevant was retrieved. Beware: counted as 0, that is the best value.
+    1 or greater, lower is better; 0/0 if nothing relevant was retrieved. Beware: counted as 0, that
+    is the best value.
     """
     gain = gains_of(judged, "linear")
     rank = ranks(judged, None)
@@ -181,13 +187,15 @@ COUNTS = ("all", "retrieved", "implied")
 class Preferences(NamedTuple):
     """The preferences of one query."""
 
-    # (n_groups, n_documents, n_documents): Whether a group prefers the document of the row to that of the column.
+    # (n_groups, n_documents, n_documents): Whether a group prefers the document of the row to that
+    # of the column.
     prefers: NDArray[np.bool_]
-    # (n_documents, n_documents): 1 if the document of the row is ranked above that of the column, 1/2 if they are
-    # tied, else 0.
+    # (n_documents, n_documents): 1 if the document of the row is ranked above that of the column,
+    # 1/2 if they are tied, else 0.
     fulfilled: Floats
     retrieved: NDArray[np.bool_]  # (n_documents,): Whether the document is retrieved
-    # (n_documents, n_groups): The grades: the greatest over sub-groups, nan if the group did not grade the document.
+    # (n_documents, n_groups): The grades: the greatest over sub-groups, nan if the group did not
+    # grade the document.
     grade: Floats
     place: Floats  # (n_documents,): Places in the ranking, infinite for documents that are not retrieved
     # (n_groups,): Whether a group has sub-groups, and so may not have compared all its documents.
@@ -208,7 +216,8 @@ def _preferences(judged: Judged) -> Iterator[Preferences]:
     grades = _grades_of_groups if judged.aspects is not None else _grades_of_one
     for query in range(judged.n_queries):
         grade, at = grades(judged, query, place)
-        # A comparison with nan is False: a group has no preference about documents that it did not grade.
+        # A comparison with nan is False: a group has no preference about documents that it did not
+        # grade.
         with np.errstate(invalid="ignore"):
             prefers = grade.T[:, :, None] > grade.T[:, None, :]
         if judged.aspects is not None and judged.aspects.table.group is not None and len(prefers):
@@ -291,7 +300,12 @@ def _count(judged: Judged, *, fulfilled: bool, count: str) -> Floats:
 
 
 _of_groups = partial(
-    family, needs="groups", counts="pairs", source="Buckley, trec_eval", expected="kernel", ascending=True
+    family,
+    needs="groups",
+    counts="pairs",
+    source="Buckley, trec_eval",
+    expected="kernel",
+    ascending=True,
 )
 """`family` for preferences fulfilled: half of those among tied rows count, and ids ascend as in trec_eval."""
 
@@ -320,7 +334,10 @@ def num_prefs(judged: Judged) -> Floats:
     aggregate="sum",
     bounds=(0.0, np.inf),
     spellings={
-        "trec_eval": ("prefs_num_prefs_ful", Spelling("prefs_num_prefs_ful_ret", {"count": "retrieved"})),
+        "trec_eval": (
+            "prefs_num_prefs_ful",
+            Spelling("prefs_num_prefs_ful_ret", {"count": "retrieved"}),
+        ),
     },
 )
 def num_prefs_fulfilled(judged: Judged, *, count: str = "all") -> Floats:
@@ -331,14 +348,17 @@ def num_prefs_fulfilled(judged: Judged, *, count: str = "all") -> Floats:
 def _by_pair(one: Preferences, found: Floats, there: NDArray[np.int64]) -> float:
     """Return the mean, over pairs of documents, of the share of their preferences that are fulfilled.
 
-    Shares are added one after the other in trec_eval's order, or the last printed digit may differ: first the pairs of
-    retrieved documents in rank order, then each retrieved document with those that are not retrieved.
+    Shares are added one after the other in trec_eval's order, or the last printed digit may differ:
+    first the pairs of retrieved documents in rank order, then each retrieved document with those
+    that are not retrieved.
     """
     both = there + there.T
     order = np.argsort(one.place, kind="stable")
     share = np.triu(((found + found.T) / np.maximum(both, 1))[np.ix_(order, order)])
     n_retrieved = int(one.retrieved.sum())
-    shares = np.concatenate((share[:n_retrieved, :n_retrieved].ravel(), share[:n_retrieved, n_retrieved:].ravel(), [0]))
+    shares = np.concatenate(
+        (share[:n_retrieved, :n_retrieved].ravel(), share[:n_retrieved, n_retrieved:].ravel(), [0])
+    )
     return float(np.add.accumulate(shares)[-1] / np.triu(both > 0).sum())
 
 
@@ -363,9 +383,9 @@ def _spellings() -> tuple[Spelling, ...]:
 def prefs(judged: Judged, *, average: str = "preference", count: str = "all") -> Floats:
     """Share of the preferences between judged documents that the ranking fulfils.
 
-    In [0, 1], higher is better; 0/0 without preferences. ``average`` is the unit of equal weight: "preference", "pair"
-    (of documents) or "group" (of judgments). ``count`` selects pairs: "all", those with both documents "retrieved", or
-    those with at least one retrieved ("implied").
+    In [0, 1], higher is better; 0/0 without preferences. ``average`` is the unit of equal weight:
+    "preference", "pair" (of documents) or "group" (of judgments). ``count`` selects pairs: "all",
+    those with both documents "retrieved", or those with at least one retrieved ("implied").
     """
     chosen("average of preferences", average, AVERAGES)
     chosen("count of preferences", count, COUNTS)
@@ -381,7 +401,9 @@ def prefs(judged: Judged, *, average: str = "preference", count: str = "all") ->
         times = one.prefers.sum(axis=0)
         found, there = times * one.fulfilled * may, times * possible
         if there.any():
-            value[query] = _by_pair(one, found, there) if average == "pair" else found.sum() / there.sum()
+            value[query] = (
+                _by_pair(one, found, there) if average == "pair" else found.sum() / there.sum()
+            )
     return value
 
 
@@ -392,9 +414,10 @@ RULES = ("exact", "trec_eval")
 def _balanced(one: Preferences, group: int, count: str, rule: str) -> float:
     """Return the share of one group's preferences that are fulfilled, nan without any.
 
-    Only the first R documents of grade 0 (the "others") count, R being the number of relevant documents. If the R-th of
-    them is among u tied others, k of which count, each of the u counts with chance k/u. A relevant document in the same
-    tie is then ranked above a counted one with chance (k + 1) / (2 (u + 1)) in the mean over orders.
+    Only the first R documents of grade 0 (the "others") count, R being the number of relevant
+    documents. If the R-th of them is among u tied others, k of which count, each of the u counts
+    with chance k/u. A relevant document in the same tie is then ranked above a counted one with
+    chance (k + 1) / (2 (u + 1)) in the mean over orders.
     """
     prefers, grade, at = one.prefers[group], one.grade[:, group], one.place
     counted = one.retrieved if count == "retrieved" else np.ones(len(at), dtype=bool)
@@ -408,7 +431,9 @@ def _balanced(one: Preferences, group: int, count: str, rule: str) -> float:
         there = (prefers & possible).sum() + whole * more
         return float(found / there) if there else np.nan
     if rule == "trec_eval" and one.partial[group]:
-        n_relevant = int((grade > 0).sum())  # trec_eval takes R over all documents even if only retrieved ones count
+        n_relevant = int(
+            (grade > 0).sum()
+        )  # trec_eval takes R over all documents even if only retrieved ones count
     first = np.flatnonzero(others)[np.argsort(at[others], kind="stable")][:n_relevant]
     keep = (grade > 0).astype(np.float64)
     keep[first] = 1
@@ -426,7 +451,9 @@ def _balanced(one: Preferences, group: int, count: str, rule: str) -> float:
                 )
             keep[tied] = n_kept / n_tied
             fulfilled = fulfilled.copy()
-            fulfilled[np.ix_((at == at[first[-1]]) & ~others, tied)] = (n_kept + 1) / (2 * (n_tied + 1))
+            fulfilled[np.ix_((at == at[first[-1]]) & ~others, tied)] = (n_kept + 1) / (
+                2 * (n_tied + 1)
+            )
     pairs = prefers * keep[:, None] * keep
     found, there = (pairs * fulfilled * may).sum(), (pairs * possible).sum()
     if rule == "trec_eval" and not one.partial[group]:
@@ -449,15 +476,17 @@ def _balanced(one: Preferences, group: int, count: str, rule: str) -> float:
 def prefs_balanced(judged: Judged, *, count: str = "all", rule: str = "exact") -> Floats:
     """Share of preferences fulfilled, with as many other documents as relevant ones, whatever the depth of the pool.
 
-    In [0, 1], higher is better; 0/0 without judgments. ``count`` is "all" or "retrieved". ``rule="trec_eval"`` also
-    counts pairs of documents that are not relevant, as the program does against its description.
+    In [0, 1], higher is better; 0/0 without judgments. ``count`` is "all" or "retrieved".
+    ``rule="trec_eval"`` also counts pairs of documents that are not relevant, as the program does
+    against its description.
     """
     chosen("count of PrefsR", count, COUNTS[:2])
     chosen("rule of PrefsR", rule, RULES)
     value = np.full(judged.n_queries, np.nan)
     for query, one in enumerate(_preferences(judged)):
         shares = np.array([_balanced(one, group, count, rule) for group in range(len(one.prefers))])
-        # trec_eval adds up the 0/0 of a group, too, and prints 0 for a topic whose sum is not above 0.
+        # trec_eval adds up the 0/0 of a group, too, and prints 0 for a topic whose sum is not above
+        # 0.
         known = ~np.isnan(shares)
         if len(shares) and (known.all() if rule == "trec_eval" else known.any()):
             value[query] = np.nansum(shares) / len(shares)
@@ -482,13 +511,23 @@ def prefs_balanced(judged: Judged, *, count: str = "all", rule: str = "exact") -
     },
 )
 def average_over_groups(
-    judged: Judged, *, of: str, rel: float = 1, multiple: Positive | None = None, cutoff: int | None = None
+    judged: Judged,
+    *,
+    of: str,
+    rel: float = 1,
+    multiple: Positive | None = None,
+    cutoff: int | None = None,
 ) -> Floats:
     """Mean of the measure ``of`` over judgment groups, each with its own grades.
 
-    Bounds as of that measure; 0/0 if the measure is in all groups. Judgments without groups count as one group.
+    Bounds as of that measure; 0/0 if the measure is in all groups. Judgments without groups count
+    as one group.
     """
-    given = {name: value for name, value in {"multiple": multiple, "cutoff": cutoff}.items() if value is not None}
+    given = {
+        name: value
+        for name, value in {"multiple": multiple, "cutoff": cutoff}.items()
+        if value is not None
+    }
     one = FAMILIES[chosen("measure", of, FAMILIES)].with_parameters(**given, rel=rel)
     if judged.aspects is None:
         return one.values(judged)

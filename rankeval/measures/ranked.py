@@ -1,11 +1,11 @@
 """Measures of a ranking whose documents are relevant or not: average precision, R-precision, reciprocal rank.
 
-A tied row has no single rank. Each kernel here excludes the rows of open groups, or takes their mean over orders from a
-formula of its own (McSherry & Najork 2008). If the cut-off divides a group, the number of relevant rows above the
-cut-off is random too, and hypergeometric.
+A tied row has no single rank. Each kernel here excludes the rows of open groups, or takes their
+mean over orders from a formula of its own (McSherry & Najork 2008). If the cut-off divides a group,
+the number of relevant rows above the cut-off is random too, and hypergeometric.
 
-The logarithms of AP and bpref (geometric means, log odds) have no simple mean over the orders of tied rows, so their
-orders are scored (`tie_enumeration`).
+The logarithms of AP and bpref (geometric means, log odds) have no simple mean over the orders of
+tied rows, so their orders are scored (`tie_enumeration`).
 """
 
 from __future__ import annotations
@@ -48,13 +48,18 @@ def _sum_of_precisions(judged: Judged, rel: float, cutoff: int | None) -> Floats
         tied, _ = judged.tied_rows()
         tied = tied[judged.code[tied] >= judged.threshold(rel)]
         precision[judged.n_hits_before(rel, tied)] = 0
-    # Add one after the other, as trec_eval does: added by pairs, a value of 0.50625 may print another fourth digit.
+    # Add one after the other, as trec_eval does: added by pairs, a value of 0.50625 may print
+    # another fourth digit.
     return judged.sums(relevant.query, precision)
 
 
 def _sums_list_by_list(judged: Judged, rel: float, cutoff: int | None) -> Floats:
     # Slices of long lists take less time than arrays that say whose each row is (bench_arrays C).
-    rows, first, total = judged.relevant_rows(rel), judged.first_hits(rel), np.zeros(judged.n_queries)
+    rows, first, total = (
+        judged.relevant_rows(rel),
+        judged.first_hits(rel),
+        np.zeros(judged.n_queries),
+    )
     among = _relevant_in_groups(judged, rel)
     parts = np.searchsorted(among, first)
     n_hits = np.arange(1, int(np.diff(first).max(initial=0)) + 1, dtype=np.float64)
@@ -66,8 +71,8 @@ def _sums_list_by_list(judged: Judged, rel: float, cutoff: int | None) -> Floats
         np.divide(n_hits[: len(precision)], precision, out=precision)
         out = among[parts[query] : parts[query + 1]] - first[query]
         precision[out[out < len(precision)]] = 0
-        # One after the other, as `Judged.sums` adds. NumPy's sum adds by pairs, its difference does not, and is four
-        # times as fast as the running sum (bench_arrays C).
+        # One after the other, as `Judged.sums` adds. NumPy's sum adds by pairs, its difference does
+        # not, and is four times as fast as the running sum (bench_arrays C).
         total[query] = 0.0 - np.subtract.reduce(precision, initial=0.0)
     return total
 
@@ -84,7 +89,9 @@ NORMALIZERS = ("R", "min", "k", "hits")
 """Divisors of the sum of precisions: R, min(R, k), k, or the number of relevant rows within the cut-off."""
 
 
-def _normalized(total: Floats, judged: Judged, rel: float, cutoff: int | None, normalizer: str) -> Floats:
+def _normalized(
+    total: Floats, judged: Judged, rel: float, cutoff: int | None, normalizer: str
+) -> Floats:
     chosen("normalizer of AP", normalizer, NORMALIZERS)
     found = judged.n_relevant(rel)
     if normalizer == "R":
@@ -93,7 +100,9 @@ def _normalized(total: Floats, judged: Judged, rel: float, cutoff: int | None, n
         whole = found if cutoff is None else np.minimum(found, cutoff)
     elif normalizer == "k":
         if cutoff is None:
-            raise InvalidInput("AP(normalizer='k') divides by the cut-off: give one, write AP(normalizer='k')@10")
+            raise InvalidInput(
+                "AP(normalizer='k') divides by the cut-off: give one, write AP(normalizer='k')@10"
+            )
         whole = np.where(found > 0, cutoff, 0)
     else:
         whole = np.where(found > 0, np.maximum(judged.hits(rel, cutoff), 1), 0)
@@ -119,8 +128,9 @@ def _expected_normalized_ap(
 def _precisions_within_groups(judged: Judged, rel: float, cutoff: int | None) -> Floats:
     """Return the mean, over orders, of each tied group's part of the sum of precisions.
 
-    Take a group of m rows, r of them relevant, below n rows with h hits. Its j-th row is relevant with chance r/m. If
-    so, the mean number of hits down to it is h + 1 + (j - 1)(r - 1)/(m - 1) (McSherry & Najork 2008).
+    Take a group of m rows, r of them relevant, below n rows with h hits. Its j-th row is relevant
+    with chance r/m. If so, the mean number of hits down to it is h + 1 + (j - 1)(r - 1)/(m - 1)
+    (McSherry & Najork 2008).
     """
     row, group = judged.tied_rows()
     start, end, query = judged.groups
@@ -135,18 +145,22 @@ def _precisions_within_groups(judged: Judged, rel: float, cutoff: int | None) ->
     return np.bincount(group, weights=part, minlength=len(start)).astype(np.float64, copy=False)
 
 
-def _ap_by_hits_seen(judged: Judged, rel: float, cutoff: int, groups: Groups, above: Floats) -> Floats:
+def _ap_by_hits_seen(
+    judged: Judged, rel: float, cutoff: int, groups: Groups, above: Floats
+) -> Floats:
     """Return the mean of AP divided by the hits within the cut-off, for groups that the cut-off divides.
 
-    The mean is over the number x of the group's relevant rows within the cut-off. Given x, the places above the cut-off
-    form a group of their own with x relevant rows.
+    The mean is over the number x of the group's relevant rows within the cut-off. Given x, the
+    places above the cut-off form a group of their own with x relevant rows.
     """
     start, end, query = groups
     prefix, begin = judged.prefix(rel).astype(np.int64), judged.offsets[query]
     ahead, seen, size = start - begin, cutoff - (start - begin), end - start
     before, relevant = prefix[start] - prefix[begin], prefix[end] - prefix[start]
     inverse = np.concatenate(([0.0], np.cumsum(1 / np.arange(1, cutoff + 1))))
-    first = inverse[cutoff] - inverse[ahead]  # of 1 / rank over the places seen, and of (j - 1) / rank
+    first = (
+        inverse[cutoff] - inverse[ahead]
+    )  # of 1 / rank over the places seen, and of (j - 1) / rank
     later = seen - (ahead + 1) * first
     value = np.zeros(len(query))
     for hits in range(int(np.minimum(seen, relevant).max(initial=-1)) + 1):
@@ -173,15 +187,22 @@ def _ap_by_hits_seen(judged: Judged, rel: float, cutoff: int, groups: Groups, ab
     },
     known_as={
         "average precision": ("average_precision", "MeanAveragePrecisionMetric"),
-        "divided by min(R, k)": fixing({"normalizer": "min"}, "mapk", "apk", "mean_average_precision", "MAP:top"),
-        "divided by the hits to k": fixing({"normalizer": "hits"}, "RetrievalMAP", "retrieval_average_precision"),
+        "divided by min(R, k)": fixing(
+            {"normalizer": "min"}, "mapk", "apk", "mean_average_precision", "MAP:top"
+        ),
+        "divided by the hits to k": fixing(
+            {"normalizer": "hits"}, "RetrievalMAP", "retrieval_average_precision"
+        ),
     },
 )
-def average_precision(judged: Judged, *, rel: float = 1, normalizer: str = "R", cutoff: int | None = None) -> Floats:
+def average_precision(
+    judged: Judged, *, rel: float = 1, normalizer: str = "R", cutoff: int | None = None
+) -> Floats:
     """Mean of the precisions at the relevant documents; one that is not retrieved counts 0.
 
-    In [0, 1], higher is better; 0/0 without relevant documents. ``normalizer`` is "R" (trec_eval, ir_measures, ranx),
-    "min" for min(R, k) (Kaggle, LightGBM, XGBoost), "k", or "hits" for the relevant rows within the cut-off.
+    In [0, 1], higher is better; 0/0 without relevant documents. ``normalizer`` is "R" (trec_eval,
+    ir_measures, ranx), "min" for min(R, k) (Kaggle, LightGBM, XGBoost), "k", or "hits" for the
+    relevant rows within the cut-off.
     """
     return _normalized(_sum_of_precisions(judged, rel, cutoff), judged, rel, cutoff, normalizer)
 
@@ -244,13 +265,22 @@ def _expected_rr(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -
         "ir_measures": ("RR", "RR@{cutoff}", "MRR", "MRR@{cutoff}"),
         "ranx": ("mrr@{cutoff}", "mrr"),
     },
-    known_as={"reciprocal rank": ("mean_reciprocal_rank", "reciprocal_rank", "RetrievalMRR", "MRRMetric", "MRR:top")},
+    known_as={
+        "reciprocal rank": (
+            "mean_reciprocal_rank",
+            "reciprocal_rank",
+            "RetrievalMRR",
+            "MRRMetric",
+            "MRR:top",
+        )
+    },
 )
 def reciprocal_rank(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
     """One over the rank of the first relevant document.
 
-    In [0, 1], higher is better; 0 without relevant documents. It is disputed whether its values may be averaged, since
-    equal steps of the value are not equal steps of the rank (Fuhr 2017; Sakai 2020).
+    In [0, 1], higher is better; 0 without relevant documents. It is disputed whether its values may
+    be averaged, since equal steps of the value are not equal steps of the rank (Fuhr 2017; Sakai
+    2020).
     """
     value = np.zeros(judged.n_queries)
     hits = judged.hits_by_rank(rel)
@@ -260,7 +290,9 @@ def reciprocal_rank(judged: Judged, *, rel: float = 1, cutoff: int | None = None
         return value
     before = judged.first_hits(rel)
     query = np.flatnonzero(before[1:] > before[:-1])
-    rank = judged.relevant_rows(rel)[before[query]] - judged.offsets[query] + 1  # of the first relevant row
+    rank = (
+        judged.relevant_rows(rel)[before[query]] - judged.offsets[query] + 1
+    )  # of the first relevant row
     value[query] = 1 / rank
     if cutoff is not None:
         value[query[rank > cutoff]] = 0
@@ -284,7 +316,9 @@ def gm_average_precision(judged: Judged, *, rel: float = 1, cutoff: int | None =
 
     In [log 0.00001, 0], higher is better; the least value without relevant documents.
     """
-    return np.log(np.maximum(np.nan_to_num(average_precision(judged, rel=rel, cutoff=cutoff)), EPSILON))
+    return np.log(
+        np.maximum(np.nan_to_num(average_precision(judged, rel=rel, cutoff=cutoff)), EPSILON)
+    )
 
 
 @family(

@@ -1,7 +1,7 @@
 """Measures of a set: which share of the retrieved is relevant, and which share of the relevant is retrieved.
 
-With a cut-off k the set is the first k rows, and precision divides by k, as in trec_eval, even if the list is shorter.
-Without a cut-off the set is everything retrieved.
+With a cut-off k the set is the first k rows, and precision divides by k, as in trec_eval, even if
+the list is shorter. Without a cut-off the set is everything retrieved.
 
 Measures of a classification into retrieved and not retrieved also need the size of the collection.
 """
@@ -32,12 +32,15 @@ from rankeval.measures.grammar import Chance, Count, Weight
         "ir_measures": ("P@{cutoff}", "Precision@{cutoff}", "Precision", "SetP"),
         "ranx": ("precision@{cutoff}", "precision"),
     },
-    known_as={"precision": ("pre", "prec", "PrecisionAt:top", "RetrievalPrecision", "PrecisionMetric")},
+    known_as={
+        "precision": ("pre", "prec", "PrecisionAt:top", "RetrievalPrecision", "PrecisionMetric")
+    },
 )
 def precision(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
     """Share of the rows within the cut-off that are relevant.
 
-    In [0, 1], higher is better; 0 without relevant documents, 0/0 for an empty set without a cut-off.
+    In [0, 1], higher is better; 0 without relevant documents, 0/0 for an empty set without a
+    cut-off.
     """
     if cutoff is None:
         return ratio(judged.hits(rel), judged.n_retrieved)
@@ -99,7 +102,8 @@ def relative_precision(judged: Judged, *, rel: float = 1, cutoff: int | None = N
 def set_average_precision(judged: Judged, *, rel: float = 1) -> Floats:
     """Precision times recall of everything retrieved: about the average precision of the set in random order.
 
-    In [0, 1], higher is better; 0/0 without relevant documents or for an empty set. Ties never matter.
+    In [0, 1], higher is better; 0/0 without relevant documents or for an empty set. Ties never
+    matter.
     """
     return ratio(judged.hits(rel) ** 2, judged.n_retrieved * judged.n_relevant(rel))
 
@@ -125,7 +129,8 @@ def utility(
 ) -> Floats:
     """Total price of the documents: ``a`` to ``d`` are the prices of the four cells of the contingency table.
 
-    Unbounded, higher is better. ``d``, the price of documents rightly left out, needs the size of the collection.
+    Unbounded, higher is better. ``d``, the price of documents rightly left out, needs the size of
+    the collection.
     """
     if d != 0 and collection_size is None:
         raise InvalidInput(
@@ -154,23 +159,36 @@ def utility(
     known_as={"F1": ("f1_score", "F measure")},
 )
 def f_measure(
-    judged: Judged, *, beta: Weight = 1, alpha: Chance | None = None, rel: float = 1, cutoff: int | None = None
+    judged: Judged,
+    *,
+    beta: Weight = 1,
+    alpha: Chance | None = None,
+    rel: float = 1,
+    cutoff: int | None = None,
 ) -> Floats:
     """Weighted harmonic mean of precision and recall.
 
-    In [0, 1], higher is better; 0/0 without relevant documents. ``beta`` above 1 favours recall; ``alpha`` is the
-    weight of precision: 1 gives precision, 0 recall.
+    In [0, 1], higher is better; 0/0 without relevant documents. ``beta`` above 1 favours recall;
+    ``alpha`` is the weight of precision: 1 gives precision, 0 recall.
     """
     if alpha is not None and beta != 1:
         raise InvalidInput(f"F: give beta or alpha, not both (found beta={beta}, alpha={alpha})")
-    # trec_eval's parameter is beta squared. Its root, squared again, is off in the last digit: rounding repairs it.
+    # trec_eval's parameter is beta squared. Its root, squared again, is off in the last digit:
+    # rounding repairs it.
     square = float(f"{beta**2:.15g}")
-    of_both, of_precision, of_recall = (square + 1, square, 1.0) if alpha is None else (1.0, 1 - alpha, alpha)
+    of_both, of_precision, of_recall = (
+        (square + 1, square, 1.0) if alpha is None else (1.0, 1 - alpha, alpha)
+    )
     hits, found = judged.hits(rel, cutoff), judged.n_relevant(rel)
     size = judged.n_retrieved if cutoff is None else cutoff
     p, r = ratio(hits, size, otherwise=0.0), ratio(hits, found, otherwise=0.0)
-    # trec_eval's order of operations: with P = 9/20 and R = 9/44 any other order prints 0.2812 in place of 0.2813.
-    return ratio(of_both * p * r, of_precision * p + of_recall * r, otherwise=np.where(found > 0, 0.0, np.nan))
+    # trec_eval's order of operations: with P = 9/20 and R = 9/44 any other order prints 0.2812 in
+    # place of 0.2813.
+    return ratio(
+        of_both * p * r,
+        of_precision * p + of_recall * r,
+        otherwise=np.where(found > 0, 0.0, np.nan),
+    )
 
 
 def _expected_success(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
@@ -181,7 +199,8 @@ def _expected_success(judged: Judged, *, rel: float = 1, cutoff: int | None = No
     divided = judged.groups.of(judged.groups.divided(stop))
     start, end, query = divided.of(prefix[divided.start] == prefix[begin[divided.query]])
     size, relevant, drawn = end - start, prefix[end] - prefix[start], stop[query] - start
-    # The chance that all drawn rows are not relevant, row by row: (u/m) (u-1)/(m-1) ... with u of m not relevant.
+    # The chance that all drawn rows are not relevant, row by row: (u/m) (u-1)/(m-1) ... with u of m
+    # not relevant.
     none = np.ones(len(size))
     for place in range(int(drawn.max(initial=0))):
         still = place < drawn
@@ -203,7 +222,15 @@ def _expected_success(judged: Judged, *, rel: float = 1, cutoff: int | None = No
         "ranx": ("hit_rate@{cutoff}", "hit_rate"),
     },
     known_as={
-        "hit rate": ("HR", "Hit", "Hits", "Hit Ratio", "RetrievalHitRate", "retrieval_hit_rate", "HitsMetric"),
+        "hit rate": (
+            "HR",
+            "Hit",
+            "Hits",
+            "Hit Ratio",
+            "RetrievalHitRate",
+            "retrieval_hit_rate",
+            "HitsMetric",
+        ),
         "accuracy at k of sentence-transformers and MTEB": ("accuracy", "acc", "top_k_accuracy"),
     },
 )
@@ -216,7 +243,11 @@ def success(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Flo
 
 
 counted: partial[family] = partial(
-    family, source="Buckley & Voorhees, trec_eval", aggregate="sum", bounds=(0.0, np.inf), linear=True
+    family,
+    source="Buckley & Voorhees, trec_eval",
+    aggregate="sum",
+    bounds=(0.0, np.inf),
+    linear=True,
 )
 """`family` for counts, which are added up over queries."""
 
@@ -276,7 +307,9 @@ def num_rel_ret(judged: Judged, *, rel: float = 1, cutoff: int | None = None) ->
     return judged.hits(rel, cutoff)
 
 
-def false_and_missed(judged: Judged, rel: float, cutoff: int | None, collection_size: int) -> tuple[Floats, Floats]:
+def false_and_missed(
+    judged: Judged, rel: float, cutoff: int | None, collection_size: int
+) -> tuple[Floats, Floats]:
     """Return the number of false positives and the number of false negatives of each query."""
     hits, relevant = judged.hits(rel, cutoff), judged.n_relevant(rel)
     seen = judged.n_retrieved - judged.hits(rel) + relevant
@@ -297,11 +330,14 @@ def false_and_missed(judged: Judged, rel: float, cutoff: int | None, collection_
     linear=True,
     monotone="order",
 )
-def accuracy(judged: Judged, *, collection_size: Count, rel: float = 1, cutoff: int | None = None) -> Floats:
+def accuracy(
+    judged: Judged, *, collection_size: Count, rel: float = 1, cutoff: int | None = None
+) -> Floats:
     """Share of the collection's documents that are rightly retrieved or rightly left out.
 
-    In [0, 1], higher is better. Any short list scores close to 1, since nearly no document is relevant.
-    ``collection_size`` must be given. The Accuracy of ir_measures is another measure: here it is PairAccuracy.
+    In [0, 1], higher is better. Any short list scores close to 1, since nearly no document is
+    relevant. ``collection_size`` must be given. The Accuracy of ir_measures is another measure:
+    here it is PairAccuracy.
     """
     wrong = np.add(*false_and_missed(judged, rel, cutoff, collection_size))
     return 1 - wrong / collection_size
@@ -317,10 +353,13 @@ def accuracy(judged: Judged, *, collection_size: Count, rel: float = 1, cutoff: 
     monotone="order",
     greater_is_better=False,
 )
-def fall_out(judged: Judged, *, collection_size: Count, rel: float = 1, cutoff: int | None = None) -> Floats:
+def fall_out(
+    judged: Judged, *, collection_size: Count, rel: float = 1, cutoff: int | None = None
+) -> Floats:
     """Share of the documents without relevance that are retrieved.
 
-    In [0, 1], lower is better; 0/0 if every document is relevant. ``collection_size`` must be given.
+    In [0, 1], lower is better; 0/0 if every document is relevant. ``collection_size`` must be
+    given.
     """
     false, _ = false_and_missed(judged, rel, cutoff, collection_size)
     rest = collection_size - judged.n_relevant(rel)

@@ -1,29 +1,32 @@
 """Average a measure over the orders of tied rows by scoring every distinct order, or a sample of them.
 
-Most measures have a formula for this mean. This module serves the other ones, and the queries that are too large for
-the formula.
+Most measures have a formula for this mean. This module serves the other ones, and the queries that
+are too large for the formula.
 
-A measure cannot tell rows of one kind apart: they have the same label, and all or none of them are judged. So only the
-arrangements of kinds within each group of tied rows are scored, each weighted by its chance. Rows below the cut-off do
-not matter, so arrangements end there:
+A measure cannot tell rows of one kind apart: they have the same label, and all or none of them are
+judged. So only the arrangements of kinds within each group of tied rows are scored, each weighted
+by its chance. Rows below the cut-off do not matter, so arrangements end there:
 
     scores      9   5   5   5   5   2   2        cut-off 3: the places that matter are . . . | . . . .
     labels      1   0   0   1   0   2   0        arrangements  1 00, 1 01, 1 10  with chances 1/2, 1/4, 1/4
 
-Every arrangement becomes a query of a new chunk, so that one call of the kernel scores thousands of them:
+Every arrangement becomes a query of a new chunk, so that one call of the kernel scores thousands of
+them:
 
     kinds       2   0   0                        kind = 2 * code, plus 1 if judged (if the chunk knows who is judged)
                 2   0   2                        _Orders.kinds: one arrangement a row
                 2   2   0                        -> Judged with three queries of three rows
 
-A query is enumerated, which is exact, if it has up to `ALWAYS` rows in groups of unlike kinds, or few enough
-arrangements. For other queries `DRAWS` orders are drawn, and the standard error of their mean is noted.
+A query is enumerated, which is exact, if it has up to `ALWAYS` rows in groups of unlike kinds, or
+few enough arrangements. For other queries `DRAWS` orders are drawn, and the standard error of their
+mean is noted.
 
-The trap: the draws of a query depend on its id alone. With one seed for all queries, those of one pattern would get the
-same draws and the same error, which never averages out.
+The trap: the draws of a query depend on its id alone. With one seed for all queries, those of one
+pattern would get the same draws and the same error, which never averages out.
 
-Arrangements are those down to the last place that matters. 30 tied rows, 5 of them relevant, have 142,506
-arrangements; the first ten of their places have only 638. Those are not equally likely, so each comes with its chance:
+Arrangements are those down to the last place that matters. 30 tied rows, 5 of them relevant, have
+142,506 arrangements; the first ten of their places have only 638. Those are not equally likely, so
+each comes with its chance:
 
     counts (2, 1): rows a a b       places 2       kinds  a a   a b   b a        chance  1/3  1/3  1/3
     counts (3, 1): rows a a a b     places 2       kinds  a a   a b   b a        chance  1/2  1/4  1/4
@@ -78,7 +81,9 @@ def number_of_arrangements(counts: tuple[int, ...], places: int, most: int) -> i
     for count in counts[1:]:
         longest = min(places, len(ways) - 1 + count)
         ways = [
-            sum(comb(length, own) * ways[length - own] for own in _numbers(length, count, len(ways)))
+            sum(
+                comb(length, own) * ways[length - own] for own in _numbers(length, count, len(ways))
+            )
             for length in range(longest + 1)
         ]
         if max(ways) > most:  # each of them can be continued to all places
@@ -104,7 +109,8 @@ def _choose(n: int, k: int, most: int) -> int:
 @lru_cache(maxsize=16)
 def arrangements(counts: tuple[int, ...], places: int) -> tuple[Kinds, Floats]:
     """Return all distinct ways to fill the first places of a group, and the chance of each."""
-    # A tree, grown place by place: a branch for each kind that has rows left. `steps` keeps each branch's parent.
+    # A tree, grown place by place: a branch for each kind that has rows left. `steps` keeps each
+    # branch's parent.
     left, chance, size = np.array([counts]), np.ones(1), sum(counts)
     steps = []
     for place in range(places):
@@ -125,8 +131,8 @@ def arrangements(counts: tuple[int, ...], places: int) -> tuple[Kinds, Floats]:
 class _Orders(NamedTuple):
     """Some orders of one query, a row of kinds each.
 
-    ``place`` is the query's place among those wanted. ``chance`` is None if the orders were drawn. ``last`` says
-    whether these are the query's last orders.
+    ``place`` is the query's place among those wanted. ``chance`` is None if the orders were drawn.
+    ``last`` says whether these are the query's last orders.
     """
 
     place: int
@@ -197,7 +203,9 @@ def write_over_orders(
 def _as_hits(judged: Judged, rel: float) -> Judged:
     first = judged.threshold(rel)
     label = np.where(np.arange(len(judged.levels)) >= first, min(first, len(judged.levels) - 1), 0)
-    return replace(judged, flat=label[judged.code], by_rank=None, judged=None, groups=NO_GROUPS, _memo={})
+    return replace(
+        judged, flat=label[judged.code], by_rank=None, judged=None, groups=NO_GROUPS, _memo={}
+    )
 
 
 def _as_they_stand(
@@ -211,8 +219,11 @@ def _as_they_stand(
         return value, whole
     head = np.minimum(whole, cutoff)
     of_head = kernel(_cut(judged, queries, head), **parameters)
-    # A measure may use rows below its cut-off, for example to divide by the length of the list: then all rows matter.
-    return value, np.where(np.isclose(of_head, value, rtol=1e-9, atol=1e-12, equal_nan=True), head, whole)
+    # A measure may use rows below its cut-off, for example to divide by the length of the list:
+    # then all rows matter.
+    return value, np.where(
+        np.isclose(of_head, value, rtol=1e-9, atol=1e-12, equal_nan=True), head, whole
+    )
 
 
 def _cut(judged: Judged, queries: Ints, length: Ints) -> Judged:
@@ -226,7 +237,9 @@ def _cut(judged: Judged, queries: Ints, length: Ints) -> Judged:
         counts=judged.counts[queries],
         groups=NO_GROUPS,
         judged=None if judged.judged is None else judged.judged[row],
-        columns={name: Column.of(column.values[row], offsets) for name, column in judged.columns.items()},
+        columns={
+            name: Column.of(column.values[row], offsets) for name, column in judged.columns.items()
+        },
     )
 
 
@@ -239,7 +252,8 @@ class _Kinds(NamedTuple):
 
     @classmethod
     def of(cls, judged: Judged) -> _Kinds:
-        # The lowest bit says whether the row is judged, the bits above it are the code: `_spread` takes them apart.
+        # The lowest bit says whether the row is judged, the bits above it are the code: `_spread`
+        # takes them apart.
         kind = judged.code.astype(np.int64) * 2
         if judged.judged is not None:
             kind += judged.judged
@@ -259,7 +273,9 @@ def _all_orders(judged: Judged, kind: Ints, queries: Ints, visible: Ints) -> Ite
     upto[queries] += visible
     ties = with_unlike_labels(judged.ties, kind)
     start, end, query = ties.of(ties.start < upto[ties.query])
-    for low, high in pairwise(np.append(np.flatnonzero(np.diff(query, prepend=-1)), len(query)).tolist()):
+    for low, high in pairwise(
+        np.append(np.flatnonzero(np.diff(query, prepend=-1)), len(query)).tolist()
+    ):
         one = int(query[low])
         top, bottom = int(begin[one]), int(upto[one])
         groups = []
@@ -267,7 +283,9 @@ def _all_orders(judged: Judged, kind: Ints, queries: Ints, visible: Ints) -> Ite
             kinds, counts = np.unique(kind[start[group] : end[group]], return_counts=True)
             rows = slice(int(start[group]) - top, min(int(end[group]), bottom) - top)
             groups.append(_Group(rows, kinds, tuple(counts.tolist())))
-        yield from _orders(int(place[one]), kind[top:bottom], groups, partial(judged.seed, one), len(judged.levels))
+        yield from _orders(
+            int(place[one]), kind[top:bottom], groups, partial(judged.seed, one), len(judged.levels)
+        )
 
 
 def _orders(
@@ -279,24 +297,35 @@ def _orders(
     number = 1
     if sum(sum(group.counts) for group in groups) > ALWAYS:
         for group in groups:
-            number *= number_of_arrangements(tuple(sorted(group.counts, reverse=True)), group.places, most)
+            number *= number_of_arrangements(
+                tuple(sorted(group.counts, reverse=True)), group.places, most
+            )
             if number > most:
                 yield from _drawn(place, listed, groups, seed(), step)
                 return
-    # Groups are independent: number i of all orders takes from each group the arrangement that unravel_index names.
+    # Groups are independent: number i of all orders takes from each group the arrangement that
+    # unravel_index names.
     choices = [arrangements(group.counts, group.places) for group in groups]
     sizes = tuple(len(chance) for _, chance in choices)
     number = prod(sizes)
     for first in range(0, number, step):
         last = min(first + step, number)
         picks = np.unravel_index(np.arange(first, last), sizes)
-        filled = [group.kinds[kinds[pick]] for group, (kinds, _), pick in zip(groups, choices, picks, strict=True)]
-        chance = np.prod([chance[pick] for (_, chance), pick in zip(choices, picks, strict=True)], axis=0)
+        filled = [
+            group.kinds[kinds[pick]]
+            for group, (kinds, _), pick in zip(groups, choices, picks, strict=True)
+        ]
+        chance = np.prod(
+            [chance[pick] for (_, chance), pick in zip(choices, picks, strict=True)], axis=0
+        )
         yield _Orders(place, _filled(listed, groups, filled), chance, last == number)
 
 
-def _drawn(place: int, listed: Ints, groups: list[_Group], seed: int, step: int) -> Iterator[_Orders]:
-    # A generator for each group: its draws then do not depend on the other groups, nor on the size of a block.
+def _drawn(
+    place: int, listed: Ints, groups: list[_Group], seed: int, step: int
+) -> Iterator[_Orders]:
+    # A generator for each group: its draws then do not depend on the other groups, nor on the size
+    # of a block.
     generators = [np.random.default_rng([seed, group]) for group in range(len(groups))]
     for first in range(0, DRAWS, step):
         last = min(first + step, DRAWS)
@@ -343,7 +372,9 @@ def _spread(judged: Judged, kinds: _Kinds, queries: Ints, batch: list[_Orders]) 
         counts=judged.counts[queries[np.repeat([orders.place for orders in batch], size)]],
         groups=NO_GROUPS,
         judged=None if judged.judged is None else kind % 2 == 1,
-        columns={name: Column.of(column[listed], offsets) for name, column in kinds.columns.items()},
+        columns={
+            name: Column.of(column[listed], offsets) for name, column in kinds.columns.items()
+        },
     )
 
 

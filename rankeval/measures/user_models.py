@@ -1,17 +1,18 @@
 """Measures of users whose patience depends on their finds: the C/W/L framework of Moffat, Thomas & Scholer.
 
-A user at rank i reads on with chance C(i). The attention W(i) of rank i is proportional to the product of C over the
-ranks above, and the value is the gain per rank read:
+A user at rank i reads on with chance C(i). The attention W(i) of rank i is proportional to the
+product of C over the ranks above, and the value is the gain per rank read:
 
     rank              1       2            3
     gain g            1       0            0.5
     read on, C        C(1)    C(2)         C(3)
     attention, W      1       C(1)         C(1) C(2)            value = sum W g / sum W
 
-Lists end at ``depth`` ranks; shorter lists are filled up with rows without gain (cwl_eval does so at 1000).
+Lists end at ``depth`` ranks; shorter lists are filled up with rows without gain (cwl_eval does so
+at 1000).
 
-The value depends on the order of tied rows by all gains above each, so the mean goes through their orders: all of them
-for few tied rows, else a sample (see `rankeval.measures.tie_enumeration`).
+The value depends on the order of tied rows by all gains above each, so the mean goes through their
+orders: all of them for few tied rows, else a sample (see `rankeval.measures.tie_enumeration`).
 """
 
 from __future__ import annotations
@@ -76,14 +77,18 @@ def sdcg(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) -> 
     linear=True,
     monotone="grade",
 )
-def graded_rbp(judged: Judged, *, p: Share, max_rel: float, min_rel: float = 0, cutoff: int | None = None) -> Floats:
+def graded_rbp(
+    judged: Judged, *, p: Share, max_rel: float, min_rel: float = 0, cutoff: int | None = None
+) -> Floats:
     """Gain per row of users who read the next row with chance p; a gain is a share of the scale's greatest grade.
 
-    In [0, 1], higher is better; 0 without relevant documents. RBP with gain="scaled" divides by the greatest grade of
-    each query instead, as trec_eval 10 does.
+    In [0, 1], higher is better; 0 without relevant documents. RBP with gain="scaled" divides by the
+    greatest grade of each query instead, as trec_eval 10 does.
     """
     weight = persistence(judged, p)
-    return (1 - p) * judged.discounted(scaled_gains(judged, "gRBP", min_rel, max_rel), weight, cutoff)
+    return (1 - p) * judged.discounted(
+        scaled_gains(judged, "gRBP", min_rel, max_rel), weight, cutoff
+    )
 
 
 @family(
@@ -96,10 +101,13 @@ def graded_rbp(judged: Judged, *, p: Share, max_rel: float, min_rel: float = 0, 
     monotone="grade",
     spellings={"ir_measures": ("INSQ",)},
 )
-def insq(judged: Judged, *, max_rel: float, min_rel: float = 0, T: Positive = 1, depth: Depth = DEPTH) -> Floats:
+def insq(
+    judged: Judged, *, max_rel: float, min_rel: float = 0, T: Positive = 1, depth: Depth = DEPTH
+) -> Floats:
     """Gain per row of users who want T documents and grow more patient with depth.
 
-    In [0, 1], higher is better; 0 without relevant documents. Ranks below ``depth`` have no weight, as in cwl_eval.
+    In [0, 1], higher is better; 0 without relevant documents. Ranks below ``depth`` have no weight,
+    as in cwl_eval.
     """
     weight = 1 / (ranks(judged, depth) + 2 * T - 1) ** 2
     value = judged.discounted(scaled_gains(judged, "INSQ", min_rel, max_rel), weight, depth)
@@ -139,7 +147,10 @@ def _gain_per_rank(judged: Judged, gain: Floats, depth: int, goes_on: Continuati
     rank = np.arange(1, depth + 1, dtype=np.float64)
     step = max(1, _CELLS // depth)
     for first in range(0, judged.n_queries, step):
-        begin, end = judged.offsets[:-1][first : first + step], judged.offsets[1:][first : first + step]
+        begin, end = (
+            judged.offsets[:-1][first : first + step],
+            judged.offsets[1:][first : first + step],
+        )
         row = begin[:, None] + np.arange(depth)
         beyond = row >= end[:, None]
         row[beyond] = 0
@@ -147,7 +158,9 @@ def _gain_per_rank(judged: Judged, gain: Floats, depth: int, goes_on: Continuati
         gains[beyond] = 0
         weight = np.ones_like(gains)
         np.cumprod(goes_on(gains, rank)[:, :-1], axis=1, out=weight[:, 1:])
-        value[first : first + step] = np.cumsum(weight * gains, axis=1)[:, -1] / np.cumsum(weight, axis=1)[:, -1]
+        value[first : first + step] = (
+            np.cumsum(weight * gains, axis=1)[:, -1] / np.cumsum(weight, axis=1)[:, -1]
+        )
     return value
 
 
@@ -160,7 +173,9 @@ def _gain_per_rank(judged: Judged, gain: Floats, depth: int, goes_on: Continuati
     expected="orders",
     spellings={"ir_measures": ("INST",)},
 )
-def inst(judged: Judged, *, max_rel: float, min_rel: float = 0, T: Positive = 1, depth: Depth = DEPTH) -> Floats:
+def inst(
+    judged: Judged, *, max_rel: float, min_rel: float = 0, T: Positive = 1, depth: Depth = DEPTH
+) -> Floats:
     """Gain per rank read by users who want T documents and lose patience as they find them.
 
     In [0, 1], higher is better; 0 without relevant documents.
@@ -182,7 +197,9 @@ def inst(judged: Judged, *, max_rel: float, min_rel: float = 0, T: Positive = 1,
     expected="orders",
     spellings={"ir_measures": ("BPM@{cutoff}",)},
 )
-def bpm(judged: Judged, *, max_rel: float, min_rel: float = 0, T: Positive = 1, cutoff: int) -> Floats:
+def bpm(
+    judged: Judged, *, max_rel: float, min_rel: float = 0, T: Positive = 1, cutoff: int
+) -> Floats:
     """Gain per rank read by users who stop when they have the gain T, or at rank k.
 
     In [0, 1], higher is better; 0 without relevant documents.
@@ -195,7 +212,12 @@ def bpm(judged: Judged, *, max_rel: float, min_rel: float = 0, T: Positive = 1, 
 
 
 def _nerr(
-    judged: Judged, name: str, patience: Callable[[Floats], Floats], min_rel: float, max_rel: float, depth: int
+    judged: Judged,
+    name: str,
+    patience: Callable[[Floats], Floats],
+    min_rel: float,
+    max_rel: float,
+    depth: int,
 ) -> Floats:
     """Return a NERR measure, where a gain g multiplies the chance to read on by 1 - g.
 
@@ -247,7 +269,9 @@ def nerr9(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) ->
     formula="C(i) = p (1 - g(i))",
     spellings={"ir_measures": ("NERR10",)},
 )
-def nerr10(judged: Judged, *, max_rel: float, min_rel: float = 0, p: Chance = 0.9, depth: Depth = DEPTH) -> Floats:
+def nerr10(
+    judged: Judged, *, max_rel: float, min_rel: float = 0, p: Chance = 0.9, depth: Depth = DEPTH
+) -> Floats:
     """Gain per rank read by users who stop with a chance equal to the gain, and else read on with chance p.
 
     In [0, 1], higher is better; 0 without relevant documents.
@@ -261,9 +285,18 @@ def nerr10(judged: Judged, *, max_rel: float, min_rel: float = 0, p: Chance = 0.
     formula="C(i) = ((i + 2T - 1) / (i + 2T))^2 (1 - g(i))",
     spellings={"ir_measures": ("NERR11",)},
 )
-def nerr11(judged: Judged, *, max_rel: float, min_rel: float = 0, T: Positive = 1, depth: Depth = DEPTH) -> Floats:
+def nerr11(
+    judged: Judged, *, max_rel: float, min_rel: float = 0, T: Positive = 1, depth: Depth = DEPTH
+) -> Floats:
     """Gain per rank read by users who stop with a chance equal to the gain, and else have the patience of INSQ.
 
     In [0, 1], higher is better; 0 without relevant documents.
     """
-    return _nerr(judged, "NERR11", lambda rank: ((rank + 2 * T - 1) / (rank + 2 * T)) ** 2, min_rel, max_rel, depth)
+    return _nerr(
+        judged,
+        "NERR11",
+        lambda rank: ((rank + 2 * T - 1) / (rank + 2 * T)) ** 2,
+        min_rel,
+        max_rel,
+        depth,
+    )

@@ -9,9 +9,10 @@ Each library wants the queries in its own form::
 
 The module of a class tells its library, so no library is imported that the caller has not imported.
 
-Early stopping watches our measure on other queries: by an evaluation function in LightGBM, a callback in XGBoost
-(its own ranking metrics call back once per query, a thousand times slower), and a metric object in CatBoost. CatBoost
-gives such an object no groups, but the held-out rows keep their order, so the groups are known here.
+Early stopping watches our measure on other queries: by an evaluation function in LightGBM, a
+callback in XGBoost (its own ranking metrics call back once per query, a thousand times slower), and
+a metric object in CatBoost. CatBoost gives such an object no groups, but the held-out rows keep
+their order, so the groups are known here.
 """
 
 from __future__ import annotations
@@ -127,7 +128,11 @@ def _weights(estimator: Any, rows: TrainingRows, takes: set[str]) -> dict[str, A
     """Return the argument that tells ``fit`` the weights, by row or by query."""
     if rows.sample_weight is None:
         return {}
-    name, kind, odd = library(estimator), type(estimator).__name__, differing(rows.sample_weight, rows.codes)
+    name, kind, odd = (
+        library(estimator),
+        type(estimator).__name__,
+        differing(rows.sample_weight, rows.codes),
+    )
     by_row = name != "xgboost" or "qid" not in takes
     if name == "catboost" and "group_id" in takes:
         loss = str(estimator.get_params().get("loss_function")).partition(":")[0]
@@ -136,7 +141,9 @@ def _weights(estimator: Any, rows: TrainingRows, takes: set[str]) -> dict[str, A
         refuse(("sample_weight" not in takes, f"{kind} takes no sample_weight: leave it out"))
         return {"sample_weight": rows.sample_weight}
     if len(odd):
-        others = "XGBRegressor" if name == "xgboost" else "Its losses RMSE, QueryRMSE and QuerySoftMax"
+        others = (
+            "XGBRegressor" if name == "xgboost" else "Its losses RMSE, QueryRMSE and QuerySoftMax"
+        )
         raise InvalidInput(
             f"sample_weight differs within query {rows.qid[odd].tolist()[0]!r}, and {kind} takes one weight per query: "
             f"repeat it on the query's rows. {others}, LGBMRanker and regressors take a weight per row"
@@ -148,7 +155,9 @@ def _weights(estimator: Any, rows: TrainingRows, takes: set[str]) -> dict[str, A
     )
 
 
-def _stop_lightgbm(estimator: Any, rows: TrainingRows, watch: EarlyStopping, told: dict[str, Any]) -> int:
+def _stop_lightgbm(
+    estimator: Any, rows: TrainingRows, watch: EarlyStopping, told: dict[str, Any]
+) -> int:
     import lightgbm
 
     held_out = watch.held_out
@@ -177,15 +186,19 @@ def _stop_lightgbm(estimator: Any, rows: TrainingRows, watch: EarlyStopping, tol
 def _positions(position: NDArray[np.int32]) -> Callable[[Any], None]:
     """Return a callback of LightGBM by which it trains on these positions, which its ``fit`` does not take.
 
-    A data set takes them, but the booster has read it when the first callback is called. So the booster is made again.
-    Its ``reset_parameter`` would read them too, but draw the columns of each tree from other random numbers.
+    A data set takes them, but the booster has read it when the first callback is called. So the
+    booster is made again. Its ``reset_parameter`` would read them too, but draw the columns of each
+    tree from other random numbers.
     """
 
     def give(env: Any) -> None:
         booster = env.model
         if env.iteration > env.begin_iteration:
             return
-        train, watched = booster.train_set, list(zip(booster.valid_sets, booster.name_valid_sets, strict=True))
+        train, watched = (
+            booster.train_set,
+            list(zip(booster.valid_sets, booster.name_valid_sets, strict=True)),
+        )
         train.set_position(position)
         booster.__del__()  # frees the memory of the first one
         booster.__init__(env.params, train)
@@ -198,10 +211,15 @@ def _positions(position: NDArray[np.int32]) -> Callable[[Any], None]:
     return give
 
 
-def _stop_xgboost(estimator: Any, rows: TrainingRows, watch: EarlyStopping, told: dict[str, Any]) -> int:
+def _stop_xgboost(
+    estimator: Any, rows: TrainingRows, watch: EarlyStopping, told: dict[str, Any]
+) -> int:
     import xgboost
 
-    read = {name: getattr(estimator, name) for name in ("missing", "enable_categorical", "feature_types")}
+    read = {
+        name: getattr(estimator, name)
+        for name in ("missing", "enable_categorical", "feature_types")
+    }
     matrix = xgboost.DMatrix(watch.held_out.X, nthread=estimator.n_jobs, **read)
 
     class Stop(xgboost.callback.TrainingCallback):  # type: ignore[misc]
@@ -236,7 +254,9 @@ class CatBoostMetric:
     def evaluate(self, approxes: Any, target: Any, weight: Any) -> tuple[float, float]:  # noqa: ARG002 - their signature
         """Return the measure on the held-out rows, 0 on others, and the weight 1."""
         rows = self.watch.held_out
-        if len(target) != len(rows.y) or not np.array_equal(np.asarray(target, rows.y.dtype), rows.y):
+        if len(target) != len(rows.y) or not np.array_equal(
+            np.asarray(target, rows.y.dtype), rows.y
+        ):
             return 0.0, 1.0
         return self.watch.value(approxes[0]), 1.0
 
@@ -245,7 +265,9 @@ class CatBoostMetric:
         return error / weight
 
 
-def _stop_catboost(estimator: Any, rows: TrainingRows, watch: EarlyStopping, told: dict[str, Any]) -> int:
+def _stop_catboost(
+    estimator: Any, rows: TrainingRows, watch: EarlyStopping, told: dict[str, Any]
+) -> int:
     import catboost
 
     held_out, params = watch.held_out, estimator.get_params()
@@ -253,8 +275,16 @@ def _stop_catboost(estimator: Any, rows: TrainingRows, watch: EarlyStopping, tol
     groups = {"group_id": held_out.codes} if "group_id" in told else {}
     pool = catboost.Pool(held_out.X, held_out.y, **groups, **features)
     estimator.set_params(eval_metric=CatBoostMetric(watch))
-    estimator.fit(rows.X, rows.y, eval_set=pool, early_stopping_rounds=watch.rounds, use_best_model=True, **told)
-    # The metric, and the held-out rows with it, must not stay in a fitted model; set_params refuses fitted ones.
+    estimator.fit(
+        rows.X,
+        rows.y,
+        eval_set=pool,
+        early_stopping_rounds=watch.rounds,
+        use_best_model=True,
+        **told,
+    )
+    # The metric, and the held-out rows with it, must not stay in a fitted model; set_params refuses
+    # fitted ones.
     estimator._init_params, estimator._canonized_params = params, None  # noqa: SLF001 - as above
     watch.best = watch.value(estimator.predict(held_out.X))
     return int(estimator.tree_count_)
@@ -264,13 +294,29 @@ _TOLD = frozenset({"group", "qid", "group_id"})
 """Parameters of ``fit`` that take the queries."""
 
 _WEIGHS_ROWS = frozenset(
-    ("QueryRMSE", "QuerySoftMax", "RMSE", "MAE", "Poisson", "Lq", "Huber", "Expectile", "Tweedie", "LogLinQuantile")
+    (
+        "QueryRMSE",
+        "QuerySoftMax",
+        "RMSE",
+        "MAE",
+        "Poisson",
+        "Lq",
+        "Huber",
+        "Expectile",
+        "Tweedie",
+        "LogLinQuantile",
+    )
 )
 """Losses of CatBoostRanker by which a row of weight 2 is learnt as two rows, which the tests check. MAPE ignores
 weights, and losses of pairs or of sampled orders take them for the leaves only."""
 
 _OWN_ROUNDS = {
-    "lightgbm": ("early_stopping_round", "early_stopping_rounds", "early_stopping", "n_iter_no_change"),
+    "lightgbm": (
+        "early_stopping_round",
+        "early_stopping_rounds",
+        "early_stopping",
+        "n_iter_no_change",
+    ),
     "xgboost": ("early_stopping_rounds",),
     "catboost": ("early_stopping_rounds", "od_wait"),
 }

@@ -11,7 +11,11 @@ from typing import Any
 
 def categories_of(X: Any) -> dict[str, Any]:
     """Return the type of each column of categories of a pandas frame, by name; none of other rows."""
-    return {name: kind for name, kind in X.dtypes.items() if hasattr(kind, "categories")} if hasattr(X, "iloc") else {}
+    return (
+        {name: kind for name, kind in X.dtypes.items() if hasattr(kind, "categories")}
+        if hasattr(X, "iloc")
+        else {}
+    )
 
 
 def coded(X: Any, known: Mapping[str, Any], *, keep_unknown: bool) -> Any:
@@ -37,9 +41,13 @@ def _coded(column: Any, kind: Any, keep_unknown: bool) -> Any:
     if categories.inferred_type == "string":
         values = values.where(values.isna(), values.map(str))
     elif categories.inferred_type in {"integer", "floating"}:
-        values = pd.to_numeric(values, errors="coerce")  # a column with a missing value comes as floats
+        values = pd.to_numeric(
+            values, errors="coerce"
+        )  # a column with a missing value comes as floats
     others = pd.Index(values[values.notna() & ~values.isin(categories)].unique())
     if len(others) and keep_unknown:  # nothing would change the type of whole numbers
         categories = categories.append(others)
     codes = categories.get_indexer(pd.Index(values))
-    return pd.Series(pd.Categorical.from_codes(codes, categories, ordered=kind.ordered), index=column.index)
+    return pd.Series(
+        pd.Categorical.from_codes(codes, categories, ordered=kind.ordered), index=column.index
+    )

@@ -1,12 +1,13 @@
 """Checks of measures and of the names of parameters, before anything is fitted.
 
-Inside a search an error comes late, and as a column of nan. So a scorer, an objective or a metric checks its measures
-when it is made: what they need of the judgments, the parameters that a convention must bind, the bounds that it asks
-for, and the ranges of parameters. Each kernel checks its own ranges; so it is called on one query of two rows.
+Inside a search an error comes late, and as a column of nan. So a scorer, an objective or a metric
+checks its measures when it is made: what they need of the judgments, the parameters that a
+convention must bind, the bounds that it asks for, and the ranges of parameters. Each kernel checks
+its own ranges; so it is called on one query of two rows.
 
-The rankers of LightGBM and XGBoost take any parameter in silence, because their libraries know one by several names. So
-a bare name that they do not list may be right, and only a name that is nearly one of theirs is warned of. A name with
-``__`` is no name of a library.
+The rankers of LightGBM and XGBoost take any parameter in silence, because their libraries know one
+by several names. So a bare name that they do not list may be right, and only a name that is nearly
+one of theirs is warned of. A name with ``__`` is no name of a library.
 """
 
 from __future__ import annotations
@@ -49,15 +50,25 @@ def check_measures(
     with np.errstate(all="ignore"):  # they give 0/0
         for one in bound_measures([one for _, one in found], rules):
             columns = {name: Column.of(np.zeros(2), ends) for name in one.columns.values()}
-            one.values(Judged(ends, queries, zeros, np.array([[2]]), NO_GROUPS, queries=queries, columns=columns))
+            one.values(
+                Judged(
+                    ends,
+                    queries,
+                    zeros,
+                    np.array([[2]]),
+                    NO_GROUPS,
+                    queries=queries,
+                    columns=columns,
+                )
+            )
     return found
 
 
 def for_other_processes(measure: Any, convention: str | Convention) -> Any:
     """Return a measure in the form in which another process can read it.
 
-    A worker does not know the name of a measure that a notebook declared. So a name is replaced by the measure itself,
-    which travels with its function.
+    A worker does not know the name of a measure that a notebook declared. So a name is replaced by
+    the measure itself, which travels with its function.
     """
     if not isinstance(measure, str):
         return measure
@@ -106,10 +117,16 @@ def _check(estimator: Any, params: Mapping[str, Any], prefix: str, whole: Any, w
                     f"{where}: {type(estimator).__name__} has no parameter {prefix + name!r} of its own; did you mean "
                     f"{prefix + near[0]!r}? Its library gets it as it is"
                 )
-        # An estimator whose library has a set_params of its own may take more than it lists, as skorch does.
-        elif library(estimator) or type(estimator).set_params.__module__.partition(".")[0] == "sklearn":
+        # An estimator whose library has a set_params of its own may take more than it lists, as
+        # skorch does.
+        elif (
+            library(estimator)
+            or type(estimator).set_params.__module__.partition(".")[0] == "sklearn"
+        ):
             kind = type(whole).__name__
-            raise UnknownName(f"{where}: {kind} has no parameter {prefix + name!r}{_hint(estimator, name, prefix)}")
+            raise UnknownName(
+                f"{where}: {kind} has no parameter {prefix + name!r}{_hint(estimator, name, prefix)}"
+            )
     for head, inner in nested.items():
         _check(parts[head], inner, f"{prefix}{head}__", whole, where)
 

@@ -27,7 +27,12 @@ from rankeval.model_selection import boosters
 from rankeval.model_selection.holdout import as_ranking_data, validation_part
 from rankeval.model_selection.query_ids import read_columns
 from rankeval.model_selection.query_split import Rows
-from rankeval.model_selection.ranker import QueryRanker, refuse_unusable, stops_early, what_was_chosen
+from rankeval.model_selection.ranker import (
+    QueryRanker,
+    refuse_unusable,
+    stops_early,
+    what_was_chosen,
+)
 from rankeval.model_selection.rows import query_weight_of_rows, row_columns
 from rankeval.model_selection.searches import Watched
 from rankeval.model_selection.splitters import Folds, query_folds
@@ -43,15 +48,28 @@ class Task:
     """Rows to be split into folds, and perhaps the unit and the weights of each row."""
 
     data: RankingData  # All rows
-    # (n_rows,): What is given for each row, by its name in `QueryRanker.fit`: ``unit``, which no split cuts,
-    # ``sample_weight``, ``query_weight`` (that of the row's query) and ``position``.
+    # (n_rows,): What is given for each row, by its name in `QueryRanker.fit`: ``unit``, which no
+    # split cuts, ``sample_weight``, ``query_weight`` (that of the row's query) and ``position``.
     beside: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    validation: RankingData | None = None  # A validation part on which every fit that can stops early
+    validation: RankingData | None = (
+        None  # A validation part on which every fit that can stops early
+    )
 
     @classmethod
-    def of(cls, rankers: Sequence[QueryRanker], X: Any, y: Any, *, who: str, action: str = "", **given: Any) -> Task:
+    def of(
+        cls,
+        rankers: Sequence[QueryRanker],
+        X: Any,
+        y: Any,
+        *,
+        who: str,
+        action: str = "",
+        **given: Any,
+    ) -> Task:
         """Check all that is given beside the rankers, and ask the guard, before anything is fitted."""
-        query_weight, eval_set, eval_qid = (given.pop(name) for name in ("query_weight", "eval_set", "eval_qid"))
+        query_weight, eval_set, eval_qid = (
+            given.pop(name) for name in ("query_weight", "eval_set", "eval_qid")
+        )
         data = as_ranking_data(X, y, who=who, **given)
         check, action = ContaminationCheck.current(), action or who
         check.refuse(data.X, data.y, data.qid, docid=data.docid, action=action)
@@ -59,8 +77,12 @@ class Task:
         if part is not None:
             useless = "eval_set has rows to stop training on, and no ranker stops: give early_stopping_rounds too"
             refuse((not any(stops_early(ranker) for ranker in rankers), useless))
-            check.refuse(part.X, part.y, part.qid, docid=part.docid, action=f"{action} with this eval_set")
-        beside = row_columns(data.qid, **{name: given[name] for name in ("unit", "sample_weight", "position")})
+            check.refuse(
+                part.X, part.y, part.qid, docid=part.docid, action=f"{action} with this eval_set"
+            )
+        beside = row_columns(
+            data.qid, **{name: given[name] for name in ("unit", "sample_weight", "position")}
+        )
         means = query_weight_of_rows(query_weight, data.qid, X=X, y=y, qid=given["qid"])
         return cls(data, beside if means is None else {**beside, "query_weight": means}, part)
 
@@ -75,16 +97,21 @@ class Task:
         """Return the rows of each split; refuse a validation part that has queries of them."""
         folds = query_folds(cv, self.data, self.beside.get("unit"))
         if self.validation is not None:
-            part, used = self.validation, self.data.take(np.unique(np.concatenate([*map(np.concatenate, folds)])))
+            part, used = (
+                self.validation,
+                self.data.take(np.unique(np.concatenate([*map(np.concatenate, folds)]))),
+            )
             watched = Watched.of(part.X, part.y, part.qid)
-            watched.refuse_in(fingerprint(used.X, used.y, used.qid), "the data to cross-validate on")
+            watched.refuse_in(
+                fingerprint(used.X, used.y, used.qid), "the data to cross-validate on"
+            )
         return folds
 
     def columns(self) -> dict[str, Any]:
         """Return what fits and predictions need, each column by itself, for `of_columns` in a worker.
 
-        A backend of joblib recognises an array that it has sent before only if it is an argument. Dask would send a
-        Task, with all rows inside, for each fold.
+        A backend of joblib recognises an array that it has sent before only if it is an argument.
+        Dask would send a Task, with all rows inside, for each fold.
         """
         columns = {name: getattr(self.data, name) for name in ("X", "y", "qid")}
         if self.validation is not None:
@@ -119,18 +146,33 @@ class FoldScoring:
 
     @classmethod
     def of(
-        cls, task: Task, asked: Sequence[tuple[str, Measure]], convention: Convention, columns: Any = None
+        cls,
+        task: Task,
+        asked: Sequence[tuple[str, Measure]],
+        convention: Convention,
+        columns: Any = None,
     ) -> FoldScoring:
         """Group the rows of a task, with the columns of `cross_validate` that the measures read."""
         data = task.data
         read = read_columns(data.X, data.y, (one for _, one in asked), columns_by_name(columns))
-        given = Given(data.y, np.zeros(len(data)), data.qid, data.docid, read=read, arguments=("y", "estimator"))
+        given = Given(
+            data.y,
+            np.zeros(len(data)),
+            data.qid,
+            data.docid,
+            read=read,
+            arguments=("y", "estimator"),
+        )
         joined = given.join(convention)
         if convention.no_relevant == "skip" and len(asked) > 1:
-            score_part(joined, asked)  # refuses measures that leave out different queries before anything is trained
+            score_part(
+                joined, asked
+            )  # refuses measures that leave out different queries before anything is trained
         return cls(joined, asked, task.beside.get("query_weight"), data.qid)
 
-    def evaluate(self, rows: Rows, predicted: NDArray[np.float64], name: str | None = None) -> Evaluation:
+    def evaluate(
+        self, rows: Rows, predicted: NDArray[np.float64], name: str | None = None
+    ) -> Evaluation:
         """Evaluate the scores of these rows, which are all rows of some queries."""
         whole = self.joined
         values, inside = np.full(len(whole.score), np.nan), np.zeros(len(whole.score), dtype=bool)
@@ -181,13 +223,17 @@ def run_folds(
         parallel = Parallel(n_jobs=n_jobs)
     columns, done = task.columns(), []
     with Bar(progress, len(jobs), "cross-validation") as bar:
-        for fold in parallel(delayed(_fit_fold)(ranker, train, test, keep, **columns) for ranker, train, test in jobs):
+        for fold in parallel(
+            delayed(_fit_fold)(ranker, train, test, keep, **columns) for ranker, train, test in jobs
+        ):
             done.append(fold)
             bar.show(len(done))
     return done
 
 
-def _fit_fold(ranker: QueryRanker, train: Rows, test: Rows, keep: bool, **columns: Any) -> FittedFold:
+def _fit_fold(
+    ranker: QueryRanker, train: Rows, test: Rows, keep: bool, **columns: Any
+) -> FittedFold:
     task = Task.of_columns(**columns)
     started = time.perf_counter()
     fitted = task.fit(ranker, train)
@@ -205,6 +251,10 @@ def fold_table(scoring: FoldScoring, tests: Sequence[Rows], done: list[FittedFol
     for test, fold in zip(tests, done, strict=True):
         started = time.perf_counter()
         evaluation = scoring.evaluate(test, fold.score)
-        row = {"n_queries": evaluation.n_queries, **aggregates(evaluation), "fit_seconds": fold.fit_seconds}
+        row = {
+            "n_queries": evaluation.n_queries,
+            **aggregates(evaluation),
+            "fit_seconds": fold.fit_seconds,
+        }
         table.append(row | {"score_seconds": fold.score_seconds + time.perf_counter() - started})
     return pd.DataFrame(table, index=pd.RangeIndex(len(table), name=FOLD))

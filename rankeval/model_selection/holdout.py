@@ -1,7 +1,8 @@
 """Set whole queries apart: a test part, by a hash of the query ids or by time, and rows to stop a booster early on.
 
-To stop early by one of our measures, whole queries, or whole units of queries, are held out: those whose ids have the
-smallest hashes. So the same data gives the same queries in whatever order its rows come.
+To stop early by one of our measures, whole queries, or whole units of queries, are held out: those
+whose ids have the smallest hashes. So the same data gives the same queries in whatever order its
+rows come.
 
 A validation part of one's own comes as `eval_set` and its ids, in the forms that the boosters take.
 """
@@ -51,7 +52,8 @@ class DevTestSplit:
     test_from : object, optional
         The time from which on queries are in the test part; None if it was split by hash.
     n_earlier : int
-        Number of rows of the test part that are earlier than ``test_from``, since their queries came again later.
+        Number of rows of the test part that are earlier than ``test_from``, since their queries
+        came again later.
     """
 
     dev: RankingData
@@ -82,7 +84,11 @@ class DevTestSplit:
             f"<tr><th>{name}</th><td>{part.n_queries}</td><td>{len(part)}</td></tr>"
             for name, part in (("dev", self.dev), ("test", self.test))
         )
-        registered = f"registered as {escape(repr(self.registered))}" if self.registered else "not registered"
+        registered = (
+            f"registered as {escape(repr(self.registered))}"
+            if self.registered
+            else "not registered"
+        )
         said = "; ".join(filter(None, (registered, escape(self.earlier))))
         return f"<table><tr><th></th><th>queries</th><th>rows</th></tr>{rows}</table><p>test part {said}</p>"
 
@@ -105,14 +111,15 @@ def dev_test_split(
 ) -> DevTestSplit:
     """Split off a test part by a salted hash of the query ids, or by time.
 
-    By hash, the side of a query depends only on its id and the salt. It stays the same if queries are added, and if ids
-    are numbers in one file and texts in another. So the share of test queries is ``test_size`` in expectation.
+    By hash, the side of a query depends only on its id and the salt. It stays the same if queries
+    are added, and if ids are numbers in one file and texts in another. So the share of test queries
+    is ``test_size`` in expectation.
 
-    By time, the test part has all queries with a row at ``test_from`` or later, with all of their rows. So no row of
-    the dev part is of that time or later. If later rows are added, no query leaves the test part; a query of the dev
-    part that comes again goes to the test part, unless it has another id then. If ids come back, as texts of a search
-    log do, much of the test part is old: a warning says how many rows. Then give each search an id of its own, such as
-    text + day.
+    By time, the test part has all queries with a row at ``test_from`` or later, with all of their
+    rows. So no row of the dev part is of that time or later. If later rows are added, no query
+    leaves the test part; a query of the dev part that comes again goes to the test part, unless it
+    has another id then. If ids come back, as texts of a search log do, much of the test part is
+    old: a warning says how many rows. Then give each search an id of its own, such as text + day.
 
     Parameters
     ----------
@@ -131,17 +138,18 @@ def dev_test_split(
     salt : str, default=""
         Another salt gives another split by hash.
     times : str, mapping, Series or array-like of shape (n_rows,), optional
-        The times of the rows or queries, as in `QueryTimeSplit`, for a split by time. A column of X that holds them
-        stays in both parts; an index level is no feature.
+        The times of the rows or queries, as in `QueryTimeSplit`, for a split by time. A column of X
+        that holds them stays in both parts; an index level is no feature.
     test_from : date, time, text or number, optional
-        The time at which the test part begins, of the same kind as ``times``. Without a time zone it is UTC.
+        The time at which the test part begins, of the same kind as ``times``. Without a time zone
+        it is UTC.
     guard : Guard, optional
         Registers the test part; from then on only frozen plans can use it.
     test_name : str, optional
         The name of the registered test part.
     supersedes : RegisteredCollection or str, optional
-        The registered test part that this one takes the place of, as in `Guard.register`: if queries were added, the
-        one before, also under the same name.
+        The registered test part that this one takes the place of, as in `Guard.register`: if
+        queries were added, the one before, also under the same name.
 
     Returns
     -------
@@ -151,14 +159,14 @@ def dev_test_split(
     Raises
     ------
     InvalidInput
-        If y is missing, the share is not between 0 and 1, or one part would be empty. Also if only one of ``times`` and
-        ``test_from`` is given, they come with a share or a salt, or a time is missing or of another kind; or if
-        ``supersedes`` is given without a guard.
+        If y is missing, the share is not between 0 and 1, or one part would be empty. Also if only
+        one of ``times`` and ``test_from`` is given, they come with a share or a salt, or a time is
+        missing or of another kind; or if ``supersedes`` is given without a guard.
     QueryIdError
         If the query of each row is not known.
     LedgerError
-        If the guard cannot register the test part, for instance because its name stands for other content and
-        ``supersedes`` does not say so.
+        If the guard cannot register the test part, for instance because its name stands for other
+        content and ``supersedes`` does not say so.
 
     Examples
     --------
@@ -167,19 +175,35 @@ def dev_test_split(
     >>> split.dev.n_queries, split.test.n_queries
     (21, 9)
     """
-    if not isinstance(salt, str | Integral):  # the text of another object may be another one in each process
+    if not isinstance(
+        salt, str | Integral
+    ):  # the text of another object may be another one in each process
         raise InvalidInput(argument="salt", found=shown(salt), expected="text")
     by_time = times is not None or test_from is not None
-    is_mixed = by_time and (times is None or test_from is None or test_size is not None or salt != "")
+    is_mixed = by_time and (
+        times is None or test_from is None or test_size is not None or salt != ""
+    )
     refuse(
-        (is_mixed, "a split by time needs both times= and test_from=, and neither test_size= nor salt="),
-        (guard is not None and not hasattr(guard, "register"), f"guard is {shown(guard)}; give a rk.Guard"),
-        (supersedes is not None and guard is None, "supersedes= is for a registered test part: give guard= too"),
+        (
+            is_mixed,
+            "a split by time needs both times= and test_from=, and neither test_size= nor salt=",
+        ),
+        (
+            guard is not None and not hasattr(guard, "register"),
+            f"guard is {shown(guard)}; give a rk.Guard",
+        ),
+        (
+            supersedes is not None and guard is None,
+            "supersedes= is for a registered test part: give guard= too",
+        ),
     )
     data = as_ranking_data(X, y, who="dev_test_split", qid=qid, group=group, docid=docid)
     codes, queries = encode(data.qid)
     if by_time:
-        (known, of_rows), start = query_times(times, data.X, y, codes, queries), moments([test_from], "test_from")
+        (known, of_rows), start = (
+            query_times(times, data.X, y, codes, queries),
+            moments([test_from], "test_from"),
+        )
         unlike = f"test_from is {shown(test_from)}, and times are such as {known[0]}: give both of one kind"
         refuse(((start.dtype.kind == "M") != (known.dtype.kind == "M"), unlike))
         is_test = known >= start[0]
@@ -190,20 +214,39 @@ def dev_test_split(
     in_test = is_test[codes]
     n_earlier = int((of_rows[in_test] < start[0]).sum()) if by_time else 0
     if is_test.all() or not is_test.any():
-        side, other = "dev" if is_test.all() else "test", "test_from" if by_time else "test_size or salt"
-        raise InvalidInput(f"no query of {len(queries)} fell into the {side} part: choose another {other}")
+        side, other = (
+            "dev" if is_test.all() else "test",
+            "test_from" if by_time else "test_size or salt",
+        )
+        raise InvalidInput(
+            f"no query of {len(queries)} fell into the {side} part: choose another {other}"
+        )
     label = test_name or (f"{data.name}-test" if data.name else "test")
-    dev, test = data.take(~in_test, name=f"{data.name}-dev" if data.name else "dev"), data.take(in_test, name=label)
-    parts = DevTestSplit(dev, test, salt=salt, test_size=test_size, test_from=test_from, n_earlier=n_earlier)
+    dev, test = (
+        data.take(~in_test, name=f"{data.name}-dev" if data.name else "dev"),
+        data.take(in_test, name=label),
+    )
+    parts = DevTestSplit(
+        dev, test, salt=salt, test_size=test_size, test_from=test_from, n_earlier=n_earlier
+    )
     if parts.earlier:
         warn(parts.earlier)
     if guard is None:
         return parts
-    return replace(parts, registered=guard.register(label, test.X, test.y, qid=test.qid, supersedes=supersedes))
+    return replace(
+        parts, registered=guard.register(label, test.X, test.y, qid=test.qid, supersedes=supersedes)
+    )
 
 
 def as_ranking_data(
-    X: Any, y: Any = None, *, who: str, qid: Any = None, group: Any = None, docid: Any = None, **beside: Any
+    X: Any,
+    y: Any = None,
+    *,
+    who: str,
+    qid: Any = None,
+    group: Any = None,
+    docid: Any = None,
+    **beside: Any,
 ) -> RankingData:
     """Return rows, labels and query ids as `RankingData`."""
     if isinstance(X, RankingData):
@@ -217,13 +260,17 @@ def as_ranking_data(
     labels = columns.labels(columns.as_column(y), "y")
     features = without_ids(X)
     names = tuple(map(str, column_names(features))) or None
-    return RankingData(features if hasattr(features, "shape") else np.asarray(features), labels, ids, docid, names)
+    return RankingData(
+        features if hasattr(features, "shape") else np.asarray(features), labels, ids, docid, names
+    )
 
 
 def hashed_share(queries: NDArray[Any], salt: str) -> NDArray[np.float64]:
     """Return a number in [0, 1) for each query, a hash of its id and the salt."""
     heads = [hashlib.sha256(f"{salt}\0{query}".encode()).digest()[:8] for query in queries.tolist()]
-    return np.array([int.from_bytes(head, "big") >> 11 for head in heads], dtype=np.float64) / 2.0**53
+    return (
+        np.array([int.from_bytes(head, "big") >> 11 for head in heads], dtype=np.float64) / 2.0**53
+    )
 
 
 SCORE = "nDCG@10"
@@ -234,23 +281,36 @@ def hold_out(
     ranker: Any, rows: TrainingRows, validation: TrainingRows | None = None
 ) -> tuple[TrainingRows, EarlyStopping | None]:
     """Return the rows to fit and those to watch: the validation part, or queries held out of all rows."""
-    share, rounds, last = ranker.validation_fraction, ranker.early_stopping_rounds, nesting.last_of(ranker.estimator)
+    share, rounds, last = (
+        ranker.validation_fraction,
+        ranker.early_stopping_rounds,
+        nesting.last_of(ranker.estimator),
+    )
     rounds = boosters.own_rounds(last) if rounds is None else rounds
-    useless = validation is not None and rounds is None and not nesting.stops_by_itself(ranker.estimator)
+    useless = (
+        validation is not None and rounds is None and not nesting.stops_by_itself(ranker.estimator)
+    )
     both = "validation_fraction holds queries of X out, eval_set has rows to stop on: give only one"
     when = "give early_stopping_rounds too"
     refuse(
         (share is not None and validation is not None, both),
-        (share is not None and rounds is None, f"validation_fraction holds queries out to stop on: {when}"),
+        (
+            share is not None and rounds is None,
+            f"validation_fraction holds queries out to stop on: {when}",
+        ),
         (useless, f"eval_set has rows to stop training on: {when}"),
     )
     if rounds is None:
         return replace(rows, validation=validation), None
     check_count("early_stopping_rounds", rounds)
     boosters.refuse_no_earlier_model(last)
-    found = check_measures(SCORE if ranker.eval_measure is None else ranker.eval_measure, ranker.eval_convention)
+    found = check_measures(
+        SCORE if ranker.eval_measure is None else ranker.eval_measure, ranker.eval_convention
+    )
     if len(found) > 1:
-        raise InvalidInput(argument="eval_measure", found=f"{ranker.eval_measure!r}", remedy="give one measure")
+        raise InvalidInput(
+            argument="eval_measure", found=f"{ranker.eval_measure!r}", remedy="give one measure"
+        )
     rules = get_convention(ranker.eval_convention)
     # Held-out rows have no documents to break ties by.
     rules = rules.with_rules(ties="expected") if rules.ties == "docid" else rules
@@ -285,7 +345,12 @@ CUT = "A search of scikit-learn cuts metadata that is as long as X"
 
 
 def validation_part(
-    eval_set: Any, eval_qid: Any = None, *, eval_X: Any = None, eval_y: Any = None, single_query: bool = False
+    eval_set: Any,
+    eval_qid: Any = None,
+    *,
+    eval_X: Any = None,
+    eval_y: Any = None,
+    single_query: bool = False,
 ) -> RankingData | None:
     """Return the validation rows with labels and ids, or None if none are given."""
     while isinstance(eval_set, (list, tuple)) and len(eval_set) == 1:
@@ -293,10 +358,19 @@ def validation_part(
     parts = tuple(part for part in (eval_X, eval_y) if part is not None)
     found, has_ids = (eval_set if eval_set is not None else parts or None), eval_qid is not None
     refuse(
-        (parts and eval_set is not None, "eval_set and eval_X, eval_y are the same rows twice: leave one out"),
+        (
+            parts and eval_set is not None,
+            "eval_set and eval_X, eval_y are the same rows twice: leave one out",
+        ),
         (len(parts) == 1, "one of eval_X and eval_y is missing: give both, or eval_set=(Xv, yv)"),
-        (has_ids and found is None, "eval_qid has the queries of eval_set, and there is none: give eval_set=(Xv, yv)"),
-        (has_ids and isinstance(found, RankingData), "eval_set is a RankingData, which has ids: leave eval_qid out"),
+        (
+            has_ids and found is None,
+            "eval_qid has the queries of eval_set, and there is none: give eval_set=(Xv, yv)",
+        ),
+        (
+            has_ids and isinstance(found, RankingData),
+            "eval_set is a RankingData, which has ids: leave eval_qid out",
+        ),
     )
     if found is None or isinstance(found, RankingData):
         return found
@@ -304,7 +378,10 @@ def validation_part(
     two = n_parts == 2 and all(isinstance(part, (tuple, RankingData)) for part in found)
     forms = "give (Xv, yv), a list that holds one such pair, or a RankingData"
     refuse(
-        (n_parts != 2, f"eval_set is a {type(found).__name__} of {count(n_parts, 'part')}: {forms}"),
+        (
+            n_parts != 2,
+            f"eval_set is a {type(found).__name__} of {count(n_parts, 'part')}: {forms}",
+        ),
         (two, "eval_set holds 2 validation parts, and training stops on one: give one of them"),
     )
     X, y = found
@@ -321,18 +398,29 @@ def _checked(X: Any, y: Any, qid: Any, *, single_query: bool) -> RankingData:
         qid = qid[0]  # a list of one column; a list of one id is a column itself
     check_rows(**{"eval_set[0]": X, "eval_set[1]": y, "eval_qid": qid})
     rows, labels = n_rows(X), columns.labels(columns.as_column(y), "eval_set[1]")
-    refuse((labels.shape != (rows,), f"{rows} rows of features, and labels of shape {labels.shape}: give one per row"))
+    refuse(
+        (
+            labels.shape != (rows,),
+            f"{rows} rows of features, and labels of shape {labels.shape}: give one per row",
+        )
+    )
     if qid is not None:
         try:
             qid = id_array(qid, rows, "eval_qid")
         except UnusableQueryIdsError as error:
-            raise (error.having(remedy=f"{CUT}: give eval_qid=[ids]") if in_search() else error) from None
+            raise (
+                error.having(remedy=f"{CUT}: give eval_qid=[ids]") if in_search() else error
+            ) from None
     ways = "eval_qid=, or an index level or column 'qid' of its features"
     ids = find(X, y, qid=qid) if single_query else require(X, y, who="it", ways=ways, qid=qid)
-    return RankingData(without_ids(X), labels, np.zeros(rows, dtype=np.int64) if ids is None else ids)
+    return RankingData(
+        without_ids(X), labels, np.zeros(rows, dtype=np.int64) if ids is None else ids
+    )
 
 
 def refuse_cut(eval_X: Any, X: Any) -> None:
     """Raise if a search may have cut a validation part like X; all its columns would be cut alike, and queries too."""
-    way = "put the steps into QueryRanker(Pipeline([...])) and give eval_set=(Xv, yv), eval_qid=[ids]"
+    way = (
+        "put the steps into QueryRanker(Pipeline([...])) and give eval_set=(Xv, yv), eval_qid=[ids]"
+    )
     refuse((n_rows(eval_X) == n_rows(X), f"eval_X has as many rows as X. {CUT}: {way}"))

@@ -1,10 +1,12 @@
 """Labels, queries and columns that LightGBM, XGBoost and CatBoost refuse, each with the way out.
 
-The libraries refuse them too, but in the words of C++, when the fold that has them is fitted, and in a search of
-scikit-learn as nan. So all rows are looked at before anything is fitted. The tables say what the libraries do:
-tests/model_selection/test_limits.py fits them, and only rows that they refuse are refused here.
+The libraries refuse them too, but in the words of C++, when the fold that has them is fitted, and
+in a search of scikit-learn as nan. So all rows are looked at before anything is fitted. The tables
+say what the libraries do: tests/model_selection/test_limits.py fits them, and only rows that they
+refuse are refused here.
 
-The trap: which labels are taken depends on parameters, and a search may set these. `DECIDES` has their names.
+The trap: which labels are taken depends on parameters, and a search may set these. `DECIDES` has
+their names.
 """
 
 from __future__ import annotations
@@ -42,11 +44,15 @@ _ABOVE = Labels("labels above 0", float(np.finfo(np.float32).smallest_subnormal)
 _BY_OBJECTIVE: Mapping[str, Mapping[str, Labels]] = {
     "lightgbm": {
         **dict.fromkeys(("poisson", "tweedie"), _COUNTS),
-        **dict.fromkeys(("cross_entropy", "xentropy", "cross_entropy_lambda", "xentlambda"), _SHARES),
+        **dict.fromkeys(
+            ("cross_entropy", "xentropy", "cross_entropy_lambda", "xentlambda"), _SHARES
+        ),
         "gamma": _ABOVE,
     },
     "xgboost": {
-        "rank:map": Labels("the labels 0 and 1", 0, 1, slack=0, remedy="give y > 0, or objective='rank:ndcg'"),
+        "rank:map": Labels(
+            "the labels 0 and 1", 0, 1, slack=0, remedy="give y > 0, or objective='rank:ndcg'"
+        ),
         **dict.fromkeys(("binary:logistic", "binary:logitraw", "reg:logistic"), _SHARES),
         **dict.fromkeys(("count:poisson", "reg:tweedie"), _COUNTS),
     },
@@ -66,7 +72,11 @@ _METRIC = ("metrics", "metric_types", "metric")
 
 DECIDES = frozenset(
     name
-    for names in (*_OBJECTIVE.values(), _METRIC, ("label_gain", "ndcg_exp_gain", "allow_const_label", "estimator"))
+    for names in (
+        *_OBJECTIVE.values(),
+        _METRIC,
+        ("label_gain", "ndcg_exp_gain", "allow_const_label", "estimator"),
+    )
     for name in names
 )
 """Parameters by which a booster takes other labels, or becomes another estimator."""
@@ -75,18 +85,28 @@ DECIDES = frozenset(
 def decides(params: Mapping[str, Any]) -> bool:
     """Return whether parameters to try may change which rows a booster takes, or put another estimator in its place."""
     choices = (getattr(values, "choices", values) for values in params.values())
-    estimators = (hasattr(one, "fit") for values in choices if isinstance(values, (list, tuple)) for one in values)
+    estimators = (
+        hasattr(one, "fit")
+        for values in choices
+        if isinstance(values, (list, tuple))
+        for one in values
+    )
     return any(name.rpartition("__")[2] in DECIDES for name in params) or any(estimators)
 
 
 MOST_ROWS = 10_000
 """The rows of a query that LightGBM takes where it ranks."""
 
-_NOT_IN_NAMES = {"lightgbm": ('[]{}",:\n\r', '[ ] { } " , : or ends of lines'), "xgboost": ("[]<", "[ ] <")}
+_NOT_IN_NAMES = {
+    "lightgbm": ('[]{}",:\n\r', '[ ] { } " , : or ends of lines'),
+    "xgboost": ("[]<", "[ ] <"),
+}
 """Characters that names of columns must not have, and these in words."""
 
 
-def refuse_labels(library: str, estimator: Any, y: NDArray[Any], qid: NDArray[Any], where: str | None = None) -> None:
+def refuse_labels(
+    library: str, estimator: Any, y: NDArray[Any], qid: NDArray[Any], where: str | None = None
+) -> None:
     """Raise if a booster refuses a label, or a query of so many rows."""
     kind = type(estimator).__name__
     with np.errstate(over="ignore", invalid="ignore"):
@@ -100,7 +120,9 @@ def refuse_labels(library: str, estimator: Any, y: NDArray[Any], qid: NDArray[An
         row = int(is_odd.argmax())
         found = f"{shown(y[row].item())} in row {row} (query {qid[[row]].tolist()[0]!r})"
         expected = f"{taken.words} for {kind}"
-        raise InvalidInput(argument="y", found=found, expected=expected, where=where, remedy=taken.remedy)
+        raise InvalidInput(
+            argument="y", found=found, expected=expected, where=where, remedy=taken.remedy
+        )
     if taken.must_differ and (held == held[0]).all():
         found, expected = f"{shown(y[0].item())} in every row", f"several labels for {kind}"
         remedy = "give allow_const_label=True, or rows with other labels"
@@ -112,14 +134,22 @@ def refuse_labels(library: str, estimator: Any, y: NDArray[Any], qid: NDArray[An
             found = f"{queries[[sizes.argmax()]].tolist()[0]!r} in {sizes.max():,} rows"
             expected = f"at most {taken.most_rows:,} rows a query for {kind}"
             remedy = "leave rows out, cut the query, or take XGBRanker or CatBoostRanker"
-            raise InvalidInput(argument="qid", found=found, expected=expected, where=where, remedy=remedy)
+            raise InvalidInput(
+                argument="qid", found=found, expected=expected, where=where, remedy=remedy
+            )
 
 
-def _labels_of(library: str, estimator: Any, held: NDArray[np.float32], *, is_watched: bool) -> Labels | None:
+def _labels_of(
+    library: str, estimator: Any, held: NDArray[np.float32], *, is_watched: bool
+) -> Labels | None:
     """Return which rows a booster takes by its parameters; None if it takes all."""
     params = estimator.get_params()
-    objective = next((params[name] for name in _OBJECTIVE[library] if params.get(name) is not None), None)
-    if is_classifier(estimator):  # its labels are names of classes, and it chooses the objective by their number
+    objective = next(
+        (params[name] for name in _OBJECTIVE[library] if params.get(name) is not None), None
+    )
+    if is_classifier(
+        estimator
+    ):  # its labels are names of classes, and it chooses the objective by their number
         return None
     if library == "lightgbm" and _ranks(estimator, params, objective, is_watched=is_watched):
         return _of_gains(params, held)
@@ -128,7 +158,9 @@ def _labels_of(library: str, estimator: Any, held: NDArray[np.float32], *, is_wa
     if objective == "rank:ndcg" and str(params.get("ndcg_exp_gain")).lower() not in ("false", "0"):
         remedy = "give ndcg_exp_gain=False, by which XGBoost takes all labels, or grade them"
         return Labels("whole labels from 0 to 31", 0, 31, slack=1e-6, remedy=remedy)
-    taken = _BY_OBJECTIVE[library].get(str(objective).partition(":")[0] if library == "catboost" else str(objective))
+    taken = _BY_OBJECTIVE[library].get(
+        str(objective).partition(":")[0] if library == "catboost" else str(objective)
+    )
     if library == "catboost" and not params.get("allow_const_label"):
         return (taken or Labels("all labels", -np.inf))._replace(must_differ=True)
     return taken
@@ -141,7 +173,10 @@ def _ranks(estimator: Any, params: Mapping[str, Any], objective: Any, *, is_watc
     default = "ndcg" if is_ranker and (callable(objective) or str(objective) in _RANKING) else ""
     metric = next((params[name] for name in _METRIC if name in params), default)
     metrics = metric.split(",") if isinstance(metric, str) else metric
-    asked = [*(metrics if isinstance(metrics, Collection) else ()), *(() if is_watched else (objective,))]
+    asked = [
+        *(metrics if isinstance(metrics, Collection) else ()),
+        *(() if is_watched else (objective,)),
+    ]
     return any(isinstance(one, str) and one.strip() in _RANKING for one in asked)
 
 
@@ -168,14 +203,21 @@ def refuse_columns(library: str, estimator: Any, X: Any, where: str | None = Non
         found = f"a frame with a column {name!r}"
         if set(text) & set(refused) or (library == "lightgbm" and not text):
             expected = f"a name with none of {words} for {kind}"
-            raise InvalidInput(argument="X", found=found, expected=expected, where=where, remedy=_RENAME)
+            raise InvalidInput(
+                argument="X", found=found, expected=expected, where=where, remedy=_RENAME
+            )
         if text in known:
             found += f" beside {known[text]!r}, one name for {kind}"
             raise InvalidInput(argument="X", found=found, where=where, remedy=_RENAME)
         known[text] = name
     for name, values, remedy in _unfit(library, estimator, X):
-        found, expected = f"a frame with {values} in column {name!r}", f"numbers or categories for {kind}"
-        raise InvalidInput(argument="X", found=found, expected=expected, where=where, remedy=remedy.format(name))
+        found, expected = (
+            f"a frame with {values} in column {name!r}",
+            f"numbers or categories for {kind}",
+        )
+        raise InvalidInput(
+            argument="X", found=found, expected=expected, where=where, remedy=remedy.format(name)
+        )
 
 
 _RENAME = "rename it by X.rename(columns=...)"
@@ -185,15 +227,29 @@ _NUMBERS = "make numbers of it, in pandas X.astype({{{0!r}: 'float64'}})"
 def _unfit(library: str, estimator: Any, X: Any) -> Iterator[tuple[Any, str, str]]:
     """Yield each column of values that a booster refuses: its name, the values, and what to do."""
     params = estimator.get_params() if library == "catboost" else {}
-    categories, *others = (_columns(X, params.get(f"{kind}_features")) for kind in ("cat", "text", "embedding"))
+    categories, *others = (
+        _columns(X, params.get(f"{kind}_features")) for kind in ("cat", "text", "embedding")
+    )
     for name, kind in X.dtypes.items():
-        held = getattr(getattr(kind, "categories", None), "dtype", kind if name in categories else None)
+        held = getattr(
+            getattr(kind, "categories", None), "dtype", kind if name in categories else None
+        )
         if held is not None:
             if library == "catboost" and X[name].isna().any():
-                yield name, "missing categories", "give X[{0!r}].astype(object).fillna('none').astype('category')"
+                yield (
+                    name,
+                    "missing categories",
+                    "give X[{0!r}].astype(object).fillna('none').astype('category')",
+                )
             elif library != "lightgbm" and getattr(held, "kind", "") == "f":
-                yield name, f"categories of type {held}", "give X[{0!r}].map(str).astype('category')"
-        elif getattr(kind, "kind", "O") not in "biuf" and not any(name in taken for taken in others):
+                yield (
+                    name,
+                    f"categories of type {held}",
+                    "give X[{0!r}].map(str).astype('category')",
+                )
+        elif getattr(kind, "kind", "O") not in "biuf" and not any(
+            name in taken for taken in others
+        ):
             remedy = _remedy(X[name], library)
             if remedy:
                 yield name, f"values of type {kind}", remedy

@@ -1,6 +1,7 @@
 """Fit estimators that hold estimators: a Pipeline down to its last step, searches and ensembles by metadata routing.
 
-`features_for` brings the features of the rows into a form that the last step takes, without the column of query ids.
+`features_for` brings the features of the rows into a form that the last step takes, without the
+column of query ids.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ def last_of(estimator: Any) -> Any:
 def keeps_unknown(estimator: Any) -> bool:
     """Return whether an estimator may see categories that training had not. With XGBoost inside they must be missing.
 
-    XGBoost 3 takes an unknown category for the known one that is next in its order, and raises only if there is none.
-    The other libraries, and the steps of a Pipeline before an XGBoost without categories, have rules of their own.
+    XGBoost 3 takes an unknown category for the known one that is next in its order, and raises only
+    if there is none. The other libraries, and the steps of a Pipeline before an XGBoost without
+    categories, have rules of their own.
     """
     params = estimator.get_params() if hasattr(estimator, "get_params") else {}
     if "xgboost" not in map(boosters.library, (estimator, *params.values())):
@@ -52,8 +54,12 @@ def keeps_unknown(estimator: Any) -> bool:
 def check_estimator(estimator: Any) -> None:
     """Raise before anything is fitted if an estimator cannot be fitted to queries."""
     if isinstance(estimator, type) or not hasattr(estimator, "fit"):
-        found = f"the class {estimator.__name__}" if isinstance(estimator, type) else shown(estimator)
-        raise InvalidInput(f"estimator is {found}; give an estimator, such as LGBMRanker() or Ridge()")
+        found = (
+            f"the class {estimator.__name__}" if isinstance(estimator, type) else shown(estimator)
+        )
+        raise InvalidInput(
+            f"estimator is {found}; give an estimator, such as LGBMRanker() or Ridge()"
+        )
     outer = last_of(estimator)
     if not hasattr(outer, "get_params") or "qid" in signature(outer.fit).parameters:
         return
@@ -64,7 +70,9 @@ def check_estimator(estimator: Any) -> None:
     way = f"wrap the ranker, {name}(QueryRanker({kind}(...)), {{'estimator__...': ...}})"
     is_untold = boosters.is_ranker(inner) and not _consumes(inner, "qid")
     refuse((is_untold, f"{name} cannot tell {kind} the queries: {way}"))
-    no_model = f"{name}(refit=False) keeps no estimator to predict with: leave refit out or name a measure"
+    no_model = (
+        f"{name}(refit=False) keeps no estimator to predict with: leave refit out or name a measure"
+    )
     refuse((params.get("refit", True) is False, no_model))
     for one in (outer, inner):
         _check_final(one)
@@ -72,7 +80,11 @@ def check_estimator(estimator: Any) -> None:
 
 def _check_final(stack: Any) -> None:
     params = stack.get_params(deep=False) if hasattr(stack, "get_params") else {}
-    if "final_estimator" in params and asks_for_qid(stack) and not _takes_qid(params["final_estimator"]):
+    if (
+        "final_estimator" in params
+        and asks_for_qid(stack)
+        and not _takes_qid(params["final_estimator"])
+    ):
         name, last = type(stack).__name__, params["final_estimator"]
         kind = "RidgeCV" if last is None else type(last).__name__
         raise InvalidInput(
@@ -87,7 +99,9 @@ def _takes_qid(estimator: Any) -> bool:
     return "qid" in signature(estimator.fit).parameters or _consumes(estimator, "qid")
 
 
-def fitted(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None) -> tuple[Any, int | None]:
+def fitted(
+    estimator: Any, rows: TrainingRows, watch: EarlyStopping | None
+) -> tuple[Any, int | None]:
     """Fit an estimator of any kind; return it with the number of iterations that `predict` uses."""
     if isinstance(estimator, Pipeline):
         return _fitted_pipeline(estimator, rows, watch)
@@ -107,7 +121,9 @@ def _fitted_pipeline(
         head = pipeline[:-1]
         rows = replace(rows, X=head.fit_transform(rows.X, rows.y))
         if rows.validation is not None:
-            rows = replace(rows, validation=replace(rows.validation, X=head.transform(rows.validation.X)))
+            rows = replace(
+                rows, validation=replace(rows.validation, X=head.transform(rows.validation.X))
+            )
         if watch is not None:
             watch.held_out = replace(watch.held_out, X=head.transform(watch.held_out.X))
         steps = list(head.steps)
@@ -128,7 +144,9 @@ def stops_by_itself(estimator: Any) -> bool:
     last = last_of(estimator)
     if asks_for_qid(last):
         return _consumes(last, "eval_set")
-    return {"eval_set", "eval_qid"} <= set(signature(last.fit).parameters) and not boosters.library(last)
+    return {"eval_set", "eval_qid"} <= set(signature(last.fit).parameters) and not boosters.library(
+        last
+    )
 
 
 def _consumes(estimator: Any, param: str) -> bool:
@@ -140,14 +158,28 @@ def _consumes(estimator: Any, param: str) -> bool:
 
 def _fitted_by_routing(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None) -> Any:
     kind = type(estimator).__name__
-    refuse((watch is not None, f"early stopping belongs inside {kind}: leave it out of the QueryRanker around it"))
+    refuse(
+        (
+            watch is not None,
+            f"early stopping belongs inside {kind}: leave it out of the QueryRanker around it",
+        )
+    )
     told: dict[str, Any] = {"qid": rows.qid}
     if rows.sample_weight is not None:
         _ask_for_weights(estimator)
         told["sample_weight"] = rows.sample_weight
     # A unit goes to the splitter of a search under the name that scikit-learn has for it.
-    beside = {"groups": rows.unit, "unit": rows.unit, "query_weight": rows.query_weight, "position": rows.position}
-    told |= {name: column for name, column in beside.items() if column is not None and _consumes(estimator, name)}
+    beside = {
+        "groups": rows.unit,
+        "unit": rows.unit,
+        "query_weight": rows.query_weight,
+        "position": rows.position,
+    }
+    told |= {
+        name: column
+        for name, column in beside.items()
+        if column is not None and _consumes(estimator, name)
+    }
     boosters.refuse_position(rows, estimator, taken="position" in told)
     told |= as_arguments(rows.validation)
     with config_context(enable_metadata_routing=True):
@@ -157,7 +189,8 @@ def _fitted_by_routing(estimator: Any, rows: TrainingRows, watch: EarlyStopping 
 def _ask_for_weights(estimator: Any, *, fit: bool = True) -> None:
     """Request weights of rows for `fit` if nobody requested or declined them; decline them for `score`.
 
-    Of a Pipeline the last step gets them, as outside of a search. All inner estimators of any other estimator do.
+    Of a Pipeline the last step gets them, as outside of a search. All inner estimators of any other
+    estimator do.
     """
     if isinstance(estimator, Pipeline):
         *head, last = [step for _, step in estimator.steps]
@@ -165,7 +198,9 @@ def _ask_for_weights(estimator: Any, *, fit: bool = True) -> None:
             _ask_for_weights(step, fit=False)
         _ask_for_weights(last, fit=fit)
         return
-    requests = estimator.get_metadata_routing() if hasattr(estimator, "get_metadata_routing") else None
+    requests = (
+        estimator.get_metadata_routing() if hasattr(estimator, "get_metadata_routing") else None
+    )
     if not isinstance(requests, MetadataRequest):
         for inner in _inside(estimator):
             _ask_for_weights(inner, fit=fit)
@@ -179,7 +214,9 @@ def _ask_for_weights(estimator: Any, *, fit: bool = True) -> None:
 def _inside(estimator: Any) -> Iterator[Any]:
     params = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
     for value in params.values():
-        listed = isinstance(value, list) and all(isinstance(one, tuple) and len(one) > 1 for one in value)
+        listed = isinstance(value, list) and all(
+            isinstance(one, tuple) and len(one) > 1 for one in value
+        )
         for one in [item[1] for item in value] if listed else [value]:
             if hasattr(one, "fit") and not isinstance(one, type):
                 yield one
@@ -189,8 +226,9 @@ def _inside(estimator: Any) -> Iterator[Any]:
 def _whole_queries(estimator: Any, rows: TrainingRows) -> Iterator[None]:
     """Let an estimator with folds of its own keep queries whole in them.
 
-    It gets the row numbers of each split, because scikit-learn does not pass ids to every splitter: a stack passes them
-    only beside members that ask for them. One query alone is left to the estimator.
+    It gets the row numbers of each split, because scikit-learn does not pass ids to every splitter:
+    a stack passes them only beside members that ask for them. One query alone is left to the
+    estimator.
     """
     params = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
     by_formula = params.get("cv") is None and type(estimator).__name__ in _LEAVES_ONE_OUT
@@ -230,7 +268,8 @@ def features_for(estimator: Any, X: Any) -> Any:
     check_rows(X=X)
     features = without_ids(X)
     if hasattr(features, "to_pandas"):
-        # The boosters accept pandas frames, but no polars frames, nor all that an Arrow table may hold.
+        # The boosters accept pandas frames, but no polars frames, nor all that an Arrow table may
+        # hold.
         features = features.to_pandas()
     elif hasattr(features, "tocsr") and boosters.library(last_of(estimator)):
         # They accept SciPy's sparse matrices, but no sparse arrays. The matrix shares the memory.
@@ -242,6 +281,16 @@ def features_for(estimator: Any, X: Any) -> Any:
         features = np.asarray(features)
     if hasattr(features, "columns") and not features.columns.is_unique:
         twice = features.columns[features.columns.duplicated()].tolist()
-        raise InvalidInput(argument="X", found=f"a frame with two columns {twice[0]!r}", remedy="name each column once")
-    check_array(np.broadcast_to(np.int8(0), features.shape))  # scikit-learn's words on a shape; the values are not read
-    return _with_numbers(features) if hasattr(features, "iloc") and boosters.library(estimator) else features
+        raise InvalidInput(
+            argument="X",
+            found=f"a frame with two columns {twice[0]!r}",
+            remedy="name each column once",
+        )
+    check_array(
+        np.broadcast_to(np.int8(0), features.shape)
+    )  # scikit-learn's words on a shape; the values are not read
+    return (
+        _with_numbers(features)
+        if hasattr(features, "iloc") and boosters.library(estimator)
+        else features
+    )

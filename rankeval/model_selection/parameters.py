@@ -1,7 +1,7 @@
 """The parameters of an estimator as records show them: by names that say where each stands, with values as text.
 
-A QueryRanker stands in no name. So a ranker has the same columns if it is validated bare, in a QueryRanker or in a
-search, and if it is logged as a model::
+A QueryRanker stands in no name. So a ranker has the same columns if it is validated bare, in a
+QueryRanker or in a search, and if it is logged as a model::
 
     QueryRanker(LGBMRanker())                             estimator=LGBMRanker  num_leaves=31 ...
     Pipeline([..., ("ranker", QueryRanker(Ridge()))])     estimator=Pipeline  ranker=Ridge  ranker__alpha=1.0 ...
@@ -20,13 +20,20 @@ from typing import Any
 from rankeval._secrets import hidden
 from rankeval.model_selection.ranker import QueryRanker
 
-_SECRET = re.compile(r"(?:^|_)(?:password|passwd|secret|token|credentials?|(?:api|access|secret)_?key)$", re.IGNORECASE)
+_SECRET = re.compile(
+    r"(?:^|_)(?:password|passwd|secret|token|credentials?|(?:api|access|secret)_?key)$",
+    re.IGNORECASE,
+)
 _PLACE = re.compile(r" at 0x[0-9A-Fa-f]+")  # of an object in memory: another one in every process
 
 
 def kind_of(estimator: Any) -> str:
     """Return the class of an estimator; of a QueryRanker, that of its estimator."""
-    return kind_of(estimator.estimator) if isinstance(estimator, QueryRanker) else type(estimator).__name__
+    return (
+        kind_of(estimator.estimator)
+        if isinstance(estimator, QueryRanker)
+        else type(estimator).__name__
+    )
 
 
 def shown_names(estimator: Any) -> dict[str, str]:
@@ -42,7 +49,9 @@ def shown_names(estimator: Any) -> dict[str, str]:
     'queryranker__alpha'
     """
     given = _given(estimator)
-    return {name: "__".join(_steps(name, {"": estimator, **given})) or "estimator" for name in given}
+    return {
+        name: "__".join(_steps(name, {"": estimator, **given})) or "estimator" for name in given
+    }
 
 
 def _given(estimator: Any) -> dict[str, Any]:
@@ -76,7 +85,9 @@ def settings_of(estimator: Any) -> dict[str, tuple[str, bool]]:
         text = shown_text(own, value)
         changed = text != shown_text(own, _default(type(holder), own))
         # A QueryRanker stands in no name, and shows of itself only what is no default.
-        bare = isinstance(holder, QueryRanker) and (not owner if own == "estimator" else not changed)
+        bare = isinstance(holder, QueryRanker) and (
+            not owner if own == "estimator" else not changed
+        )
         if not bare and not isinstance(value, QueryRanker):
             taken = shown == "estimator"  # by the class
             found["estimator__estimator" if taken else shown] = (
@@ -107,8 +118,12 @@ def shown_text(name: str, value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(shown_text(name, one) for one in value)}]"
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{key}: {shown_text(str(key), one)}' for key, one in value.items())}}}"
+        return (
+            f"{{{', '.join(f'{key}: {shown_text(str(key), one)}' for key, one in value.items())}}}"
+        )
     if hasattr(value, "get_params") and not isinstance(value, type):
         return kind_of(value)
-    named = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)  # of functions and classes
+    named = getattr(value, "__qualname__", None) or getattr(
+        value, "__name__", None
+    )  # of functions and classes
     return hidden(_PLACE.sub("", named if isinstance(named, str) else str(value)))

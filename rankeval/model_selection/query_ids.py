@@ -1,14 +1,15 @@
 """The query of each row, found in one way for scorers, splitters and `QueryRanker`.
 
-scikit-learn hands X and y around and slices them; a third column travels only if metadata routing is on. So ids may
-come from several places, the strongest first:
+scikit-learn hands X and y around and slices them; a third column travels only if metadata routing
+is on. So ids may come from several places, the strongest first:
 
     the argument ``qid`` > ``group`` (sizes of consecutive queries) > ids bound to the scorer
     > a pandas index level named "qid", of X and of y > a column "qid" of X
 
 All ids that are there must define the same grouping; the strongest give the names.
 
-Ids bound to a scorer are those of all rows. `BoundIds` matches them to the rows of a call by their index labels.
+Ids bound to a scorer are those of all rows. `BoundIds` matches them to the rows of a call by their
+index labels.
 """
 
 from __future__ import annotations
@@ -79,7 +80,9 @@ def id_array(ids: Any, rows: int, source: str) -> NDArray[Any]:
         return column  # five times faster than a search for missing ids
     missing = pd.isna(column)
     if missing.any():
-        raise UnusableQueryIdsError(f"{source} is missing in row {int(np.argmax(missing))}: every row needs a query id")
+        raise UnusableQueryIdsError(
+            f"{source} is missing in row {int(np.argmax(missing))}: every row needs a query id"
+        )
     return column
 
 
@@ -105,7 +108,9 @@ def by_id(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
         order = np.argsort(queries, kind="stable")
     except TypeError:
         # Ids of several types have no order of their own; their spelling has.
-        order = np.argsort(np.array([f"{type(one).__name__} {one}" for one in queries.tolist()]), kind="stable")
+        order = np.argsort(
+            np.array([f"{type(one).__name__} {one}" for one in queries.tolist()]), kind="stable"
+        )
     place = np.empty(len(queries), dtype=np.int64)
     place[order] = np.arange(len(queries))
     return place[codes], queries[order]
@@ -127,10 +132,14 @@ def per_query(values: Any, codes: NDArray[np.int64], what: str) -> NDArray[Any]:
     """Return the one value that each query's rows share."""
     column = np.asarray(values)
     if column.shape != codes.shape:
-        raise InvalidInput(f"{what} has shape {column.shape}, but there are {len(codes)} rows: give one per row")
+        raise InvalidInput(
+            f"{what} has shape {column.shape}, but there are {len(codes)} rows: give one per row"
+        )
     odd = differing(column, codes)
     if len(odd):
-        raise InvalidInput(f"{what} differs within the query of row {odd[0]}: it belongs to the query, not to the row")
+        raise InvalidInput(
+            f"{what} differs within the query of row {odd[0]}: it belongs to the query, not to the row"
+        )
     return column[first_rows(codes)]
 
 
@@ -138,9 +147,10 @@ def per_query(values: Any, codes: NDArray[np.int64], what: str) -> NDArray[Any]:
 class BoundIds:
     """Query ids of all rows, or another column of them, looked up by the index labels of the rows in a call.
 
-    Index labels prove little: after ``reset_index`` they still resolve, to the wrong queries. So the relevance that was
-    bound beside the ids must equal y. Without it, rows in another order cannot be detected if they have no index, or
-    the index 0, 1, 2, ... of ``reset_index``: such calls are refused.
+    Index labels prove little: after ``reset_index`` they still resolve, to the wrong queries. So
+    the relevance that was bound beside the ids must equal y. Without it, rows in another order
+    cannot be detected if they have no index, or the index 0, 1, 2, ... of ``reset_index``: such
+    calls are refused.
     """
 
     ids: Any  # The query of each row of the whole data
@@ -161,7 +171,9 @@ class BoundIds:
         """Return the ids of the rows of X and y."""
         positions = self._positions(X, y)
         ids = id_array(self.ids, len(self.ids), f"bound {self.name}")[positions]
-        if self.y is not None and not np.array_equal(column_or_1d(self.y)[positions], column_or_1d(y)):
+        if self.y is not None and not np.array_equal(
+            column_or_1d(self.y)[positions], column_or_1d(y)
+        ):
             raise UnusableQueryIdsError(
                 f"the bound {self.name} does not belong to these rows: their y is not the y bound with it (was the "
                 f"index reset, or were the rows put in another order?); pass {self.name} with the call"
@@ -178,16 +190,22 @@ class BoundIds:
             )
             refuse((rows != len(self.ids), unlike), kind=UnusableQueryIdsError)
             doubt = "there is no index"
-        elif known.inferred_type == labels.inferred_type == "integer" and np.array_equal(labels, np.arange(rows)):
+        elif known.inferred_type == labels.inferred_type == "integer" and np.array_equal(
+            labels, np.arange(rows)
+        ):
             doubt = f"the labels 0 to {rows - 1} may come from reset_index"
         else:
             doubt = ""
         if doubt and self.y is None:
             way = f"bind y with it to have that checked, make_scorer(..., y=y), or pass {self.name} with the call"
-            raise UnusableQueryIdsError(f"{doubt}, so that the bound {self.name} may be that of other rows: {way}")
+            raise UnusableQueryIdsError(
+                f"{doubt}, so that the bound {self.name} may be that of other rows: {way}"
+            )
         if known is None or labels is None or same_rows(known, labels):
             return np.arange(rows)
-        again = f"the index of the bound {self.name} has duplicates, so that rows cannot be found in it"
+        again = (
+            f"the index of the bound {self.name} has duplicates, so that rows cannot be found in it"
+        )
         refuse((not known.is_unique, again), kind=UnusableQueryIdsError)
         positions: NDArray[np.intp] = known.get_indexer(labels)
         if lost := labels[positions < 0].tolist():
@@ -202,7 +220,8 @@ def read_columns(
 ) -> dict[str, NDArray[np.float64]]:
     """Return the columns of rows that measures read: those that are given, else those of X with their names.
 
-    The columns of a frame travel with its rows wherever scikit-learn cuts them, with metadata routing on or off.
+    The columns of a frame travel with its rows wherever scikit-learn cuts them, with metadata
+    routing on or off.
     """
     asked, frame = list(measures), {str(name) for name in column_names(X)}
     found = {}
@@ -220,7 +239,9 @@ def read_columns(
 
 def documents_of_rows(X: Any, y: Any, docid: Any) -> Any:
     """Return the documents that are given, or those of an index level named "docid"; None without either."""
-    return next((column for _, column in index_levels(X, y, DOCID)), None) if docid is None else docid
+    return (
+        next((column for _, column in index_levels(X, y, DOCID)), None) if docid is None else docid
+    )
 
 
 def index_levels(X: Any, y: Any, level: str) -> Iterator[tuple[str, Any]]:
@@ -230,7 +251,9 @@ def index_levels(X: Any, y: Any, level: str) -> Iterator[tuple[str, Any]]:
             yield name, table.index.get_level_values(level)
 
 
-def _sources(X: Any, y: Any, qid: Any, group: Any, bound: BoundIds | None) -> Iterator[tuple[str, NDArray[Any]]]:
+def _sources(
+    X: Any, y: Any, qid: Any, group: Any, bound: BoundIds | None
+) -> Iterator[tuple[str, NDArray[Any]]]:
     rows = n_rows(X)
     if qid is not None:
         yield "the argument qid", id_array(qid, rows, "qid")
@@ -256,7 +279,9 @@ def find(
     first, ids = found[0]
     for other, others in found[1:]:
         if not same_queries(ids, others):
-            raise QueryIdError(f"{first} and {other} put rows into different queries: drop one of them")
+            raise QueryIdError(
+                f"{first} and {other} put rows into different queries: drop one of them"
+            )
     return ids
 
 

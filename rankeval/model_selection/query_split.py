@@ -7,9 +7,10 @@
     folds    {a} {b}    by the splitter
     rows     [1] [0 2]  every row goes with its query
 
-Stratified splitters get a stratum for each query: a label, or a range of numbers. scikit-learn balances labels, and
-raises if every label is rarer than the number of folds. The number of relevant documents has many rare values, so
-neighbouring numbers are joined until each stratum has a query for every fold.
+Stratified splitters get a stratum for each query: a label, or a range of numbers. scikit-learn
+balances labels, and raises if every label is rarer than the number of folds. The number of relevant
+documents has many rare values, so neighbouring numbers are joined until each stratum has a query
+for every fold.
 """
 
 from __future__ import annotations
@@ -39,27 +40,31 @@ Rows = NDArray[np.intp]
 class QuerySplit:
     """Applies a scikit-learn splitter to the distinct queries, so that no query has rows on both sides.
 
-    Queries come from ``qid=`` or ``groups=`` (routed if metadata routing is on), from a pandas index level or from a
-    column of X named "qid". If both ``qid`` and ``groups`` are given, groups of whole queries are split, such as all
-    queries of one author.
+    Queries come from ``qid=`` or ``groups=`` (routed if metadata routing is on), from a pandas
+    index level or from a column of X named "qid". If both ``qid`` and ``groups`` are given, groups
+    of whole queries are split, such as all queries of one author.
 
     Parameters
     ----------
     splitter : object
-        Any scikit-learn splitter. It sees one row per query, the id as X, in the order of ``order``.
+        Any scikit-learn splitter. It sees one row per query, the id as X, in the order of
+        ``order``.
     order : {"id", "row"}, default="id"
-        The order of the queries: by ascending id, so that folds do not depend on the order of rows, or by first row.
+        The order of the queries: by ascending id, so that folds do not depend on the order of rows,
+        or by first row.
     stratum : callable, optional
-        Function from the relevance of a query's rows to a number or a label, which stratified splitters balance. By
-        default the number of relevant rows. Neighbouring numbers are joined until each stratum has enough queries.
+        Function from the relevance of a query's rows to a number or a label, which stratified
+        splitters balance. By default the number of relevant rows. Neighbouring numbers are joined
+        until each stratum has enough queries.
     key : mapping, Series or array-like, optional
-        Values to balance instead, such as the language: by query, or of shape (n_rows,) and constant within a query.
+        Values to balance instead, such as the language: by query, or of shape (n_rows,) and
+        constant within a query.
 
     Raises
     ------
     InvalidInput
-        If the splitter has no ``split``, ``stratum`` is no function or is given beside ``key``, or ``key`` holds no
-        values.
+        If the splitter has no ``split``, ``stratum`` is no function or is given beside ``key``, or
+        ``key`` holds no values.
     UnknownName
         If there is no such order.
 
@@ -71,16 +76,24 @@ class QuerySplit:
     [[1], [0, 2]]
     """
 
-    def __init__(self, splitter: Any, *, order: str = "id", stratum: Stratum | None = None, key: Any = None) -> None:
+    def __init__(
+        self, splitter: Any, *, order: str = "id", stratum: Stratum | None = None, key: Any = None
+    ) -> None:
         if isinstance(key, str) or not (key is None or hasattr(key, "__len__")):
-            raise InvalidInput(f"key is {shown(key)}: give a mapping of query ids to values, or one value a row")
+            raise InvalidInput(
+                f"key is {shown(key)}: give a mapping of query ids to values, or one value a row"
+            )
         way = "give a function of a query's relevance, or key=, values by query"
         refuse(
             (
-                isinstance(splitter, (str, bytes)) or not hasattr(splitter, "split"),  # a text is split otherwise
+                isinstance(splitter, (str, bytes))
+                or not hasattr(splitter, "split"),  # a text is split otherwise
                 f"splitter is a {type(splitter).__name__}, which has no split method",
             ),
-            (not (stratum is None or callable(stratum)), f"stratum is a {type(stratum).__name__}: {way}"),
+            (
+                not (stratum is None or callable(stratum)),
+                f"stratum is a {type(stratum).__name__}: {way}",
+            ),
             (stratum is not None and key is not None, f"stratum and key are given both: {way}"),
         )
         chosen("order of queries", order, ("id", "row"))
@@ -102,8 +115,8 @@ class QuerySplit:
         y : array-like of shape (n_rows,), optional
             The relevance of each row, which stratified splitters need.
         groups : array-like of shape (n_rows,), optional
-            The query of each row, as scikit-learn names it. If ``qid`` is given too, a coarser unit than the query,
-            which is ``unit`` in `rankeval.cross_validate`.
+            The query of each row, as scikit-learn names it. If ``qid`` is given too, a coarser unit
+            than the query, which is ``unit`` in `rankeval.cross_validate`.
         qid : array-like of shape (n_rows,), optional
             The query of each row.
         group : array-like of int of shape (n_queries,), optional
@@ -125,7 +138,9 @@ class QuerySplit:
         """
         by_row = self.key if index_of(self.key) is not None and len(self.key) == n_rows(X) else None
         check_rows(X=X, y=y, groups=groups, qid=qid, key=by_row)
-        codes, units = (by_id if self.order == "id" else encode)(self._units(X, y, groups, qid, group))
+        codes, units = (by_id if self.order == "id" else encode)(
+            self._units(X, y, groups, qid, group)
+        )
         folds = getattr(self.splitter, "test_fold", None)  # of scikit-learn's PredefinedSplit
         if folds is not None and len(folds) != len(units):
             entries = f"test_fold has {len(folds)} entries, but there are {len(units)} queries"
@@ -136,12 +151,15 @@ class QuerySplit:
             self.splitter.get_metadata_routing().split.requests.get("groups") is True
         )
         with warnings.catch_warnings():
-            # A stratum with fewer queries than folds is spread over as many folds as it has queries.
+            # A stratum with fewer queries than folds is spread over as many folds as it has
+            # queries.
             warnings.filterwarnings("ignore", "The least populated class", UserWarning)
             groups = (np.arange(len(units)),) if wants_groups else ()
             sides = list(self.splitter.split(units.reshape(-1, 1), targets, *groups))
         for side in sides:
-            train, test = (np.flatnonzero(np.isin(codes, np.arange(len(units))[queries])) for queries in side)
+            train, test = (
+                np.flatnonzero(np.isin(codes, np.arange(len(units))[queries])) for queries in side
+            )
             yield train, test
 
     def _units(self, X: Any, y: Any, groups: Any, qid: Any, group: Any) -> NDArray[Any]:
@@ -157,7 +175,9 @@ class QuerySplit:
                 raise QueryIdError(**error.fields) from error
         return units
 
-    def _targets(self, _X: Any, y: Any, codes: NDArray[np.int64], units: NDArray[Any]) -> NDArray[Any] | None:
+    def _targets(
+        self, _X: Any, y: Any, codes: NDArray[np.int64], units: NDArray[Any]
+    ) -> NDArray[Any] | None:
         """Return y for the splitter: strata if it balances them; for any other, the requested values or None."""
         balances = stratifies(self.splitter)
         stratum = n_relevant if self.stratum is None and balances else self.stratum
@@ -168,13 +188,21 @@ class QuerySplit:
         elif y is not None:
             values = of_labels(labels(as_column(y), "y"), stratum, codes)
         elif balances:
-            raise InvalidInput(f"{type(self).__name__} balances the relevance of queries: give y to split(), or key=")
+            raise InvalidInput(
+                f"{type(self).__name__} balances the relevance of queries: give y to split(), or key="
+            )
         else:
             return None
         return strata(values, self.splitter) if balances else np.asarray(values)
 
     def get_n_splits(
-        self, X: Any = None, y: Any = None, groups: Any = None, *, qid: Any = None, group: Any = None
+        self,
+        X: Any = None,
+        y: Any = None,
+        groups: Any = None,
+        *,
+        qid: Any = None,
+        group: Any = None,
     ) -> int:
         """Return the number of splits.
 
@@ -219,8 +247,8 @@ class QuerySplit:
         Parameters
         ----------
         **requests : bool, str or None
-            For ``qid`` and ``groups``: True to request it, False to ignore it, None to refuse it, or its name in
-            ``params=``.
+            For ``qid`` and ``groups``: True to request it, False to ignore it, None to refuse it,
+            or its name in ``params=``.
 
         Returns
         -------
@@ -250,13 +278,18 @@ class QuerySplit:
             shown.append(f"stratum={getattr(self.stratum, '__name__', repr(self.stratum))}")
         if self.key is not None:
             shown.append(f"key={_spelled(self.key)}")
-        options = inner if type(self) is QuerySplit else inner[len(type(self.splitter).__name__) + 1 : -1]
+        options = (
+            inner if type(self) is QuerySplit else inner[len(type(self.splitter).__name__) + 1 : -1]
+        )
         return f"{type(self).__name__}({', '.join([options, *shown])})"
 
 
 def _spelled(key: Any) -> str:
     if isinstance(key, Mapping):
-        plain = (tuple(part.item() if isinstance(part, np.generic) else part for part in pair) for pair in key.items())
+        plain = (
+            tuple(part.item() if isinstance(part, np.generic) else part for part in pair)
+            for pair in key.items()
+        )
         return repr(dict(plain))
     if hasattr(getattr(key, "index", None), "get_indexer"):
         return f"Series({key.tolist()!r}, index={key.index.tolist()!r})"
@@ -284,18 +317,30 @@ def of_labels(y: NDArray[Any], stratum: Stratum, codes: NDArray[np.int64]) -> li
 
 def is_by_query(key: Any, n_rows: int) -> bool:
     """Say whether values are by query: in a mapping, or in a Series that is not as long as the rows."""
-    return isinstance(key, Mapping) or (hasattr(getattr(key, "index", None), "get_indexer") and len(key) != n_rows)
+    return isinstance(key, Mapping) or (
+        hasattr(getattr(key, "index", None), "get_indexer") and len(key) != n_rows
+    )
 
 
-def of_key(key: Any, queries: NDArray[Any], codes: NDArray[np.int64], name: str = "key") -> list[Any]:
+def of_key(
+    key: Any, queries: NDArray[Any], codes: NDArray[np.int64], name: str = "key"
+) -> list[Any]:
     """Return the value of a key for each query."""
     known = dict(key.items()) if is_by_query(key, len(codes)) else None
-    values = list(per_query(key, codes, name)) if known is None else [known.get(query) for query in queries.tolist()]
+    values = (
+        list(per_query(key, codes, name))
+        if known is None
+        else [known.get(query) for query in queries.tolist()]
+    )
     pairs = zip(queries.tolist(), values, strict=True)
     lacking = [query for query, value in pairs if value is None or value != value]  # noqa: PLR0124 - nan, of any type
     if lacking:
-        way = f"give one for each query, such as 'unknown', or one for each of the {len(codes)} rows"
-        raise InvalidInput(f"{name} has no value for query {lacking[0]!r} ({len(lacking)} such): {way}")
+        way = (
+            f"give one for each query, such as 'unknown', or one for each of the {len(codes)} rows"
+        )
+        raise InvalidInput(
+            f"{name} has no value for query {lacking[0]!r} ({len(lacking)} such): {way}"
+        )
     return values
 
 
@@ -307,19 +352,24 @@ def strata(values: list[Any], splitter: Any) -> NDArray[np.int64]:
         names = list(dict.fromkeys(values))
     number = {name: place for place, name in enumerate(names)}
     codes = np.array([number[value] for value in values], dtype=np.int64)
-    if not all(isinstance(name, (int, float, np.number)) and not isinstance(name, bool) for name in names):
+    if not all(
+        isinstance(name, (int, float, np.number)) and not isinstance(name, bool) for name in names
+    ):
         return codes
     is_drawn = hasattr(splitter, "test_size")
     if is_drawn:
         draws = ShuffleSplit(1, test_size=splitter.test_size, train_size=splitter.train_size)
         least = max(2, *(ceil(len(values) / len(side)) for side in next(draws.split(values))))
     else:  # a repeated splitter keeps the options of its inner splitter in cvargs
-        least = int(getattr(splitter, "cvargs", {}).get("n_splits", 0) or getattr(splitter, "n_splits", 2))
+        least = int(
+            getattr(splitter, "cvargs", {}).get("n_splits", 0) or getattr(splitter, "n_splits", 2)
+        )
     few = f"{type(splitter).__name__} needs {least} queries or more, and there are {len(values)}"
     refuse((len(values) < least, few))
     sizes = np.bincount(codes)
     joined = _joined(sizes, least)
-    # One stratum would balance nothing. Folds can share rare numbers, if not with one query for every fold.
+    # One stratum would balance nothing. Folds can share rare numbers, if not with one query for
+    # every fold.
     return codes if not is_drawn and not joined.any() and sizes.max() >= least else joined[codes]
 
 

@@ -1,10 +1,11 @@
 """`QueryRanker`: one scikit-learn estimator around all rankers, with rows in any order and ids of any type.
 
-`fit` checks its input, asks the guard, sets rows apart to stop early on (`holdout`), and leaves
-the rest to `nesting` (Pipelines, searches) and `boosters`, which tell LightGBM, XGBoost and CatBoost the queries.
+`fit` checks its input, asks the guard, sets rows apart to stop early on (`holdout`), and leaves the
+rest to `nesting` (Pipelines, searches) and `boosters`, which tell LightGBM, XGBoost and CatBoost
+the queries.
 
-Below it, `stops_early` and `what_was_chosen` look through the Pipelines, searches and rankers around an
-estimator.
+Below it, `stops_early` and `what_was_chosen` look through the Pipelines, searches and rankers
+around an estimator.
 """
 
 from __future__ import annotations
@@ -16,7 +17,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import RegressorTags, assert_all_finite, check_consistent_length, column_or_1d, get_tags
+from sklearn.utils import (
+    RegressorTags,
+    assert_all_finite,
+    check_consistent_length,
+    column_or_1d,
+    get_tags,
+)
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -48,32 +55,37 @@ def _if_inner_has(method: str) -> Callable[[QueryRanker], bool]:
 class QueryRanker(BaseEstimator):  # type: ignore[misc]
     """Fits any ranker, regressor or classifier to queries, under one scikit-learn interface.
 
-    `fit` takes the query of each row from ``qid=`` (routed by default), ``group=``, a pandas index level or a column
-    named "qid", which is then no feature. LightGBM, XGBoost and CatBoost get the queries in their own ways, by
-    ascending id; other estimators are fitted to the rows.
+    `fit` takes the query of each row from ``qid=`` (routed by default), ``group=``, a pandas index
+    level or a column named "qid", which is then no feature. LightGBM, XGBoost and CatBoost get the
+    queries in their own ways, by ascending id; other estimators are fitted to the rows.
 
-    Up to a million cells (rows times features), LightGBM, XGBoost, OpenMP and BLAS take one thread, unless a parameter
-    such as ``n_jobs``, a variable such as OMP_NUM_THREADS or ``threadpool_limits`` says how many.
+    Up to a million cells (rows times features), LightGBM, XGBoost, OpenMP and BLAS take one thread,
+    unless a parameter such as ``n_jobs``, a variable such as OMP_NUM_THREADS or
+    ``threadpool_limits`` says how many.
 
     Parameters
     ----------
     estimator : object
-        LGBMRanker, XGBRanker, CatBoostRanker, any regressor or classifier, or a Pipeline that ends in one. A search
-        such as GridSearchCV over a QueryRanker can be given too, with metadata routing on or off.
+        LGBMRanker, XGBRanker, CatBoostRanker, any regressor or classifier, or a Pipeline that ends
+        in one. A search such as GridSearchCV over a QueryRanker can be given too, with metadata
+        routing on or off.
     validation_fraction : float, optional
-        The share of queries to hold out for early stopping, 0.1 if not given. The order of rows does not matter. In a
-        Pipeline they are held out before its first step is fitted. With ``fit(..., eval_set=...)`` nothing is held out.
+        The share of queries to hold out for early stopping, 0.1 if not given. The order of rows
+        does not matter. In a Pipeline they are held out before its first step is fitted. With
+        ``fit(..., eval_set=...)`` nothing is held out.
     early_stopping_rounds : int, optional
-        Stop boosting after this number of iterations without a better ``eval_measure`` on the held-out queries or on
-        ``eval_set``. If not given, the parameter of the booster itself decides.
+        Stop boosting after this number of iterations without a better ``eval_measure`` on the
+        held-out queries or on ``eval_set``. If not given, the parameter of the booster itself
+        decides.
     eval_measure : str or Measure, optional
-        The measure to watch, ``nDCG@10`` if not given. Its direction is known: for ARP, lower is better.
+        The measure to watch, ``nDCG@10`` if not given. Its direction is known: for ARP, lower is
+        better.
     eval_convention : str or Convention, default="rankeval"
-        The rules of ``eval_measure``. A preset that breaks ties by document uses ``ties="expected"`` here, since the
-        documents are unknown.
+        The rules of ``eval_measure``. A preset that breaks ties by document uses
+        ``ties="expected"`` here, since the documents are unknown.
     single_query : bool, default=False
-        Treat rows without ids as one query with per-row weights. By default missing ids are an error. scikit-learn's
-        ``check_estimator`` knows no ids and passes only with this option.
+        Treat rows without ids as one query with per-row weights. By default missing ids are an
+        error. scikit-learn's ``check_estimator`` knows no ids and passes only with this option.
 
     Attributes
     ----------
@@ -86,10 +98,12 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
     n_features_in_, feature_names_in_
         As in scikit-learn, without the column of ids.
     categories_ : dict of str to CategoricalDtype
-        The categories of each column of pandas' or polars' categories. `predict` codes columns by them, texts too.
-        Unknown ones are left to the library. XGBoost gets missing values: it would take them for known ones.
+        The categories of each column of pandas' or polars' categories. `predict` codes columns by
+        them, texts too. Unknown ones are left to the library. XGBoost gets missing values: it would
+        take them for known ones.
     classes_, coef_, feature_importances_
-        Those of the fitted estimator, if it has them; importances of CatBoost are by change of the prediction.
+        Those of the fitted estimator, if it has them; importances of CatBoost are by change of the
+        prediction.
 
     Examples
     --------
@@ -108,9 +122,12 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
     __metadata_request__fit: ClassVar = {
         "qid": True,
         "unit": False,
-        **dict.fromkeys(("docid", "query_weight", "position", "eval_set", "eval_qid", "eval_X", "eval_y"), True),
+        **dict.fromkeys(
+            ("docid", "query_weight", "position", "eval_set", "eval_qid", "eval_X", "eval_y"), True
+        ),
     }
-    # Pipeline.score hands sample_weight on, None too, and raises if its last step does not ask for it.
+    # Pipeline.score hands sample_weight on, None too, and raises if its last step does not ask for
+    # it.
     __metadata_request__score: ClassVar = {"qid": True, "query_weight": True, "sample_weight": True}
 
     def __init__(
@@ -160,29 +177,34 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         group : array-like of int of shape (n_queries,), optional
             Sizes of consecutive queries, instead of ``qid``.
         docid : array-like of shape (n_rows,), optional
-            The document of each row, or a pandas index level named "docid". Only a guard reads it, which knows test
-            queries by their documents.
+            The document of each row, or a pandas index level named "docid". Only a guard reads it,
+            which knows test queries by their documents.
         unit : array-like of shape (n_rows,), optional
-            A coarser unit than the query, such as its author. Early stopping and the folds of a search keep it whole.
-            To route scikit-learn's ``groups`` here, call ``set_fit_request(unit="groups")``.
+            A coarser unit than the query, such as its author. Early stopping and the folds of a
+            search keep it whole. To route scikit-learn's ``groups`` here, call
+            ``set_fit_request(unit="groups")``.
         sample_weight : array-like of shape (n_rows,), optional
-            The weight of each row, or of its query, in fitting. If weights differ within a query, LGBMRanker,
-            regressors and classifiers use them by row, and CatBoostRanker with losses such as RMSE and QueryRMSE. With
-            its other losses it takes one weight per query, as XGBRanker does.
+            The weight of each row, or of its query, in fitting. If weights differ within a query,
+            LGBMRanker, regressors and classifiers use them by row, and CatBoostRanker with losses
+            such as RMSE and QueryRMSE. With its other losses it takes one weight per query, as
+            XGBRanker does.
         query_weight : mapping or Series by query id, or array-like of shape (n_rows,), optional
             The weight of each query in the means by which a search inside chooses.
         position : array-like of int of shape (n_rows,), optional
-            The rank at which each row was shown when it was clicked or not. LGBMRanker with the objective "lambdarank"
-            learns how much a position attracts clicks, and scores rows without it. Other estimators refuse it.
+            The rank at which each row was shown when it was clicked or not. LGBMRanker with the
+            objective "lambdarank" learns how much a position attracts clicks, and scores rows
+            without it. Other estimators refuse it.
         eval_set : tuple of (Xv, yv), list of one such pair, or RankingData, optional
-            A validation part to stop early on, rows in any order. The steps of a Pipeline inside this ranker transform
-            it. A search passes it to every fit as it is.
+            A validation part to stop early on, rows in any order. The steps of a Pipeline inside
+            this ranker transform it. A search passes it to every fit as it is.
         eval_qid : array-like of shape (n_validation_rows,), or list of one, optional
-            The query of each of its rows. It may also be a pandas index level or a column of Xv named "qid". A search
-            of scikit-learn cuts an array that is as long as X; ``[ids]`` is kept whole.
+            The query of each of its rows. It may also be a pandas index level or a column of Xv
+            named "qid". A search of scikit-learn cuts an array that is as long as X; ``[ids]`` is
+            kept whole.
         eval_X, eval_y : array-like, optional
-            The same as ``eval_set=(eval_X, eval_y)``, for ``Pipeline([..., ("rank", QueryRanker(...))],
-            transform_input=["eval_X"])``: there scikit-learn transforms it with the steps before this ranker.
+            The same as ``eval_set=(eval_X, eval_y)``, for ``Pipeline([..., ("rank",
+            QueryRanker(...))], transform_input=["eval_X"])``: there scikit-learn transforms it with
+            the steps before this ranker.
 
         Returns
         -------
@@ -196,12 +218,14 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         MissingQueryIds
             The same inside a search of scikit-learn, which would turn a QueryIdError into nan.
         InvalidInput
-            If there is no estimator, an option does not fit it, weights are negative, or they differ within a query
-            and the library takes none by row, or nothing is learnt from ``position``. Also if ``eval_set`` has other
-            columns than X, or nothing says when to stop on it; or if a booster's library refuses a label, the size of a
-            query, or the name or type of a column.
+            If there is no estimator, an option does not fit it, weights are negative, or they
+            differ within a query and the library takes none by row, or nothing is learnt from
+            ``position``. Also if ``eval_set`` has other columns than X, or nothing says when to
+            stop on it; or if a booster's library refuses a label, the size of a query, or the name
+            or type of a column.
         UnusableRows
-            If a booster's library refuses such rows inside a search of scikit-learn that does not vary its objective.
+            If a booster's library refuses such rows inside a search of scikit-learn that does not
+            vary its objective.
         SharedQueriesError
             If ``eval_set`` has queries of X, by their ids or by their rows and labels.
         SharedQueries
@@ -214,14 +238,28 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         nesting.check_estimator(self.estimator)
         features = self._features(X, reset=True)
         labels = columns.labels(columns.as_column(y), "y")
-        column_or_1d(y if getattr(y, "ndim", 1) == 2 else labels, warn=True)  # warns of a matrix with one column
+        column_or_1d(
+            y if getattr(y, "ndim", 1) == 2 else labels, warn=True
+        )  # warns of a matrix with one column
         check_consistent_length(features, labels)
         if labels.dtype.kind == "f":
             assert_all_finite(labels, input_name="y")
         with stopping():
-            check_rows(X=X, y=y, qid=qid, docid=docid, unit=unit, sample_weight=sample_weight, position=position)
+            check_rows(
+                X=X,
+                y=y,
+                qid=qid,
+                docid=docid,
+                unit=unit,
+                sample_weight=sample_weight,
+                position=position,
+            )
             sources = {"qid": qid, "group": group}
-            given = find(X, y, **sources) if self.single_query else require(X, y, who="QueryRanker.fit", **sources)
+            given = (
+                find(X, y, **sources)
+                if self.single_query
+                else require(X, y, who="QueryRanker.fit", **sources)
+            )
         ids = np.zeros(len(labels), dtype=np.int64) if given is None else given
         validation = self._validation(features, eval_set, eval_qid, eval_X, eval_y)
         check = ContaminationCheck.current()
@@ -231,12 +269,18 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             part = validation.X, validation.y, validation.qid
             check.refuse(*part, docid=validation.docid, action="fit with this eval_set")
             watched = Watched.of(validation.X, validation.y, validation.qid)
-            watched.refuse_in(fingerprint(features, labels, ids), "the training data", by_id=given is not None)
+            watched.refuse_in(
+                fingerprint(features, labels, ids), "the training data", by_id=given is not None
+            )
         beside = row_columns(ids, sample_weight=sample_weight, unit=unit, position=position)
-        with nullcontext() if limits.decides(searched()) else stopping(UnusableRows):  # another setting may take them
+        with (
+            nullcontext() if limits.decides(searched()) else stopping(UnusableRows)
+        ):  # another setting may take them
             refuse_unusable(self.estimator, features, labels, ids)
             if validation is not None:
-                refuse_unusable(self.estimator, validation.X, validation.y, validation.qid, where="eval_set")
+                refuse_unusable(
+                    self.estimator, validation.X, validation.y, validation.qid, where="eval_set"
+                )
         with stopping(UnusableWeights):
             means = query_weight_of_rows(query_weight, ids, X=X, y=y, qid=qid)
         rows = TrainingRows.of(features, labels, ids, **beside, query_weight=means)
@@ -251,7 +295,8 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Return the score of each row, in the order of the rows; higher ranks first.
 
-        The score of a classifier is the probability of the second class, or the expected grade if there are several.
+        The score of a classifier is the probability of the second class, or the expected grade if
+        there are several.
 
         Parameters
         ----------
@@ -325,7 +370,8 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         query_weight : mapping or Series by query id, or array-like of shape (n_rows,), optional
             The weight of each query in the mean.
         sample_weight : array-like of shape (n_rows,), optional
-            Not used: weights of rows are for fitting. Searches of scikit-learn give them to `score` too.
+            Not used: weights of rows are for fitting. Searches of scikit-learn give them to `score`
+            too.
 
         Raises
         ------
@@ -337,7 +383,11 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             If X and y are registered test content.
         """
         if sample_weight is not None and not in_search():
-            raise InvalidInput("weighs rows in fitting", argument="sample_weight", remedy="give query_weight for means")
+            raise InvalidInput(
+                "weighs rows in fitting",
+                argument="sample_weight",
+                remedy="give query_weight for means",
+            )
         if self.single_query and find(X, y, qid=qid, group=group) is None:
             qid = np.zeros(n_rows(X), dtype=np.int64)
         scorer = make_scorer(SCORE)
@@ -376,24 +426,36 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         estimator = getattr(self, "estimator_", self.estimator)
         return coded(features, self.categories_, keep_unknown=nesting.keeps_unknown(estimator))
 
-    def _validation(self, trained: Any, eval_set: Any, eval_qid: Any, eval_X: Any, eval_y: Any) -> TrainingRows | None:
+    def _validation(
+        self, trained: Any, eval_set: Any, eval_qid: Any, eval_X: Any, eval_y: Any
+    ) -> TrainingRows | None:
         with stopping():
-            part = validation_part(eval_set, eval_qid, eval_X=eval_X, eval_y=eval_y, single_query=self.single_query)
+            part = validation_part(
+                eval_set, eval_qid, eval_X=eval_X, eval_y=eval_y, single_query=self.single_query
+            )
             if eval_X is not None and in_search():
                 refuse_cut(eval_X, trained)
         try:
             if part is None:
                 return None
-            return TrainingRows.of(self._features(part.X, reset=False), part.y, part.qid, docid=part.docid)
+            return TrainingRows.of(
+                self._features(part.X, reset=False), part.y, part.qid, docid=part.docid
+            )
         except ValueError as error:
-            raise InvalidInput(f"the features do not fit those of X: {said(error)}", where="eval_set") from error
+            raise InvalidInput(
+                f"the features do not fit those of X: {said(error)}", where="eval_set"
+            ) from error
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         if hasattr(self, "estimator_"):
-            # Predicting needs no measure, so a saved ranker may be loaded where the function of a measure is unknown.
+            # Predicting needs no measure, so a saved ranker may be loaded where the function of a
+            # measure is unknown.
             return {name: value for name, value in state.items() if name != "_known"}
-        state = {**state, "eval_measure": for_other_processes(self.eval_measure, self.eval_convention)}
+        state = {
+            **state,
+            "eval_measure": for_other_processes(self.eval_measure, self.eval_convention),
+        }
         # Workers fit the folds of a plan too, and a ranker is all that some searches send them.
         return {**state, "_allowance": Allowance()} if granted() else state
 
@@ -409,9 +471,12 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
-        if inner.estimator_type == "regressor" or (inner.estimator_type is None and not self.single_query):
-            # A ranker predicts a number a row too, and ensembles such as VotingRegressor take nothing but regressors.
-            # A single query is for check_estimator, which gives regressors any numbers as y, and rankers take grades.
+        if inner.estimator_type == "regressor" or (
+            inner.estimator_type is None and not self.single_query
+        ):
+            # A ranker predicts a number a row too, and ensembles such as VotingRegressor take
+            # nothing but regressors. A single query is for check_estimator, which gives regressors
+            # any numbers as y, and rankers take grades.
             tags.estimator_type = "regressor"
             tags.regressor_tags = inner.regressor_tags or RegressorTags()
         tags.input_tags = inner.input_tags
@@ -428,7 +493,9 @@ def as_ranker(estimator: Any) -> QueryRanker:
     return unfitted
 
 
-def refuse_unusable(estimator: Any, X: Any, y: NDArray[Any], qid: NDArray[Any], where: str | None = None) -> None:
+def refuse_unusable(
+    estimator: Any, X: Any, y: NDArray[Any], qid: NDArray[Any], where: str | None = None
+) -> None:
     """Raise if the booster at the end of an estimator would refuse rows, before anything is fitted."""
     last = nesting.last_of(estimator)
     X = X if last is estimator else None

@@ -44,12 +44,13 @@ class CrossValidation:
     Attributes
     ----------
     evaluation : Evaluation
-        The out-of-fold scores of every held-out query. If a query was held out several times, the first time counts.
-        Each fold has a model of its own.
+        The out-of-fold scores of every held-out query. If a query was held out several times, the
+        first time counts. Each fold has a model of its own.
     folds : DataFrame of shape (n_folds, n_measures + 3)
-        One row per fold: ``n_queries``, each measure's aggregate, ``fit_seconds``, ``score_seconds``. Searches and
-        Optuna go by their mean, the mean of folds; ``evaluation.aggregate()`` is over all queries. The training parts
-        of folds overlap, so tests over queries refuse these numbers; `compare` knows how to treat them.
+        One row per fold: ``n_queries``, each measure's aggregate, ``fit_seconds``,
+        ``score_seconds``. Searches and Optuna go by their mean, the mean of folds;
+        ``evaluation.aggregate()`` is over all queries. The training parts of folds overlap, so
+        tests over queries refuse these numbers; `compare` knows how to treat them.
     predictions : ndarray of shape (n_rows,)
         The out-of-fold score of each row, in row order; nan if a row was never held out.
     estimators : tuple of QueryRanker, optional
@@ -57,12 +58,13 @@ class CrossValidation:
     splits : tuple of Split
         The queries that each fold trained on and held out.
     best_params : DataFrame of shape (n_folds, n_params), optional
-        The parameters that a search chose in each fold, if the estimator is a search (nested cross-validation).
+        The parameters that a search chose in each fold, if the estimator is a search (nested
+        cross-validation).
     ranker : QueryRanker, optional
         The estimator that was cross-validated, not fitted.
     settings : mapping of str to (str, bool), optional
-        The parameters of the estimator as text, without secrets, and whether each differs from its default: what a
-        loaded result knows of its ranker.
+        The parameters of the estimator as text, without secrets, and whether each differs from its
+        default: what a loaded result knows of its ranker.
 
     Examples
     --------
@@ -87,7 +89,9 @@ class CrossValidation:
         """Seconds of fitting, all folds together."""
         return float(self.folds["fit_seconds"].sum())
 
-    def compare(self, other: CrossValidation, *, question: str | None = None, **options: Any) -> Comparison:
+    def compare(
+        self, other: CrossValidation, *, question: str | None = None, **options: Any
+    ) -> Comparison:
         """Compare another estimator with this one, which is the baseline.
 
         Parameters
@@ -95,23 +99,27 @@ class CrossValidation:
         other : CrossValidation
             The result of another estimator, on the same data under the same convention.
         question : {"algorithms", "models"}
-            Which one is asked changes the answer, so there is no default. "algorithms": which estimator gives better
-            rankers on data like these? The test is the corrected resampled t over folds, which must be the same; ten
-            repeats are recommended (`RepeatedQueryKFold`). "models": which of the fitted models ranks better? The test
-            is paired, over the held-out queries: exact for one hold-out, approximate for pooled folds.
+            Which one is asked changes the answer, so there is no default. "algorithms": which
+            estimator gives better rankers on data like these? The test is the corrected resampled t
+            over folds, which must be the same; ten repeats are recommended (`RepeatedQueryKFold`).
+            "models": which of the fitted models ranks better? The test is paired, over the held-out
+            queries: exact for one hold-out, approximate for pooled folds.
         **options
-            ``measures``, ``correction``, ``family``, ``alpha``, ``alternative``, ``claim``, ``margin``
-            as in `rankeval.compare`; for "models" also its other options. Claims are of ``other`` against this one.
+            ``measures``, ``correction``, ``family``, ``alpha``, ``alternative``, ``claim``,
+            ``margin`` as in `rankeval.compare`; for "models" also its other options. Claims are of
+            ``other`` against this one.
 
         Returns
         -------
         Comparison
-            A positive difference means that ``other`` has the greater value. For most measures that is better.
+            A positive difference means that ``other`` has the greater value. For most measures that
+            is better.
 
         Raises
         ------
         InvalidInput
-            If no question is asked, folds differ, there are fewer than two, or ``other`` is no CrossValidation.
+            If no question is asked, folds differ, there are fewer than two, or ``other`` is no
+            CrossValidation.
         ConventionMismatch
             If conventions or judgments of the evaluations differ.
         UnknownName
@@ -171,7 +179,9 @@ class CrossValidation:
         settings = self.settings
         if settings is None:
             settings = {} if self.ranker is None else settings_of(self.ranker)
-        return record_of(self, settings, role=role, data=data, name=name, folds=folds, predictions=predictions)
+        return record_of(
+            self, settings, role=role, data=data, name=name, folds=folds, predictions=predictions
+        )
 
     @classmethod
     def from_record(cls, record: Record) -> CrossValidation:
@@ -180,7 +190,9 @@ class CrossValidation:
         return cls(Evaluation.from_record(evaluation), **fields_of(record))
 
     def __repr__(self) -> str:
-        values = ", ".join(f"{label}={value:.4f}" for label, value in self.evaluation.aggregate().items())
+        values = ", ".join(
+            f"{label}={value:.4f}" for label, value in self.evaluation.aggregate().items()
+        )
         sizes = f"{count(len(self.folds), 'fold')}; over all {count(self.evaluation.n_queries, 'query')} out of fold"
         return f"CrossValidation({'; '.join((f'{sizes}: {values}', *undefined_notes(self.evaluation)))})"
 
@@ -242,9 +254,13 @@ class CrossValidations(Mapping[str, CrossValidation]):
         """The folds of all estimators, one row per system and fold."""
         import pandas as pd
 
-        return pd.concat({name: result.folds for name, result in self.results.items()}, names=["system"])
+        return pd.concat(
+            {name: result.folds for name, result in self.results.items()}, names=["system"]
+        )
 
-    def compare(self, *, question: str | None = None, baseline: str | None = None, **options: Any) -> Comparison:
+    def compare(
+        self, *, question: str | None = None, baseline: str | None = None, **options: Any
+    ) -> Comparison:
         """Compare all with a baseline, or with each other.
 
         Parameters
@@ -252,8 +268,8 @@ class CrossValidations(Mapping[str, CrossValidation]):
         question : {"algorithms", "models"}
             As in `CrossValidation.compare`.
         baseline : str, optional
-            The name of the estimator that the others are compared with. By default all pairs are compared. The claims
-            "better" and "not_worse" need one.
+            The name of the estimator that the others are compared with. By default all pairs are
+            compared. The claims "better" and "not_worse" need one.
         **options
             As in `CrossValidation.compare`.
 
@@ -276,12 +292,18 @@ class CrossValidations(Mapping[str, CrossValidation]):
             return compare_models(self.evaluations, baseline=baseline, **options)
         (name, first), *others = self.results.items()
         for other, result in others:
-            if [split.digest for split in first.splits] != [split.digest for split in result.splits]:
+            if [split.digest for split in first.splits] != [
+                split.digest for split in result.splits
+            ]:
                 way = "give both the same splitter with a random_state, or cross_validate a mapping of both"
-                raise InvalidInput(f"{name!r} and {other!r} were cross-validated on different folds: {way}")
+                raise InvalidInput(
+                    f"{name!r} and {other!r} were cross-validated on different folds: {way}"
+                )
         folds = {name: result.folds for name, result in self.results.items()}
         sizes = [(split.n_train, split.n_test) for split in first.splits]
-        return compare_algorithms(folds, self.evaluations, sizes=sizes, baseline=baseline, **options)
+        return compare_algorithms(
+            folds, self.evaluations, sizes=sizes, baseline=baseline, **options
+        )
 
     def record(
         self,
@@ -299,14 +321,27 @@ class CrossValidations(Mapping[str, CrossValidation]):
         Record
             The folds of all are a table.
         """
-        asked: dict[str, Any] = {"role": role, "data": data, "folds": folds, "predictions": predictions}
-        children = {str(system): result.record(name=str(system), **asked) for system, result in self.results.items()}
+        asked: dict[str, Any] = {
+            "role": role,
+            "data": data,
+            "folds": folds,
+            "predictions": predictions,
+        }
+        children = {
+            str(system): result.record(name=str(system), **asked)
+            for system, result in self.results.items()
+        }
         return record_of_several(children, self.folds, name or "cross-validation")
 
     @classmethod
     def from_record(cls, record: Record) -> CrossValidations:
         """Return the results of a record, each of a child."""
-        return cls({system: CrossValidation.from_record(child) for system, child in record.children.items()})
+        return cls(
+            {
+                system: CrossValidation.from_record(child)
+                for system, child in record.children.items()
+            }
+        )
 
     def __repr__(self) -> str:
         return f"CrossValidations({', '.join(f'{name}: {result!r}' for name, result in self.results.items())})"

@@ -24,7 +24,8 @@ from rankeval.model_selection.query_ids import by_id, encode, id_array, per_quer
 class TrainingRows:
     """Features, labels and query of each row, perhaps its document, weights, unit and position too.
 
-    ``validation`` has the rows of a validation part, for an estimator inside that stops early by itself.
+    ``validation`` has the rows of a validation part, for an estimator inside that stops early by
+    itself.
     """
 
     X: Any
@@ -42,15 +43,20 @@ class TrainingRows:
     def of(cls, X: Any, y: NDArray[Any], qid: NDArray[Any], **beside: Any) -> TrainingRows:
         """Return the rows with their queries numbered in ascending order of their ids.
 
-        CatBoost, and every estimator that samples, learns another model from another order of queries. This order is
-        that of the usual loop by hand, and does not depend on the order in which queries come.
+        CatBoost, and every estimator that samples, learns another model from another order of
+        queries. This order is that of the usual loop by hand, and does not depend on the order in
+        which queries come.
         """
         return cls(X, y, qid, by_id(qid)[0], **beside)
 
     def take(self, rows: NDArray[Any]) -> TrainingRows:
         """Return these rows, in this order."""
-        columns = {name: column for name, column in vars(self).items() if name not in ("X", "validation")}
-        taken: dict[str, Any] = {name: None if column is None else column[rows] for name, column in columns.items()}
+        columns = {
+            name: column for name, column in vars(self).items() if name not in ("X", "validation")
+        }
+        taken: dict[str, Any] = {
+            name: None if column is None else column[rows] for name, column in columns.items()
+        }
         return replace(self, X=take_rows(self.X, rows), **taken)
 
     def in_blocks(self) -> TrainingRows:
@@ -73,13 +79,15 @@ class TrainingRows:
 def as_arguments(part: TrainingRows | RankingData | None) -> dict[str, Any]:
     """Return a validation part as arguments of `QueryRanker.fit`, in a form that no search of scikit-learn cuts.
 
-    A search cuts every array that is as long as its X. So the ids stand in a list, beside the pair of features and
-    labels.
+    A search cuts every array that is as long as its X. So the ids stand in a list, beside the pair
+    of features and labels.
     """
     return {} if part is None else {"eval_set": (part.X, part.y), "eval_qid": [part.qid]}
 
 
-def query_weight_of_rows(query_weight: Any, ids: NDArray[Any], **beside: Any) -> NDArray[np.float64] | None:
+def query_weight_of_rows(
+    query_weight: Any, ids: NDArray[Any], **beside: Any
+) -> NDArray[np.float64] | None:
     """Check weights of queries, and return that of each row's query."""
     if query_weight is None:
         return None
@@ -87,7 +95,9 @@ def query_weight_of_rows(query_weight: Any, ids: NDArray[Any], **beside: Any) ->
     joined = Given(nothing, nothing, ids).join(get_convention("rankeval"))
     weights: Any = query_weights(query_weight, joined, beside)
     of_rows = np.empty(len(ids))
-    of_rows[slice(None) if joined.order is None else joined.order] = np.repeat(weights, np.diff(joined.offsets))
+    of_rows[slice(None) if joined.order is None else joined.order] = np.repeat(
+        weights, np.diff(joined.offsets)
+    )
     return of_rows
 
 
@@ -98,11 +108,15 @@ def row_columns(
     rows, found = len(ids), dict[str, NDArray[Any]]()
     if sample_weight is not None:
         weights = found["sample_weight"] = labels(sample_weight, "sample_weight").astype(np.float64)
-        unlike = f"sample_weight has shape {weights.shape}, but there are {rows} rows: give one per row"
+        unlike = (
+            f"sample_weight has shape {weights.shape}, but there are {rows} rows: give one per row"
+        )
         refuse((weights.shape != (rows,), unlike))
         bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
         if len(bad):
-            raise InvalidInput(f"sample_weight is {weights[bad[0]]} in row {bad[0]}: give finite weights, none below 0")
+            raise InvalidInput(
+                f"sample_weight is {weights[bad[0]]} in row {bad[0]}: give finite weights, none below 0"
+            )
         refuse((not weights.any(), "sample_weight is zero in every row: nothing would be learnt"))
     if unit is not None:
         found["unit"] = id_array(unit, rows, "unit")
@@ -114,7 +128,9 @@ def row_columns(
         odd = np.flatnonzero(whole != values)
         if len(values) != rows or len(odd):
             wrong = f"{values[odd[0]]} in row {odd[0]}" if len(odd) else f"{len(values)} values"
-            raise InvalidInput(argument="position", found=wrong, expected=f"a whole number for each of {rows} rows")
+            raise InvalidInput(
+                argument="position", found=wrong, expected=f"a whole number for each of {rows} rows"
+            )
     return found
 
 
@@ -141,7 +157,9 @@ class EarlyStopping:
         values = np.asarray(predicted, dtype=np.float64).reshape(len(rows.y))
         if self._joined is None:  # rows are grouped once, not in every iteration
             read = read_columns(rows.X, rows.y, [self.measure], {})
-            self._joined = Given(rows.y, values, rows.codes, read=read).join(get_convention(self.convention))
+            self._joined = Given(rows.y, values, rows.codes, read=read).join(
+                get_convention(self.convention)
+            )
         return score(replace(self._joined, score=values), [(str(self.measure), self.measure)])
 
     def value(self, predicted: Any) -> float:
@@ -150,6 +168,8 @@ class EarlyStopping:
 
     def noted(self, iteration: int, value: float) -> bool:
         """Take note of the value after an iteration; return whether to stop."""
-        if self.best is None or (value > self.best if self.greater_is_better else value < self.best):
+        if self.best is None or (
+            value > self.best if self.greater_is_better else value < self.best
+        ):
             self.best, self.best_iteration = value, iteration
         return iteration - self.best_iteration >= self.rounds

@@ -1,11 +1,11 @@
 """Scorers for scikit-learn: measures per query of what an estimator predicts.
 
-A scorer needs no base class: scikit-learn routes ``qid`` to every object with a `get_metadata_routing`, which is built
-from public parts here. A callable that returns a dict gives many measures from one predict; a dict of scorers would
-predict once for each.
+A scorer needs no base class: scikit-learn routes ``qid`` to every object with a
+`get_metadata_routing`, which is built from public parts here. A callable that returns a dict gives
+many measures from one predict; a dict of scorers would predict once for each.
 
-The trap: ``error_score=np.nan`` turns every Exception of a scorer into nan. So query ids that are missing, unusable or
-contradicted raise a ``MissingQueryIds``, which is a BaseException.
+The trap: ``error_score=np.nan`` turns every Exception of a scorer into nan. So query ids that are
+missing, unusable or contradicted raise a ``MissingQueryIds``, which is a BaseException.
 
 Below it stand the same measures for the training loops of LightGBM and XGBoost.
 """
@@ -69,45 +69,50 @@ def make_scorer(
 ) -> QueryScorer:
     """Make a scorer of ranking measures for scikit-learn.
 
-    Higher is better, as scikit-learn expects: if less of a measure is better, as for ARP, the scorer returns the
-    negative under the same name. ``scorer.evaluate`` and `rankeval.cross_validate` return the value itself.
+    Higher is better, as scikit-learn expects: if less of a measure is better, as for ARP, the
+    scorer returns the negative under the same name. ``scorer.evaluate`` and
+    `rankeval.cross_validate` return the value itself.
 
-    The scorer takes the query of each row from the first of these that is there: ``qid=`` of the call (routed, if
-    metadata routing is on), the ids bound here, a pandas index level named "qid" on X or y, a column "qid" of X.
-    ``sklearn.inspection.permutation_importance`` routes nothing: use bound ids or an index with it.
+    The scorer takes the query of each row from the first of these that is there: ``qid=`` of the
+    call (routed, if metadata routing is on), the ids bound here, a pandas index level named "qid"
+    on X or y, a column "qid" of X. ``sklearn.inspection.permutation_importance`` routes nothing:
+    use bound ids or an index with it.
 
-    A measure that reads a column of the rows, as ``"Revenue@5(column='price')"`` does, takes it from the first of these
-    that is there: ``price=`` of the call (routed, if metadata routing is on), the column bound here, the column "price"
-    of X.
+    A measure that reads a column of the rows, as ``"Revenue@5(column='price')"`` does, takes it
+    from the first of these that is there: ``price=`` of the call (routed, if metadata routing is
+    on), the column bound here, the column "price" of X.
 
-    If a search of scikit-learn fits a `QueryRanker` to some rows of a query and scores others, as with ``cv=5``, the
-    scorer warns once per search, with a `rankeval.errors.QueryCutWarning`. `rankeval.QueryKFold` and
-    `rankeval.QuerySplit` keep queries whole. Of other estimators a scorer does not know the rows that they were fitted
-    on.
+    If a search of scikit-learn fits a `QueryRanker` to some rows of a query and scores others, as
+    with ``cv=5``, the scorer warns once per search, with a `rankeval.errors.QueryCutWarning`.
+    `rankeval.QueryKFold` and `rankeval.QuerySplit` keep queries whole. Of other estimators a scorer
+    does not know the rows that they were fitted on.
 
     Parameters
     ----------
     measures : str, Measure, or list of them
-        With one measure, the scorer returns a number. With several, it returns a dict from a single predict, as for
-        ``cross_validate`` and ``GridSearchCV(refit="nDCG@10")``. scikit-learn's ``learning_curve``,
-        ``validation_curve`` and ``HalvingGridSearchCV`` take one measure; `rankeval.learning_curve` takes several.
+        With one measure, the scorer returns a number. With several, it returns a dict from a single
+        predict, as for ``cross_validate`` and ``GridSearchCV(refit="nDCG@10")``. scikit-learn's
+        ``learning_curve``, ``validation_curve`` and ``HalvingGridSearchCV`` take one measure;
+        `rankeval.learning_curve` takes several.
     convention : str or Convention, default="rankeval"
         The rules by which rankings are scored.
     ties, missing, no_relevant, judgments : str, optional
         Single rules that replace those of the convention, as in `evaluate`.
     qid : Series or array-like of shape (n_rows,), optional
-        Ids bound to the scorer. A Series is looked up by the index labels of y or X, so it works in folds too.
+        Ids bound to the scorer. A Series is looked up by the index labels of y or X, so it works in
+        folds too.
     y : Series or array-like of shape (n_rows,), optional
-        The relevance of the rows of ``qid``, which checks every look-up. Needed if nothing else can detect rows in
-        another order: ids without an index, and rows with the index 0, 1, 2, ..., as after ``reset_index``.
+        The relevance of the rows of ``qid``, which checks every look-up. Needed if nothing else can
+        detect rows in another order: ids without an index, and rows with the index 0, 1, 2, ..., as
+        after ``reset_index``.
     columns : mapping of str to Series or array-like of shape (n_rows,), or to str, optional
-        Columns that measures read, bound to the scorer as ``qid`` is, or names of columns of X: ``{"price":
-        "price_usd"}``.
+        Columns that measures read, bound to the scorer as ``qid`` is, or names of columns of X:
+        ``{"price": "price_usd"}``.
     response_method : str or sequence of str, optional
-        The first of these methods that the estimator has gives the scores. By default "predict", and for a classifier
-        "predict_proba", "decision_function" or "predict", as in `QueryRanker`. From "predict_proba" the scorer takes
-        the second column, or the expected grade. It skips a "decision_function" with a column per grade if "predict"
-        follows.
+        The first of these methods that the estimator has gives the scores. By default "predict",
+        and for a classifier "predict_proba", "decision_function" or "predict", as in `QueryRanker`.
+        From "predict_proba" the scorer takes the second column, or the expected grade. It skips a
+        "decision_function" with a column per grade if "predict" follows.
     name : str, optional
         Name of the system in the evaluations.
 
@@ -152,14 +157,21 @@ def make_scorer(
     unbound = "y is there to check bound query ids, and none are bound: give qid too"
     refuse((qid is None and y is not None and not bound, unbound))
     taken = signature(QueryScorer.evaluate).parameters
-    read = (column for one in asked.values() for column in one.columns.values() if column not in taken)
+    read = (
+        column for one in asked.values() for column in one.columns.values() if column not in taken
+    )
     return QueryScorer(
         measures=listed[0] if isinstance(measures, (str, Measure)) and len(asked) == 1 else listed,
         by_name=asked,
         convention=rules,
         methods=methods,
         name=name,
-        given={"convention": convention, **single, "response_method": response_method, "name": name},
+        given={
+            "convention": convention,
+            **single,
+            "response_method": response_method,
+            "name": name,
+        },
         qid=None if qid is None else BoundIds(qid, y),
         columns=bound,
         requests=dict.fromkeys(("qid", "docid", "query_weight", *read), True),
@@ -180,18 +192,27 @@ class QueryScorer:
     given: Mapping[str, Any]  # Other arguments of `make_scorer`, as they are shown
     qid: BoundIds | None  # Bound query ids
     columns: dict[str, Any]  # Bound columns, or names of columns of X
-    requests: Mapping[str, bool | str | None]  # The metadata that is routed here, as scikit-learn's requests
+    requests: Mapping[
+        str, bool | str | None
+    ]  # The metadata that is routed here, as scikit-learn's requests
     # The ledgers that were known when the scorer was made: a worker knows them from the scorer.
     contamination: ContaminationCheck
 
-    def __call__(self, estimator: Any, X: Any, y: Any, qid: Any = None, **beside: Any) -> float | dict[str, float]:
+    def __call__(
+        self, estimator: Any, X: Any, y: Any, qid: Any = None, **beside: Any
+    ) -> float | dict[str, float]:
         """Predict once and return the measure, or a dict of measures; negative if less of a measure is better."""
         evaluation = self.evaluate(estimator, X, y, qid=qid, **beside)
         if blind := lacking_everywhere(evaluation):
-            warn(f"the scores of a part say nothing: {'; '.join(undefined_notes(evaluation, blind))}")
+            warn(
+                f"the scores of a part say nothing: {'; '.join(undefined_notes(evaluation, blind))}"
+            )
         values = evaluation.aggregate()
         # As with scikit-learn's greater_is_better=False: a search keeps the highest score.
-        scores = {label: sign * float(values[label]) for label, sign in signs(self.by_name.items()).items()}
+        scores = {
+            label: sign * float(values[label])
+            for label, sign in signs(self.by_name.items()).items()
+        }
         return scores if isinstance(self.measures, tuple) else next(iter(scores.values()))
 
     def evaluate(
@@ -223,7 +244,9 @@ class QueryScorer:
         check_fold(estimator, without_ids(X), labels, ids)
         predicted = responses(estimator, as_fitted(estimator, X), self.methods)
         # A registration since the scorer was made is seen as well.
-        self.contamination.refuse(without_ids(X), labels, ids, docid=documents, score=predicted, action="score")
+        self.contamination.refuse(
+            without_ids(X), labels, ids, docid=documents, score=predicted, action="score"
+        )
         given = Given(labels, predicted, ids, documents, read=read, arguments=("y", "estimator"))
         joined = given.join(self.convention)
         with stopping(UnusableWeights):
@@ -245,18 +268,26 @@ class QueryScorer:
         return self
 
     def __sklearn_clone__(self) -> QueryScorer:
-        return copy.copy(self).set_score_request()  # requests are copied, so that a clone can change its own
+        return copy.copy(
+            self
+        ).set_score_request()  # requests are copied, so that a clone can change its own
 
     def __repr__(self) -> str:
         many = isinstance(self.measures, tuple)
         shown = [repr([str(one) for one in self.measures] if many else str(self.measures))]  # type: ignore[union-attr]
         left_out = {"convention": "rankeval"}
-        shown += [f"{name}={value!r}" for name, value in self.given.items() if value != left_out.get(name)]
+        shown += [
+            f"{name}={value!r}" for name, value in self.given.items() if value != left_out.get(name)
+        ]
         if self.qid is not None:
             shown.append(f"qid=<{len(self.qid.ids)} bound ids>")
         shown += [f"columns={list(self.columns)}"] if self.columns else []
-        renamed = [f"{param}={alias!r}" for param, alias in self.requests.items() if alias is not True]
-        return f"make_scorer({', '.join(shown)})" + (f".set_score_request({', '.join(renamed)})" if renamed else "")
+        renamed = [
+            f"{param}={alias!r}" for param, alias in self.requests.items() if alias is not True
+        ]
+        return f"make_scorer({', '.join(shown)})" + (
+            f".set_score_request({', '.join(renamed)})" if renamed else ""
+        )
 
 
 def as_fitted(estimator: Any, X: Any) -> Any:
@@ -285,7 +316,11 @@ class TrainingMetric:
 
     def __repr__(self) -> str:
         names = [str(one) for one in self.measures]
-        rules = "" if self.convention == get_convention("rankeval") else f", convention={self.convention.name!r}"
+        rules = (
+            ""
+            if self.convention == get_convention("rankeval")
+            else f", convention={self.convention.name!r}"
+        )
         return f"{self._maker}({(names[0] if len(names) == 1 else names)!r}{rules})"
 
     @property
@@ -293,10 +328,14 @@ class TrainingMetric:
         """Whether higher is better."""
         higher = {one.family.greater_is_better for one in self.measures}
         if len(higher) > 1:
-            raise InvalidInput("more is better for some of these measures, less for others: stop by one of them")
+            raise InvalidInput(
+                "more is better for some of these measures, less for others: stop by one of them"
+            )
         return higher.pop()
 
-    def values(self, y: Any, predicted: Any, sizes: NDArray[np.int64], weight: Any) -> list[tuple[str, float]]:
+    def values(
+        self, y: Any, predicted: Any, sizes: NDArray[np.int64], weight: Any
+    ) -> list[tuple[str, float]]:
         """Return (name, value) of each measure, queries weighted by the mean weight of their rows."""
         ids, weights = sizes_to_ids(sizes, len(predicted)), None
         if weight is not None and len(weight):
@@ -307,13 +346,16 @@ class TrainingMetric:
         given = Given(y, np.asarray(predicted, np.float64), ids, arguments=("y", "score"))
         joined = given.join(self.convention)
         asked = [(str(one), one) for one in self.measures]
-        return list(aggregates(score(joined, asked, weights=query_weights(weights, joined))).items())
+        return list(
+            aggregates(score(joined, asked, weights=query_weights(weights, joined))).items()
+        )
 
 
 class LightGBMFeval(TrainingMetric):
     """Called by LightGBM as ``feval(scores, dataset)``, or as scikit-learn's ``eval_metric(y, scores, weight, group)``.
 
-    LightGBM counts the parameters: its scikit-learn classes give all four of them to a function of four.
+    LightGBM counts the parameters: its scikit-learn classes give all four of them to a function of
+    four.
     """
 
     _maker = "lightgbm_feval"
@@ -327,7 +369,9 @@ class LightGBMFeval(TrainingMetric):
         else:
             y, score = score, dataset
         if group is None:
-            raise QueryIdError("this lightgbm.Dataset has no queries: make it with group=, the sizes of the queries")
+            raise QueryIdError(
+                "this lightgbm.Dataset has no queries: make it with group=, the sizes of the queries"
+            )
         values = self.values(y, score, np.asarray(group, dtype=np.int64), weight)
         higher = [one.family.greater_is_better for one in self.measures]
         return [(*value, better) for value, better in zip(values, higher, strict=True)]
@@ -348,17 +392,22 @@ class XGBoostMetric(TrainingMetric):
             )
         bounds = np.asarray(matrix.get_uint_info("group_ptr"), dtype=np.int64)
         if len(bounds) < 2:
-            raise QueryIdError("this xgboost.DMatrix has no queries: make it with qid= (sorted) or group= (sizes)")
+            raise QueryIdError(
+                "this xgboost.DMatrix has no queries: make it with qid= (sorted) or group= (sizes)"
+            )
         self._refuse_wrong_direction()
         return self.values(matrix.get_label(), score, np.diff(bounds), matrix.get_weight())
 
     def _refuse_wrong_direction(self) -> None:
         """Raise if the training around this call stops early by one of these measures in the wrong direction.
 
-        XGBoost tells a metric nothing of it, so the callbacks are read from the frame that calls the metric.
+        XGBoost tells a metric nothing of it, so the callbacks are read from the frame that calls
+        the metric.
         """
         named = {str(one): one for one in self.measures}
-        containers = (frame.f_locals.get("self") for frame in callers() if is_of(frame, "xgboost.callback"))
+        containers = (
+            frame.f_locals.get("self") for frame in callers() if is_of(frame, "xgboost.callback")
+        )
         callbacks = (one for found in containers for one in getattr(found, "callbacks", ()))
         for early in (one for one in callbacks if hasattr(one, "maximize")):
             watched = early.metric_name or [*named][-1]  # XGBoost watches the last one
@@ -367,7 +416,10 @@ class XGBoostMetric(TrainingMetric):
             maximize = by_name if early.maximize is None else bool(early.maximize)
             if watched in named and maximize != named[watched].family.greater_is_better:
                 verb = "maximises" if maximize else "minimises"
-                found, remedy = f"{early.maximize}: early stopping {verb} {watched}", f"give maximize={not maximize}"
+                found, remedy = (
+                    f"{early.maximize}: early stopping {verb} {watched}",
+                    f"give maximize={not maximize}",
+                )
                 raise InvalidInput(argument="maximize", found=found, remedy=remedy)
 
 
@@ -380,22 +432,25 @@ def lightgbm_feval(
     Parameters
     ----------
     measures : str, Measure, or list of them
-        The measures to compute on each evaluation set. LightGBM learns for each whether higher is better.
+        The measures to compute on each evaluation set. LightGBM learns for each whether higher is
+        better.
     convention : str or Convention, default="rankeval"
         The rules by which rankings are scored.
 
     Returns
     -------
     LightGBMFeval
-        For ``feval=``, or ``eval_metric=`` of ``LGBMRanker.fit``. Set ``params["metric"] = "None"`` to see no other
-        measure. A query's weight is the mean of its rows' weights in the Dataset, as in LightGBM's own ndcg.
+        For ``feval=``, or ``eval_metric=`` of ``LGBMRanker.fit``. Set ``params["metric"] = "None"``
+        to see no other measure. A query's weight is the mean of its rows' weights in the Dataset,
+        as in LightGBM's own ndcg.
 
     Raises
     ------
     UnknownName
         If a measure does not exist.
     InvalidInput
-        If a measure cannot be computed from rows, or reads a column of them, which no training loop has.
+        If a measure cannot be computed from rows, or reads a column of them, which no training loop
+        has.
 
     Examples
     --------
@@ -431,16 +486,18 @@ def xgboost_metric(
     Returns
     -------
     XGBoostMetric
-        For ``custom_metric=``. XGBoost assumes of every metric that less is better: to stop early, give
-        ``maximize=metric.maximize`` too (True for most measures, False for some, such as ARP). Early stopping in the
-        wrong direction is refused in the first iteration. Weights of the DMatrix are weights of queries.
+        For ``custom_metric=``. XGBoost assumes of every metric that less is better: to stop early,
+        give ``maximize=metric.maximize`` too (True for most measures, False for some, such as ARP).
+        Early stopping in the wrong direction is refused in the first iteration. Weights of the
+        DMatrix are weights of queries.
 
     Raises
     ------
     UnknownName
         If a measure does not exist.
     InvalidInput
-        If a measure cannot be computed from rows, or reads a column of them, which no training loop has.
+        If a measure cannot be computed from rows, or reads a column of them, which no training loop
+        has.
 
     Examples
     --------

@@ -1,22 +1,24 @@
 """What goes wrong inside a search of scikit-learn: unusable ids and weights, cut queries, scores on the rows watched.
 
-scikit-learn turns every `Exception` inside a search into nan or a failed fit, so a `Refusal` stops it. It does not tell
-a scorer or an estimator that a search calls it, so the frames of the callers are read.
+scikit-learn turns every `Exception` inside a search into nan or a failed fit, so a `Refusal` stops
+it. It does not tell a scorer or an estimator that a search calls it, so the frames of the callers
+are read.
 
-scikit-learn passes a scorer the rows of one fold, and nothing of those that the estimator was fitted on. So a fitted
-QueryRanker keeps two things, and no features::
+scikit-learn passes a scorer the rows of one fold, and nothing of those that the estimator was
+fitted on. So a fitted QueryRanker keeps two things, and no features::
 
     fitted     label and id of each row           other labels under one of these ids: the fold cuts the query (warned)
     watched    a hash of id, and one of rows and  the same query again: training stopped on it, so a score on it is no
                labels, of each query of eval_set  estimate (refused)
 
-Both are for the folds of a search. Elsewhere, new rows of a fitted query may be a later day of it, and a score on the
-validation part is what its owner asks for. A pickle of the ranker has neither. What was fitted is hashed when a fold
-asks: `cross_validate` groups rows once, and not in every fit (tests/test_walks.py).
+Both are for the folds of a search. Elsewhere, new rows of a fitted query may be a later day of it,
+and a score on the validation part is what its owner asks for. A pickle of the ranker has neither.
+What was fitted is hashed when a fold asks: `cross_validate` groups rows once, and not in every fit
+(tests/test_walks.py).
 
-The trap is "once": estimators and scorers are cloned, pickled and used again, so none of them stands for one search.
-Its outermost frame does: a note there ends with the search. A worker of joblib does not have this frame, so it warns
-once in its life.
+The trap is "once": estimators and scorers are cloned, pickled and used again, so none of them
+stands for one search. Its outermost frame does: a note there ends with the search. A worker of
+joblib does not have this frame, so it warns once in its life.
 """
 
 from __future__ import annotations
@@ -87,7 +89,9 @@ def stop(error: InvalidInput, refusal: type[Refusal] | None = None) -> NoReturn:
     if hangs_on_refusals():
         raise error
     conflict = isinstance(error, QueryIdError) and not isinstance(error, UnusableQueryIdsError)
-    raise (refusal or (ConflictingQueryIds if conflict else MissingQueryIds))(**error.fields) from error
+    raise (refusal or (ConflictingQueryIds if conflict else MissingQueryIds))(
+        **error.fields
+    ) from error
 
 
 @contextmanager
@@ -128,9 +132,15 @@ class Watched:
         if same.any():  # equal rows are no evidence where many queries have such rows
             known = Signature.of(data)
             same &= np.isin(self.content, known.content[known.identifiable])
-        shared, renamed = (tuple(self.names[found].tolist()) for found in (same_id | same, same & ~same_id))
+        shared, renamed = (
+            tuple(self.names[found].tolist()) for found in (same_id | same, same & ~same_id)
+        )
         if shared:
-            other = f", {len(renamed):,} of them under other ids with the same rows and labels" if renamed else ""
+            other = (
+                f", {len(renamed):,} of them under other ids with the same rows and labels"
+                if renamed
+                else ""
+            )
             kind = SharedQueries if in_search() and not hangs_on_refusals() else SharedQueriesError
             raise kind(
                 f"eval_set and {where} have {count(len(shared), 'query')} in common: {few(shared)}{other}. Early "
@@ -163,7 +173,9 @@ def check_fold(estimator: Any, X: Any, y: NDArray[Any], ids: NDArray[Any]) -> No
 def _warn_once(message: str) -> None:
     """Warn at the line that called the search around this call, once per search."""
     frames = list(callers())
-    place = max(place for place, frame in enumerate(frames) if is_of(frame, "sklearn.", "rankeval."))
+    place = max(
+        place for place, frame in enumerate(frames) if is_of(frame, "sklearn.", "rankeval.")
+    )
     caller = min(place + 1, len(frames) - 1)
     notes = _OF_WORKER if is_of(frames[caller], "joblib.") else frames[place].f_locals
     if NOTE not in notes:

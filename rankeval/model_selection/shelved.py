@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 FOLD_END, FOLD_START = "_fold", "fold_"
 """The end of the names of a measure's series over folds, and the start of those of other facts of folds."""
 
-_FACTS = {name: f"{FOLD_START}{name.removeprefix('n_')}" for name in ("n_queries", "fit_seconds", "score_seconds")}
+_FACTS = {
+    name: f"{FOLD_START}{name.removeprefix('n_')}"
+    for name in ("n_queries", "fit_seconds", "score_seconds")
+}
 """Columns of the table of folds that are no measures, and the names of their series."""
 
 
@@ -45,7 +48,9 @@ class Split:
     @classmethod
     def of(cls, train: NDArray[Any], test: NDArray[Any]) -> Split:
         """Return the split of these query ids, given by row."""
-        parts = [sorted({str(query) for query in np.unique(side).tolist()}) for side in (train, test)]
+        parts = [
+            sorted({str(query) for query in np.unique(side).tolist()}) for side in (train, test)
+        ]
         spelled = "\0\0".join("\0".join(part) for part in parts)
         return cls(len(parts[0]), len(parts[1]), hashlib.sha256(spelled.encode()).hexdigest()[:32])
 
@@ -62,15 +67,21 @@ def record_of(
 ) -> Record:
     """Return the record of a cross-validation; `CrossValidation.record` documents the options."""
     evaluation = cv.evaluation.record(role=role, data=data)
-    keys = dict(zip(cv.evaluation.measure_names, (one.key for one in cv.evaluation.measures), strict=True))
+    keys = dict(
+        zip(cv.evaluation.measure_names, (one.key for one in cv.evaluation.measures), strict=True)
+    )
     names = {label: f"{key}{FOLD_END}" for label, key in keys.items()} | _FACTS
     chosen = {} if cv.best_params is None else {"best_params": cv.best_params}
     kept = {"predictions": _frame(cv.predictions)} if predictions else {}
-    children = {f"fold {place}": _fold(cv, place, keys) for place in range(len(cv.folds))} if folds else {}
+    children = (
+        {f"fold {place}": _fold(cv, place, keys) for place in range(len(cv.folds))} if folds else {}
+    )
     texts = {name: text for name, (text, _) in settings.items()}
     changed = [name for name, (_, is_changed) in settings.items() if is_changed]
     spread = {f"{key}_sd": float(cv.folds[label].std(ddof=1)) for label, key in keys.items()}
-    series = {name: dict(enumerate(cv.folds[column].astype(float))) for column, name in names.items()}
+    series = {
+        name: dict(enumerate(cv.folds[column].astype(float))) for column, name in names.items()
+    }
     return Record(
         kind="cross-validation",
         name=name or cv.evaluation.name or "cross-validation",
@@ -111,7 +122,11 @@ def record_of_several(children: Mapping[str, Record], folds: pd.DataFrame, name:
 def fields_of(record: Record) -> dict[str, Any]:
     """Return the fields of the cross-validation of a record, but for its evaluation."""
     tables, changed = record.tables, set(record.facts["changed"])
-    settings = {name: (str(text), name in changed) for name, text in record.params.items() if name != "n_folds"}
+    settings = {
+        name: (str(text), name in changed)
+        for name, text in record.params.items()
+        if name != "n_folds"
+    }
     predictions: Any = tables["predictions"]["score"] if "predictions" in tables else []
     return {
         "folds": tables["folds"],
@@ -133,14 +148,20 @@ def _fold(cv: Any, place: int, keys: Mapping[str, str]) -> Record:
     row = cv.folds.iloc[place]
     params: dict[str, Any] = {"fold": place}
     if place < len(cv.splits):
-        params |= {"train_queries": cv.splits[place].n_train, "test_queries": cv.splits[place].n_test}
+        params |= {
+            "train_queries": cv.splits[place].n_train,
+            "test_queries": cv.splits[place].n_test,
+        }
     if cv.best_params is not None:
         params |= {str(name): str(value) for name, value in cv.best_params.iloc[place].items()}
     return Record(
         kind="fold",
         name=f"fold {place}",
         params=params,
-        metrics={name: float(row[column]) for column, name in {**keys, **{name: name for name in _FACTS}}.items()},
+        metrics={
+            name: float(row[column])
+            for column, name in {**keys, **{name: name for name in _FACTS}}.items()
+        },
         seconds=_seconds(cv.folds.iloc[[place]]),
     )
 

@@ -1,7 +1,7 @@
 """The usual splitters, for whole queries: k folds, repeated or balanced, random test parts, by time, and predefined.
 
-Each is a splitter of scikit-learn's arguments inside of a `QuerySplit`. `query_folds` gives the rows of each fold for
-`cross_validate`, from a number of folds, a splitter or given splits.
+Each is a splitter of scikit-learn's arguments inside of a `QuerySplit`. `query_folds` gives the
+rows of each fold for `cross_validate`, from a number of folds, a splitter or given splits.
 
 Splits by time take the time of a query's latest row, so that no part is trained on the future.
 
@@ -23,7 +23,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, StratifiedKFold, TimeSeriesSplit
+from sklearn.model_selection import (
+    KFold,
+    RepeatedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    TimeSeriesSplit,
+)
 
 from rankeval._arguments import explained
 from rankeval._checks import check_count, check_number, count, refuse, shown
@@ -64,7 +70,9 @@ class QueryKFold(QuerySplit):
     [[1], [0, 2]]
     """
 
-    def __init__(self, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None) -> None:
+    def __init__(
+        self, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None
+    ) -> None:
         check_count("n_splits", n_splits, least=2)
         super().__init__(KFold(n_splits, shuffle=shuffle, random_state=random_state))
 
@@ -85,7 +93,8 @@ class RepeatedQueryKFold(QuerySplit):
     Raises
     ------
     InvalidInput
-        If the number of folds is no whole number of 2 or more, or that of repetitions none of 1 or more.
+        If the number of folds is no whole number of 2 or more, or that of repetitions none of 1 or
+        more.
 
     Examples
     --------
@@ -96,7 +105,9 @@ class RepeatedQueryKFold(QuerySplit):
     def __init__(self, n_splits: int = 5, *, n_repeats: int = 10, random_state: Any = None) -> None:
         check_count("n_splits", n_splits, least=2)
         check_count("n_repeats", n_repeats)
-        super().__init__(RepeatedKFold(n_splits=n_splits, n_repeats=n_repeats, random_state=random_state))
+        super().__init__(
+            RepeatedKFold(n_splits=n_splits, n_repeats=n_repeats, random_state=random_state)
+        )
 
 
 @explained
@@ -108,7 +119,8 @@ class StratifiedQueryKFold(QuerySplit):
     n_splits : int, default=5
         Number of folds.
     stratum : callable, optional
-        The property, as a function of the relevance of a query's rows. By default the number of relevant rows.
+        The property, as a function of the relevance of a query's rows. By default the number of
+        relevant rows.
     key : mapping, Series or array-like, optional
         The property, as values by query, or of shape (n_rows,) and constant within a query.
     shuffle : bool, default=False
@@ -119,8 +131,8 @@ class StratifiedQueryKFold(QuerySplit):
     Raises
     ------
     InvalidInput
-        If the number of folds is no whole number of 2 or more, ``stratum`` is no function or given beside ``key``, or
-        ``key`` holds no values.
+        If the number of folds is no whole number of 2 or more, ``stratum`` is no function or given
+        beside ``key``, or ``key`` holds no values.
     ValueError
         If ``random_state`` is given without ``shuffle``.
 
@@ -182,7 +194,9 @@ class QueryShuffleSplit(QuerySplit):
         for name, size in (("test_size", test_size), ("train_size", train_size)):
             if size is not None:
                 check_number(name, size)
-        splitter = ShuffleSplit(n_splits, test_size=test_size, train_size=train_size, random_state=random_state)
+        splitter = ShuffleSplit(
+            n_splits, test_size=test_size, train_size=train_size, random_state=random_state
+        )
         super().__init__(splitter)
 
 
@@ -190,21 +204,23 @@ class QueryShuffleSplit(QuerySplit):
 class QueryTimeSplit(QuerySplit):
     """Trains on earlier queries and tests on later ones.
 
-    With ``times``, a query has the time of its latest row, and rows may be in any order. Training queries are strictly
-    earlier than all test queries: those of the very time at which a test part begins are left out of training.
+    With ``times``, a query has the time of its latest row, and rows may be in any order. Training
+    queries are strictly earlier than all test queries: those of the very time at which a test part
+    begins are left out of training.
 
-    Without ``times``, the order of rows must be that of time: a query has the place of its first row. Sort the rows by
-    time before you split them. If rows of several queries are mixed, as after shuffling, the splitter warns; it cannot
-    tell if whole queries were shuffled.
+    Without ``times``, the order of rows must be that of time: a query has the place of its first
+    row. Sort the rows by time before you split them. If rows of several queries are mixed, as after
+    shuffling, the splitter warns; it cannot tell if whole queries were shuffled.
 
     Parameters
     ----------
     n_splits : int, default=5
         Number of splits.
     times : str, mapping, Series or array-like of shape (n_rows,), optional
-        The name of a column of X or of a pandas index level; or the times by query, or by row. Times are numbers, dates
-        or times of NumPy, pandas or Python, or text such as "2024-05-31". A time of each row of all data fits no part
-        of the data: in a search inside of another, give a name or a mapping.
+        The name of a column of X or of a pandas index level; or the times by query, or by row.
+        Times are numbers, dates or times of NumPy, pandas or Python, or text such as "2024-05-31".
+        A time of each row of all data fits no part of the data: in a search inside of another, give
+        a name or a mapping.
     gap : int, default=0
         Queries left out between the training and the test part.
     max_train_size, test_size : int, optional
@@ -213,8 +229,8 @@ class QueryTimeSplit(QuerySplit):
     Raises
     ------
     InvalidInput
-        If the number of splits is no whole number of 2 or more. `split` raises it if a query has no time, such as NaT,
-        or no query is earlier than a test part.
+        If the number of splits is no whole number of 2 or more. `split` raises it if a query has no
+        time, such as NaT, or no query is earlier than a test part.
 
     Examples
     --------
@@ -234,10 +250,14 @@ class QueryTimeSplit(QuerySplit):
     ) -> None:
         check_count("n_splits", n_splits, least=2)
         kind, order = (TimeSeriesSplit, "row") if times is None else (_ByTime, "id")
-        super().__init__(kind(n_splits, max_train_size=max_train_size, test_size=test_size, gap=gap), order=order)
+        super().__init__(
+            kind(n_splits, max_train_size=max_train_size, test_size=test_size, gap=gap), order=order
+        )
         self.times = times
 
-    def _targets(self, X: Any, y: Any, codes: NDArray[np.int64], units: NDArray[Any]) -> NDArray[Any] | None:
+    def _targets(
+        self, X: Any, y: Any, codes: NDArray[np.int64], units: NDArray[Any]
+    ) -> NDArray[Any] | None:
         if self.times is None and np.count_nonzero(np.diff(codes)) >= len(units):
             warn(
                 "QueryTimeSplit takes the order of rows for that of time, and rows of several queries are mixed, as "
@@ -259,7 +279,10 @@ class _ByTime(TimeSeriesSplit):  # type: ignore[misc]
             train, test = order[earlier], order[later]
             before = train[y[train] < y[test].min()]
             if not len(before):
-                raise InvalidInput(f"no query is earlier than {y[test].min()}: ask for fewer splits", argument="times")
+                raise InvalidInput(
+                    f"no query is earlier than {y[test].min()}: ask for fewer splits",
+                    argument="times",
+                )
             yield before, test
 
 
@@ -274,14 +297,21 @@ def query_times(
     if isinstance(times, str):
         levels = (level for _, level in index_levels(X, y, times))
         column = X[times] if times in column_names(X) else next(levels, None)
-        refuse((column is None, f"times is {times!r}, neither a column of X nor a level of the index of X or y"))
+        refuse(
+            (
+                column is None,
+                f"times is {times!r}, neither a column of X nor a level of the index of X or y",
+            )
+        )
     if is_by_query(column, len(codes)):
         known = moments(of_key(column, queries, codes, "times"), "times")
         return known, known[codes]
     check_rows(X=X, y=y, times=column)
     found = moments(column, "times")
     unlike = f"times has {len(found)} values, but there are {len(codes)} rows: a search splits its training part again"
-    way = "so give the name of a column of X or of an index level, or a mapping of query ids to times"
+    way = (
+        "so give the name of a column of X or of an index level, or a mapping of query ids to times"
+    )
     refuse((len(found) != len(codes), f"{unlike}, {way}"))
     order = np.argsort(found, kind="stable")
     latest = np.empty(len(queries), dtype=found.dtype)
@@ -293,7 +323,9 @@ def moments(values: Any, name: str) -> NDArray[Any]:
     """Return times as an array that can be sorted: numbers, or UTC as datetime64."""
     import pandas as pd
 
-    column = pd.Series(values if isinstance(values, (list, pd.Series, pd.Index)) else np.asarray(values))
+    column = pd.Series(
+        values if isinstance(values, (list, pd.Series, pd.Index)) else np.asarray(values)
+    )
     kind = pd.api.types.infer_dtype(column)
     # pandas takes numbers among texts for years.
     if column.dtype == object and kind not in ("string", "datetime", "date"):
@@ -302,10 +334,14 @@ def moments(values: Any, name: str) -> NDArray[Any]:
         try:
             column = pd.to_datetime(column, format="ISO8601", utc=True).dt.tz_localize(None)
         except (TypeError, ValueError) as error:
-            raise InvalidInput(f"{str(error).partition('. ')[0]}", argument=name, remedy=f"give {FORMS}") from error
+            raise InvalidInput(
+                f"{str(error).partition('. ')[0]}", argument=name, remedy=f"give {FORMS}"
+            ) from error
     missing = column.isna().to_numpy()
     if missing.any():
-        raise InvalidInput(f"{name} has none (NaT or nan) at place {int(np.argmax(missing))}: give every query a time")
+        raise InvalidInput(
+            f"{name} has none (NaT or nan) at place {int(np.argmax(missing))}: give every query a time"
+        )
     found: NDArray[Any] = column.to_numpy()
     return found
 
@@ -317,7 +353,8 @@ PARTS = ("train", "vali", "test")
 class PredefinedFolds(QuerySplit):
     """Splits given by the ids of queries.
 
-    Ids are compared as text, so 7 equals "7". A query of the data that a fold does not name is left out of the fold.
+    Ids are compared as text, so 7 equals "7". A query of the data that a fold does not name is left
+    out of the fold.
 
     Parameters
     ----------
@@ -338,13 +375,25 @@ class PredefinedFolds(QuerySplit):
 
     def __init__(self, folds: Iterable[tuple[Iterable[Any], Iterable[Any]]]) -> None:
         folds = list(folds)
-        fits = all(isinstance(fold, Sequence) and not isinstance(fold, str) and len(fold) == 2 for fold in folds)
-        refuse((not fits, f"folds is {shown(folds)}; give a pair (train, test) of ids of queries for each"))
+        fits = all(
+            isinstance(fold, Sequence) and not isinstance(fold, str) and len(fold) == 2
+            for fold in folds
+        )
+        refuse(
+            (
+                not fits,
+                f"folds is {shown(folds)}; give a pair (train, test) of ids of queries for each",
+            )
+        )
         super().__init__(_ByIds([(_spelled(train), _spelled(test)) for train, test in folds]))
 
     @classmethod
     def read(
-        cls, path: str | os.PathLike[str], *, train: Sequence[str] = ("train", "vali"), test: Sequence[str] = ("test",)
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        train: Sequence[str] = ("train", "vali"),
+        test: Sequence[str] = ("test",),
     ) -> Self:
         """Read the folds of a folder with Fold1, Fold2, ..., such as LETOR, MSLR-WEB and MQ2008.
 
@@ -353,8 +402,9 @@ class PredefinedFolds(QuerySplit):
         path : path
             The folder; each fold is a folder that `rankeval.datasets.load_letor_parts` reads.
         train, test : sequence of {"train", "vali", "test"}
-            The files of each side. LETOR's part for validation, ``vali``, belongs to the training side by default:
-            early stopping holds out queries of its own, and searches have inner folds.
+            The files of each side. LETOR's part for validation, ``vali``, belongs to the training
+            side by default: early stopping holds out queries of its own, and searches have inner
+            folds.
 
         Raises
         ------
@@ -367,13 +417,23 @@ class PredefinedFolds(QuerySplit):
             chosen("part of a fold", part, PARTS)
         root = as_path(path)
         inside = root.glob("*") if os.path.isdir(root) else ()  # noqa: PTH112 - Path raises for a name that is too long
-        found = [one for one in inside if one.is_dir() and re.fullmatch(r"(?i)fold[_-]?\d+", one.name)]
+        found = [
+            one for one in inside if one.is_dir() and re.fullmatch(r"(?i)fold[_-]?\d+", one.name)
+        ]
         if not found:
             raise InvalidInput(f"there are no folders Fold1, Fold2, ... in {str(root)!r}")
         folds = []
         for folder in sorted(found, key=lambda one: int(re.sub(r"\D", "", one.name))):
-            parts = {name: np.unique(part.qid).tolist() for name, part in load_letor_parts(folder).items()}
-            folds.append(tuple([query for part in side for query in parts.get(part, ())] for side in (train, test)))
+            parts = {
+                name: np.unique(part.qid).tolist()
+                for name, part in load_letor_parts(folder).items()
+            }
+            folds.append(
+                tuple(
+                    [query for part in side for query in parts.get(part, ())]
+                    for side in (train, test)
+                )
+            )
         return cls(folds)  # type: ignore[arg-type]
 
 
@@ -381,7 +441,12 @@ class _ByIds:
     """Finds queries by their ids, compared as text."""
 
     def __init__(self, folds: list[tuple[frozenset[str], frozenset[str]]]) -> None:
-        refuse((not folds, "folds is empty: give the ids of training and test queries of at least one fold"))
+        refuse(
+            (
+                not folds,
+                "folds is empty: give the ids of training and test queries of at least one fold",
+            )
+        )
         for number, (train, test) in enumerate(folds):
             both = train & test
             refuse(
@@ -430,10 +495,14 @@ def by_query(cv: Any) -> QuerySplit | None:
     return QuerySplit(cv) if hasattr(cv, "split") else None
 
 
-def query_folds(cv: Any, data: RankingData, unit: NDArray[Any] | None, *, name: str = "cv") -> Folds:
+def query_folds(
+    cv: Any, data: RankingData, unit: NDArray[Any] | None, *, name: str = "cv"
+) -> Folds:
     """Return the rows of each split. No split cuts a query."""
     splitter, n_queries = by_query(cv), len(np.unique(data.qid))
-    is_iterable = isinstance(cv, Iterable) and not isinstance(cv, (str, bytes)) and getattr(cv, "ndim", 1) > 0
+    is_iterable = (
+        isinstance(cv, Iterable) and not isinstance(cv, (str, bytes)) and getattr(cv, "ndim", 1) > 0
+    )
     if splitter is None and not is_iterable:
         raise InvalidInput(
             f"{name} is {shown(cv)}; give a number of folds, a splitter, or pairs of training and test rows"
@@ -441,7 +510,10 @@ def query_folds(cv: Any, data: RankingData, unit: NDArray[Any] | None, *, name: 
     n_folds = int(cv) if isinstance(cv, Integral) else 0
     both = f"unit is split by a splitter, and {name} gives the rows of each split: leave one of them out"
     refuse(
-        (n_folds > n_queries, f"{name} is {n_folds}, and there are {count(n_queries, 'query')}: a fold holds out one"),
+        (
+            n_folds > n_queries,
+            f"{name} is {n_folds}, and there are {count(n_queries, 'query')}: a fold holds out one",
+        ),
         (splitter is None and unit is not None, both),
     )
     if splitter is None:
@@ -452,8 +524,14 @@ def query_folds(cv: Any, data: RankingData, unit: NDArray[Any] | None, *, name: 
     refuse((not folds, used_up))
     for number, (train, test) in enumerate(folds):
         refuse(
-            (not len(train), f"split {number} of {name} trains on no rows: give both sides at least one query"),
-            (not len(test), f"split {number} of {name} holds out no rows: give both sides at least one query"),
+            (
+                not len(train),
+                f"split {number} of {name} trains on no rows: give both sides at least one query",
+            ),
+            (
+                not len(test),
+                f"split {number} of {name} holds out no rows: give both sides at least one query",
+            ),
         )
     return folds
 
@@ -464,14 +542,23 @@ def _given_folds(cv: Any, data: RankingData, name: str) -> Folds:
     sizes, folds = np.bincount(codes), []
     for number, split in enumerate(cv):
         if not isinstance(split, Sequence) or isinstance(split, (str, bytes)) or len(split) != 2:
-            raise InvalidInput(f"each split is a pair of training and test rows, found {shown(split)}", argument=name)
+            raise InvalidInput(
+                f"each split is a pair of training and test rows, found {shown(split)}",
+                argument=name,
+            )
         for side in split:
             refuse(
-                (np.ndim(side) != 1, f"a side of a split is {shown(side)}; give rows by number or mask"), argument=name
+                (
+                    np.ndim(side) != 1,
+                    f"a side of a split is {shown(side)}; give rows by number or mask",
+                ),
+                argument=name,
             )
         # NumPy makes floats of an empty list, and floats are no positions.
         train, test = (
-            np.flatnonzero(side) if side.dtype == bool or not len(side) else np.arange(len(data))[side]
+            np.flatnonzero(side)
+            if side.dtype == bool or not len(side)
+            else np.arange(len(data))[side]
             for side in map(np.asarray, split)
         )
         n_train, n_test = (np.bincount(codes[side], minlength=len(sizes)) for side in (train, test))

@@ -1,7 +1,8 @@
 """One thread for small data, unless told otherwise.
 
-Threads that wait for each other keep their cores busy. On small data they wait more than they work, and beside other
-processes they wait longest. `tests/benchmarks/bench_threads.py`, on two cores, all threads against one, 50 trees:
+Threads that wait for each other keep their cores busy. On small data they wait more than they work,
+and beside other processes they wait longest. `tests/benchmarks/bench_threads.py`, on two cores, all
+threads against one, 50 trees:
 
     cells        LightGBM      XGBoost       CatBoost      HistGradientBoosting
                  wall   CPU    wall   CPU    wall   CPU    wall   CPU
@@ -9,14 +10,15 @@ processes they wait longest. `tests/benchmarks/bench_threads.py`, on two cores, 
       100,000     3.9    4     5.7    6.8    1.2    1.2    1.7    2.9
     1,000,000     2.1    2     6.1    5.9    0.5    1.0    9.1    9.7
 
-(The machine had neighbours, as shared ones have.) CatBoost's threads sleep while they wait, so it is left alone. One
-thread takes at most 2.4 seconds for a million cells there, so little is lost where a second core is free.
+(The machine had neighbours, as shared ones have.) CatBoost's threads sleep while they wait, so it
+is left alone. One thread takes at most 2.4 seconds for a million cells there, so little is lost
+where a second core is free.
 
-LightGBM and XGBoost read their own parameter, which is set for the time of a call. OpenMP and BLAS, as in
-HistGradientBoosting and Ridge, are limited by threadpoolctl.
+LightGBM and XGBoost read their own parameter, which is set for the time of a call. OpenMP and BLAS,
+as in HistGradientBoosting and Ridge, are limited by threadpoolctl.
 
-joblib and Dask divide the cores among their workers by OMP_NUM_THREADS. LightGBM's classes do not read it and take all
-cores in each worker, so they are told its number.
+joblib and Dask divide the cores among their workers by OMP_NUM_THREADS. LightGBM's classes do not
+read it and take all cores in each worker, so they are told its number.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ _PARAMS = {
 }
 _limited: ContextVar[bool] = ContextVar("limited", default=False)  # by an outer `few`
 _lock = Lock()
-_holders: dict[int, int] = {}  # calls at work, by id of the estimator: predictions may run in several threads of Python
+_holders: dict[
+    int, int
+] = {}  # calls at work, by id of the estimator: predictions may run in several threads of Python
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Tune a ranker with Optuna: report every fold to the pruner, and end the study if the guard refuses.
 
-A refusal is a BaseException, which Optuna does not catch: it leaves the trial in the state RUNNING. So a refusal first
-tells the study that the trial failed, then goes on up.
+A refusal is a BaseException, which Optuna does not catch: it leaves the trial in the state RUNNING.
+So a refusal first tells the study that the trial failed, then goes on up.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class OptunaObjective:
     task : Task
         The rows, with units and weights if given.
     folds : list of (ndarray, ndarray)
-        Numbers of the training and the test rows of each fold, of shape (n_train_rows,) and (n_test_rows,). They are
-        the same for all trials.
+        Numbers of the training and the test rows of each fold, of shape (n_train_rows,) and
+        (n_test_rows,). They are the same for all trials.
     scoring : FoldScoring
         The one measure that is optimised, and all rows, grouped by query.
 
@@ -82,7 +82,9 @@ class OptunaObjective:
         import optuna
 
         study = getattr(trial, "study", None)
-        is_other = study is not None and [one.name.lower() for one in study.directions] != [self.direction]
+        is_other = study is not None and [one.name.lower() for one in study.directions] != [
+            self.direction
+        ]
         way = f'optuna.create_study(direction="{self.direction}")'
         refuse((is_other, f"{self.measure} is to be {self.direction}d: {way}"))
         try:
@@ -96,8 +98,8 @@ class OptunaObjective:
                 if trial.should_prune() and step + 1 < len(self.folds):
                     raise optuna.TrialPruned(f"after {step + 1} of {len(self.folds)} folds")
         except Refusal as refusal:
-            # Optuna marks no trial as failed for a BaseException. `study.stop` would hide the refusal with several
-            # jobs: Optuna then ignores errors of the other threads.
+            # Optuna marks no trial as failed for a BaseException. `study.stop` would hide the
+            # refusal with several jobs: Optuna then ignores errors of the other threads.
             if study is not None:
                 trial.set_user_attr("refused", str(refusal))
                 study.tell(trial, state=optuna.trial.TrialState.FAIL)
@@ -152,23 +154,26 @@ def optuna_objective(
 ) -> OptunaObjective:
     """Make an objective for ``optuna.create_study(direction="maximize").optimize(objective)``.
 
-    ``objective.direction`` is "maximize", or "minimize" if less of the measure is better, as for ARP.
+    ``objective.direction`` is "maximize", or "minimize" if less of the measure is better, as for
+    ARP.
 
-    Folds are fitted one after the other. Each fold's mean is reported under its number, so that the study's pruner can
-    end a trial between folds. To run trials in parallel, use Optuna: ``optimize(..., n_jobs=)``, or several processes
-    on one storage.
+    Folds are fitted one after the other. Each fold's mean is reported under its number, so that the
+    study's pruner can end a trial between folds. To run trials in parallel, use Optuna:
+    ``optimize(..., n_jobs=)``, or several processes on one storage.
 
-    The value of a trial is the mean of folds, as scikit-learn's ``mean_test_score`` is. `cross_validate` gives the mean
-    over all queries, which differs a little if folds have unequal numbers of queries. The user attributes of a trial
-    say so (``value``), with the value of each fold (``folds``).
+    The value of a trial is the mean of folds, as scikit-learn's ``mean_test_score`` is.
+    `cross_validate` gives the mean over all queries, which differs a little if folds have unequal
+    numbers of queries. The user attributes of a trial say so (``value``), with the value of each
+    fold (``folds``).
 
     Parameters
     ----------
     estimator : object
         Anything that `QueryRanker` takes, or a QueryRanker.
     space : callable or mapping
-        A function of a trial that returns parameters of the estimator. Or a mapping of parameters to
-        ``optuna.distributions`` or lists of choices: ``[3, 15]`` are two values, ``IntDistribution(3, 15)`` is a range.
+        A function of a trial that returns parameters of the estimator. Or a mapping of parameters
+        to ``optuna.distributions`` or lists of choices: ``[3, 15]`` are two values,
+        ``IntDistribution(3, 15)`` is a range.
     X, y, qid, group, docid, columns, unit, sample_weight, query_weight, position, eval_set, eval_qid, cv
         As in `cross_validate`. All trials are scored on the same folds.
     measure : str or Measure, default ``"nDCG@10"``
@@ -186,11 +191,12 @@ def optuna_objective(
     QueryIdError
         If the query of each row is not known.
     InvalidInput
-        If the space is neither a function nor a mapping, a parameter has neither a distribution nor choices or has a
-        bare pair of numbers, there are several measures, or `cross_validate` would refuse an argument.
+        If the space is neither a function nor a mapping, a parameter has neither a distribution nor
+        choices or has a bare pair of numbers, there are several measures, or `cross_validate` would
+        refuse an argument.
     UnknownName
-        If the measure, the convention, a rule or a parameter of the space does not exist. The parameters that a
-        function returns are checked in the trial.
+        If the measure, the convention, a rule or a parameter of the space does not exist. The
+        parameters that a function returns are checked in the trial.
     GuardRefusal
         If the data is registered test content.
 
@@ -207,16 +213,36 @@ def optuna_objective(
     (2, QueryRanker(estimator=Ridge(alpha=...)))
     """
     forms = "a function of a trial that returns parameters, or a mapping of parameters to distributions or choices"
-    refuse((not callable(space) and not isinstance(space, Mapping), f"space is {shown(space)}; give {forms}"))
-    rules = rules_of_call(convention, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments)
+    refuse(
+        (
+            not callable(space) and not isinstance(space, Mapping),
+            f"space is {shown(space)}; give {forms}",
+        )
+    )
+    rules = rules_of_call(
+        convention, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments
+    )
     found = check_measures(measure, rules)
-    refuse((len(found) > 1, f"measure is {shown(measure)}; give one measure for the study to optimise"))
+    refuse(
+        (len(found) > 1, f"measure is {shown(measure)}; give one measure for the study to optimise")
+    )
     ranker = as_ranker(estimator)
     if not callable(space):
         space = {name: _distribution(name, wanted) for name, wanted in space.items()}
         check_names(estimator, space, where="space")
-    rows = {"qid": qid, "group": group, "docid": docid, "unit": unit, "sample_weight": sample_weight}
-    told = {"query_weight": query_weight, "position": position, "eval_set": eval_set, "eval_qid": eval_qid}
+    rows = {
+        "qid": qid,
+        "group": group,
+        "docid": docid,
+        "unit": unit,
+        "sample_weight": sample_weight,
+    }
+    told = {
+        "query_weight": query_weight,
+        "position": position,
+        "eval_set": eval_set,
+        "eval_qid": eval_qid,
+    }
     task = Task.of([ranker], X, y, **rows, **told, who="optuna_objective", action="optimise")
     if not callable(space) and not decides(space):  # else each trial is asked
         task.refuse_unusable(ranker)
@@ -229,10 +255,16 @@ def _distribution(name: str, wanted: Any) -> Any:
 
     if isinstance(wanted, (FloatDistribution, IntDistribution, CategoricalDistribution)):
         return wanted
-    is_sequence = isinstance(wanted, Sequence) and not isinstance(wanted, (str, bytes)) and len(wanted) > 0
+    is_sequence = (
+        isinstance(wanted, Sequence) and not isinstance(wanted, (str, bytes)) and len(wanted) > 0
+    )
     is_pair = isinstance(wanted, tuple) and len(wanted) == 2
     is_pair = is_pair and all(isinstance(one, Real) and not isinstance(one, bool) for one in wanted)
-    kind = "IntDistribution" if is_pair and all(isinstance(one, Integral) for one in wanted) else "FloatDistribution"
+    kind = (
+        "IntDistribution"
+        if is_pair and all(isinstance(one, Integral) for one in wanted)
+        else "FloatDistribution"
+    )
     given = f"space[{name!r}] is {shown(wanted)}"
     values = f"give the list {list(wanted) if is_pair else ''} for the two values"
     unclear = f"which may mean two values or a range: {values}, or optuna.distributions.{kind}{wanted!r} for it"
@@ -252,6 +284,8 @@ def _suggested(trial: Any, space: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(wanted, CategoricalDistribution):
             params[name] = trial.suggest_categorical(name, wanted.choices)
         else:
-            suggest = trial.suggest_float if isinstance(wanted, FloatDistribution) else trial.suggest_int
+            suggest = (
+                trial.suggest_float if isinstance(wanted, FloatDistribution) else trial.suggest_int
+            )
             params[name] = suggest(name, wanted.low, wanted.high, step=wanted.step, log=wanted.log)
     return params

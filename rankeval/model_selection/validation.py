@@ -1,6 +1,7 @@
 """Cross-validation that keeps every query's out-of-fold score, with metadata routing on or off.
 
-Learning curves by number of training queries show if more judged queries would help. They are fitted by the same folds.
+Learning curves by number of training queries show if more judged queries would help. They are
+fitted by the same folds.
 """
 
 from __future__ import annotations
@@ -68,7 +69,9 @@ def cross_validate(
 
 
 @overload
-def cross_validate(estimator: Any, X: Any, y: Any = None, **options: Unpack[_Options]) -> CrossValidation: ...
+def cross_validate(
+    estimator: Any, X: Any, y: Any = None, **options: Unpack[_Options]
+) -> CrossValidation: ...
 
 
 @explained
@@ -102,15 +105,16 @@ def cross_validate(
 ) -> CrossValidation | CrossValidations:
     """Cross-validate rankers over queries and keep every query's out-of-fold score.
 
-    No splitter cuts a query, nor do the folds of an estimator that is a search, a stack or a LassoCV itself. One that
-    stands inside another estimator keeps queries whole if it is wrapped in a QueryRanker. Metadata routing may be on
-    or off.
+    No splitter cuts a query, nor do the folds of an estimator that is a search, a stack or a
+    LassoCV itself. One that stands inside another estimator keeps queries whole if it is wrapped in
+    a QueryRanker. Metadata routing may be on or off.
 
     Parameters
     ----------
     estimator : object
-        A QueryRanker or any estimator that it takes. With a search, such as GridSearchCV over a QueryRanker, the
-        cross-validation is nested. A mapping of names to estimators is cross-validated on the same folds.
+        A QueryRanker or any estimator that it takes. With a search, such as GridSearchCV over a
+        QueryRanker, the cross-validation is nested. A mapping of names to estimators is
+        cross-validated on the same folds.
     X : RankingData, array, sparse matrix or frame of shape (n_rows, n_features)
         The data, or its features; rows in any order.
     y : array-like of shape (n_rows,), optional
@@ -122,33 +126,37 @@ def cross_validate(
     docid : array-like of shape (n_rows,), optional
         The document of each row; only ``ties="docid"`` reads it.
     columns : mapping of str to array-like of shape (n_rows,), or to str, optional
-        Columns of the rows that measures read, such as ``{"price": price}`` for ``"Revenue@5(column='price')"``, or
-        names of columns of X. By default the columns of X with the names that the measures give.
+        Columns of the rows that measures read, such as ``{"price": price}`` for
+        ``"Revenue@5(column='price')"``, or names of columns of X. By default the columns of X with
+        the names that the measures give.
     unit : array-like of shape (n_rows,), optional
-        A unit coarser than the query, such as its author. Units are kept whole in these folds, in the folds of a
-        search, and when queries are held out for early stopping. (scikit-learn's splitters call it ``groups``.)
+        A unit coarser than the query, such as its author. Units are kept whole in these folds, in
+        the folds of a search, and when queries are held out for early stopping. (scikit-learn's
+        splitters call it ``groups``.)
     sample_weight : array-like of shape (n_rows,), optional
         The weight of each row in fitting, as in `QueryRanker`'s ``fit``.
     query_weight : mapping or Series by query id, or array-like of shape (n_rows,), optional
-        The weight of each query in the aggregate of every measure, and in the means by which a search chooses.
+        The weight of each query in the aggregate of every measure, and in the means by which a
+        search chooses.
     position : array-like of int of shape (n_rows,), optional
         The rank at which each row was shown, as in `QueryRanker`'s ``fit``.
     eval_set : tuple of (Xv, yv), list of one such pair, or RankingData, optional
-        A validation part beside the data, the same for every fit. Rankers that stop early stop on it; the others do not
-        use it.
+        A validation part beside the data, the same for every fit. Rankers that stop early stop on
+        it; the others do not use it.
     eval_qid : array-like of shape (n_validation_rows,), optional
         The query of each of its rows, as in `QueryRanker`'s ``fit``.
     measures : str, Measure, or list of them
         The measures to compute from the one prediction of each fold.
     cv : int, splitter or iterable of (train, test), default=5
-        Number of folds of `QueryKFold`; or a splitter, which is applied to queries; or the row numbers of each split.
+        Number of folds of `QueryKFold`; or a splitter, which is applied to queries; or the row
+        numbers of each split.
     convention : str or Convention, default="rankeval"
         The rules by which rankings are scored.
     ties, missing, no_relevant, judgments : str, optional
         Single rules that replace those of the convention, as in `evaluate`.
     n_jobs : int, optional
-        Number of folds fitted at once, as for joblib. An enclosing ``joblib.parallel_config`` chooses the backend, such
-        as a cluster of Dask.
+        Number of folds fitted at once, as for joblib. An enclosing ``joblib.parallel_config``
+        chooses the backend, such as a cluster of Dask.
     name : str, optional
         Name of the system. A mapping has names already.
     progress : callable or bool, optional
@@ -159,20 +167,23 @@ def cross_validate(
     Returns
     -------
     CrossValidation or CrossValidations
-        With ``.evaluation``, ``.folds``, ``.predictions``, ``.compare``; for a mapping, a mapping of these.
+        With ``.evaluation``, ``.folds``, ``.predictions``, ``.compare``; for a mapping, a mapping
+        of these.
 
     Raises
     ------
     QueryIdError
         If the query of each row is not known.
     InvalidInput
-        If a split has rows of one query on both sides, there is no split, or a measure cannot be computed from rows.
+        If a split has rows of one query on both sides, there is no split, or a measure cannot be
+        computed from rows.
     UnknownName
         If a measure, the convention or a rule does not exist.
     ValueError
         If scikit-learn's splitter refuses the number of queries.
     SharedQueriesError
-        If ``eval_set`` has queries that a fold trains on or holds out, by their ids or by their rows and labels.
+        If ``eval_set`` has queries that a fold trains on or holds out, by their ids or by their
+        rows and labels.
     GuardRefusal
         If the data is registered test content. Nothing is fitted then.
 
@@ -182,12 +193,25 @@ def cross_validate(
     >>> cross_validate(Ridge(), [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], qid=[1, 1, 2, 2], cv=2, measures="AP")
     CrossValidation(2 folds; over all 2 queries out of fold: AP=1.0000)
     """
-    rules = rules_of_call(convention, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments)
+    rules = rules_of_call(
+        convention, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments
+    )
     asked = check_measures(measures, rules)
     named = _named(estimator, name)
     rankers = [as_ranker(one) for one in named.values()]
-    rows = {"qid": qid, "group": group, "docid": docid, "unit": unit, "sample_weight": sample_weight}
-    told = {"query_weight": query_weight, "position": position, "eval_set": eval_set, "eval_qid": eval_qid}
+    rows = {
+        "qid": qid,
+        "group": group,
+        "docid": docid,
+        "unit": unit,
+        "sample_weight": sample_weight,
+    }
+    told = {
+        "query_weight": query_weight,
+        "position": position,
+        "eval_set": eval_set,
+        "eval_qid": eval_qid,
+    }
     task = Task.of(rankers, X, y, **rows, **told, who="cross_validate")
     for ranker in rankers:
         task.refuse_unusable(ranker)
@@ -198,7 +222,9 @@ def cross_validate(
     splits = tuple(Split.of(task.data.qid[train], task.data.qid[test]) for train, test in folds)
     results = {}
     for place, (system, ranker) in enumerate(zip(named, rankers, strict=True)):
-        result = _collect(scoring, folds, done[place * len(folds) : (place + 1) * len(folds)], system)
+        result = _collect(
+            scoring, folds, done[place * len(folds) : (place + 1) * len(folds)], system
+        )
         results[system] = replace(result, splits=splits, ranker=ranker)
     if isinstance(estimator, Mapping):
         return CrossValidations({str(system): result for system, result in results.items()})
@@ -209,18 +235,25 @@ def _named(estimator: Any, name: str | None) -> dict[str | None, Any]:
     if not isinstance(estimator, Mapping):
         return {name: estimator}
     refuse(
-        (name is not None, f"name is {name!r}, but the estimators are given as a mapping: its keys are their names"),
+        (
+            name is not None,
+            f"name is {name!r}, but the estimators are given as a mapping: its keys are their names",
+        ),
         (not estimator, "the mapping of estimators is empty: give names and estimators"),
     )
     return {str(key): one for key, one in estimator.items()}
 
 
-def _collect(scoring: FoldScoring, folds: Folds, done: list[FittedFold], name: str | None) -> CrossValidation:
+def _collect(
+    scoring: FoldScoring, folds: Folds, done: list[FittedFold], name: str | None
+) -> CrossValidation:
     import pandas as pd
 
     n_rows = len(scoring.joined.score)
     predictions, held_out = np.full(n_rows, np.nan), np.zeros(n_rows, dtype=bool)
-    for (_, test), fold in reversed(list(zip(folds, done, strict=True))):  # the first repeat is written last and wins
+    for (_, test), fold in reversed(
+        list(zip(folds, done, strict=True))
+    ):  # the first repeat is written last and wins
         predictions[test], held_out[test] = fold.score, True
     evaluation = scoring.evaluate(np.flatnonzero(held_out), predictions[held_out], name)
     evaluation = replace(evaluation, facts=replace(evaluation.facts, n_folds=len(folds)))
@@ -240,8 +273,8 @@ class LearningCurve:
     Attributes
     ----------
     table : DataFrame of shape (n_sizes * n_folds, n_measures + 3)
-        Index: the number of training queries and the fold. Columns: ``n_queries`` held out, each measure's aggregate,
-        ``fit_seconds``, ``score_seconds``.
+        Index: the number of training queries and the fold. Columns: ``n_queries`` held out, each
+        measure's aggregate, ``fit_seconds``, ``score_seconds``.
     labels : tuple of str
         The measures.
     rng : int
@@ -322,7 +355,8 @@ def learning_curve(
 ) -> LearningCurve:
     """Cross-validate a ranker on growing numbers of training queries.
 
-    A smaller training part is a subset of every larger one, and all are scored on the same held-out queries.
+    A smaller training part is a subset of every larger one, and all are scored on the same held-out
+    queries.
 
     Parameters
     ----------
@@ -360,10 +394,23 @@ def learning_curve(
     """
     import pandas as pd
 
-    rules = rules_of_call(convention, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments)
+    rules = rules_of_call(
+        convention, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments
+    )
     asked, ranker = check_measures(measures, rules), as_ranker(estimator)
-    rows = {"qid": qid, "group": group, "docid": docid, "unit": unit, "sample_weight": sample_weight}
-    told = {"query_weight": query_weight, "position": position, "eval_set": eval_set, "eval_qid": eval_qid}
+    rows = {
+        "qid": qid,
+        "group": group,
+        "docid": docid,
+        "unit": unit,
+        "sample_weight": sample_weight,
+    }
+    told = {
+        "query_weight": query_weight,
+        "position": position,
+        "eval_set": eval_set,
+        "eval_qid": eval_qid,
+    }
     task = Task.of([ranker], X, y, **rows, **told, who="learning_curve")
     task.refuse_unusable(ranker)
     codes, _ = by_id(task.data.qid)
@@ -386,7 +433,12 @@ def learning_curve(
 
 def _counts(sizes: Any, largest: int) -> list[int]:
     way = "give shares of the training part or numbers of queries"
-    refuse((isinstance(sizes, str) or not isinstance(sizes, Iterable), f"sizes is {shown(sizes)}; {way}"))
+    refuse(
+        (
+            isinstance(sizes, str) or not isinstance(sizes, Iterable),
+            f"sizes is {shown(sizes)}; {way}",
+        )
+    )
     counts = set()
     for size in sizes:
         check_number("each of sizes", size)

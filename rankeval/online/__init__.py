@@ -6,7 +6,8 @@
     a file of impressions -> ClickLog -> ClickModel, Propensities -> weights to learn from, values of other rankers
     a frame of users in two arms -> ab_test -> ABTest
 
-Names are imported when they are first asked for, so that a server that interleaves loads neither NumPy nor pandas.
+Names are imported when they are first asked for, so that a server that interleaves loads neither
+NumPy nor pandas.
 """
 
 from __future__ import annotations

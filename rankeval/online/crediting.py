@@ -9,8 +9,8 @@
 
 The clicks of an impression share one vote, or each of them has one (``credit=``).
 
-All impressions that were served count, those without a click as 0 for each ranking. So the credits lead, and the clicks
-are looked up.
+All impressions that were served count, those without a click as 0 for each ranking. So the credits
+lead, and the clicks are looked up.
 """
 
 from __future__ import annotations
@@ -64,48 +64,53 @@ def compare_interleaved(
         credit="sum"            sum of its credits over the documents clicked
         credit(ranking, unit) = mean over all impressions of the unit
 
-    With "share", an impression with many clicks counts as much as one with a single click: the ranking wins that is
-    preferred in more impressions. With "sum", each click counts as much as any other: the ranking wins that gets more
-    clicks, as in an A/B test of clicks. They disagree if one ranking is better where users click much, and the other
-    one where they click little. Both are linear in the credits, so random clicks favour no ranking if the scheme has
-    no bias; a ratio of the two credits, or a count of wins, would not have this property for "optimized".
+    With "share", an impression with many clicks counts as much as one with a single click: the
+    ranking wins that is preferred in more impressions. With "sum", each click counts as much as any
+    other: the ranking wins that gets more clicks, as in an A/B test of clicks. They disagree if one
+    ranking is better where users click much, and the other one where they click little. Both are
+    linear in the credits, so random clicks favour no ranking if the scheme has no bias; a ratio of
+    the two credits, or a count of wins, would not have this property for "optimized".
 
     Parameters
     ----------
     credits : iterable, path or frame
-        The records of all lists that were shown, with and without clicks: results of `rankeval.online.Interleaver`,
-        their JSON, or the objects read from it; the path of a file with a record a line; or a frame whose column
-        ``record`` has their JSON.
+        The records of all lists that were shown, with and without clicks: results of
+        `rankeval.online.Interleaver`, their JSON, or the objects read from it; the path of a file
+        with a record a line; or a frame whose column ``record`` has their JSON.
     clicks : mapping, frame or ClickLog
-        Impression -> ids of the documents clicked; or a frame with a row per click, columns impression and docid, and
-        perhaps user, or as `rankeval.online.ClickLog` finds them; or a log of the impressions, without ``count``. A
-        document that is clicked twice in an impression counts once. Text such as ``"7"`` is the id 7 of a record.
+        Impression -> ids of the documents clicked; or a frame with a row per click, columns
+        impression and docid, and perhaps user, or as `rankeval.online.ClickLog` finds them; or a
+        log of the impressions, without ``count``. A document that is clicked twice in an impression
+        counts once. Text such as ``"7"`` is the id 7 of a record.
     unit : {"user", "query", "impression"}, default "user"
-        The unit that is sampled, a row of the test. Impressions of one user depend on each other, so that a test by
-        impressions, or by queries, claims differences that are not there; the result says so.
+        The unit that is sampled, a row of the test. Impressions of one user depend on each other,
+        so that a test by impressions, or by queries, claims differences that are not there; the
+        result says so.
     credit : {"share", "sum"}, default "share"
         Whether the clicks of an impression share one vote, or have a vote each.
     unshown : {"error", "skip"}, default "error"
-        Refuse clicks that no record explains: of an impression without a record, on a document that was not shown, by
-        another user than the one to whom it was shown. Or leave them out; the notes count them.
+        Refuse clicks that no record explains: of an impression without a record, on a document that
+        was not shown, by another user than the one to whom it was shown. Or leave them out; the
+        notes count them.
     salt : str, optional
         The salt of the interleaver: records that do not fit their seal are then refused.
     **options
-        As in `rankeval.compare`, such as ``test``, ``baseline``, ``claim``, ``alpha`` and ``by``. Without a baseline,
-        all pairs are compared.
+        As in `rankeval.compare`, such as ``test``, ``baseline``, ``claim``, ``alpha`` and ``by``.
+        Without a baseline, all pairs are compared.
 
     Returns
     -------
     Comparison
-        Its column is ``credit``; more is better. The notes have the numbers of impressions, with and without clicks,
-        and of the clicks and records left out.
+        Its column is ``credit``; more is better. The notes have the numbers of impressions, with
+        and without clicks, and of the clicks and records left out.
 
     Raises
     ------
     InvalidInput
-        If a record is none, was changed, or stands there again with another list; if records are of several schemes or
-        have other rankings; if a record has no user, or users are text and integers; if a click is refused, or ids of
-        clicks are integers and those of records are text; or if no click is left.
+        If a record is none, was changed, or stands there again with another list; if records are of
+        several schemes or have other rankings; if a record has no user, or users are text and
+        integers; if a click is refused, or ids of clicks are integers and those of records are
+        text; or if no click is left.
     UnknownName
         If there is no such unit, credit or value of ``unshown``.
 
@@ -125,7 +130,10 @@ def compare_interleaved(
     shown, repeated = _records(credits, salt)
     without = [one.impression for one in shown.values() if getattr(one, UNITS[unit]) is None]
     remedy = f"give {UNITS[unit]}= when lists are shown, or compare by another unit"
-    refuse((without, f"no {unit} in {count(len(without), 'record')}: {few(without)}", remedy), argument="credits")
+    refuse(
+        (without, f"no {unit} in {count(len(without), 'record')}: {few(without)}", remedy),
+        argument="credits",
+    )
     clicked: dict[Id, list[Id]] = defaultdict(list)
     left_out: dict[str, list[tuple[Id, Id]]] = defaultdict(list)
     for impression, document, *user in _clicks(clicks, shown):
@@ -139,17 +147,29 @@ def compare_interleaved(
             clicked[impression].append(document)
     skipped = {f"{count(len(found), 'click')} {words}": found for words, found in left_out.items()}
     for words, found in skipped.items():
-        refuse((unshown == "error", f"{words}: {few(found)}", 'unshown="skip" leaves them out'), argument="clicks")
-    refuse((not any(clicked.values()), "; ".join(["no impression has a click", *skipped])), argument="clicks")
-    index = pd.Index(as_list(id_column([getattr(one, UNITS[unit]) for one in shown.values()], unit)), name=unit)
-    credited = pd.DataFrame([record.credited(clicked[one]) for one, record in shown.items()], index).astype(float)
+        refuse(
+            (unshown == "error", f"{words}: {few(found)}", 'unshown="skip" leaves them out'),
+            argument="clicks",
+        )
+    refuse(
+        (not any(clicked.values()), "; ".join(["no impression has a click", *skipped])),
+        argument="clicks",
+    )
+    index = pd.Index(
+        as_list(id_column([getattr(one, UNITS[unit]) for one in shown.values()], unit)), name=unit
+    )
+    credited = pd.DataFrame(
+        [record.credited(clicked[one]) for one, record in shown.items()], index
+    ).astype(float)
     if credit == "share":
         credited = credited.div([len({*clicked[one]}) or 1 for one in shown], axis=0)
     means = credited.groupby(level=unit, sort=False).mean()
     systems = {str(name): means[[name]].set_axis(["credit"], axis=1) for name in means}
     compared = compare(systems, unit=unit, **{"lower_is_better": {"credit": False}} | options)
     again = sum(len(found) - len({*found}) for found in clicked.values())
-    shows = count(len(shown), "impression") + f" of {count(len(means), unit)}" * (unit != "impression")
+    shows = count(len(shown), "impression") + f" of {count(len(means), unit)}" * (
+        unit != "impression"
+    )
     notes = {
         f"{shows}, {sum(not one for one in clicked.values()):,} of them without a click": True,
         f"{count(repeated, 'repeated record')} dropped": repeated,
@@ -171,8 +191,13 @@ def _records(given: Any, salt: str | None) -> tuple[dict[Id, Interleaved], int]:
         given = as_list(frame_columns(given, {"credits": "record"})["credits"])
     is_list = isinstance(given, Iterable) and getattr(given, "ndim", 1) > 0
     require(is_list, "credits", given, "records, a path or a frame")
-    written = (one.to_json() if isinstance(one, Interleaved) and salt is not None else one for one in given)
-    records = [one if isinstance(one, Interleaved) else Interleaved.from_json(one, salt=salt) for one in written]
+    written = (
+        one.to_json() if isinstance(one, Interleaved) and salt is not None else one for one in given
+    )
+    records = [
+        one if isinstance(one, Interleaved) else Interleaved.from_json(one, salt=salt)
+        for one in written
+    ]
     shown = {one.impression: one for one in records}
     differing = [one.impression for one in records if shown[one.impression] != one]
     kinds = {(one.scheme, *sorted(one.credits)) for one in records}
@@ -188,25 +213,55 @@ def _records(given: Any, salt: str | None) -> tuple[dict[Id, Interleaved], int]:
 def _clicks(clicks: Any, shown: Mapping[Id, Interleaved]) -> Iterable[tuple[Id, ...]]:
     """Return impression, document and, if it is known, user of each click, in each form that there is."""
     if isinstance(clicks, ClickLog):
-        require("count" not in clicks.impressions, "clicks", clicks, "a log with a row per impression, without count")
+        require(
+            "count" not in clicks.impressions,
+            "clicks",
+            clicks,
+            "a log with a row per impression, without count",
+        )
         clicks = clicks.to_frame().query("clicked")
     elif isinstance(clicks, (Mapping, pd.Series)):
-        single = [ids for _, ids in clicks.items() if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable)]
+        single = [
+            ids
+            for _, ids in clicks.items()
+            if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable)
+        ]
         require(not single, "clicks", single[:1], "a list of document ids for each impression")
-        rows = [(impression, document) for impression, documents in clicks.items() for document in documents]
+        rows = [
+            (impression, document)
+            for impression, documents in clicks.items()
+            for document in documents
+        ]
         clicks = pd.DataFrame(rows, columns=["impression", "docid"])
-    require(is_frame(clicks), "clicks", clicks, "a mapping of impressions to clicked ids, a frame or a ClickLog")
+    require(
+        is_frame(clicks),
+        "clicks",
+        clicks,
+        "a mapping of impressions to clicked ids, a frame or a ClickLog",
+    )
     table = as_table(clicks)
     names = named_columns(names_in(table), {}, ("impression", "docid", "user", "clicked"))
     columns = frame_columns(table, {"impression": "impression", "docid": "docid"} | names)
     told = {*map(str, as_list(columns.pop("clicked", ())))} & {"0", "0.0", "False", "false"}
-    refuse((told, "rows that are no clicks stand there", "give ClickLog.from_frame(...)"), argument="clicks")
-    parts = zip(*(({one.impression}, one.ids, {one.user} - {None}) for one in shown.values()), strict=True)
+    refuse(
+        (told, "rows that are no clicks stand there", "give ClickLog.from_frame(...)"),
+        argument="clicks",
+    )
+    parts = zip(
+        *(({one.impression}, one.ids, {one.user} - {None}) for one in shown.values()), strict=True
+    )
     found = []
     for (part, column), known in zip(columns.items(), parts, strict=False):
         ids, there = as_list(id_column(column, part)), {*chain(*known)}
         lost = {int} == {*map(type, ids)} and {str} == {*map(type, there)}
-        refuse((lost, "ids are integers, those of the records are text", "read them as text: dtype=str"), argument=part)
+        refuse(
+            (
+                lost,
+                "ids are integers, those of the records are text",
+                "read them as text: dtype=str",
+            ),
+            argument=part,
+        )
         numbers = {str(one): one for one in there if isinstance(one, int) and str(one) not in there}
         found.append([numbers.get(one, one) for one in ids])
     return zip(*found, strict=True)

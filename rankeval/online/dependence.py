@@ -1,8 +1,9 @@
 """Dependence: tests that a click depends on position and document alone.
 
-Propensities, and the values of rankings that were not shown, take this for granted. A position-based user clicks with
-the probability propensity(position) * attraction(query, document). Each check adds a covariate z to this product, and
-asks if the log has more or fewer clicks where z is large::
+Propensities, and the values of rankings that were not shown, take this for granted. A
+position-based user clicks with the probability propensity(position) * attraction(query, document).
+Each check adds a covariate z to this product, and asks if the log has more or fewer clicks where z
+is large::
 
     P(click) = propensity * attraction * (1 + b z)          b = 0 if the assumption holds
 
@@ -11,22 +12,24 @@ asks if the log has more or fewer clicks where z is large::
     documents above   the attraction above it                   cascade, and any other effect of what is above
     own attraction    its attraction, times how near the top    trust in the top: clicks on irrelevant documents there
 
-The first check is the score test of the position-based model against models in which clicks depend on clicks, such as
-UBM and DBN. It works in lists of a fixed order too. It has the side "fewer" alone: the clicks of users who differ in
-how far they look are correlated, although values are unbiased. The other checks need documents at several positions.
-They compare what lists got with what they are worth by the model: lists with much attraction at the top, and others.
+The first check is the score test of the position-based model against models in which clicks depend
+on clicks, such as UBM and DBN. It works in lists of a fixed order too. It has the side "fewer"
+alone: the clicks of users who differ in how far they look are correlated, although values are
+unbiased. The other checks need documents at several positions. They compare what lists got with
+what they are worth by the model: lists with much attraction at the top, and others.
 
-The traps. There are as many attractions as documents, and each is poorly known, so nothing may rest on an estimate of
-them: z is centred within each document, weighted by propensity, and then attraction cancels (as in `all_pairs`). It is
-also made orthogonal to the propensities, so that an error in these matters little. And an attraction that comes from
-the same clicks would find itself: impressions fall into two halves at random, and z comes from the other half. The
-ranks in the ranking to value, if there is one, say much of the attraction of documents with few clicks. A ranking that
-learned from these very clicks fails as trust does; its value is off too.
+The traps. There are as many attractions as documents, and each is poorly known, so nothing may rest
+on an estimate of them: z is centred within each document, weighted by propensity, and then
+attraction cancels (as in `all_pairs`). It is also made orthogonal to the propensities, so that an
+error in these matters little. And an attraction that comes from the same clicks would find itself:
+impressions fall into two halves at random, and z comes from the other half. The ranks in the
+ranking to value, if there is one, say much of the attraction of documents with few clicks. A
+ranking that learned from these very clicks fails as trust does; its value is off too.
 
-What is left is a sum over independent units, queries or impressions, with the mean 0: a t test. All checks together err
-in at most `LEVEL` of the logs of position-based users (Bonferroni), and in `RANKED` more with a ranking to value.
-Perplexity has no such level: by chance, UBM and DBN foresee the clicks of position-based users better. So it is told,
-and does not decide.
+What is left is a sum over independent units, queries or impressions, with the mean 0: a t test. All
+checks together err in at most `LEVEL` of the logs of position-based users (Bonferroni), and in
+`RANKED` more with a ranking to value. Perplexity has no such level: by chance, UBM and DBN foresee
+the clicks of position-based users better. So it is told, and does not decide.
 """
 
 from __future__ import annotations
@@ -88,7 +91,9 @@ def dependence(log: ClickLog, scores: Floats | None = None) -> tuple[pd.DataFram
     items["rank"] = items.groupby("impression")["score"].rank(method="min").astype(np.int64)
     near = items["position"][items["clicked"] & (items["position"] <= DEPTH)].unique()
     items = items[items["position"].isin(near)]
-    pair, place, rank = (np.unique(items[name], return_inverse=True)[1] for name in ("pair", "position", "rank"))
+    pair, place, rank = (
+        np.unique(items[name], return_inverse=True)[1] for name in ("pair", "position", "rank")
+    )
     clicks, impression = items["clicked"].to_numpy(dtype=np.float64), items["impression"].to_numpy()
     query = np.unique(log.impressions["qid"].cat.codes, return_inverse=True)[1]
     table = tested(impression, pair, place, rank, clicks, query, log.counts)
@@ -101,8 +106,9 @@ def tested(
 ) -> pd.DataFrame:
     """Return a row for each check: check; due, t, one-sided p-values, nan if the log says nothing; fails.
 
-    Items are in order of impression and place, which are codes, as are pairs and ranks; without a ranking to value, all
-    ranks are 0. Each place has a click. Of each impression there is the query, as a code, and a count.
+    Items are in order of impression and place, which are codes, as are pairs and ranks; without a
+    ranking to value, all ranks are 0. Each place has a click. Of each impression there is the
+    query, as a code, and a count.
     """
     by_query = query.max() + 1 >= MANY
     unit = query if by_query else np.arange(len(query))
@@ -122,7 +128,9 @@ def tested(
     tails = np.asarray(t.cdf([ratio, -ratio], (sums != 0).sum(axis=1) - 1))
     levels = np.array([(check.fewer, check.more) for check in CHECKS.values()])
     levels[-1, 0] += RANKED * (rank.max(initial=0) > 0)
-    table = pd.DataFrame({"check": [*CHECKS], "due": due, "t": ratio, "p_fewer": tails[0], "p_more": tails[1]})
+    table = pd.DataFrame(
+        {"check": [*CHECKS], "due": due, "t": ratio, "p_fewer": tails[0], "p_more": tails[1]}
+    )
     table["fails"] = (table[["p_fewer", "p_more"]] < levels).any(axis=1)
     return table
 
@@ -139,10 +147,15 @@ class _Shown:
     looked: Floats
 
     @classmethod
-    def of(cls, impression: Ints, pair: Ints, place: Ints, rank: Ints, clicks: Floats, counts: Ints) -> _Shown:
+    def of(
+        cls, impression: Ints, pair: Ints, place: Ints, rank: Ints, clicks: Floats, counts: Ints
+    ) -> _Shown:
         shape = pair.max() + 1, place.max() + 1
         cell, times = pair * shape[1] + place, counts[impression]
-        by_pair = [np.bincount(cell, each, np.prod(shape)).reshape(shape) for each in (times, times * clicks)]
+        by_pair = [
+            np.bincount(cell, each, np.prod(shape)).reshape(shape)
+            for each in (times, times * clicks)
+        ]
         return cls(impression, pair, place, rank, clicks, all_pairs(*by_pair)[place])
 
     def covariates(self, times: Ints) -> list[Floats]:
@@ -156,7 +169,11 @@ class _Shown:
         mean = np.full(len(looks), clicks.sum() / max(looks.sum(), TINY))
         attraction = rate(self.pair, mean, STRENGTH)
         ranked = rate(self.pair, rate(self.rank, mean, 1.0), STRENGTH)
-        return [self._above(self.clicks), self._above(attraction * self.looked), ranked * -self.place]
+        return [
+            self._above(self.clicks),
+            self._above(attraction * self.looked),
+            ranked * -self.place,
+        ]
 
     def _above(self, values: Floats) -> Floats:
         """Return the sum of the values of the items above in the same impression."""
@@ -186,10 +203,13 @@ class _Half:
         share = np.bincount(cell, weight, size).reshape(-1, n_places) / looks[:, None]
         by_pair = np.bincount(shown.pair, clicks)
         due = weight * (by_pair / looks)[shown.pair]
-        # An item has a part in what is due to it, so residuals are too small (HC2; MacKinnon and White, 1985).
+        # An item has a part in what is due to it, so residuals are too small (HC2; MacKinnon and
+        # White, 1985).
         others = 1 - shown.looked / looks[shown.pair]
         # A row with a count is so many impressions, and its variance so many times that of one.
-        spread = (clicks - due) / np.sqrt(np.where(others > 1e-9, others, np.inf) * np.maximum(times, 1))
+        spread = (clicks - due) / np.sqrt(
+            np.where(others > 1e-9, others, np.inf) * np.maximum(times, 1)
+        )
         return cls(shown, weight, looks, share, curvature(share, by_pair), clicks, due, spread)
 
     def centred(self, z: Floats) -> Floats:
@@ -198,7 +218,9 @@ class _Half:
         size, z = np.abs(z).max(), z - (np.bincount(pair, self.weight * z) / self.looks)[pair]
         slope = np.linalg.lstsq(self.curved, np.bincount(place, self.due * z), rcond=1e-9)[0]
         z = z - slope[place] + (self.share @ slope)[pair]
-        return np.where(np.abs(z) > 1e-9 * size, z, 0.0)  # in lists of a fixed order, only rounding is left
+        return np.where(
+            np.abs(z) > 1e-9 * size, z, 0.0
+        )  # in lists of a fixed order, only rounding is left
 
 
 def _note(failed: pd.DataFrame, log: ClickLog, *, scored: bool) -> str:
@@ -216,6 +238,14 @@ def _note(failed: pd.DataFrame, log: ClickLog, *, scored: bool) -> str:
 def _foreseen(log: ClickLog) -> str:
     """Return how well click models foresee the half of the impressions that they were not fitted to."""
     drawn = np.random.default_rng(0).permutation(len(log.impressions))
-    known, held_out = (log.subset(np.isin(drawn, one)) for one in np.array_split(np.arange(min(len(drawn), MOST)), 2))
-    found = {name: ClickModel(name).fit(known, tolerance=1e-3).perplexity(held_out) for name in ("pbm", "dbn", "ubm")}
-    return "perplexity of held-out lists: " + ", ".join(f"{name} {one.overall:.3f}" for name, one in found.items())
+    known, held_out = (
+        log.subset(np.isin(drawn, one))
+        for one in np.array_split(np.arange(min(len(drawn), MOST)), 2)
+    )
+    found = {
+        name: ClickModel(name).fit(known, tolerance=1e-3).perplexity(held_out)
+        for name in ("pbm", "dbn", "ubm")
+    }
+    return "perplexity of held-out lists: " + ", ".join(
+        f"{name} {one.overall:.3f}" for name, one in found.items()
+    )

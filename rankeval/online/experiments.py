@@ -1,15 +1,16 @@
 """A/B tests of rankers: who sees which ranker, and whether the users of the arms differ.
 
-The user is the unit: the same users come back, so their impressions are not independent. Rows of a frame are summed by
-user before anything is tested, and a ratio such as clicks by views is the ratio of two means over users::
+The user is the unit: the same users come back, so their impressions are not independent. Rows of a
+frame are summed by user before anything is tested, and a ratio such as clicks by views is the ratio
+of two means over users::
 
     user  arm  clicks  views          user  arm  clicks  views           arm  clicks / views
     u1    A    1       10       ->    u1    A    3       20        ->    A    3 / 20  \
     u1    A    2       10             u2    B    1       10              B    1 / 10  /  B less A, with its error
     u2    B    1       10
 
-The statistics are those of tea-tasting (Welch's test, the delta method, CUPED). Numbers that it takes without a word
-are refused or counted before it is called.
+The statistics are those of tea-tasting (Welch's test, the delta method, CUPED). Numbers that it
+takes without a word are refused or counted before it is called.
 """
 
 from __future__ import annotations
@@ -27,7 +28,17 @@ from scipy import stats
 from scipy.optimize import brentq
 
 from rankeval._arguments import explained
-from rankeval._checks import check_alpha, check_number, check_share, count, few, plural, refuse, require, shown
+from rankeval._checks import (
+    check_alpha,
+    check_number,
+    check_share,
+    count,
+    few,
+    plural,
+    refuse,
+    require,
+    shown,
+)
 from rankeval._registry import chosen
 from rankeval._source import install
 from rankeval._visible import escaping
@@ -52,7 +63,16 @@ Metric = str | tuple[str, str]
 ARM = " arm"
 """The column of the arms in a frame of units: no name that a user gives."""
 
-NUMBERS = ["mean_control", "mean_treatment", "estimate", "standard_error", "ci_low", "ci_high", "relative", "p_value"]
+NUMBERS = [
+    "mean_control",
+    "mean_treatment",
+    "estimate",
+    "standard_error",
+    "ci_low",
+    "ci_high",
+    "relative",
+    "p_value",
+]
 """The numbers of a row of the table."""
 
 WELCH, EXACT, RANDOM_ARMS = "Welch", "exact", "random arms"
@@ -84,11 +104,13 @@ def assign(user: Any, salt: str, shares: Mapping[str, float]) -> str | None:
     Parameters
     ----------
     user : str or int
-        The id of the user; 7 and "7" are the same user. Other types are refused: 7.0 would be another one.
+        The id of the user; 7 and "7" are the same user. Other types are refused: 7.0 would be
+        another one.
     salt : str
         The name of the test. With another salt the users are divided anew, independently.
     shares : mapping of str to float
-        Arm -> its share of all users, from .001 or less to 1. They add up to 1 or less; the others are not in the test.
+        Arm -> its share of all users, from .001 or less to 1. They add up to 1 or less; the others
+        are not in the test.
 
     Returns
     -------
@@ -114,12 +136,22 @@ def assign(user: Any, salt: str, shares: Mapping[str, float]) -> str | None:
     """
     require(isinstance(salt, str), "salt", salt, "text")
     least, total = min(shares.values(), default=-1), math.fsum(shares.values())
-    require(least >= 0 and 0 < total <= 1 + 1e-9, "shares", shares, "shares from 0 on that add up to 1 or less")
+    require(
+        least >= 0 and 0 < total <= 1 + 1e-9,
+        "shares",
+        shares,
+        "shares from 0 on that add up to 1 or less",
+    )
     point = (int.from_bytes(hashed(str(checked_id(user, "user")), salt, 8)) >> 11) / 2**53
-    starts = {arm: end / total for arm, end in zip(shares, accumulate(shares.values(), initial=0.0), strict=False)}
+    starts = {
+        arm: end / total
+        for arm, end in zip(shares, accumulate(shares.values(), initial=0.0), strict=False)
+    }
     if len(shares) > 1:
         starts[list(shares)[-1]] = 1 - list(shares.values())[-1]
-    return next((arm for arm, start in starts.items() if start <= point < start + shares[arm]), None)
+    return next(
+        (arm for arm, start in starts.items() if start <= point < start + shares[arm]), None
+    )
 
 
 @explained
@@ -131,25 +163,29 @@ class ABTest(Recorded):
     Attributes
     ----------
     table : DataFrame
-        A row per metric and arm that is compared with the control. Columns: metric; arm; n_users, of both arms;
-        mean_control and mean_treatment, means over users or ratios of them; estimate, their difference; standard_error;
-        ci_low and ci_high (of p_value); relative, the estimate as a share of the control's mean; p_value; p_adjusted,
-        which is missing in all rows if the sample ratio is wrong; detectable_difference, found with a chance of .8 at
-        the family's level; method, "Welch", "exact" or "random arms". An interval is of its row alone. Each is nan if
-        it is not known, and a note says why.
+        A row per metric and arm that is compared with the control. Columns: metric; arm; n_users,
+        of both arms; mean_control and mean_treatment, means over users or ratios of them; estimate,
+        their difference; standard_error; ci_low and ci_high (of p_value); relative, the estimate as
+        a share of the control's mean; p_value; p_adjusted, which is missing in all rows if the
+        sample ratio is wrong; detectable_difference, found with a chance of .8 at the family's
+        level; method, "Welch", "exact" or "random arms". An interval is of its row alone. Each is
+        nan if it is not known, and a note says why.
     arms : DataFrame
-        A row per arm: users; expected, users by the shares; detectable_loss, the share of its users whose loss the
-        sample ratio would show with a chance of one half.
+        A row per arm: users; expected, users by the shares; detectable_loss, the share of its users
+        whose loss the sample ratio would show with a chance of one half.
     before : DataFrame
-        A row per covariate and arm, with the columns of the table up to p_value: the arms before the test.
+        A row per covariate and arm, with the columns of the table up to p_value: the arms before
+        the test.
     control : str
         The arm that the others are compared with.
     sample_ratio : float
-        The p-value of the numbers of users against the shares that were planned (chi-squared). Below .001 users were
-        lost or moved: ``headline`` tells no difference, p_adjusted is nan, and a note says so.
+        The p-value of the numbers of users against the shares that were planned (chi-squared).
+        Below .001 users were lost or moved: ``headline`` tells no difference, p_adjusted is nan,
+        and a note says so.
     looks : LooksPlan
-        The plan of looks, which has one look if none was given: p_value is valid at all its looks together, and so are
-        intervals. A row claims a difference if its p_adjusted is at most ``looks.alpha``.
+        The plan of looks, which has one look if none was given: p_value is valid at all its looks
+        together, and so are intervals. A row claims a difference if its p_adjusted is at most
+        ``looks.alpha``.
     look : int
         Which of its looks this is.
     notes : tuple of str
@@ -193,7 +229,8 @@ class ABTest(Recorded):
         units = plural(self.unit)
         if self.sample_ratio < MISMATCH:
             sizes = [
-                f"{arm} {row['users']:,.0f} where {row['expected']:,.0f} are due" for arm, row in self.arms.iterrows()
+                f"{arm} {row['users']:,.0f} where {row['expected']:,.0f} are due"
+                for arm, row in self.arms.iterrows()
             ]
             known = f"{', '.join(sizes)}; {p_words(self.sample_ratio)}"
             lost = f"the numbers of {units} do not fit the shares of the arms ({known})"
@@ -208,18 +245,30 @@ class ABTest(Recorded):
         row = family.nsmallest(1, "p_adjusted").to_dict("records")[0]
         side = "higher" if row["estimate"] > 0 else "lower"
         lead = f"No difference was shown ({row['metric']}, {row['arm']} against {self.control})"
-        lead = lead if claims.empty else f"{row['metric']} is {side} in {row['arm']} than in {self.control}"
-        size, low, high = (telling(row[name], sign=True) for name in ("estimate", "ci_low", "ci_high"))
+        lead = (
+            lead
+            if claims.empty
+            else f"{row['metric']} is {side} in {row['arm']} than in {self.control}"
+        )
+        size, low, high = (
+            telling(row[name], sign=True) for name in ("estimate", "ci_low", "ci_high")
+        )
         level = f"{100 * (1 - self.looks.alpha):g}% interval"
         ends = f"no {level}" if math.isnan(row["ci_low"]) else f"{level} {low} to {high}"
         size = f"{size} [{ends}], {percent(100 * row['relative'])}"
         said = [f"{lead}: {size}, on {row['n_users']:,} {units}, {p_words(row['p_adjusted'])}."]
         if claims.empty:
-            said.append(f"A difference of {telling(row['detectable_difference'])} would be found four times in five.")
+            said.append(
+                f"A difference of {telling(row['detectable_difference'])} would be found four times in five."
+            )
         if len(family) > 1:
-            said.append(f"Of {len(family)} comparisons {len(claims)} show a difference (p adjusted by Holm).")
+            said.append(
+                f"Of {len(family)} comparisons {len(claims)} show a difference (p adjusted by Holm)."
+            )
         if len(self.looks.bounds) > 1:
-            said.append(f"This is look {self.look} of {len(self.looks.bounds)}; p holds for all looks together.")
+            said.append(
+                f"This is look {self.look} of {len(self.looks.bounds)}; p holds for all looks together."
+            )
         return " ".join(said)
 
     def plot(self) -> Figure:
@@ -228,12 +277,14 @@ class ABTest(Recorded):
         Returns
         -------
         Figure
-            Not registered with pyplot. A row is filled if it claims a difference. Green is higher and red is lower,
-            whether that is good or not.
+            Not registered with pyplot. A row is filled if it claims a difference. Green is higher
+            and red is lower, whether that is good or not.
         """
         from rankeval.render.comparisons import intervals
 
-        drawn = self.table.rename(columns={"metric": "group", "arm": "label", "estimate": "difference"})
+        drawn = self.table.rename(
+            columns={"metric": "group", "arm": "label", "estimate": "difference"}
+        )
         drawn = drawn.assign(clear=drawn.index.isin(self.claims.index))
         return intervals(drawn, xlabel=f"difference from {self.control}", caption=self.headline)
 
@@ -249,11 +300,24 @@ class ABTest(Recorded):
         yield from super()._metrics()
 
     def _laid_out(self) -> Table:
-        ends = {"mean_control": "control", "mean_treatment": "treatment", "ci_low": "low", "ci_high": "high"}
+        ends = {
+            "mean_control": "control",
+            "mean_treatment": "treatment",
+            "ci_low": "low",
+            "ci_high": "high",
+        }
         names = ends | {"p_value": "p", "p_adjusted": "p adjusted"}
-        formats: dict[str, Any] = dict.fromkeys(["estimate", "low", "high"], lambda one: telling(one, sign=True))
-        formats |= {"relative": lambda share: percent(100 * share), "p": p_value, "p adjusted": p_value}
-        shown = self.table.drop(columns=["n_users", "standard_error", "detectable_difference", "method"])
+        formats: dict[str, Any] = dict.fromkeys(
+            ["estimate", "low", "high"], lambda one: telling(one, sign=True)
+        )
+        formats |= {
+            "relative": lambda share: percent(100 * share),
+            "p": p_value,
+            "p adjusted": p_value,
+        }
+        shown = self.table.drop(
+            columns=["n_users", "standard_error", "detectable_difference", "method"]
+        )
         return Table(shown.rename(columns=names), formats, caption=self.headline, notes=self.notes)
 
 
@@ -278,27 +342,33 @@ def ab_test(
     ----------
     frame : frame
         A row per unit, or several that are summed: a row per impression, session or day. If each
-        unit has one row, a note counts those that repeat it. A pandas or polars frame or an Arrow table.
+        unit has one row, a note counts those that repeat it. A pandas or polars frame or an Arrow
+        table.
     unit : str, default "user"
         The column of the units that were assigned to arms, such as users.
     arm : str, default "arm"
-        The column of the arms. Leave out users who are not in the test, for whom `assign` returns None.
+        The column of the arms. Leave out users who are not in the test, for whom `assign` returns
+        None.
     metrics : mapping of str to str or to (str, str)
-        Name -> a column, whose mean over units is compared; or a numerator and a denominator, whose means are divided:
-        ``{"orders": "orders", "ctr": "clicks/views"}``, or ``("clicks", "views")``.
+        Name -> a column, whose mean over units is compared; or a numerator and a denominator, whose
+        means are divided: ``{"orders": "orders", "ctr": "clicks/views"}``, or ``("clicks",
+        "views")``.
     covariates : mapping of str to str or to (str, str), optional
-        Name of a metric -> the same of the time before the test, one value per unit: the metric is adjusted by it
-        (CUPED). If it correlates by rho, the variance falls by the factor 1 - rho^2. Each pair of arms is adjusted on
-        its own, so of three arms the control has two means. The arms are compared on each covariate, too: if p is below
-        .001, they were not alike before the test, and no row is a result.
+        Name of a metric -> the same of the time before the test, one value per unit: the metric is
+        adjusted by it (CUPED). If it correlates by rho, the variance falls by the factor 1 - rho^2.
+        Each pair of arms is adjusted on its own, so of three arms the control has two means. The
+        arms are compared on each covariate, too: if p is below .001, they were not alike before the
+        test, and no row is a result.
     control : str, optional
-        The arm that the others are compared with; by default the first one by name, which a note tells if there are
-        more than two.
+        The arm that the others are compared with; by default the first one by name, which a note
+        tells if there are more than two.
     primary : str, optional
-        The metric that decides. By default all comparisons are one family, with p adjusted by Holm. With a primary
-        metric only its comparisons are, and the other metrics have no adjusted p and make no claim.
+        The metric that decides. By default all comparisons are one family, with p adjusted by Holm.
+        With a primary metric only its comparisons are, and the other metrics have no adjusted p and
+        make no claim.
     shares : mapping of str to float, optional
-        Arm -> its share, as given to `assign`; by default equal ones. Users are counted against them.
+        Arm -> its share, as given to `assign`; by default equal ones. Users are counted against
+        them.
     looks : LooksPlan, optional
         The plan, if the test is looked at more than once (`looks_plan`).
     look : int, optional
@@ -314,10 +384,11 @@ def ab_test(
     Raises
     ------
     InvalidInput
-        If tea-tasting is not installed; a value, unit or arm is missing or infinite; a denominator is negative, or 0 in
-        a whole arm; there is one arm, or an arm has fewer than two units; more than 1 % of the units are in several
-        arms (fewer are left out, and counted in a note); a covariate differs between the rows of a unit, or is a column
-        of the metrics; shares do not fit the arms; or the look is not planned.
+        If tea-tasting is not installed; a value, unit or arm is missing or infinite; a denominator
+        is negative, or 0 in a whole arm; there is one arm, or an arm has fewer than two units; more
+        than 1 % of the units are in several arms (fewer are left out, and counted in a note); a
+        covariate differs between the rows of a unit, or is a column of the metrics; shares do not
+        fit the arms; or the look is not planned.
     UnknownName
         If there is no such control, primary metric, or metric of a covariate.
 
@@ -328,15 +399,17 @@ def ab_test(
     the normal distribution, intervals reach ``bound * standard_error`` to both sides, and p is that of
     `LooksPlan.p_value`.
 
-    If one arm is smaller and the metric is skewed, Welch's test errs on one side: of equal arms with 9,900 and 100
-    users of whom 1 % buy, it claims a difference in 35 % of the tests. There a share of users, a metric of 0 and 1, is
-    tested exactly (Fisher), and other metrics by the t of 10,000 random divisions of the users (Janssen, 1997). Both
-    keep the level if the arms are equal, whatever the metric. The intervals of the second need users: where fewer than
-    20 with a metric other than 0 are due in the smaller arm, there is none.
+    If one arm is smaller and the metric is skewed, Welch's test errs on one side: of equal arms
+    with 9,900 and 100 users of whom 1 % buy, it claims a difference in 35 % of the tests. There a
+    share of users, a metric of 0 and 1, is tested exactly (Fisher), and other metrics by the t of
+    10,000 random divisions of the users (Janssen, 1997). Both keep the level if the arms are equal,
+    whatever the metric. The intervals of the second need users: where fewer than 20 with a metric
+    other than 0 are due in the smaller arm, there is none.
 
-    The delta method holds for many users. It claims too much if few users have most of a denominator: at the level .05,
-    .07 of equal arms differed if an arm counted as 33 equal users, and .10 at 10. The number of equal users is (sum of
-    denominators)^2 / sum of their squares (Kish, 1965). Where it is below 100 in an arm, a note says so.
+    The delta method holds for many users. It claims too much if few users have most of a
+    denominator: at the level .05, .07 of equal arms differed if an arm counted as 33 equal users,
+    and .10 at 10. The number of equal users is (sum of denominators)^2 / sum of their squares
+    (Kish, 1965). Where it is below 100 in an arm, a note says so.
 
     Examples
     --------
@@ -345,7 +418,9 @@ def ab_test(
     >>> test.table[["mean_control", "mean_treatment", "estimate"]].to_numpy().tolist()
     [[0.125, 0.5, 0.375]]
     """
-    require(looks is None or isinstance(looks, LooksPlan), "looks", looks, "the result of looks_plan")
+    require(
+        looks is None or isinstance(looks, LooksPlan), "looks", looks, "the result of looks_plan"
+    )
     look = 1 if looks is None and look is None else look
     looks = looks or looks_plan(1, alpha=0.05 if alpha is None else alpha)
     require(alpha in {None, looks.alpha}, "alpha", alpha, "none: the plan of looks has its own")
@@ -356,8 +431,15 @@ def ab_test(
         chosen("metric", name, metrics)
     sizes = users[ARM].value_counts().sort_index()
     names = list(sizes.index)
-    require(len(names) > 1 and sizes.min() > 1, arm, sizes.to_dict(), "two arms or more, each with at least two units")
-    notes += [f"the control is {names[0]}, the first arm by name (control=)"] * (control is None and len(names) > 2)
+    require(
+        len(names) > 1 and sizes.min() > 1,
+        arm,
+        sizes.to_dict(),
+        "two arms or more, each with at least two units",
+    )
+    notes += [f"the control is {names[0]}, the first arm by name (control=)"] * (
+        control is None and len(names) > 2
+    )
     control = names[0] if control is None else chosen("arm", control, names)
     arms, ratio = _arms(sizes, shares)
     parts = dict(iter(users.groupby(ARM)))
@@ -368,7 +450,10 @@ def ab_test(
         row = {"metric": name, "arm": other, "n_users": int(sizes[control] + sizes[other])}
         rows.append(row | _row(pair, columns, looks, look))
         notes += _notes_of(rows[-1], pair, columns, (control, other), unit)
-    notes += [f"the means of {name}, also {control}'s, are adjusted in each row anew (CUPED)" for name in before]
+    notes += [
+        f"the means of {name}, also {control}'s, are adjusted in each row anew (CUPED)"
+        for name in before
+    ]
     once = looks_plan(1, alpha=looks.alpha)
     of_before = [
         {"metric": name, "arm": other, **_row(pair, [*_columns(covariate), None, None], once, 1)}
@@ -379,7 +464,9 @@ def ab_test(
     family = table["p_value"].notna() & table["metric"].eq(primary or table["metric"])
     if ratio >= MISMATCH and not _differ_before(earlier):
         table.loc[family, "p_adjusted"] = holm(table.loc[family, "p_value"])
-    of_family = looks_plan(looks.shares, spending=looks.spending, alpha=looks.alpha / max(1, family.sum()))
+    of_family = looks_plan(
+        looks.shares, spending=looks.spending, alpha=looks.alpha / max(1, family.sum())
+    )
     reach = of_family.bounds[look - 1] + stats.norm.ppf(POWER)
     table["detectable_difference"] = reach * table.pop("error_if_equal")
     table["method"] = table.pop("method")
@@ -408,7 +495,8 @@ def ab_power(
     Parameters
     ----------
     frame : frame
-        Users of the past, over as many days as a user is to be in the test: rows as in `ab_test`, without arms.
+        Users of the past, over as many days as a user is to be in the test: rows as in `ab_test`,
+        without arms.
     unit, metric, covariate
         As in `ab_test`, of one metric.
     relative : float or sequence of float, default (.01, .02, .05)
@@ -423,14 +511,14 @@ def ab_power(
     Returns
     -------
     DataFrame
-        A row per change: relative, difference, users (of both arms), and days if ``users_per_day`` is given, rounded
-        up. A test of whole weeks has each day of the week equally often.
+        A row per change: relative, difference, users (of both arms), and days if ``users_per_day``
+        is given, rounded up. A test of whole weeks has each day of the week equally often.
 
     Raises
     ------
     InvalidInput
-        If there are not two arms, the metric does not vary or its mean is 0, a number is out of its range, or the frame
-        is refused as by `ab_test`.
+        If there are not two arms, the metric does not vary or its mean is 0, a number is out of its
+        range, or the frame is refused as by `ab_test`.
 
     Examples
     --------
@@ -444,18 +532,32 @@ def ab_power(
     check_share("power", power)
     fits = len(shares) == 2 and min(shares.values()) > 0 and sum(shares.values()) <= 1 + 1e-9
     require(fits, "shares", shares, "two arms with shares above 0 that add up to 1 or less")
-    asked = _divided({"metric": metric}, frame), _divided({} if covariate is None else {"metric": covariate}, frame)
+    asked = (
+        _divided({"metric": metric}, frame),
+        _divided({} if covariate is None else {"metric": covariate}, frame),
+    )
     users, _ = _by_unit(frame, unit, None, *asked)
     columns = [*_columns(asked[0]["metric"]), *_columns(asked[1].get("metric"))]
     moments = _moments(users, columns)
     varies = _variance(moments, columns) > 0 and moments.mean(columns[0]) != 0
-    require(varies, "metric", metric, "a metric that varies between users, with a mean other than 0")
+    require(
+        varies, "metric", metric, "a metric that varies between users, with a mean other than 0"
+    )
     first, second = shares.values()
     names = {"rel_effect_size": "relative", "effect_size": "difference", "n_obs": "users"}
     changes = tuple(np.atleast_1d(relative).tolist())
     try:
-        test = _metric(columns, use_t=False, alpha=alpha, power=power, ratio=second / first, rel_effect_size=changes)
-        found = pd.DataFrame(list(test.solve_power_from_aggregates(moments, "n_obs")))[[*names]].rename(columns=names)
+        test = _metric(
+            columns,
+            use_t=False,
+            alpha=alpha,
+            power=power,
+            ratio=second / first,
+            rel_effect_size=changes,
+        )
+        found = pd.DataFrame(list(test.solve_power_from_aggregates(moments, "n_obs")))[
+            [*names]
+        ].rename(columns=names)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         expected = "changes other than 0 for which three users or more are needed"
         raise InvalidInput(argument="relative", found=shown(relative), expected=expected) from error
@@ -488,7 +590,8 @@ def _arms(sizes: pd.Series, shares: Mapping[str, float] | None) -> tuple[pd.Data
     require(fits, "shares", shares, f"a share above 0 of each arm: {few(names)}")
     share = due / due.sum()
     arms = pd.DataFrame({"users": sizes, "expected": share * sizes.sum()}).rename_axis("arm")
-    # An arm that loses the share d of its users adds d^2 x users x (1 - share) to the mean of chi-squared.
+    # An arm that loses the share d of its users adds d^2 x users x (1 - share) to the mean of
+    # chi-squared.
     freedom = len(names) - 1
     bound = stats.chi2.isf(MISMATCH, freedom)
     added = brentq(lambda mean: stats.ncx2.sf(bound, freedom, mean) - 0.5, 1e-3, 10 * bound)
@@ -503,13 +606,17 @@ def _differ_before(before: pd.DataFrame) -> bool:
 
 def _balance(arms: pd.DataFrame, ratio: float, before: pd.DataFrame, unit: str) -> str:
     """Return the users of each arm, the sample ratio and what it cannot see, and the arms before the test."""
-    sizes = (f"{arm} {row['users']:,.0f} ({row['expected']:,.0f} due)" for arm, row in arms.iterrows())
+    sizes = (
+        f"{arm} {row['users']:,.0f} ({row['expected']:,.0f} due)" for arm, row in arms.iterrows()
+    )
     losses = (f"{100 * loss:.2g} % of {arm}" for arm, loss in arms["detectable_loss"].items())
     seen = f"a loss of {' or '.join(losses)} would show in half of all tests, smaller ones rarely"
     said = [f"{plural(unit)}: {', '.join(sizes)}; sample ratio {p_words(ratio)}; {seen}"]
     for row in before.dropna(subset="p_value").to_dict("records"):
         difference = f"{telling(row['estimate'], sign=True)}, {p_words(row['p_value'])}"
-        said.append(f"{row['metric']} of {row['arm']} before the test: a difference of {difference}")
+        said.append(
+            f"{row['metric']} of {row['arm']} before the test: a difference of {difference}"
+        )
     return "; ".join(said)
 
 
@@ -533,33 +640,52 @@ def _moments(users: pd.DataFrame, columns: Sequence[str | None]) -> Any:
         problem = "A/B tests need tea-tasting, which is not installed"
         raise InvalidInput(problem, remedy=install("online")) from error
     known = users[[*{name for name in columns if name is not None}]]
-    both = {(one, other): value for one, row in known.cov().to_dict().items() for other, value in row.items()}
+    both = {
+        (one, other): value
+        for one, row in known.cov().to_dict().items()
+        for other, value in row.items()
+    }
     return aggr.Aggregates(len(known), known.mean().to_dict(), known.var().to_dict(), both)
 
 
 def _variance(moments: Any, columns: Sequence[str | None]) -> float:
     """Return the variance of a metric that its covariate leaves, or 0 if it comes from rounding."""
-    mean, per, other = moments.mean(columns[0]), moments.mean(columns[1]), moments.ratio_var(*columns[2:])
-    left = moments.ratio_var(*columns[:2]) - (moments.ratio_cov(*columns) ** 2 / other if other else 0.0)
-    rounding = 1e-12 * (moments.var(columns[0]) + moments.var(columns[1]) * (mean / per) ** 2) + (1e-14 * mean) ** 2
+    mean, per, other = (
+        moments.mean(columns[0]),
+        moments.mean(columns[1]),
+        moments.ratio_var(*columns[2:]),
+    )
+    left = moments.ratio_var(*columns[:2]) - (
+        moments.ratio_cov(*columns) ** 2 / other if other else 0.0
+    )
+    rounding = (
+        1e-12 * (moments.var(columns[0]) + moments.var(columns[1]) * (mean / per) ** 2)
+        + (1e-14 * mean) ** 2
+    )
     return float(left) if left > rounding / per**2 else 0.0
 
 
-def _compared(both: Sequence[Any], columns: Sequence[str | None], plan: LooksPlan, look: int) -> dict[str, float]:
+def _compared(
+    both: Sequence[Any], columns: Sequence[str | None], plan: LooksPlan, look: int
+) -> dict[str, float]:
     """Return the numbers of a row of the table; only the means if the metric does not vary."""
     if not any(_variance(arm, columns) for arm in both):
         one, other = (arm.mean(columns[0]) / arm.mean(columns[1]) for arm in both)
         return {"mean_control": one, "mean_treatment": other, "estimate": other - one}
     try:
         found = _metric(columns, use_t=False, confidence_level=ONE_ERROR).analyze_aggregates(*both)
-        welch = _metric(columns, use_t=True, confidence_level=1 - plan.alpha).analyze_aggregates(*both)
+        welch = _metric(columns, use_t=True, confidence_level=1 - plan.alpha).analyze_aggregates(
+            *both
+        )
         error = found.effect_size_ci_upper - found.effect_size
         reach, p = (welch.effect_size_ci_upper - welch.effect_size) / error, welch.pvalue
         if len(plan.bounds) > 1:
             reach, p = plan.bounds[look - 1], plan.p_value(found.effect_size / error, look)
     except OverflowError as beyond:
         problem = f"the mean of {columns[0]} is so near 0 that its relative change has no end"
-        raise InvalidInput(problem, remedy="add a constant to it: the difference stays the same") from beyond
+        raise InvalidInput(
+            problem, remedy="add a constant to it: the difference stays the same"
+        ) from beyond
     ends = found.effect_size - reach * error, found.effect_size + reach * error
     relative = found.rel_effect_size if min(found.control, found.treatment) > 0 else math.nan
     values = found.control, found.treatment, found.effect_size, error, *ends, relative, p
@@ -582,7 +708,9 @@ def _linear(users: pd.DataFrame, column: str | None, per: str | None) -> NDArray
     return np.asarray((values - values.sum() / others.sum() * others) / others.mean())
 
 
-def _row(pair: tuple[pd.DataFrame, ...], columns: Sequence[str | None], plan: LooksPlan, look: int) -> dict[str, Any]:
+def _row(
+    pair: tuple[pd.DataFrame, ...], columns: Sequence[str | None], plan: LooksPlan, look: int
+) -> dict[str, Any]:
     """Return the numbers of a row of the table, by the method that holds for its arms."""
     row: dict[str, Any] = dict.fromkeys(NUMBERS, math.nan)
     row |= _compared([_moments(part, columns) for part in pair], columns, plan, look)
@@ -597,16 +725,29 @@ def _row(pair: tuple[pd.DataFrame, ...], columns: Sequence[str | None], plan: Lo
         events = int(values[: sizes[0]].sum()), int(values[sizes[0] :].sum())
         found, method = by_margins(events, sizes, tail), EXACT
     elif skewed:
-        found, method = by_random_arms(values, sizes, row["estimate"], row["standard_error"], tail), RANDOM_ARMS
+        found, method = (
+            by_random_arms(values, sizes, row["estimate"], row["standard_error"], tail),
+            RANDOM_ARMS,
+        )
     else:
         return row
     one_sided = min(found.below, found.above)
     over_looks = len(plan.bounds) > 1
-    p = plan.p_value(float(stats.norm.isf(one_sided)), look) if over_looks else min(1.0, 2 * one_sided)
+    p = (
+        plan.p_value(float(stats.norm.isf(one_sided)), look)
+        if over_looks
+        else min(1.0, 2 * one_sided)
+    )
     no_ends = method == RANDOM_ARMS and _n_due(pair, columns) < FEW_DUE
     ends = (math.nan, math.nan) if no_ends else (found.low, found.high)
     equal = math.sqrt(values.var(ddof=1) * sum(1 / size for size in sizes))
-    return row | {"p_value": p, "ci_low": ends[0], "ci_high": ends[1], "error_if_equal": equal, "method": method}
+    return row | {
+        "p_value": p,
+        "ci_low": ends[0],
+        "ci_high": ends[1],
+        "error_if_equal": equal,
+        "method": method,
+    }
 
 
 def _n_due(pair: tuple[pd.DataFrame, ...], columns: Sequence[str | None]) -> float:
@@ -626,16 +767,24 @@ def _notes_of(
     name, units, (control, other) = row["metric"], plural(unit), arms
     notes = []
     if math.isnan(row["p_value"]):
-        notes.append(f"{name} does not vary between the {units} of {control} and {other}: there is no test")
+        notes.append(
+            f"{name} does not vary between the {units} of {control} and {other}: there is no test"
+        )
     elif math.isnan(row["relative"]):
-        notes.append(f"{name} has no relative change of {other}: the means of both arms must be above 0")
+        notes.append(
+            f"{name} has no relative change of {other}: the means of both arms must be above 0"
+        )
     if row["method"] != WELCH:
         small = int(len(pair[1]) < len(pair[0]))
         seen, due = int((pair[small][columns[0]] != 0).sum()), _n_due(pair, columns)
         way = "by Fisher's exact test" if row["method"] == EXACT else "by random arms"
-        known = f"{seen:,} {units} of {arms[small]} have a {name} other than 0 where {due:,.0f} are due"
+        known = (
+            f"{seen:,} {units} of {arms[small]} have a {name} other than 0 where {due:,.0f} are due"
+        )
         missing = "; too few for an interval" if math.isnan(row["ci_low"]) else ""
-        notes.append(f"{name} of {other} is tested {way}, since one arm is smaller: {known}{missing}")
+        notes.append(
+            f"{name} of {other} is tested {way}, since one arm is smaller: {known}{missing}"
+        )
     if columns[1] is not None and row["method"] == WELCH:
         both = [part[columns[1]] for part in pair]
         equal = min(float(per.sum() ** 2 / (per**2).sum()) for per in both)
@@ -646,35 +795,74 @@ def _notes_of(
 
 
 def _by_unit(
-    frame: Any, unit: str, arm: str | None, metrics: Mapping[str, Metric], covariates: Mapping[str, Metric]
+    frame: Any,
+    unit: str,
+    arm: str | None,
+    metrics: Mapping[str, Metric],
+    covariates: Mapping[str, Metric],
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return a row per unit, with its arm, the sums of its rows and its covariates, and what was left out."""
     for argument, asked in {"metrics": metrics, "covariates": covariates}.items():
-        fits = isinstance(asked, Mapping) and all(len({*_columns(one)}) == 2 for one in asked.values())
+        fits = isinstance(asked, Mapping) and all(
+            len({*_columns(one)}) == 2 for one in asked.values()
+        )
         expected = 'names with a column, or with two that differ: {"ctr": ("clicks", "views")}'
         require(fits and (asked or asked is covariates), argument, asked, expected)
-    summed, before = ({*chain(*map(_columns, some.values()))} - {None} for some in (metrics, covariates))
+    summed, before = (
+        {*chain(*map(_columns, some.values()))} - {None} for some in (metrics, covariates)
+    )
     refuse((summed & before, "a covariate is from before the test, and no column of a metric"))
     require(unit != arm, "arm", arm, "another column than that of the units")
     ids = {"unit": unit} if arm is None else {"unit": unit, "arm": arm}
     names = [str(name) for name in sorted(summed | before, key=str)]
     given = frame_columns(frame, {**ids, **{f"column {name}": name for name in names}})
-    values = pd.DataFrame({name: value_column(given[f"column {name}"], name) for name in names}, dtype=np.float64)
+    values = pd.DataFrame(
+        {name: value_column(given[f"column {name}"], name) for name in names}, dtype=np.float64
+    )
     codes, _ = pd.factorize(id_column(given["unit"], unit).to_pandas())
     by, early = values.groupby(codes), values[[*before]].groupby(codes)
     differs = int((early.min() != early.max()).any(axis=1).sum())
-    refuse((differs, f"{count(differs, unit)} with several values; a covariate is one value per {unit}"))
+    refuse(
+        (
+            differs,
+            f"{count(differs, unit)} with several values; a covariate is one value per {unit}",
+        )
+    )
     users = by.agg(dict.fromkeys(summed, "sum") | dict.fromkeys(before, "first"))
-    arms = pd.Series("", values.index) if arm is None else id_column(given["arm"], arm).cast("string").to_pandas()
+    arms = (
+        pd.Series("", values.index)
+        if arm is None
+        else id_column(given["arm"], arm).cast("string").to_pandas()
+    )
     users[ARM], several = arms.groupby(codes).first(), arms.groupby(codes).nunique().gt(1)
-    found, most = f"{count(int(several.sum()), unit)} in several arms", f"at most 1 % of {count(len(users), unit)}"
-    require(not several.mean() > IN_BOTH, arm or "", found, f"{most}: find out why, no arms are compared")
+    found, most = (
+        f"{count(int(several.sum()), unit)} in several arms",
+        f"at most 1 % of {count(len(users), unit)}",
+    )
+    require(
+        not several.mean() > IN_BOTH,
+        arm or "",
+        found,
+        f"{most}: find out why, no arms are compared",
+    )
     users = users[~several]
-    per = [name for _, name in map(_columns, [*metrics.values(), *covariates.values()]) if name is not None]
-    wrong = [name for name in per if values[name].min() < 0 or not users.groupby(ARM)[name].sum().min() > 0]
-    refuse((wrong, "a denominator is below 0, or 0 for all users of an arm"), argument=next(iter(wrong), None))
+    per = [
+        name
+        for _, name in map(_columns, [*metrics.values(), *covariates.values()])
+        if name is not None
+    ]
+    wrong = [
+        name
+        for name in per
+        if values[name].min() < 0 or not users.groupby(ARM)[name].sum().min() > 0
+    ]
+    refuse(
+        (wrong, "a denominator is below 0, or 0 for all users of an arm"),
+        argument=next(iter(wrong), None),
+    )
     again = int(pd.concat([values, pd.Series(codes), arms], axis=1).duplicated().sum())
-    # Sessions of a user may be equal. Where each user has one row, a second one like it was logged twice.
+    # Sessions of a user may be equal. Where each user has one row, a second one like it was logged
+    # twice.
     twice = again > 0 and len(values) - again == codes.max() + 1
     equal = f"{again:,} of {len(values):,} rows repeat the only row of their {unit}: leave out what was logged twice"
     notes = {f"{found} left out": several.any(), equal: twice}

@@ -1,32 +1,33 @@
 """Expectation maximisation (EM): one loop, and the steps of the two kinds of click models.
 
-A step says how often each parameter is expected to have come true, given the clicks. The new value of a parameter is
-that share, with a prior counted in::
+A step says how often each parameter is expected to have come true, given the clicks. The new value
+of a parameter is that share, with a prior counted in::
 
     value = (hits + prior clicks) / (trials + prior impressions)
 
-*Factors*, the position-based and the user browsing model: a click has the chance attraction times examination. An
-impression of an item falls into a *cell*: its pair of query and document, and its slot, the position or the position
-with that of the last click. Items of a cell are alike, so EM goes over cells with counts, and the length of the log
-does not matter.
+*Factors*, the position-based and the user browsing model: a click has the chance attraction times
+examination. An impression of an item falls into a *cell*: its pair of query and document, and its
+slot, the position or the position with that of the last click. Items of a cell are alike, so EM
+goes over cells with counts, and the length of the log does not matter.
 
-*Chains*, the models of a user who goes down the list and may stop: cascade, DCM, SDBN and DBN. The user examines
-position 1. An examined item is clicked with its attraction. After a click the user stops with a probability (1 in the
-cascade model, of the position in DCM, of the pair in SDBN and DBN). Who has not stopped goes on to the next position
-with the probability gamma (1 in all but DBN). All positions down to the last click were examined, and after each click
-but the last the user went on: those are counts. Only the *tail*, the items below the last click, is uncertain, and EM
+*Chains*, the models of a user who goes down the list and may stop: cascade, DCM, SDBN and DBN. The
+user examines position 1. An examined item is clicked with its attraction. After a click the user
+stops with a probability (1 in the cascade model, of the position in DCM, of the pair in SDBN and
+DBN). Who has not stopped goes on to the next position with the probability gamma (1 in all but
+DBN). All positions down to the last click were examined, and after each click but the last the user
+went on: those are counts. Only the *tail*, the items below the last click, is uncertain, and EM
 goes over the distinct tails::
 
     list    a b c d e        tail
     clicks  . x . x .   ->   e, after a click on d at position 4
     clicks  . . . . .   ->   a b c d e, after no click
 
-In the cascade model nothing follows a click: its tail is empty. The parameters of both kinds are one array: the
-attraction of each pair, then the others. The code of a parameter is its place there; of chains, the code behind all
-stands for "none", with probability 0.
+In the cascade model nothing follows a click: its tail is empty. The parameters of both kinds are
+one array: the attraction of each pair, then the others. The code of a parameter is its place there;
+of chains, the code behind all stands for "none", with probability 0.
 
-Positions alone need no EM: given the clicks of a document, the places where they fell depend on propensities only
-(`all_pairs`).
+Positions alone need no EM: given the clicks of a document, the places where they fell depend on
+propensities only (`all_pairs`).
 """
 
 from __future__ import annotations
@@ -75,13 +76,17 @@ def maximised(step: Step, size: int, prior: Prior, tolerance: float, max_iter: i
     for _ in range(max_iter):
         hits, trials, likelihood = step(values)
         objectives.append(likelihood + log_binomial(*prior, values))
-        moved = np.divide(hits + prior[0], trials + prior[1], out=values.copy(), where=trials + prior[1] > 0)
+        moved = np.divide(
+            hits + prior[0], trials + prior[1], out=values.copy(), where=trials + prior[1] > 0
+        )
         change, values = float(np.abs(moved - values).max()), moved
         if change <= tolerance:
             break
     if change > tolerance > 0:
         said = f"EM has not converged: iteration {max_iter:,} moved a parameter by {change:.1g}"
-        warn(f"{said}, above the tolerance {tolerance:.1g}; give more iterations (max_iter=) or a greater tolerance")
+        warn(
+            f"{said}, above the tolerance {tolerance:.1g}; give more iterations (max_iter=) or a greater tolerance"
+        )
     return values, trials, np.array(objectives)
 
 
@@ -95,12 +100,16 @@ def pairs_of(log: ClickLog) -> tuple[Codes, pd.MultiIndex]:
     found = np.unique(np.concatenate([pd.unique(one) for one in keys]))
     codes = np.concatenate([np.searchsorted(found, one).astype(np.int32) for one in keys])
     query, document = np.divmod(found, len(docids.categories))
-    return codes, pd.MultiIndex.from_arrays([qids.categories[query], docids.categories[document]], names=PAIR)
+    return codes, pd.MultiIndex.from_arrays(
+        [qids.categories[query], docids.categories[document]], names=PAIR
+    )
 
 
 def blocks(*arrays: Any) -> Iterator[Any]:
     """Yield the arrays in parts of rows, so that what is computed of them takes little memory."""
-    return zip(*(np.array_split(array, 1 + arrays[0].size // BLOCK) for array in arrays), strict=True)
+    return zip(
+        *(np.array_split(array, 1 + arrays[0].size // BLOCK) for array in arrays), strict=True
+    )
 
 
 def slot_starts(depth: int, *, by_last: bool) -> Ints:
@@ -109,7 +118,9 @@ def slot_starts(depth: int, *, by_last: bool) -> Ints:
     return places * (places + 1) // 2 if by_last else places
 
 
-def cells(pairs: Codes, clicked: Mask, counts: Ints, *, n_pairs: int, by_last: bool) -> pd.DataFrame:
+def cells(
+    pairs: Codes, clicked: Mask, counts: Ints, *, n_pairs: int, by_last: bool
+) -> pd.DataFrame:
     """Return a row for each pair and slot: pair, slot, its position, shown (items) and hits (clicks)."""
     depth, found = pairs.shape[1], []
     starts = slot_starts(depth + 1, by_last=by_last)
@@ -118,14 +129,23 @@ def cells(pairs: Codes, clicked: Mask, counts: Ints, *, n_pairs: int, by_last: b
         slots = starts[:-1] + by_last * np.pad(last, ((0, 0), (1, 0)))
         shown = part < n_pairs
         keys, each = (part * starts[-1] + slots)[shown], np.repeat(weights, shown.sum(axis=1))
-        found.append(pd.DataFrame({"shown": each, "hits": each * clicks[shown]}).groupby(keys).sum())
+        found.append(
+            pd.DataFrame({"shown": each, "hits": each * clicks[shown]}).groupby(keys).sum()
+        )
     table = pd.concat(found).groupby(level=0).sum()
     pair, slot = np.divmod(table.index, starts[-1])
     return table.assign(pair=pair, slot=slot, position=np.searchsorted(starts, slot, side="right"))
 
 
 def fit_factors(
-    pair: Ints, slot: Ints, shown: Counts, hits: Counts, *, n_pairs: int, n_slots: int, **settings: Any
+    pair: Ints,
+    slot: Ints,
+    shown: Counts,
+    hits: Counts,
+    *,
+    n_pairs: int,
+    n_slots: int,
+    **settings: Any,
 ) -> Fitted:
     """Return attraction by pair, then examination by slot, as ``maximised`` returns them."""
     codes, size = np.stack([pair, n_pairs + slot]), n_pairs + n_slots
@@ -134,11 +154,15 @@ def fit_factors(
     def step(values: Floats) -> tuple[Counts, Counts, float]:
         factors = values[codes]
         chance = factors.prod(axis=0)
-        # Of the items without a click, a share was attractive but not examined, or examined but not attractive: one
-        # factor came true, and the other did not.
+        # Of the items without a click, a share was attractive but not examined, or examined but not
+        # attractive: one factor came true, and the other did not.
         skipped = (shown - hits) / np.maximum(1 - chance, TINY)
         expected = hits + skipped * (factors - chance)
-        return np.bincount(codes.ravel(), expected.ravel(), size), trials, log_binomial(hits, shown, chance)
+        return (
+            np.bincount(codes.ravel(), expected.ravel(), size),
+            trials,
+            log_binomial(hits, shown, chance),
+        )
 
     return maximised(step, size, **settings)
 
@@ -146,17 +170,22 @@ def fit_factors(
 def all_pairs(shown: Floats, clicks: Floats) -> Floats:
     """Maximise the likelihood of positions given the clicks of each row, by Newton's steps in log propensities.
 
-    A row is a document; of shuffled lists, it is a length, since the documents of long lists are others.
+    A row is a document; of shuffled lists, it is a length, since the documents of long lists are
+    others.
     """
     if not clicks[:, 0].any():  # of a bootstrap sample
         return np.full(shown.shape[1], np.nan)
     clicked = clicks.sum(axis=1) > 0
     shown, clicks, logs = shown[clicked], clicks[clicked], np.zeros(shown.shape[1])
     total, flat = clicks.sum(axis=1), 1e-12 * clicks.sum() * np.eye(len(logs) - 1)
-    for _ in range(100):  # steps of at most 1: a position without clicks in a bootstrap sample goes to 0
+    for _ in range(
+        100
+    ):  # steps of at most 1: a position without clicks in a bootstrap sample goes to 0
         share = shown * np.exp(logs)
         share /= share.sum(axis=1, keepdims=True)
-        step = np.linalg.solve(curvature(share, total)[1:, 1:] + flat, (clicks.sum(axis=0) - total @ share)[1:])
+        step = np.linalg.solve(
+            curvature(share, total)[1:, 1:] + flat, (clicks.sum(axis=0) - total @ share)[1:]
+        )
         logs[1:] += np.clip(step, -1, 1)
         if np.abs(step).max(initial=0) < 1e-10:
             break
@@ -180,7 +209,14 @@ def counted(codes: Codes | Ints, mask: Mask, weights: Ints, size: int) -> Counts
 
 
 def fit_chain(
-    pairs: Codes, clicked: Mask, counts: Ints, *, n_pairs: int, stops: str, leaves: bool, **settings: Any
+    pairs: Codes,
+    clicked: Mask,
+    counts: Ints,
+    *,
+    n_pairs: int,
+    stops: str,
+    leaves: bool,
+    **settings: Any,
 ) -> Fitted:
     """Return attraction by pair, the probabilities to stop after a click, and gamma, as ``maximised`` returns them."""
     depth = pairs.shape[1]
@@ -193,12 +229,18 @@ def fit_chain(
         hits += counted(part, clicks, weights, none)
         trials += counted(part, places < last[:, None], weights, none)
         trials += counted(stop, clicks & (places < last[:, None] - 1), weights, none)
-        hits[-1], trials[-1] = np.array([hits[-1], trials[-1]]) + leaves * (weights @ np.maximum(last - 1, 0))
-        padded = np.pad(np.where(part < n_pairs, part, none), ((0, 0), (0, depth)), constant_values=none)
+        hits[-1], trials[-1] = np.array([hits[-1], trials[-1]]) + leaves * (
+            weights @ np.maximum(last - 1, 0)
+        )
+        padded = np.pad(
+            np.where(part < n_pairs, part, none), ((0, 0), (0, depth)), constant_values=none
+        )
         tail = np.take_along_axis(padded, last[:, None] + places, axis=1)
         tail[(stops == "always") & (last > 0)] = none
         # Whether the user stopped is open after a click that is not on the last item of the list.
-        at_last = np.where((last > 0) & (tail[:, 0] < none), stop[np.arange(len(last)), last - 1], none)
+        at_last = np.where(
+            (last > 0) & (tail[:, 0] < none), stop[np.arange(len(last)), last - 1], none
+        )
         found.append(distinct(np.column_stack([at_last, tail]), weights))
     rows, weight = distinct(*map(np.concatenate, zip(*found, strict=True)))
     codes = np.ascontiguousarray(rows.T)
@@ -206,7 +248,8 @@ def fit_chain(
 
     def step(values: Floats) -> tuple[Counts, Counts, float]:
         (stop, *attraction), gamma = np.append(values, 0.0)[codes], values[-1] if leaves else 1.0
-        # The chance of no click from each place of the tail on, if it is examined; and just before that is known.
+        # The chance of no click from each place of the tail on, if it is examined; and just before
+        # that is known.
         silent, onward = np.ones((2, depth + 1, len(weight)))
         for place in reversed(range(depth)):
             silent[place] = (1 - attraction[place]) * onward[place + 1]
@@ -216,13 +259,23 @@ def fit_chain(
         reached = np.zeros((depth, len(weight)))
         reached[0] = np.where(after, share * (1 - stop) * gamma * silent[0], weight) * there[0]
         for place in range(1, depth):
-            reached[place] = reached[place - 1] * there[place] * gamma * silent[place] / np.maximum(onward[place], TINY)
+            reached[place] = (
+                reached[place - 1]
+                * there[place]
+                * gamma
+                * silent[place]
+                / np.maximum(onward[place], TINY)
+            )
         hit = np.bincount(codes[0], share * stop, none + 1)[:-1]
         tried = np.bincount(codes.ravel(), np.vstack([weight, reached]).ravel(), none + 1)[:-1]
         if leaves:
             hit[-1] = reached[0, after].sum() + reached[1:].sum()
-            tried[-1] = (share * (1 - stop) * onward[0])[after].sum() + (reached[:-1] * there[1:]).sum()
-        likelihood = log_binomial(hits, trials, values) + float(weight @ np.log(np.maximum(chance, TINY)))
+            tried[-1] = (share * (1 - stop) * onward[0])[after].sum() + (
+                reached[:-1] * there[1:]
+            ).sum()
+        likelihood = log_binomial(hits, trials, values) + float(
+            weight @ np.log(np.maximum(chance, TINY))
+        )
         return hits + hit, trials + tried, likelihood
 
     return maximised(step, none, **settings)

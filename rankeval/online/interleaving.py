@@ -1,7 +1,8 @@
 """Interleaving: one list made of several rankings, with the credit that a click on each of its documents gives.
 
-A scheme is a game of chance: the documents that are shown already say which moves there are and how probable each is. A
-move adds documents, and says how a click on each of them is credited. Two players use the same moves::
+A scheme is a game of chance: the documents that are shown already say which moves there are and how
+probable each is. A move adds documents, and says how a click on each of them is credited. Two
+players use the same moves::
 
     SCHEMES[scheme](rankings, depth, shown, state) -> ends, outcome     the weights of the moves, summed up
     outcome(number of a move)                      -> document -> a row of credits, next state
@@ -9,11 +10,12 @@ move adds documents, and says how a click on each of them is credited. Two playe
     Interleaver.show       draws one move after another           -> a list and its credits
     interleaving_bias      follows all moves, with their weights   -> the share of each ranking, as a fraction
 
-Weights are whole numbers, credits whole numbers or fractions: each number is exact. A page that is served needs the
-standard library only; the optimised scheme calls SciPy once for each pair of rankings.
+Weights are whole numbers, credits whole numbers or fractions: each number is exact. A page that is
+served needs the standard library only; the optimised scheme calls SciPy once for each pair of
+rankings.
 
-The trap: once a ranking has nothing left to offer, all later documents come from the other one. Whoever credits these
-pays for length. So nothing is credited from there on.
+The trap: once a ranking has nothing left to offer, all later documents come from the other one.
+Whoever credits these pays for length. So nothing is credited from there on.
 """
 
 from __future__ import annotations
@@ -56,8 +58,9 @@ class Interleaved:
     ids : tuple of str or int
         The documents to show, from the top.
     credits : mapping of str to tuple of int or Fraction
-        Of each ranking, the credit that it gets for a click on each document, 0 to 1. Of balanced interleaving, the
-        rank of each document in it, 0 if it does not have it: there the ranks of all clicked documents count together.
+        Of each ranking, the credit that it gets for a click on each document, 0 to 1. Of balanced
+        interleaving, the rank of each document in it, 0 if it does not have it: there the ranks of
+        all clicked documents count together.
     impression : str or int
         The id of the impression.
     scheme : str
@@ -79,8 +82,9 @@ class Interleaved:
     def credited(self, clicked: Collection[Id]) -> dict[str, Fraction]:
         """Return the credit of each ranking for the clicks of this impression.
 
-        It is the sum of the credits of the documents clicked. Balanced interleaving looks at the lowest document
-        clicked: with k its better rank, a ranking gets one for each click within its first k (Joachims, 2003).
+        It is the sum of the credits of the documents clicked. Balanced interleaving looks at the
+        lowest document clicked: with k its better rank, a ranking gets one for each click within
+        its first k (Joachims, 2003).
 
         Parameters
         ----------
@@ -94,8 +98,15 @@ class Interleaved:
         {'A': Fraction(0, 1), 'B': Fraction(0, 1)}
         """
         hit = set(clicked)
-        require(hit.issubset(self.ids), "clicked", [*hit.difference(self.ids)], f"ids of list {self.impression!r}")
-        rows = [row for one, *row in zip(self.ids, *self.credits.values(), strict=True) if one in hit]
+        require(
+            hit.issubset(self.ids),
+            "clicked",
+            [*hit.difference(self.ids)],
+            f"ids of list {self.impression!r}",
+        )
+        rows = [
+            row for one, *row in zip(self.ids, *self.credits.values(), strict=True) if one in hit
+        ]
         gains = zip([0] * len(self.credits), *_credited(self.scheme, rows), strict=True)
         return {name: Fraction(sum(gain)) for name, gain in zip(self.credits, gains, strict=True)}
 
@@ -126,29 +137,57 @@ class Interleaved:
         True
         """
         try:
-            given = json.loads(record, object_pairs_hook=unique_keys) if isinstance(record, str) else dict(record)
+            given = (
+                json.loads(record, object_pairs_hook=unique_keys)
+                if isinstance(record, str)
+                else dict(record)
+            )
             refuse((given.pop("format") != FORMAT, f"its format is not {FORMAT}"))
             rows = {name: tuple(map(_read_credit, row)) for name, row in given["credits"].items()}
             found = cls(**given | {"ids": tuple(given["ids"]), "credits": rows})
             _about(impression=found.impression, user=found.user, qid=found.qid)
             of_each = [*zip(*rows.values(), strict=True)]
             kinds = {*map(type, chain(found.ids, *of_each))}
-            fits = found.scheme in SCHEMES and len(rows) > 1 and 0 < len(of_each) == len(found.ids) == len({*found.ids})
+            fits = (
+                found.scheme in SCHEMES
+                and len(rows) > 1
+                and 0 < len(of_each) == len(found.ids) == len({*found.ids})
+            )
             fits = fits and kinds <= {str, int, Fraction} and min(map(min, of_each)) >= 0
-            fits = fits and (all(map(any, of_each)) if found.scheme == "balanced" else max(map(max, of_each)) <= 1)
+            fits = fits and (
+                all(map(any, of_each))
+                if found.scheme == "balanced"
+                else max(map(max, of_each)) <= 1
+            )
             fits = fits and given.items() <= json.loads(found.to_json()).items()
             refuse((not fits, "its scheme, ids and credits do not fit together"))
-        except (AttributeError, KeyError, RecursionError, TypeError, ValueError, ZeroDivisionError) as error:
-            raise InvalidInput(f"this is no credit record: {said(error)}", argument="record") from error
+        except (
+            AttributeError,
+            KeyError,
+            RecursionError,
+            TypeError,
+            ValueError,
+            ZeroDivisionError,
+        ) as error:
+            raise InvalidInput(
+                f"this is no credit record: {said(error)}", argument="record"
+            ) from error
         require(isinstance(salt, str | None), "salt", salt, "text")
         changed = salt is not None and found.seal != hashed(found._text, salt, 16).hex()
-        refuse((changed, f"the record of impression {found.impression!r} was changed, or has another salt"))
+        refuse(
+            (
+                changed,
+                f"the record of impression {found.impression!r} was changed, or has another salt",
+            )
+        )
         return found
 
     @cached_property
     def _text(self) -> str:
         names = ("impression", "user", "qid", "scheme", "ids", "credits")
-        return json.dumps({"format": FORMAT} | {name: getattr(self, name) for name in names}, default=str)
+        return json.dumps(
+            {"format": FORMAT} | {name: getattr(self, name) for name in names}, default=str
+        )
 
 
 @explained
@@ -156,25 +195,29 @@ class Interleaved:
 class Interleaver:
     """Make one list of several rankings for each impression, so that clicks compare the rankings.
 
-    It keeps no state. All chance follows from the salt, the scheme and the impression: the same impression gets the
-    same list in each process and thread. Serving needs the standard library only, but for the optimised scheme.
+    It keeps no state. All chance follows from the salt, the scheme and the impression: the same
+    impression gets the same list in each process and thread. Serving needs the standard library
+    only, but for the optimised scheme.
 
     Parameters
     ----------
     scheme : {"balanced", "team_draft", "probabilistic", "optimized"}
-        "balanced": rankings take turns, and a coin says which begins (Joachims, 2003). Biased under random clicks for
-        some pairs, see `rankeval.online.interleaving_bias`. "team_draft": in each round, each ranking adds its best
-        document that is not shown yet, in an order drawn at random; a click is credited to the ranking that added the
-        document (Radlinski et al., 2008). It takes two rankings or more (multileaving, Schuth et al., 2014).
-        "probabilistic": each position draws a ranking by a coin, and a document of it by 1 / rank^3; a click gives each
-        ranking the probability that it drew the document (Hofmann et al., 2011). "optimized": of all lists that follow
-        the rankings from the top, a distribution with no bias under random clicks at any cut-off and the greatest
-        sensitivity; a click is credited by the difference of the ranks (Radlinski and Craswell, 2013).
+        "balanced": rankings take turns, and a coin says which begins (Joachims, 2003). Biased under
+        random clicks for some pairs, see `rankeval.online.interleaving_bias`. "team_draft": in each
+        round, each ranking adds its best document that is not shown yet, in an order drawn at
+        random; a click is credited to the ranking that added the document (Radlinski et al., 2008).
+        It takes two rankings or more (multileaving, Schuth et al., 2014). "probabilistic": each
+        position draws a ranking by a coin, and a document of it by 1 / rank^3; a click gives each
+        ranking the probability that it drew the document (Hofmann et al., 2011). "optimized": of
+        all lists that follow the rankings from the top, a distribution with no bias under random
+        clicks at any cut-off and the greatest sensitivity; a click is credited by the difference of
+        the ranks (Radlinski and Craswell, 2013).
     depth : int, default 10
-        The length of lists. Only as many documents of each ranking count. At most 10 for "optimized".
+        The length of lists. Only as many documents of each ranking count. At most 10 for
+        "optimized".
     salt : str
-        Key of the hash: another one for each experiment, so that experiments are independent. Keep it secret if records
-        travel through browsers, since it also seals them.
+        Key of the hash: another one for each experiment, so that experiments are independent. Keep
+        it secret if records travel through browsers, since it also seals them.
 
     Notes
     -----
@@ -204,15 +247,20 @@ class Interleaver:
         require(isinstance(self.salt, str), "salt", self.salt, "text")
 
     def show(
-        self, rankings: Mapping[str, Iterable[Id]], *, impression: Id, user: Id | None = None, qid: Id | None = None
+        self,
+        rankings: Mapping[str, Iterable[Id]],
+        *,
+        impression: Id,
+        user: Id | None = None,
+        qid: Id | None = None,
     ) -> Interleaved:
         """Return the list of an impression with its credit record.
 
         Parameters
         ----------
         rankings : mapping of str to list of str or int
-            Name -> document ids from the top. Two rankings; two or more for "team_draft". The order of the names plays
-            no part.
+            Name -> document ids from the top. Two rankings; two or more for "team_draft". The order
+            of the names plays no part.
         impression : str or int
             The id of this impression: another one each time that a list is shown.
         user, qid : str or int, optional
@@ -221,8 +269,8 @@ class Interleaver:
         Raises
         ------
         InvalidInput
-            If a ranking is empty, repeats a document or has ids that are neither text nor integers, or if there are too
-            few or too many rankings.
+            If a ranking is empty, repeats a document or has ids that are neither text nor integers,
+            or if there are too few or too many rankings.
         """
         lists = _checked(self, rankings)
         about = _about(impression=impression, user=user, qid=qid)
@@ -235,21 +283,29 @@ class Interleaver:
             added, state = outcome(bisect(ends, bits(64) * ends[-1] >> 64))
             shown |= added
         rows = zip(*shown.values(), strict=True)
-        record = Interleaved((*shown,), dict(zip(lists, rows, strict=True)), scheme=self.scheme, **about)
+        record = Interleaved(
+            (*shown,), dict(zip(lists, rows, strict=True)), scheme=self.scheme, **about
+        )
         object.__setattr__(record, "seal", hashed(record._text, self.salt, 16).hex())  # noqa: SLF001 - its own record
         return record
 
 
 @explained
 def interleaving_bias(
-    scheme: str, a: Iterable[Id], b: Iterable[Id], *, relevant: Collection[Id] | None = None, depth: int = 10
+    scheme: str,
+    a: Iterable[Id],
+    b: Iterable[Id],
+    *,
+    relevant: Collection[Id] | None = None,
+    depth: int = 10,
 ) -> dict[str, Fraction]:
     """Return the share of the credit that each of two rankings gets under one random click.
 
-    The click falls on each document with the same probability, so that a fair scheme gives each ranking 1/2. With
-    ``relevant``, it falls on one of these documents, if that one is shown: a scheme that sees the better ranking gives
-    it more than 1/2. All lists are followed with their probabilities, and shares are exact; those of "optimized" are so
-    within 1e-12, as the distribution is solved in floating point.
+    The click falls on each document with the same probability, so that a fair scheme gives each
+    ranking 1/2. With ``relevant``, it falls on one of these documents, if that one is shown: a
+    scheme that sees the better ranking gives it more than 1/2. All lists are followed with their
+    probabilities, and shares are exact; those of "optimized" are so within 1e-12, as the
+    distribution is solved in floating point.
 
     Parameters
     ----------
@@ -270,7 +326,8 @@ def interleaving_bias(
     Raises
     ------
     InvalidInput
-        If a ranking is refused by `rankeval.online.Interleaver`, or a relevant document is in neither.
+        If a ranking is refused by `rankeval.online.Interleaver`, or a relevant document is in
+        neither.
 
     Notes
     -----
@@ -294,7 +351,12 @@ def interleaving_bias(
     lists = _checked(Interleaver(scheme, depth), {"A": a, "B": b})
     play, rankings, documents = SCHEMES[scheme], tuple(lists.values()), {*chain(*lists.values())}
     clicked = documents if relevant is None else set(relevant)
-    require(clicked and clicked <= documents, "relevant", relevant, f"documents among the first {depth} of a ranking")
+    require(
+        clicked and clicked <= documents,
+        "relevant",
+        relevant,
+        f"documents among the first {depth} of a ranking",
+    )
 
     @cache
     def gained(shown: frozenset[Id], state: Any) -> Row:
@@ -315,20 +377,29 @@ def interleaving_bias(
 
 def _checked(il: Interleaver, rankings: Mapping[str, Iterable[Id]]) -> dict[str, tuple[Id, ...]]:
     """Return the first documents of each ranking, by name; ids are text or integers, in all rankings the same."""
-    require(isinstance(rankings, Mapping), "rankings", rankings, "a mapping of names to lists of ids")
+    require(
+        isinstance(rankings, Mapping), "rankings", rankings, "a mapping of names to lists of ids"
+    )
     fits = len(rankings) == 2 or (len(rankings) > 2 and il.scheme == "team_draft")
     require(fits, "rankings", [*rankings], "two rankings; team_draft takes more")
     found: dict[str, tuple[Id, ...]] = {}
     for name, ranking in sorted(rankings.items(), key=lambda item: str(item[0])):
         argument = f"ranking {name!r}"
-        ordered = isinstance(ranking, Iterable) and not isinstance(ranking, (str, bytes, Mapping, set, frozenset))
+        ordered = isinstance(ranking, Iterable) and not isinstance(
+            ranking, (str, bytes, Mapping, set, frozenset)
+        )
         require(ordered, argument, ranking, "a list of document ids, from the top")
-        ids = tuple(one if type(one) is str and one else checked_id(one, argument) for one in ranking)
+        ids = tuple(
+            one if type(one) is str and one else checked_id(one, argument) for one in ranking
+        )
         refuse(
             (not name or not isinstance(name, str), "has a name that is no text"),
             (not ids, "is empty"),
             (len(set(ids)) < len(ids), "has a document twice"),
-            (len({*map(type, chain(ids, *found.values()))}) > 1, "has ids of not one type: give text or integers"),
+            (
+                len({*map(type, chain(ids, *found.values()))}) > 1,
+                "has ids of not one type: give text or integers",
+            ),
             argument=argument,
         )
         found[name] = ids[: il.depth]
@@ -337,7 +408,10 @@ def _checked(il: Interleaver, rankings: Mapping[str, Iterable[Id]]) -> dict[str,
 
 def _about(**ids: Any) -> dict[str, Any]:
     """Return the ids of an impression, its user and its query; the last two may be missing."""
-    return {name: one if one is None and name != "impression" else checked_id(one, name) for name, one in ids.items()}
+    return {
+        name: one if one is None and name != "impression" else checked_id(one, name)
+        for name, one in ids.items()
+    }
 
 
 def checked_id(value: Any, argument: str) -> Any:
@@ -349,7 +423,9 @@ def checked_id(value: Any, argument: str) -> Any:
 
 def hashed(text: str, salt: str, size: int) -> bytes:
     """Return a hash of a text that nobody can tell without the salt."""
-    content, key = (part.encode(errors="surrogatepass") for part in (text, salt))  # a shell hands on any bytes
+    content, key = (
+        part.encode(errors="surrogatepass") for part in (text, salt)
+    )  # a shell hands on any bytes
     return blake2b(content, key=blake2b(key).digest(), digest_size=size).digest()
 
 
@@ -380,7 +456,9 @@ def _balanced(rankings: Rankings, depth: int, _shown: Collection[Id], _state: An
 
     def outcome(first: int) -> Added:
         turns = chain(*zip_longest(rankings[first], rankings[1 - first]))
-        return _ranks(rankings, [one for one in dict.fromkeys(turns) if one is not None][:depth], 0), None
+        return _ranks(
+            rankings, [one for one in dict.fromkeys(turns) if one is not None][:depth], 0
+        ), None
 
     return (1, 2), outcome
 
@@ -405,20 +483,27 @@ def _team_draft(rankings: Rankings, depth: int, shown: Collection[Id], state: An
 def _is_filled(left: Sequence[Sequence[Id]], picks: int) -> bool:
     """Say whether each order of the rankings fills a round.
 
-    A ranking fails if the others may take all that it has left. The picks before its own are ``picks - 1`` at most, so
-    each of them is among the first ``picks - 1`` of another ranking. For two rankings this is exact.
+    A ranking fails if the others may take all that it has left. The picks before its own are
+    ``picks - 1`` at most, so each of them is among the first ``picks - 1`` of another ranking. For
+    two rankings this is exact.
     """
     return min(map(len, left)) >= picks or all(
-        len(rest) >= picks or not {*rest} <= {one for other in left if other is not rest for one in other[: picks - 1]}
+        len(rest) >= picks
+        or not {*rest} <= {one for other in left if other is not rest for one in other[: picks - 1]}
         for rest in left
     )
 
 
-def _probabilistic(rankings: Rankings, _depth: int, shown: Collection[Id], coin: int | None) -> Moves:
+def _probabilistic(
+    rankings: Rankings, _depth: int, shown: Collection[Id], coin: int | None
+) -> Moves:
     """Draw a ranking by a coin, then a document of it by softmax; the credit is the probability of each coin."""
     if coin is None:
         return (1, 2), lambda coin: ({}, coin)
-    a, b = ({one: weight for one, weight in _softmax(ranking) if one not in shown} for ranking in rankings)
+    a, b = (
+        {one: weight for one, weight in _softmax(ranking) if one not in shown}
+        for ranking in rankings
+    )
     drawn = (a, b)[coin] or a or b
     of_a, of_b, documents = sum(a.values()), sum(b.values()), [*drawn]
 
@@ -457,7 +542,12 @@ def _optimized(rankings: Rankings, depth: int) -> Moves:
     n = min(depth, len({*chain(*heads)}))
     lists: set[tuple[Id, ...]] = {()}
     for _ in range(n):
-        lists = {(*ids, one) for ids in lists for head in heads for one in [*filterfalse(ids.__contains__, head)][:1]}
+        lists = {
+            (*ids, one)
+            for ids in lists
+            for head in heads
+            for one in [*filterfalse(ids.__contains__, head)][:1]
+        }
     ordered = sorted(lists)
     gains = np.array([[*_ranks(heads, ids, last + 1).values()] for ids in ordered]) @ [-1, 1]
     wins = np.stack([gains > 0, gains < 0]) @ (1 / np.arange(1, n + 1))
@@ -465,15 +555,22 @@ def _optimized(rankings: Rankings, depth: int) -> Moves:
     fair = np.vstack([np.ones(len(ordered)), gains.T])
     target = np.eye(n + 1)[0]
     solved = linprog(-sensitivity, A_eq=fair, b_eq=target, method="highs-ds")
-    refuse((solved.x is None, f"have no fair distribution over lists: {solved.message}"), argument="rankings")
-    # The solver stops at 1e-7; at the corner that it found the equations are solved to the last digits.
+    refuse(
+        (solved.x is None, f"have no fair distribution over lists: {solved.message}"),
+        argument="rankings",
+    )
+    # The solver stops at 1e-7; at the corner that it found the equations are solved to the last
+    # digits.
     used = np.flatnonzero(np.asarray(solved.x) > 1e-9)
     weights = np.linalg.lstsq(fair[:, used], target)[0].tolist()
 
     def outcome(move: int) -> Added:
         ids = [*dict.fromkeys(chain(ordered[used[move]], *rankings))][:depth]
         ranks = _ranks(heads, ids, last + 1)
-        return {one: [_share(max(y - x, 0), last), _share(max(x - y, 0), last)] for one, (x, y) in ranks.items()}, None
+        return {
+            one: [_share(max(y - x, 0), last), _share(max(x - y, 0), last)]
+            for one, (x, y) in ranks.items()
+        }, None
 
     return [*accumulate(max(0, round(weight * 2**60)) for weight in weights)], outcome
 

@@ -1,7 +1,8 @@
 """Click logs: a row per impression, and a row per shown item.
 
-An *impression* is one list that was shown once. Items stand in order of impression and position, so that the items of
-an impression are a slice of the columns. Ids are codes: a log has few queries and documents and many rows.
+An *impression* is one list that was shown once. Items stand in order of impression and position, so
+that the items of an impression are a slice of the columns. Ids are codes: a log has few queries and
+documents and many rows.
 
 ::
 
@@ -31,7 +32,15 @@ from rankeval.comparison.tables import WithTable
 from rankeval.io.formats import naming
 from rankeval.io.frames import as_table, names_in
 from rankeval.io.opening import DEFAULT, Limits, as_path
-from rankeval.online.events import LEFT_OUT, NO_QUERY, NOT_SHOWN, PART_OF, arranged, found_columns, read_columns
+from rankeval.online.events import (
+    LEFT_OUT,
+    NO_QUERY,
+    NOT_SHOWN,
+    PART_OF,
+    arranged,
+    found_columns,
+    read_columns,
+)
 from rankeval.render.tables import Table
 
 if TYPE_CHECKING:
@@ -39,7 +48,9 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 MOST_SHOWN = 30
-DEPENDENT = "intervals take each {unit} as independent; those of one user are not, so compare arms by user"
+DEPENDENT = (
+    "intervals take each {unit} as independent; those of one user are not, so compare arms by user"
+)
 USERS = "impressions of users left out"
 LISTED = "{} may be robots (usual: {impressions:g} impressions, {clicks:g} clicks); kept until log.without(users=...)"
 
@@ -53,16 +64,17 @@ class ClickLog(WithTable):
     Attributes
     ----------
     impressions : DataFrame
-        A row per impression, with its id as the index ``impression``. Column ``qid`` always (categorical); ``user``,
-        ``session``, ``time`` (in UTC), ``arm`` and ``count`` if the log has them. A row with ``count`` n stands for n
-        impressions of the same list with the same clicks.
+        A row per impression, with its id as the index ``impression``. Column ``qid`` always
+        (categorical); ``user``, ``session``, ``time`` (in UTC), ``arm`` and ``count`` if the log
+        has them. A row with ``count`` n stands for n impressions of the same list with the same
+        clicks.
     items : DataFrame
-        A row per shown item, in order of impression and position. Columns: impression, the row in ``impressions``;
-        position, from 1; docid (categorical); clicked; and ``propensity`` if the log has it, the probability with which
-        the policy that was logged showed this item here.
+        A row per shown item, in order of impression and position. Columns: impression, the row in
+        ``impressions``; position, from 1; docid (categorical); clicked; and ``propensity`` if the
+        log has it, the probability with which the policy that was logged showed this item here.
     complete : bool
-        Whether each impression has all its positions, 1 to n. In the log of a policy that records one item at a time it
-        has not: models that follow a user down the list refuse such a log.
+        Whether each impression has all its positions, 1 to n. In the log of a policy that records
+        one item at a time it has not: models that follow a user down the list refuse such a log.
     excluded : mapping of str to int
         What was left out, such as ``"repeated events"``, and how often.
 
@@ -102,9 +114,9 @@ class ClickLog(WithTable):
         Parameters
         ----------
         path : path
-            CSV or TSV with a header, Parquet, or JSON lines (``.jsonl``, ``.ndjson``); also as ``.gz`` or ``.zst``. Ids
-            of CSV are text. Rows of lists are read from JSON lines; of Parquet with lists take the frame, as in
-            ``ClickLog.from_frame(pd.read_parquet(path))``.
+            CSV or TSV with a header, Parquet, or JSON lines (``.jsonl``, ``.ndjson``); also as
+            ``.gz`` or ``.zst``. Ids of CSV are text. Rows of lists are read from JSON lines; of
+            Parquet with lists take the frame, as in ``ClickLog.from_frame(pd.read_parquet(path))``.
         tz, clicks, complete, **columns
             As of `from_frame`.
         limits : Limits
@@ -118,7 +130,8 @@ class ClickLog(WithTable):
         Raises
         ------
         InvalidInput
-            If there is no such file, or `from_frame` refuses the content; then it is a ``FileFormatError``.
+            If there is no such file, or `from_frame` refuses the content; then it is a
+            ``FileFormatError``.
         UnknownName
             If the suffix is none of these.
 
@@ -142,41 +155,54 @@ class ClickLog(WithTable):
 
     @classmethod
     def from_frame(
-        cls, frame: Any, *, tz: str | None = None, clicks: str = "error", complete: bool = True, **columns: str
+        cls,
+        frame: Any,
+        *,
+        tz: str | None = None,
+        clicks: str = "error",
+        complete: bool = True,
+        **columns: str,
     ) -> ClickLog:
         """Return the log of a frame, in one of two forms.
 
         Parameters
         ----------
         frame : frame
-            Of pandas, polars or Arrow. Either a row per shown item: impression, position (from 1), docid, clicked (0 or
-            1), and perhaps propensity. Or a row per impression: shown, a list of ids from the top; clicked, a list of
-            the clicked ids, or of 0 or 1 for each id shown. A document that is clicked twice is clicked. Both forms
-            have, as far as known, qid, user, session, time, arm and count, which do not vary within an impression. Rows
-            of lists may lack the column impression: then repeated events cannot be told, and `checks` looks for them.
+            Of pandas, polars or Arrow. Either a row per shown item: impression, position (from 1),
+            docid, clicked (0 or 1), and perhaps propensity. Or a row per impression: shown, a list
+            of ids from the top; clicked, a list of the clicked ids, or of 0 or 1 for each id shown.
+            A document that is clicked twice is clicked. Both forms have, as far as known, qid,
+            user, session, time, arm and count, which do not vary within an impression. Rows of
+            lists may lack the column impression: then repeated events cannot be told, and `checks`
+            looks for them.
         tz : str, optional
-            The zone of times that have none, such as ``"Europe/Berlin"``. Times are held in UTC. The hour that comes
-            twice when clocks go back is taken as the earlier one, and its times are counted in ``excluded``.
+            The zone of times that have none, such as ``"Europe/Berlin"``. Times are held in UTC.
+            The hour that comes twice when clocks go back is taken as the earlier one, and its times
+            are counted in ``excluded``.
         clicks : {"error", "skip"}, default "error"
-            Refuse a click on an id that the list did not show; or leave it out, and count it in ``excluded``.
+            Refuse a click on an id that the list did not show; or leave it out, and count it in
+            ``excluded``.
         complete : bool, default True
-            Whether each impression must have all its positions, 1 to n. False is for the log of single items of lists.
+            Whether each impression must have all its positions, 1 to n. False is for the log of
+            single items of lists.
         **columns : str, optional
-            The name of the column of a part, such as ``docid="sku"``. Without it usual names are found, such as
-            ``query_id``, ``search_id``, ``rank``, ``item_id``, ``click``, ``timestamp`` and ``user_id``.
+            The name of the column of a part, such as ``docid="sku"``. Without it usual names are
+            found, such as ``query_id``, ``search_id``, ``rank``, ``item_id``, ``click``,
+            ``timestamp`` and ``user_id``.
 
         Returns
         -------
         ClickLog
-            Impressions in the order of their first rows. An event that stands there again, with the same id and the
-            same content, is dropped and counted in ``excluded``, as are impressions of an empty list.
+            Impressions in the order of their first rows. An event that stands there again, with the
+            same id and the same content, is dropped and counted in ``excluded``, as are impressions
+            of an empty list.
 
         Raises
         ------
         InvalidInput
-            If a column is missing, or two could be meant; an id is missing; a click is neither 0 nor 1; an impression
-            has a gap in its positions, shows a document twice, or stands there again with other content; a time has no
-            zone and ``tz`` is not given.
+            If a column is missing, or two could be meant; an id is missing; a click is neither 0
+            nor 1; an impression has a gap in its positions, shows a document twice, or stands there
+            again with other content; a time has no zone and ``tz`` is not given.
 
         Examples
         --------
@@ -188,7 +214,11 @@ class ClickLog(WithTable):
         """
         table = as_table(frame)
         parts = found_columns(names_in(table), columns, complete=complete)
-        return cls(*arranged({part: table[name] for part, name in parts.items()}, tz, clicks, complete=complete))
+        return cls(
+            *arranged(
+                {part: table[name] for part, name in parts.items()}, tz, clicks, complete=complete
+            )
+        )
 
     @classmethod
     def from_open_bandit(cls, source: Any) -> ClickLog:
@@ -202,9 +232,9 @@ class ClickLog(WithTable):
         Returns
         -------
         ClickLog
-            An impression a row, with the number of the row as its id, time, and the propensity of the item at its
-            position. There is no user and no query, and ``complete`` is False: the data do not say which three items
-            were shown together.
+            An impression a row, with the number of the row as its id, time, and the propensity of
+            the item at its position. There is no user and no query, and ``complete`` is False: the
+            data do not say which three items were shown together.
 
         Raises
         ------
@@ -216,12 +246,16 @@ class ClickLog(WithTable):
         Saito, Aihara, Matsutani and Narita (2021), Open Bandit Dataset and Pipeline, arXiv:2008.07146.
         """
         is_path = isinstance(source, str | os.PathLike)
-        return cls.read(source, complete=False) if is_path else cls.from_frame(source, complete=False)
+        return (
+            cls.read(source, complete=False) if is_path else cls.from_frame(source, complete=False)
+        )
 
     @property
     def counts(self) -> Ints:
         """How many impressions each row stands for, of shape (n_impressions,): ones without a column ``count``."""
-        return np.ones(len(self.impressions), np.int64) * np.asarray(self.impressions.get("count", 1), np.int64)
+        return np.ones(len(self.impressions), np.int64) * np.asarray(
+            self.impressions.get("count", 1), np.int64
+        )
 
     def subset(self, keep: ArrayLike) -> ClickLog:
         """Return the log of some impressions.
@@ -229,7 +263,8 @@ class ClickLog(WithTable):
         Parameters
         ----------
         keep : array-like of bool of shape (n_impressions,)
-            Such as ``log.impressions["arm"] == "A"``. It is your choice, so it is not counted in ``excluded``.
+            Such as ``log.impressions["arm"] == "A"``. It is your choice, so it is not counted in
+            ``excluded``.
 
         Raises
         ------
@@ -238,7 +273,12 @@ class ClickLog(WithTable):
         """
         mask = np.asarray(keep)
         fits = mask.dtype == np.bool_ and mask.shape == (len(self.impressions),) and mask.any()
-        require(fits, "keep", keep, f"true or false for each of {len(self.impressions)} impressions, and some true")
+        require(
+            fits,
+            "keep",
+            keep,
+            f"true or false for each of {len(self.impressions)} impressions, and some true",
+        )
         rows = self.items["impression"].to_numpy()
         items = self.items[mask[rows]].assign(impression=(np.cumsum(mask) - 1)[rows[mask[rows]]])
         return replace(self, impressions=self.impressions[mask], items=items.reset_index(drop=True))
@@ -258,7 +298,12 @@ class ClickLog(WithTable):
         """
         dropped, known = {*users}, self._known("user")["user"]
         unknown, kept = dropped.difference(known), ~known.isin(dropped)
-        require(not unknown and kept.any(), "users", unknown or dropped, "users of the log, and not all of them")
+        require(
+            not unknown and kept.any(),
+            "users",
+            unknown or dropped,
+            "users of the log, and not all of them",
+        )
         n = int(self.counts[~kept].sum()) + self.excluded.get(USERS, 0)
         return replace(self.subset(kept), excluded={**self.excluded, USERS: n})
 
@@ -292,7 +337,12 @@ class ClickLog(WithTable):
         [0.5]
         """
         span = pd.to_timedelta(str(gap), errors="coerce")
-        require(span >= pd.Timedelta("1ms"), "gap", gap, "a millisecond or longer, with a unit, such as '30min'")
+        require(
+            span >= pd.Timedelta("1ms"),
+            "gap",
+            gap,
+            "a millisecond or longer, with a unit, such as '30min'",
+        )
         known = self._known("user", "time").sort_values(["user", "time"])
         begins = (known["user"] != known["user"].shift()) | (known["time"].diff() > span)
         return replace(self, impressions=self.impressions.assign(session=begins.cumsum()))
@@ -303,9 +353,10 @@ class ClickLog(WithTable):
         Parameters
         ----------
         by : str or sequence of str, default "position"
-            Groups: "position", "docid", "qid", "user", "session", "time" or "arm", or several of them; ``()`` for one
-            rate of the whole log. Usual names, such as "query" or "rank", are known too. By position or document, the
-            rate is clicks by times that it was shown. Else it is the share of impressions with a click.
+            Groups: "position", "docid", "qid", "user", "session", "time" or "arm", or several of
+            them; ``()`` for one rate of the whole log. Usual names, such as "query" or "rank", are
+            known too. By position or document, the rate is clicks by times that it was shown. Else
+            it is the share of impressions with a click.
 
         Returns
         -------
@@ -339,7 +390,8 @@ class ClickLog(WithTable):
         Parameters
         ----------
         by : str or sequence of str, optional
-            Groups, such as "arm". A session that is in several groups counts in each with its impressions there.
+            Groups, such as "arm". A session that is in several groups counts in each with its
+            impressions there.
         of : {"impression", "session"}, default "impression"
             The unit. Sessions are those of the log, or of `sessions`.
 
@@ -348,23 +400,44 @@ class ClickLog(WithTable):
         UnknownName
             If the log has no such column.
         """
-        return self._rates("abandonment", by, chosen("unit of abandonment", of, ("impression", "session")))
+        return self._rates(
+            "abandonment", by, chosen("unit of abandonment", of, ("impression", "session"))
+        )
 
     def _rates(self, rate: str, by: str | Sequence[str], unit: str) -> ClickRates:
-        hits, more = ("clicked", ["position", "docid"]) if rate == "click_rate" else ("abandoned", [])
+        hits, more = (
+            ("clicked", ["position", "docid"]) if rate == "click_rate" else ("abandoned", [])
+        )
         asked = [PART_OF.get(name, name) for name in ([by] if isinstance(by, str) else by)]
-        names = [chosen("group of rates", name, [*self.impressions, *more]) for name in dict.fromkeys(asked)]
+        names = [
+            chosen("group of rates", name, [*self.impressions, *more])
+            for name in dict.fromkeys(asked)
+        ]
         # Sessions may be counted anew for each user.
-        session = ["session", *self.impressions.columns.intersection(["user"])] if unit == "session" else []
-        groups, n = [name for name in dict.fromkeys([*names, *session]) if name not in more], f"{unit}s"
+        session = (
+            ["session", *self.impressions.columns.intersection(["user"])]
+            if unit == "session"
+            else []
+        )
+        groups, n = (
+            [name for name in dict.fromkeys([*names, *session]) if name not in more],
+            f"{unit}s",
+        )
         units = self._known(*groups).assign(**{n: self.counts, "clicks": self._clicks()})
         if {*names}.intersection(more):
             units = self._of_items(units)
             units["clicks"] = units[n] * units["clicked"]
         if session:
-            units = units.groupby(groups, observed=True)["clicks"].sum().reset_index().assign(sessions=1)
+            units = (
+                units.groupby(groups, observed=True)["clicks"]
+                .sum()
+                .reset_index()
+                .assign(sessions=1)
+            )
         units[hits] = units[n].where((units["clicks"] == 0) == (rate == "abandonment"), 0)
-        sums = units.groupby(names or np.zeros(len(units)), observed=True)[[n, hits, "clicks"]].sum()
+        sums = units.groupby(names or np.zeros(len(units)), observed=True)[
+            [n, hits, "clicks"]
+        ].sum()
         table = sums.reset_index(drop=not names)
         table[rate] = table[hits] / table[n]
         table["ci_low"], table["ci_high"] = wilson(table[hits], table[n])
@@ -381,14 +454,14 @@ class ClickLog(WithTable):
         Parameters
         ----------
         times_usual : float, default 20
-            List users above so many times the median of all users: of their impressions, or of the clicks of those who
-            click.
+            List users above so many times the median of all users: of their impressions, or of the
+            clicks of those who click.
 
         Returns
         -------
         LogChecks
-            A row per check, and the users to look at: in ``users`` those far above the usual, and in ``several_arms``
-            those in several arms.
+            A row per check, and the users to look at: in ``users`` those far above the usual, and
+            in ``several_arms`` those in several arms.
 
         Examples
         --------
@@ -407,12 +480,21 @@ class ClickLog(WithTable):
         lacking = [name for name in ("user", "time", "arm") if name not in log]
         # Of a column that the log has not, all is missing: such checks have no rows to look at.
         log = log.reindex(columns=["user", "session", "qid", "time", "arm"])
-        times, who = pd.to_datetime(log["time"], utc=True), log["user"].notna() | log["session"].notna()
-        users = log.assign(impressions=counts, clicks=clicks).groupby("user")[["impressions", "clicks"]].sum()
+        times, who = (
+            pd.to_datetime(log["time"], utc=True),
+            log["user"].notna() | log["session"].notna(),
+        )
+        users = (
+            log.assign(impressions=counts, clicks=clicks)
+            .groupby("user")[["impressions", "clicks"]]
+            .sum()
+        )
         users = users.sort_values("impressions", ascending=False, kind="stable")
         # Most users may have no click: usual is the number of those who have.
         usual = users.where(users > 0).median().fillna(0)
-        users = users.assign(times_usual=(users / usual).max(axis=1), arms=log.groupby("user")["arm"].nunique())
+        users = users.assign(
+            times_usual=(users / usual).max(axis=1), arms=log.groupby("user")["arm"].nunique()
+        )
         above, several = users["times_usual"] > times_usual, users["arms"] > 1
         found: list[tuple[str, Any, Any]] = [
             ("impressions without a click", clicks == 0, counts),
@@ -421,23 +503,43 @@ class ClickLog(WithTable):
             ("users in several arms", several, users["arms"] > 0),
             ("times before that of the row above", times.diff() < pd.Timedelta(0), times.notna()),
             ("times in the future", times > pd.Timestamp.now("UTC"), times.notna()),
-            ("same user, query and time again", log.drop(columns="arm").duplicated(), times.notna() & who),
+            (
+                "same user, query and time again",
+                log.drop(columns="arm").duplicated(),
+                times.notna() & who,
+            ),
         ]
         left = dict.fromkeys(LEFT_OUT, 0) | {**self.excluded}
-        rows = [(f"{what}, left out", n, n + {NOT_SHOWN: clicks}.get(what, counts).sum()) for what, n in left.items()]
-        rows += [(check, (mask * n).sum(), (np.ones(len(mask), int) * n).sum()) for check, mask, n in found]
-        table = pd.DataFrame(rows, columns=["check", "found", "of"]).query("of > 0").reset_index(drop=True)
+        rows = [
+            (f"{what}, left out", n, n + {NOT_SHOWN: clicks}.get(what, counts).sum())
+            for what, n in left.items()
+        ]
+        rows += [
+            (check, (mask * n).sum(), (np.ones(len(mask), int) * n).sum())
+            for check, mask, n in found
+        ]
+        table = (
+            pd.DataFrame(rows, columns=["check", "found", "of"])
+            .query("of > 0")
+            .reset_index(drop=True)
+        )
         robots, mixed = users[above].reset_index(), users[several].reset_index()
         notes = {
             LISTED.format(few([*robots["user"]]), **usual): len(robots),
-            f"in several arms: {few([*mixed['user']])}; a fault of an A/B test, not of rankers in turn": len(mixed),
+            f"in several arms: {few([*mixed['user']])}; a fault of an A/B test, not of rankers in turn": len(
+                mixed
+            ),
             "each impression has a click: perhaps those without one were not logged": clicks.all(),
             f"the log has no {' and no '.join(lacking)}: checks of them are left out": lacking,
         }
-        return LogChecks(table, robots, mixed, tuple(note for note, holds in notes.items() if holds))
+        return LogChecks(
+            table, robots, mixed, tuple(note for note, holds in notes.items() if holds)
+        )
 
     def _known(self, *names: str) -> pd.DataFrame:
-        return self.impressions[[chosen("column of the impressions", name, [*self.impressions]) for name in names]]
+        return self.impressions[
+            [chosen("column of the impressions", name, [*self.impressions]) for name in names]
+        ]
 
     def _clicks(self) -> Ints:
         """Return the clicks of each row of the impressions, of shape (n_impressions,)."""
@@ -455,13 +557,28 @@ class ClickLog(WithTable):
         return pd.concat([facts, self.items.drop(columns="impression")], axis=1)
 
     def __repr__(self) -> str:
-        numbers = self.counts.sum(), self.counts[self.items["impression"]].sum(), self._clicks().sum()
-        said = [count(int(n), thing) for n, thing in zip(numbers, ("impression", "item", "click"), strict=True)]
+        numbers = (
+            self.counts.sum(),
+            self.counts[self.items["impression"]].sum(),
+            self._clicks().sum(),
+        )
+        said = [
+            count(int(n), thing)
+            for n, thing in zip(numbers, ("impression", "item", "click"), strict=True)
+        ]
         return f"ClickLog({', '.join(said)})"
 
     def _laid_out(self) -> Table:
-        table = self.click_rates().table.drop(columns="clicked").rename(columns=lambda name: name.replace("_", " "))
-        return Table(table, caption=repr(self), notes=[f"left out: {n:,} {what}" for what, n in self.excluded.items()])
+        table = (
+            self.click_rates()
+            .table.drop(columns="clicked")
+            .rename(columns=lambda name: name.replace("_", " "))
+        )
+        return Table(
+            table,
+            caption=repr(self),
+            notes=[f"left out: {n:,} {what}" for what, n in self.excluded.items()],
+        )
 
 
 @explained
@@ -473,9 +590,10 @@ class ClickRates(Recorded):
     Attributes
     ----------
     table : DataFrame
-        A row per group. Columns: those of ``by``; impressions, those that show the position or document, or all of the
-        group (sessions, if the rate is of sessions); clicked, those with a click on it, or with any click (abandoned,
-        those without); clicks, all of them; rate, clicked or abandoned by impressions; ci_low, ci_high.
+        A row per group. Columns: those of ``by``; impressions, those that show the position or
+        document, or all of the group (sessions, if the rate is of sessions); clicked, those with a
+        click on it, or with any click (abandoned, those without); clicks, all of them; rate,
+        clicked or abandoned by impressions; ci_low, ci_high.
     by : tuple of str
         The columns that make the groups.
     rate : str
@@ -505,8 +623,17 @@ class ClickRates(Recorded):
         shown = self._shown()
         axes.plot(shown[self.rate].array, "o", color=INK, markersize=4)
         axes.vlines(range(len(shown)), shown["ci_low"], shown["ci_high"], color=INK, linewidth=1)
-        labels = [" ".join(map(shown_name, group)) for group in shown[[*self.by]].to_numpy()] if self.by else ["all"]
-        axes.set_xticks(range(len(shown)), labels, parse_math=False, rotation=90 if len("".join(labels)) > 60 else 0)
+        labels = (
+            [" ".join(map(shown_name, group)) for group in shown[[*self.by]].to_numpy()]
+            if self.by
+            else ["all"]
+        )
+        axes.set_xticks(
+            range(len(shown)),
+            labels,
+            parse_math=False,
+            rotation=90 if len("".join(labels)) > 60 else 0,
+        )
         axes.set(xlabel=", ".join(self.by), ylabel=self.rate.replace("_", " "), ylim=(0, None))
         write_caption(figure, "; ".join(self._laid_out().notes))
         return figure
@@ -520,9 +647,15 @@ class ClickRates(Recorded):
 
     def _laid_out(self) -> Table:
         rest = len(self.table) - MOST_SHOWN
-        cut = [f"the {MOST_SHOWN} largest groups are shown; .table has {rest} more"] if rest > 0 else []
+        cut = (
+            [f"the {MOST_SHOWN} largest groups are shown; .table has {rest} more"]
+            if rest > 0
+            else []
+        )
         shown = self._shown().rename(columns=lambda name: name.replace("_", " "))
-        caption = " by ".join([self.rate.replace("_", " ").capitalize(), ", ".join(self.by)][: 1 + bool(self.by)])
+        caption = " by ".join(
+            [self.rate.replace("_", " ").capitalize(), ", ".join(self.by)][: 1 + bool(self.by)]
+        )
         return Table(shown, caption=caption, notes=(*cut, *self.notes))
 
 
@@ -537,9 +670,9 @@ class LogChecks(Recorded):
     table : DataFrame
         A row per check: check; found, how many; of, among how many.
     users : DataFrame
-        Users far above the usual, who may be robots, those with most impressions first: user, impressions, clicks;
-        times_usual, the larger of impressions and clicks as multiples of the usual number; arms, in how many the user
-        is, 0 if the log has none.
+        Users far above the usual, who may be robots, those with most impressions first: user,
+        impressions, clicks; times_usual, the larger of impressions and clicks as multiples of the
+        usual number; arms, in how many the user is, 0 if the log has none.
     several_arms : DataFrame
         Users in several arms, with the same columns.
     notes : tuple of str

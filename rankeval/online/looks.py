@@ -1,8 +1,9 @@
 """Look at an A/B test several times: bounds for a plan of looks, and intervals for looks at any time.
 
-Whoever tests at .05 at each of 20 looks claims a difference between equal arms in about a quarter of the tests. Two
-ways keep the promised rate. A plan of looks spends alpha over the looks, little at first: nearly the power of one look
-at the end. A confidence sequence is valid at each look, planned or not, and is wider.
+Whoever tests at .05 at each of 20 looks claims a difference between equal arms in about a quarter
+of the tests. Two ways keep the promised rate. A plan of looks spends alpha over the looks, little
+at first: nearly the power of one look at the end. A confidence sequence is valid at each look,
+planned or not, and is wider.
 
 ::
 
@@ -10,10 +11,11 @@ at the end. A confidence sequence is valid at each look, planned or not, and is 
     alpha spent           .0000  .0008  .0076  .0244  .0500     Lan-DeMets, O'Brien-Fleming's form
     bound of abs(z)       4.877  3.357  2.680  2.290  2.031
 
-The bounds follow from a recursion: the score at a look is the score at the look before, if it stayed within its bound,
-plus an independent normal increment. The density of the scores within the bound is kept at the nodes of a Gaussian
-quadrature. The trap: nodes have to stand closer than the standard deviation of the increments, also of the next one,
-which is small if two looks are close. So there are as many panels of 32 nodes as that takes.
+The bounds follow from a recursion: the score at a look is the score at the look before, if it
+stayed within its bound, plus an independent normal increment. The density of the scores within the
+bound is kept at the nodes of a Gaussian quadrature. The trap: nodes have to stand closer than the
+standard deviation of the increments, also of the next one, which is small if two looks are close.
+So there are as many panels of 32 nodes as that takes.
 """
 
 from __future__ import annotations
@@ -80,8 +82,8 @@ class LooksPlan:
     def p_value(self, z: float, look: int) -> float:
         """Return the least alpha at which this plan claims a difference at a look, for a z-value there.
 
-        It is valid at all looks at once: at equal arms the chance that it is ever at most alpha is alpha (the repeated
-        p-value of Jennison and Turnbull, 1999, chapter 9).
+        It is valid at all looks at once: at equal arms the chance that it is ever at most alpha is
+        alpha (the repeated p-value of Jennison and Turnbull, 1999, chapter 9).
 
         Parameters
         ----------
@@ -104,7 +106,9 @@ class LooksPlan:
         require(not math.isnan(z := float(labels([z], "z")[0])), "z", z, "a number")
 
         def room(log_alpha: float) -> float:
-            return float(_bounds(self.shares[:look], self.spending, math.exp(log_alpha))[-1]) - abs(z)
+            return float(_bounds(self.shares[:look], self.spending, math.exp(log_alpha))[-1]) - abs(
+                z
+            )
 
         least, most = math.log(LEAST_P), math.log(MOST_P)
         if room(least) <= 0 or room(most) >= 0:
@@ -120,19 +124,21 @@ class LooksPlan:
 
 
 @explained
-def looks_plan(shares: int | Sequence[float], *, spending: str = "obrien_fleming", alpha: float = 0.05) -> LooksPlan:
+def looks_plan(
+    shares: int | Sequence[float], *, spending: str = "obrien_fleming", alpha: float = 0.05
+) -> LooksPlan:
     """Plan the looks at an A/B test, and return the bound of abs(z) at each.
 
     Parameters
     ----------
     shares : int or sequence of float
-        The number of equally spaced looks, up to 1,000; or the share of all planned users at each look, ascending, the
-        last one 1. If the looks come at other shares than planned, make the plan anew with the shares so far and those
-        to come: the bounds of past looks do not depend on later ones. Looks by days may be planned as equally
-        spaced ones, whenever the users come.
+        The number of equally spaced looks, up to 1,000; or the share of all planned users at each
+        look, ascending, the last one 1. If the looks come at other shares than planned, make the
+        plan anew with the shares so far and those to come: the bounds of past looks do not depend
+        on later ones. Looks by days may be planned as equally spaced ones, whenever the users come.
     spending : {"obrien_fleming", "pocock"}, default "obrien_fleming"
-        "obrien_fleming": at first claims are nearly impossible, and the last bound is near that of a single look.
-        "pocock": about equal bounds at all looks, for tests that should end early.
+        "obrien_fleming": at first claims are nearly impossible, and the last bound is near that of
+        a single look. "pocock": about equal bounds at all looks, for tests that should end early.
     alpha : float, default 0.05
         The chance of a claim at any look if there is no difference.
 
@@ -144,7 +150,8 @@ def looks_plan(shares: int | Sequence[float], *, spending: str = "obrien_fleming
     Raises
     ------
     InvalidInput
-        If shares do not ascend to 1, there are more looks or closer ones than can be computed, or alpha is no level.
+        If shares do not ascend to 1, there are more looks or closer ones than can be computed, or
+        alpha is no level.
     UnknownName
         If there is no such spending.
 
@@ -168,11 +175,18 @@ def looks_plan(shares: int | Sequence[float], *, spending: str = "obrien_fleming
     expected = f"a number of looks up to {MOST_LOOKS:,}, or shares above 0 that ascend to 1"
     require(number is None or 1 <= number <= MOST_LOOKS, "shares", shares, expected)
     try:
-        at = np.array(shares if number is None else [look / number for look in range(1, number + 1)], dtype=np.float64)
+        at = np.array(
+            shares if number is None else [look / number for look in range(1, number + 1)],
+            dtype=np.float64,
+        )
     except (TypeError, ValueError, OverflowError):
         at = np.empty(0)
     fits = (
-        at.ndim == 1 and 0 < at.size <= MOST_LOOKS and at[0] > 0 and (np.diff(at) > 0).all() and abs(at[-1] - 1) < 1e-9
+        at.ndim == 1
+        and 0 < at.size <= MOST_LOOKS
+        and at[0] > 0
+        and (np.diff(at) > 0).all()
+        and abs(at[-1] - 1) < 1e-9
     )
     require(fits, "shares", shares, expected)
     at /= at[-1]
@@ -190,18 +204,29 @@ def _missing(score: float, places: Floats, masses: Floats, deviation: float, spe
 def _bounds(shares: Sequence[float] | Floats, spending: str, alpha: float) -> Floats:
     """Return the bounds that spend alpha: the scores within them have a mass at each node, and go on from there."""
     at = np.asarray(shares, dtype=np.float64)
-    # Of tiny shares nothing can be spent: 1e-300 is the least that a bound can be solved for, about 37.
+    # Of tiny shares nothing can be spent: 1e-300 is the least that a bound can be solved for, about
+    # 37.
     spends = np.maximum(np.diff(SPENDING[spending](at, alpha), prepend=0.0), 1e-300)
     deviations = np.sqrt(np.diff(at, prepend=0.0))
-    finest = np.append(np.minimum(deviations[:-1], deviations[1:]), np.inf)  # after the last look nothing goes on
+    finest = np.append(
+        np.minimum(deviations[:-1], deviations[1:]), np.inf
+    )  # after the last look nothing goes on
     places, masses, bounds = np.zeros(1), np.ones(1), np.empty(len(at))
     for look, (spend, deviation) in enumerate(zip(spends, deviations, strict=True)):
         root = math.sqrt(at[look])
-        bounds[look] = brentq(_missing, 0.0, 40.0 * root, args=(places, masses, deviation, spend), xtol=1e-13) / root
+        bounds[look] = (
+            brentq(_missing, 0.0, 40.0 * root, args=(places, masses, deviation, spend), xtol=1e-13)
+            / root
+        )
         reach = min(bounds[look], FARTHEST) * root
         panels = 1 + int(reach / finest[look] / 4)
         n_steps = len(_NODES) * panels * len(places)
-        require(n_steps <= _MOST_STEPS, "shares", at.tolist(), "looks that are not so close to each other")
+        require(
+            n_steps <= _MOST_STEPS,
+            "shares",
+            at.tolist(),
+            "looks that are not so close to each other",
+        )
         nodes = reach / panels * np.add.outer(2 * np.arange(panels) + 1 - panels, _NODES).ravel()
         steps = (nodes[:, None] - places) / deviation
         masses = np.exp(-(steps**2) / 2) @ masses / (deviation * math.sqrt(2 * math.pi))
@@ -211,31 +236,39 @@ def _bounds(shares: Sequence[float] | Floats, spending: str, alpha: float) -> Fl
 
 @explained
 def confidence_sequence(
-    estimate: ArrayLike, standard_error: ArrayLike, n: ArrayLike, *, best_at: float, alpha: float = 0.05
+    estimate: ArrayLike,
+    standard_error: ArrayLike,
+    n: ArrayLike,
+    *,
+    best_at: float,
+    alpha: float = 0.05,
 ) -> pd.DataFrame:
     """Return intervals that hold at all looks together, planned or not.
 
     Parameters
     ----------
     estimate, standard_error : array-like of float, shape (n_looks,)
-        The difference of the arms at each look, and its standard error: columns of ``ab_test(...).table``.
+        The difference of the arms at each look, and its standard error: columns of
+        ``ab_test(...).table``.
     n : array-like of int, shape (n_looks,)
         The users up to each look.
     best_at : float
-        The number of users at which the interval is to be narrow, chosen before the test: usually that of its end.
+        The number of users at which the interval is to be narrow, chosen before the test: usually
+        that of its end.
     alpha : float, default 0.05
         The chance that any of the intervals, at however many looks, does not hold the truth.
 
     Returns
     -------
     DataFrame
-        Columns n, estimate, ci_low, ci_high and p_value: the least alpha at which the interval does not hold 0.
+        Columns n, estimate, ci_low, ci_high and p_value: the least alpha at which the interval does
+        not hold 0.
 
     Raises
     ------
     InvalidInput
-        If there is no look, numbers of looks differ, a number is not finite, a number of users, a standard error or
-        ``best_at`` is not above 0, or alpha is no level.
+        If there is no look, numbers of looks differ, a number is not finite, a number of users, a
+        standard error or ``best_at`` is not above 0, or alpha is no level.
 
     Notes
     -----
@@ -244,9 +277,9 @@ def confidence_sequence(
     Statistics 2024, section 2; Howard, Ramdas, McAuliffe and Sekhon, Annals of Statistics 2021). The constant
     ``rho^2 = (log(1 / alpha^2) + log(1 + log(1 / alpha^2))) / best_at`` makes it narrowest at about ``best_at``.
 
-    Asymptotic means: the error is estimated, and the mean is normal only nearly. So the promise holds better the more
-    users the first look has; of a few users it is none. It holds for means, ratios of means and CUPED alike, as long as
-    the shares of the arms stay the same.
+    Asymptotic means: the error is estimated, and the mean is normal only nearly. So the promise
+    holds better the more users the first look has; of a few users it is none. It holds for means,
+    ratios of means and CUPED alike, as long as the shares of the arms stay the same.
 
     Examples
     --------
@@ -260,7 +293,9 @@ def confidence_sequence(
     columns = {"estimate": estimate, "standard_error": standard_error, "n": n, "best_at": best_at}
     check_number("best_at", best_at)
     columns |= {"best_at": [best_at]}
-    middle, error, users, end = (labels(given, name).astype(np.float64) for name, given in columns.items())
+    middle, error, users, end = (
+        labels(given, name).astype(np.float64) for name, given in columns.items()
+    )
     for name, values in zip(columns, (middle, error, users, end), strict=True):
         fits = np.isfinite(values).all() and (name == "estimate" or (values > 0).all())
         n_looks = 1 if name == "best_at" else max(1, middle.size)

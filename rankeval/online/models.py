@@ -1,6 +1,7 @@
 """Click models: how users come to click, fitted to a log, compared with it, and turned into simulated users.
 
-All six models are walked down the list in the same way; they differ in the chance that an item is examined::
+All six models are walked down the list in the same way; they differ in the chance that an item is
+examined::
 
     chance of a click = examined x attraction[qid, docid]
 
@@ -8,8 +9,9 @@ All six models are walked down the list in the same way; they differ in the chan
     ubm      examined = examination[position, position of the last click above, 0 for none]
     cascade, dcm, sdbn, dbn      examined follows from the clicks above: see ``rankeval.online.fitting``
 
-Documents and queries become one code a pair, and lists a matrix of impressions by positions. Behind the codes of the
-pairs that the model knows follow two: that of a pair that it does not know, and that of a place without an item.
+Documents and queries become one code a pair, and lists a matrix of impressions by positions. Behind
+the codes of the pairs that the model knows follow two: that of a pair that it does not know, and
+that of a place without an item.
 """
 
 from __future__ import annotations
@@ -31,7 +33,18 @@ from rankeval._visible import escaping
 from rankeval.comparison.recorded import Recorded
 from rankeval.io.columns import labels
 from rankeval.io.frames import as_table
-from rankeval.online.fitting import PAIR, TINY, Codes, Mask, Prior, cells, fit_chain, fit_factors, pairs_of, slot_starts
+from rankeval.online.fitting import (
+    PAIR,
+    TINY,
+    Codes,
+    Mask,
+    Prior,
+    cells,
+    fit_chain,
+    fit_factors,
+    pairs_of,
+    slot_starts,
+)
 from rankeval.online.logs import ClickLog
 from rankeval.render.tables import Table
 from rankeval.significance.declarations import Floats, Rng, generator_of
@@ -60,10 +73,11 @@ class Perplexity(Recorded):
     Attributes
     ----------
     table : DataFrame
-        A row per position and one for ``all`` shown items. Columns: position, shown (items), perplexity; and if the
-        model was fitted, rate_by_position and rate_by_document, the perplexities of two baselines from the log that it
-        was fitted to: the click rate of each position, and that of each pair of query and document. 1 is perfect
-        foresight, 2 a fair coin; less is better.
+        A row per position and one for ``all`` shown items. Columns: position, shown (items),
+        perplexity; and if the model was fitted, rate_by_position and rate_by_document, the
+        perplexities of two baselines from the log that it was fitted to: the click rate of each
+        position, and that of each pair of query and document. 1 is perfect foresight, 2 a fair
+        coin; less is better.
     model : str
         The name of the model.
     notes : tuple of str
@@ -83,7 +97,9 @@ class Perplexity(Recorded):
         return float(self.table["perplexity"].iloc[-1])
 
     def _laid_out(self) -> Table:
-        return Table(self.table, caption=f"Perplexity of {self.model}, by position", notes=self.notes)
+        return Table(
+            self.table, caption=f"Perplexity of {self.model}, by position", notes=self.notes
+        )
 
 
 @explained
@@ -94,18 +110,19 @@ class ClickModel:
     Parameters
     ----------
     name : {"pbm", "cascade", "dcm", "sdbn", "dbn", "ubm"}
-        The position-based model (Craswell et al., 2008), the cascade model (the same paper), the dependent click model
-        (Guo, Liu and Wang, 2009), the simplified and the full dynamic Bayesian network (Chapelle and Zhang, 2009), and
-        the user browsing model (Dupret and Piwowarski, 2008). Chuklin, Markov and de Rijke (2015) describe all.
+        The position-based model (Craswell et al., 2008), the cascade model (the same paper), the
+        dependent click model (Guo, Liu and Wang, 2009), the simplified and the full dynamic
+        Bayesian network (Chapelle and Zhang, 2009), and the user browsing model (Dupret and
+        Piwowarski, 2008). Chuklin, Markov and de Rijke (2015) describe all.
     **parameters : Series, mapping, sequence or float
-        Nothing, for `fit`; or all parameters of the model, as `parameters` describes them. Parameters by position may
-        be a list that starts at position 1.
+        Nothing, for `fit`; or all parameters of the model, as `parameters` describes them.
+        Parameters by position may be a list that starts at position 1.
 
     Attributes
     ----------
     objectives : array
-        Of `fit`: the log likelihood plus the log density of the prior, at the start of each iteration. It never
-        falls.
+        Of `fit`: the log likelihood plus the log density of the prior, at the start of each
+        iteration. It never falls.
     notes : tuple of str
         Of `fit`: how many values of a parameter rest on the prior alone.
 
@@ -135,7 +152,12 @@ class ClickModel:
         self._rates: dict[str, Floats] = {}
         if parameters:
             lacking = [one for one in PARAMETERS[name] if one not in parameters]
-            refuse((lacking, f"{name} needs all of its parameters or none; {', '.join(lacking)} is missing"))
+            refuse(
+                (
+                    lacking,
+                    f"{name} needs all of its parameters or none; {', '.join(lacking)} is missing",
+                )
+            )
             self._set(parameters)
 
     def __repr__(self) -> str:
@@ -148,17 +170,26 @@ class ClickModel:
         Returns
         -------
         dict of str to Series or float
-            attraction: by (qid, docid), the probability that an examined item is clicked. examination: for pbm by
-            position, for ubm by (position, last_click), the position of the last click above or 0. It is relative to
-            position 1 without a click above: only its product with attraction can be known, so both are scaled after
-            the fit, with their products unchanged. A value above 1 says that a position is examined more than the
-            first. continuation: of dcm by position, the probability to go on after a click there; the last position
-            has none. satisfaction: of sdbn and dbn by (qid, docid), the probability that a click satisfies, so that
-            the user stops. gamma: of dbn, the probability that a user who is not satisfied goes on.
+            attraction: by (qid, docid), the probability that an examined item is clicked.
+            examination: for pbm by position, for ubm by (position, last_click), the position of the
+            last click above or 0. It is relative to position 1 without a click above: only its
+            product with attraction can be known, so both are scaled after the fit, with their
+            products unchanged. A value above 1 says that a position is examined more than the
+            first. continuation: of dcm by position, the probability to go on after a click there;
+            the last position has none. satisfaction: of sdbn and dbn by (qid, docid), the
+            probability that a click satisfies, so that the user stops. gamma: of dbn, the
+            probability that a user who is not satisfied goes on.
         """
         return deepcopy(self._parameters)
 
-    def fit(self, log: ClickLog, *, prior: Prior = (1.0, 2.0), tolerance: float = 1e-5, max_iter: int = 1000) -> Self:
+    def fit(
+        self,
+        log: ClickLog,
+        *,
+        prior: Prior = (1.0, 2.0),
+        tolerance: float = 1e-5,
+        max_iter: int = 1000,
+    ) -> Self:
         """Fit the parameters to a log by expectation maximisation (EM), which starts at one half for each.
 
         Parameters
@@ -166,12 +197,13 @@ class ClickModel:
         log : ClickLog
             Impressions with all positions; for pbm also single items.
         prior : tuple of float, default (1.0, 2.0)
-            Clicks and impressions that are added to the counts of each parameter, so that few impressions do not make
-            a probability 0 or 1; a pair that the log lacks has the attraction clicks / impressions. (0, 0) is maximum
-            likelihood, with one half for such pairs.
+            Clicks and impressions that are added to the counts of each parameter, so that few
+            impressions do not make a probability 0 or 1; a pair that the log lacks has the
+            attraction clicks / impressions. (0, 0) is maximum likelihood, with one half for such
+            pairs.
         tolerance : float, default 1e-5
-            EM ends if no parameter moves by more in an iteration. With 0 it takes ``max_iter`` iterations, as other
-            programs do.
+            EM ends if no parameter moves by more in an iteration. With 0 it takes ``max_iter``
+            iterations, as other programs do.
         max_iter : int, default 1000
             The most iterations; a warning says if the tolerance is not reached.
 
@@ -183,8 +215,8 @@ class ClickModel:
         Raises
         ------
         InvalidInput
-            If the log has no impression, lacks positions (but for pbm, which needs items at each position), or is of
-            several clicks by impression for the cascade model, which knows one.
+            If the log has no impression, lacks positions (but for pbm, which needs items at each
+            position), or is of several clicks by impression for the cascade model, which knows one.
 
         Notes
         -----
@@ -195,8 +227,18 @@ class ClickModel:
         (codes, index), names, by_last = pairs_of(log), PARAMETERS[self.name], self.name == "ubm"
         lists = *self._laid_by(log, codes, n_pairs := len(index))[:2], log.counts
         depth, table = lists[0].shape[1], cells(*lists, n_pairs=n_pairs, by_last=by_last)
-        refuse((table["position"].nunique() < depth, "nothing is shown at a position that is above others"))
-        options: dict[str, Any] = {"n_pairs": n_pairs, "prior": prior, "tolerance": tolerance, "max_iter": max_iter}
+        refuse(
+            (
+                table["position"].nunique() < depth,
+                "nothing is shown at a position that is above others",
+            )
+        )
+        options: dict[str, Any] = {
+            "n_pairs": n_pairs,
+            "prior": prior,
+            "tolerance": tolerance,
+            "max_iter": max_iter,
+        }
         if self.name in STOPS:
             found = fit_chain(*lists, stops=STOPS[self.name], leaves="gamma" in names, **options)
         else:
@@ -207,15 +249,33 @@ class ClickModel:
         ends = [n_pairs, len(values) - ("gamma" in names)]
         attraction, second, gamma = np.split(values, ends)
         scale = float(second[0]) if "examination" in names else 1.0
-        refuse((scale == 0, "nothing is clicked at position 1, and examination is relative to it", "give a prior"))
+        refuse(
+            (
+                scale == 0,
+                "nothing is clicked at position 1, and examination is relative to it",
+                "give a prior",
+            )
+        )
         fitted = {"examination": second / scale, "continuation": 1 - second, "satisfaction": second}
-        self._set({**fitted, "attraction": pd.Series(attraction * scale, index), "gamma": gamma.sum()})
-        untold = {name: (len(one), (one == 0).sum()) for name, one in zip(names, np.split(trials, ends), strict=False)}
-        self.notes = tuple(UNTOLD.format(name, *numbers) for name, numbers in untold.items() if numbers[1])
+        self._set(
+            {**fitted, "attraction": pd.Series(attraction * scale, index), "gamma": gamma.sum()}
+        )
+        untold = {
+            name: (len(one), (one == 0).sum())
+            for name, one in zip(names, np.split(trials, ends), strict=False)
+        }
+        self.notes = tuple(
+            UNTOLD.format(name, *numbers) for name, numbers in untold.items() if numbers[1]
+        )
         mean = prior[0] / prior[1] if prior[1] else 0.5
-        sums = {name: table.groupby(level)[["hits", "shown"]].sum().add([*prior]) for name, level in RATES.items()}
+        sums = {
+            name: table.groupby(level)[["hits", "shown"]].sum().add([*prior])
+            for name, level in RATES.items()
+        }
         self.unknown = mean * scale
-        self._rates = {name: np.append(one["hits"] / one["shown"], mean) for name, one in sums.items()}
+        self._rates = {
+            name: np.append(one["hits"] / one["shown"], mean) for name, one in sums.items()
+        }
         return self
 
     def click_probabilities(self, log: ClickLog, *, unknown: float | None = None) -> Floats:
@@ -226,7 +286,8 @@ class ClickModel:
         log : ClickLog
             The impressions.
         unknown : float, optional
-            Attraction, and satisfaction, of pairs that the model does not know; by default that of the prior of `fit`.
+            Attraction, and satisfaction, of pairs that the model does not know; by default that of
+            the prior of `fit`.
 
         Returns
         -------
@@ -236,8 +297,9 @@ class ClickModel:
         Raises
         ------
         InvalidInput
-            If the log has positions that the model lacks, or pairs that it lacks and ``unknown`` is not given. Of
-            models that are not fitted; of the cascade model also if an impression has several clicks.
+            If the log has positions that the model lacks, or pairs that it lacks and ``unknown`` is
+            not given. Of models that are not fitted; of the cascade model also if an impression has
+            several clicks.
         """
         unknown = self.unknown if unknown is None else unknown
         pairs, clicked, shown = self._laid_by(log, self._known(log, unknown), -1)
@@ -246,8 +308,8 @@ class ClickModel:
     def perplexity(self, log: ClickLog, *, unknown: float | None = None) -> Perplexity:
         """Say how well the model foresees the clicks of a log, best one that it was not fitted to.
 
-        The perplexity is 2 to the mean of -log2 of the probability of each click or skip, given the clicks above it in
-        the same list.
+        The perplexity is 2 to the mean of -log2 of the probability of each click or skip, given the
+        clicks above it in the same list.
 
         Parameters
         ----------
@@ -274,52 +336,72 @@ class ClickModel:
         codes = self._known(log, self.unknown if unknown is None else unknown)
         chances = {"perplexity": self.click_probabilities(log, unknown=unknown)}
         weights = log.counts[log.items["impression"].to_numpy()]
-        position, clicks = log.items["position"].to_numpy(), log.items["clicked"].to_numpy(dtype=bool)
+        position, clicks = (
+            log.items["position"].to_numpy(),
+            log.items["clicked"].to_numpy(dtype=bool),
+        )
         at = {"rate_by_position": position - 1, "rate_by_document": codes}
-        chances |= {name: rates[np.minimum(at[name], len(rates) - 1)] for name, rates in self._rates.items()}
+        chances |= {
+            name: rates[np.minimum(at[name], len(rates) - 1)] for name, rates in self._rates.items()
+        }
         with np.errstate(divide="ignore"):
-            bits = {name: -weights * np.log2(np.where(clicks, chance, 1 - chance)) for name, chance in chances.items()}
-        sums = pd.DataFrame({"position": position, "shown": weights} | bits).groupby("position").sum()
+            bits = {
+                name: -weights * np.log2(np.where(clicks, chance, 1 - chance))
+                for name, chance in chances.items()
+            }
+        sums = (
+            pd.DataFrame({"position": position, "shown": weights} | bits).groupby("position").sum()
+        )
         sums.loc["all"] = sums.sum()
-        table = sums.assign(**{name: 2 ** (sums[name] / sums["shown"]) for name in bits}).astype({"shown": np.int64})
+        table = sums.assign(**{name: 2 ** (sums[name] / sums["shown"]) for name in bits}).astype(
+            {"shown": np.int64}
+        )
         n_unknown = int(weights @ (codes == len(self._parameters["attraction"])))
         part = f"{n_unknown:,} of {count(int(weights.sum()), 'shown item')}"
         notes = {
             "each probability is given the clicks above in the same list; all: over all shown items": True,
             f"{part} are of pairs that the model does not know: they have a set attraction": n_unknown,
-            "the model gives probability 0 to a click or skip that happened": np.isinf(table["perplexity"]).any(),
+            "the model gives probability 0 to a click or skip that happened": np.isinf(
+                table["perplexity"]
+            ).any(),
             "the parameters were given: there is no training log for click rates to compare with": not self._rates,
         }
         notes |= dict.fromkeys(self.notes, True)
-        return Perplexity(table.reset_index(), self.name, tuple(note for note, so in notes.items() if so))
+        return Perplexity(
+            table.reset_index(), self.name, tuple(note for note, so in notes.items() if so)
+        )
 
-    def simulate(self, rankings: Any, rng: Rng = 0, *, n: int = 1, unknown: float | None = None) -> ClickLog:
+    def simulate(
+        self, rankings: Any, rng: Rng = 0, *, n: int = 1, unknown: float | None = None
+    ) -> ClickLog:
         """Return the log of users who click as the model says.
 
         Parameters
         ----------
         rankings : mapping, DataFrame or ClickLog
-            Lists of document ids by query; or a frame of impressions with columns qid, shown (the list) and others,
-            such as user and arm, which are kept, and with the impressions' ids as column or index (an index with equal
-            labels is replaced by numbers); or a log, whose impressions are shown again, each as often as it was.
+            Lists of document ids by query; or a frame of impressions with columns qid, shown (the
+            list) and others, such as user and arm, which are kept, and with the impressions' ids as
+            column or index (an index with equal labels is replaced by numbers); or a log, whose
+            impressions are shown again, each as often as it was.
         rng : int, Generator or None, default 0
             The source of randomness.
         n : int, default 1
             How often each impression is shown.
         unknown : float, optional
-            Attraction, and satisfaction, of pairs that the model does not know; without it they are refused.
+            Attraction, and satisfaction, of pairs that the model does not know; without it they are
+            refused.
 
         Returns
         -------
         ClickLog
-            A row per impression; numbered anew if one is shown several times. Empty lists are left out, and counted in
-            ``excluded``.
+            A row per impression; numbered anew if one is shown several times. Empty lists are left
+            out, and counted in ``excluded``.
 
         Raises
         ------
         InvalidInput
-            If a list has pairs or positions that the model does not know; of models that are not fitted; and as
-            `ClickLog.from_frame`.
+            If a list has pairs or positions that the model does not know; of models that are not
+            fitted; and as `ClickLog.from_frame`.
 
         Examples
         --------
@@ -329,11 +411,22 @@ class ClickModel:
         ClickLog(1,000 impressions, 2,000 items, 1,000 clicks)
         """
         check_count("n", n)
-        log, generator = rankings if isinstance(rankings, ClickLog) else _listed(rankings), generator_of(rng)
-        codes, unclicked = self._known(log, unknown), replace(log, items=log.items.assign(clicked=False))
+        log, generator = (
+            rankings if isinstance(rankings, ClickLog) else _listed(rankings),
+            generator_of(rng),
+        )
+        codes, unclicked = (
+            self._known(log, unknown),
+            replace(log, items=log.items.assign(clicked=False)),
+        )
         pairs, _, shown = self._laid_by(unclicked, codes, -1)
-        rows, place = np.repeat(np.arange(len(shown)), n * log.counts), np.cumsum(shown).reshape(shown.shape) - 1
-        clicked = self._walked(pairs[rows], unknown, lambda _, chance: generator.random(len(rows)) < chance)[1]
+        rows, place = (
+            np.repeat(np.arange(len(shown)), n * log.counts),
+            np.cumsum(shown).reshape(shown.shape) - 1,
+        )
+        clicked = self._walked(
+            pairs[rows], unknown, lambda _, chance: generator.random(len(rows)) < chance
+        )[1]
         again = shown[rows]
         items = log.items.take(place[rows][again]).reset_index(drop=True)
         items = items.assign(impression=np.nonzero(again)[0], clicked=clicked[again])
@@ -351,7 +444,9 @@ class ClickModel:
         for name, keys in PARAMETERS[self.name].items():
             value, by_id = given[name], isinstance(given[name], Mapping | pd.Series)
             values = pd.Series(value)
-            values = pd.Series(labels(values, name), index=values.index, dtype=np.float64, name=name)
+            values = pd.Series(
+                labels(values, name), index=values.index, dtype=np.float64, name=name
+            )
             n, places = len(values), pd.RangeIndex(1, len(values) + 1)
             slots = pd.MultiIndex.from_arrays([*np.add(np.tril_indices(isqrt(2 * n)), [[1], [0]])])
             index = {PAIR: pairs, SLOT: slots, ONE: places[:1]}.get(keys, places)
@@ -359,10 +454,19 @@ class ClickModel:
             fits = len(index) == n and index.nlevels == max(len(keys), 1) and values.index.is_unique
             require(fits and (by_id or np.ndim(value) == 1) == bool(keys), name, value, each)
             values = values.reindex(index) if by_id else values.set_axis(index)
-            require(values.between(0, np.inf if name == "examination" else 1).all(), name, value, each)
+            require(
+                values.between(0, np.inf if name == "examination" else 1).all(), name, value, each
+            )
             held[name] = values.rename_axis(list(keys)) if keys else float(values.iloc[0])
-        highest = held["attraction"].max() * held["examination"].max() if "examination" in held else 0.0
-        refuse((highest > 1 + 1e-9, "attraction times examination is a probability, and some would be above 1"))
+        highest = (
+            held["attraction"].max() * held["examination"].max() if "examination" in held else 0.0
+        )
+        refuse(
+            (
+                highest > 1 + 1e-9,
+                "attraction times examination is a probability, and some would be above 1",
+            )
+        )
         self._parameters = held
 
     def _laid_by(self, log: ClickLog, codes: Codes, none: int) -> tuple[Codes, Mask, Mask]:
@@ -372,10 +476,23 @@ class ClickModel:
         impression, position = log.items["impression"].to_numpy(), log.items["position"].to_numpy()
         shown = np.zeros((len(log.impressions), position.max() + 1), dtype=bool)
         shown[impression, position] = True
-        shown, clicked, pairs = shown[:, 1:], np.zeros_like(shown[:, 1:]), np.full(shown[:, 1:].shape, none, np.int32)
-        clicked[shown], pairs[shown] = log.items["clicked"], codes  # items are in order of impression and position
+        shown, clicked, pairs = (
+            shown[:, 1:],
+            np.zeros_like(shown[:, 1:]),
+            np.full(shown[:, 1:].shape, none, np.int32),
+        )
+        clicked[shown], pairs[shown] = (
+            log.items["clicked"],
+            codes,
+        )  # items are in order of impression and position
         several = int(log.counts @ (clicked.sum(axis=1) > 1)) if self.name == "cascade" else 0
-        refuse((several, f"{count(several, 'impression')} with several clicks: cascade knows one", "fit dcm or sdbn"))
+        refuse(
+            (
+                several,
+                f"{count(several, 'impression')} with several clicks: cascade knows one",
+                "fit dcm or sdbn",
+            )
+        )
         return pairs, clicked, shown
 
     def _known(self, log: ClickLog, unknown: float | None) -> Codes:
@@ -391,7 +508,9 @@ class ClickModel:
             (unknown is None and len(lacking), lacks, "give unknown="),
             (deepest > most, f"the model knows {most} positions, and a list has {deepest:,}"),
         )
-        return np.where(known < 0, len(self._parameters["attraction"]), known).astype(np.int32)[codes]
+        return np.where(known < 0, len(self._parameters["attraction"]), known).astype(np.int32)[
+            codes
+        ]
 
     def _walked(
         self, pairs: Codes, unknown: float | None, decide: Callable[[int, Floats], Mask]

@@ -1,14 +1,16 @@
 """Arms of unequal size: an exact test of a share, and a test by random arms of any other metric.
 
-Welch's t is skewed if the metric is and one arm is much smaller: an arm without a buyer seems to have no variance, and
-the t of equal arms is then far below 0. In arms of the same size the skewness cancels::
+Welch's t is skewed if the metric is and one arm is much smaller: an arm without a buyer seems to
+have no variance, and the t of equal arms is then far below 0. In arms of the same size the skewness
+cancels::
 
     skewness of t = skewness of the metric x (1 / n_B^2 - 1 / n_A^2) / (1 / n_A + 1 / n_B)^1.5
 
-To first order equal arms differ on either side at a rate of alpha / 2, more or less .085 times this skewness at the
-level .05 (Hall and Martin, 1988). Where it is above `SKEWED`, the users of both arms are divided anew: if the arms are
-equal, each division is as likely as the one that was seen. Of a share all divisions are counted, which is Fisher's
-exact test. Of other metrics some thousands are drawn, and the t of each is found (Janssen, 1997).
+To first order equal arms differ on either side at a rate of alpha / 2, more or less .085 times this
+skewness at the level .05 (Hall and Martin, 1988). Where it is above `SKEWED`, the users of both
+arms are divided anew: if the arms are equal, each division is as likely as the one that was seen.
+Of a share all divisions are counted, which is Fisher's exact test. Of other metrics some thousands
+are drawn, and the t of each is found (Janssen, 1997).
 """
 
 from __future__ import annotations
@@ -51,14 +53,21 @@ def skewness_of_t(values: Floats, sizes: Pair) -> float:
     return float(skewness * (treatment**2 - control**2) / (control + treatment) ** 1.5)
 
 
-def by_random_arms(values: Floats, sizes: Pair, estimate: float, error: float, tail: float) -> Unequal:
+def by_random_arms(
+    values: Floats, sizes: Pair, estimate: float, error: float, tail: float
+) -> Unequal:
     """Compare t, the estimate by its error, with the t of random arms; their middle is the studentized interval."""
     seen, drawn = estimate / error, np.sort(_random_arms(values, sizes))
     slack, n_arms = 1e-9 * abs(seen), len(drawn) + 1
-    below, above = np.searchsorted(drawn, seen + slack, "right") + 1, n_arms - np.searchsorted(drawn, seen - slack)
+    below, above = (
+        np.searchsorted(drawn, seen + slack, "right") + 1,
+        n_arms - np.searchsorted(drawn, seen - slack),
+    )
     beyond = math.floor(tail * n_arms + 1e-9)
     least, most = (drawn[beyond - 1], drawn[-beyond]) if beyond else (math.nan, math.nan)
-    return Unequal(below / n_arms, above / n_arms, estimate - most * error, estimate - least * error)
+    return Unequal(
+        below / n_arms, above / n_arms, estimate - most * error, estimate - least * error
+    )
 
 
 def _random_arms(values: Floats, sizes: Pair) -> Floats:
@@ -81,8 +90,8 @@ def _random_arms(values: Floats, sizes: Pair) -> Floats:
 def by_margins(events: Pair, sizes: Pair, tail: float) -> Unequal:
     """Test two shares exactly, by the users with the event and all users of each arm (Fisher, 1935).
 
-    The interval holds the odds ratios that the same test does not refuse (Cornfield, 1956). Each is shown as the
-    difference of two shares with as many events of both arms together as were seen.
+    The interval holds the odds ratios that the same test does not refuse (Cornfield, 1956). Each is
+    shown as the difference of two shares with as many events of both arms together as were seen.
     """
     total, seen = sum(events), events[1]
     support = np.arange(max(0, total - sizes[0]), min(total, sizes[1]) + 1)
@@ -105,7 +114,9 @@ def by_margins(events: Pair, sizes: Pair, tail: float) -> Unequal:
         if seen == extreme * sizes[1]:
             share = extreme
         else:
-            share = brentq(lambda share: tails(share)[side] - tail, least + room, most - room, xtol=1e-15)
+            share = brentq(
+                lambda share: tails(share)[side] - tail, least + room, most - room, xtol=1e-15
+            )
         return share - of_control(share)
 
     equal_share = total / sum(sizes)

@@ -1,17 +1,19 @@
 """Inverse propensities: how much each position is looked at, and the value of a ranking that was not shown.
 
-A position-based user clicks a document that is looked at and attracts: P(click) = propensity(position) *
-relevance(query, document). So a click depends on position and document alone. This fails if users stop after a click
-(cascade), or trust the top and click irrelevant documents there: each log is tested, see ``dependence``. The rate of
-clicks at a position mixes both factors, since rankers put good documents first. Each way to take them apart compares a
-document with itself, or makes positions equal by a shuffle::
+A position-based user clicks a document that is looked at and attracts: P(click) =
+propensity(position) * relevance(query, document). So a click depends on position and document
+alone. This fails if users stop after a click (cascade), or trust the top and click irrelevant
+documents there: each log is tested, see ``dependence``. The rate of clicks at a position mixes both
+factors, since rankers put good documents first. Each way to take them apart compares a document
+with itself, or makes positions equal by a shuffle::
 
     shown and clicked       1        2        3        position
     (q1, d4)                80, 16   20, 2    -        d4 says something of 1 and 2, and nothing of 3
     (q1, d9)                -        50, 5    50, 4    d9 links 2 and 3
     lists of one length     rates of clicks, if each list was shuffled
 
-The trap: an estimate for two positions without a shared document is a number without meaning. Such logs are refused.
+The trap: an estimate for two positions without a shared document is a number without meaning. Such
+logs are refused.
 
 With propensities, each click is weighed by how rarely the log would have it::
 
@@ -19,8 +21,8 @@ With propensities, each click is weighed by how rarely the log would have it::
     counterfactual         a click at position k   weighs 1 / propensity(k)           then any DCG of any ranking
     policy_value           a click on item a       weighs target(a) / propensity(a)   then the mean
 
-Where weights are large or clicks are rare, few clicks decide: the effective number says how many clicks of equal weight
-would know as much.
+Where weights are large or clicks are rare, few clicks decide: the effective number says how many
+clicks of equal weight would know as much.
 """
 
 from __future__ import annotations
@@ -60,14 +62,20 @@ SAME = f"valid if the position of a document says nothing of its relevance to th
 UNITS = {"user": ("users", 50), "qid": ("queries", 50), "impression": ("impressions", 0)}
 """Columns of independent units, in words, and how many are enough to resample."""
 ANY: tuple[float, float] = -np.finfo(np.float64).max, np.finfo(np.float64).max
-_RANGES = {"click": ANY, "propensity": (TINY, 1.0), "target": (0.0, 1.0), "baseline[0]": ANY, "baseline[1]": ANY}
+_RANGES = {
+    "click": ANY,
+    "propensity": (TINY, 1.0),
+    "target": (0.0, 1.0),
+    "baseline[0]": ANY,
+    "baseline[1]": ANY,
+}
 """The least and the greatest number in each column of a policy's log."""
 FEW = "the effective size is {:,.0f} of {:,} {} ({:.0f} %): a few large weights decide, and the interval is too short"
 FEW_CLICKS = 100
 """Below so many clicks of equal weight, intervals are called too short.
 
-They hold from some 25 on. But a log with more clicks than were due is called good too early: of logs with 40 due, 7 %
-have 50 or more, and of these intervals 80 % hold.
+They hold from some 25 on. But a log with more clicks than were due is called good too early: of
+logs with 40 due, 7 % have 50 or more, and of these intervals 80 % hold.
 """
 TOO_FEW = (
     f"the effective number of clicks is {{:,.0f}} of {{:,}}, below {FEW_CLICKS}: intervals of 95 % held in 85 to 93 % "
@@ -85,16 +93,17 @@ class Propensities(Recorded):
     Attributes
     ----------
     table : DataFrame
-        A row per position. Columns: position; propensity, relative to position 1; ci_low, ci_high, nan if no interval
-        is known; impressions, the items shown there; clicks.
+        A row per position. Columns: position; propensity, relative to position 1; ci_low, ci_high,
+        nan if no interval is known; impressions, the items shown there; clicks.
     how : str
         The way of estimation.
     notes : tuple of str
         Sentences that a reader of the numbers must see.
     dependence : DataFrame, optional
-        Tests of the assumption that a click depends on position and document alone, a row each. Columns: check; due,
-        the clicks that items got where the check looks, over those that position and document explain; t; p_fewer and
-        p_more, the one-sided p-values, nan if the log says nothing; fails.
+        Tests of the assumption that a click depends on position and document alone, a row each.
+        Columns: check; due, the clicks that items got where the check looks, over those that
+        position and document explain; t; p_fewer and p_more, the one-sided p-values, nan if the log
+        says nothing; fails.
     log : ClickLog, optional
         The log that they are from. `counterfactual` tests it too, and knows the ranking to value.
 
@@ -120,9 +129,10 @@ class Propensities(Recorded):
     def weights(self, log: ClickLog) -> Floats:
         """Return the weight of each shown item in training: 1 / propensity if it was clicked, else 1.
 
-        They are for a ranker that learns from the clicks: ``QueryRanker(LGBMRanker()).fit(X, clicked, qid=impression,
-        sample_weight=weights)`` with X in the order of ``log.items``. A click at a position that is rarely looked at
-        then counts for the clicks that were missed there (Joachims, Swaminathan and Schnabel, 2017).
+        They are for a ranker that learns from the clicks: ``QueryRanker(LGBMRanker()).fit(X,
+        clicked, qid=impression, sample_weight=weights)`` with X in the order of ``log.items``. A
+        click at a position that is rarely looked at then counts for the clicks that were missed
+        there (Joachims, Swaminathan and Schnabel, 2017).
 
         Parameters
         ----------
@@ -132,7 +142,8 @@ class Propensities(Recorded):
         Returns
         -------
         ndarray of shape (n_items,)
-            Weights in the order of ``log.items``; of a row with ``count`` n they are n times as large.
+            Weights in the order of ``log.items``; of a row with ``count`` n they are n times as
+            large.
 
         Raises
         ------
@@ -157,27 +168,54 @@ class Propensities(Recorded):
         figure, axes = plots.one_panel(6, 3.6)
         table, rates = self.table, self.table["clicks"] / self.table["impressions"]
         if not np.allclose(rates := rates / rates.iloc[0], table["propensity"]):
-            axes.plot(table["position"], rates, color=plots.SOFT, linestyle="--", label="rate of clicks")
-        axes.plot(table["position"], table["propensity"], color=plots.BETTER, marker="o", label="propensity")
-        axes.vlines(table["position"], table["ci_low"], table["ci_high"], color=plots.BETTER, linewidth=1)
-        axes.set(xlabel="position", ylabel="relative to position 1", xticks=table["position"], ylim=(0, None))
+            axes.plot(
+                table["position"], rates, color=plots.SOFT, linestyle="--", label="rate of clicks"
+            )
+        axes.plot(
+            table["position"],
+            table["propensity"],
+            color=plots.BETTER,
+            marker="o",
+            label="propensity",
+        )
+        axes.vlines(
+            table["position"], table["ci_low"], table["ci_high"], color=plots.BETTER, linewidth=1
+        )
+        axes.set(
+            xlabel="position",
+            ylabel="relative to position 1",
+            xticks=table["position"],
+            ylim=(0, None),
+        )
         axes.legend(frameon=False)
         return figure
 
     def _laid_out(self) -> Table:
-        return Table(self.table, caption=f"Propensities of positions, how={self.how!r}", notes=self.notes)
+        return Table(
+            self.table, caption=f"Propensities of positions, how={self.how!r}", notes=self.notes
+        )
 
 
 def clicks_by_propensity(log: ClickLog, propensities: Any) -> Floats:
     """Return 1 / propensity of each item that was clicked, else 0, in the order of ``log.items``."""
     if isinstance(propensities, Propensities):
         propensities = propensities.table.set_index("position")["propensity"]
-    is_one_each = isinstance(propensities, Mapping | pd.Series) and pd.Index([0, *propensities.keys()]).is_unique
+    is_one_each = (
+        isinstance(propensities, Mapping | pd.Series)
+        and pd.Index([0, *propensities.keys()]).is_unique
+    )
     expected = "Propensities, or one number for each position from 1 on, as a mapping"
     require(is_one_each, "propensities", propensities, expected)
     position, clicked = log.items["position"], log.items["clicked"].to_numpy()
-    known = labels(list(propensities.values() if isinstance(propensities, Mapping) else propensities), "propensities")
-    chance = pd.Series(known, index=list(propensities.keys()), dtype=np.float64).reindex(position[clicked]).to_numpy()
+    known = labels(
+        list(propensities.values() if isinstance(propensities, Mapping) else propensities),
+        "propensities",
+    )
+    chance = (
+        pd.Series(known, index=list(propensities.keys()), dtype=np.float64)
+        .reindex(position[clicked])
+        .to_numpy()
+    )
     lacking = few(sorted(position[clicked][~((chance > 0) & (chance < np.inf))].unique().tolist()))
     problem = f"items were clicked at the positions {lacking}, which have no propensity above 0"
     way = "estimate them too (depth= of propensities), or read the log without the items of these positions"
@@ -189,7 +227,13 @@ def clicks_by_propensity(log: ClickLog, propensities: Any) -> Floats:
 
 @explained
 def propensities(
-    log: ClickLog, *, how: str, depth: int = 10, clip: float | None = None, n_resamples: int = 200, rng: Rng = 0
+    log: ClickLog,
+    *,
+    how: str,
+    depth: int = 10,
+    clip: float | None = None,
+    n_resamples: int = 200,
+    rng: Rng = 0,
 ) -> Propensities:
     """Estimate how much each position is looked at, relative to position 1, from clicks.
 
@@ -198,20 +242,21 @@ def propensities(
     log : ClickLog
         The log.
     how : {"randomized", "swap", "all_pairs", "em"}
-        "randomized": the ratio of the rates of clicks in lists of one length; each list of the log was shuffled
-        uniformly. "swap": position k against position 1, by documents that were shown at both, as if they changed
-        places at random. "all_pairs": all positions together, by documents that were shown at several of them, such as
-        by several rankers. "em": the model ``pbm`` of `rankeval.online.ClickModel`, with one relevance for each query
-        and document.
+        "randomized": the ratio of the rates of clicks in lists of one length; each list of the log
+        was shuffled uniformly. "swap": position k against position 1, by documents that were shown
+        at both, as if they changed places at random. "all_pairs": all positions together, by
+        documents that were shown at several of them, such as by several rankers. "em": the model
+        ``pbm`` of `rankeval.online.ClickModel`, with one relevance for each query and document.
     depth : int, default 10
         Leave out items below this position.
     clip : float, optional
-        Set lesser propensities to this one; intervals stay. Weights then vary less, and some are too small: a note
-        counts their clicks.
+        Set lesser propensities to this one; intervals stay. Weights then vary less, and some are
+        too small: a note counts their clicks.
     n_resamples : int, default 200
-        Bootstrap samples for the intervals (95 %, percentiles); 0 for none. Units are users if the log has 50 or more,
-        else queries if it has 50 or more, else impressions; a note says which. "em" has no intervals, and neither has
-        a log of so few clicks that samples do not link the positions.
+        Bootstrap samples for the intervals (95 %, percentiles); 0 for none. Units are users if the
+        log has 50 or more, else queries if it has 50 or more, else impressions; a note says which.
+        "em" has no intervals, and neither has a log of so few clicks that samples do not link the
+        positions.
     rng : int, Generator or None, default 0
         Seed of the bootstrap.
 
@@ -223,16 +268,17 @@ def propensities(
     Raises
     ------
     InvalidInput
-        If nothing was shown at position 1; if nothing was clicked at a position; if positions are not linked by clicked
-        documents that were shown at several (for "randomized", by lists of one length): the message names the groups.
+        If nothing was shown at position 1; if nothing was clicked at a position; if positions are
+        not linked by clicked documents that were shown at several (for "randomized", by lists of
+        one length): the message names the groups.
     UnknownName
         If there is no such way.
 
     Warns
     -----
     RankevalWarning
-        If a click depends on more than position and document; or if documents keep their positions in lists that should
-        be shuffled.
+        If a click depends on more than position and document; or if documents keep their positions
+        in lists that should be shuffled.
 
     Notes
     -----
@@ -241,14 +287,15 @@ def propensities(
     there are no such propensities. ``dependence`` has tests of this, at a level of 1 % together, and a note and a
     warning say if one fails. They need some thousand impressions to see trust in the top.
 
-    "swap" and "all_pairs" condition on the clicks of each query and document: a click fell on position k with a
-    probability in proportion to (times shown at k) * propensity(k), so that relevance cancels. "randomized" does the
-    same by the lengths of lists: within one length, it is the ratio of the rates of clicks. The estimate maximises this
-    likelihood. It exists if and only if the positions are linked in both directions: from k to j if a document that was
-    clicked at k was shown at j (Ford, 1957). The interventions are those of Joachims, Swaminathan and Schnabel (2017,
-    doi:10.1145/3018661.3018699) for "swap", and of Agarwal et al. (2019, doi:10.1145/3289600.3291017) for "all_pairs",
-    who weigh each document by the inverse of its impressions; "em" is that of Wang et al. (2018,
-    doi:10.1145/3159652.3159732) without features.
+    "swap" and "all_pairs" condition on the clicks of each query and document: a click fell on
+    position k with a probability in proportion to (times shown at k) * propensity(k), so that
+    relevance cancels. "randomized" does the same by the lengths of lists: within one length, it is
+    the ratio of the rates of clicks. The estimate maximises this likelihood. It exists if and only
+    if the positions are linked in both directions: from k to j if a document that was clicked at k
+    was shown at j (Ford, 1957). The interventions are those of Joachims, Swaminathan and Schnabel
+    (2017, doi:10.1145/3018661.3018699) for "swap", and of Agarwal et al. (2019,
+    doi:10.1145/3289600.3291017) for "all_pairs", who weigh each document by the inverse of its
+    impressions; "em" is that of Wang et al. (2018, doi:10.1145/3159652.3159732) without features.
 
     Examples
     --------
@@ -279,9 +326,14 @@ def propensities(
         return np.reshape(found, (2, *shape)).astype(np.float64)
 
     shown, clicks = counted(log.counts)
-    numbers = {"impressions": shown.sum(axis=0).astype(np.int64), "clicks": clicks.sum(axis=0).astype(np.int64)}
+    numbers = {
+        "impressions": shown.sum(axis=0).astype(np.int64),
+        "clicks": clicks.sum(axis=0).astype(np.int64),
+    }
     empty = few(positions[numbers["clicks"] == 0].tolist())
-    unknown = f"nothing was clicked at the positions {empty}, so nothing is known of their propensity"
+    unknown = (
+        f"nothing was clicked at the positions {empty}, so nothing is known of their propensity"
+    )
     way = "collect more clicks, or leave out the last positions by depth="
     relative = "nothing was shown at position 1, which the others are relative to"
     refuse((1 not in positions, relative), (empty, unknown, way), argument="log")
@@ -289,11 +341,20 @@ def propensities(
     notes = [SHUFFLED, *_kept_order(log)] if how == "randomized" else [SAME]
     ends = np.full((2, len(positions)), np.nan)
     if n_resamples and how != "em":
-        units, generator = log.impressions.assign(impression=range(len(log.impressions))), generator_of(rng)
-        name = next(one for one, (_, least) in UNITS.items() if one in units and units[one].nunique() >= least)
+        units, generator = (
+            log.impressions.assign(impression=range(len(log.impressions))),
+            generator_of(rng),
+        )
+        name = next(
+            one
+            for one, (_, least) in UNITS.items()
+            if one in units and units[one].nunique() >= least
+        )
         unit = pd.factorize(units[name])[0]
         size = log.counts if name == "impression" else np.ones(unit.max() + 1, dtype=np.int64)
-        times = (generator.multinomial(size.sum(), size / size.sum()) / size for _ in range(n_resamples))
+        times = (
+            generator.multinomial(size.sum(), size / size.sum()) / size for _ in range(n_resamples)
+        )
         drawn = [estimate(*counted(log.counts * one[unit])) for one in times]
         ends = np.quantile(drawn, [0.025, 0.975], axis=0)
         said = f"intervals: 95 %, percentiles of {n_resamples:,} samples of {UNITS[name][0]}"
@@ -301,12 +362,19 @@ def propensities(
             ends[:] = np.nan
             said = "no interval is known: in some samples, too few clicks link the positions with the first one"
         notes.append(said)
-    found = {"position": positions, "propensity": estimate(shown, clicks), "ci_low": ends[0], "ci_high": ends[1]}
+    found = {
+        "position": positions,
+        "propensity": estimate(shown, clicks),
+        "ci_low": ends[0],
+        "ci_high": ends[1],
+    }
     table = pd.DataFrame(found | numbers)
     if clip is not None:
         small = table["propensity"] < clip
         cut = f"{table['clicks'][small].sum():,} of {table['clicks'].sum():,} clicks"
-        notes.append(f"propensities below {clip:g} are set to {clip:g}, and the weights of {cut} are too small")
+        notes.append(
+            f"propensities below {clip:g} are set to {clip:g}, and the weights of {cut} are too small"
+        )
         table["propensity"] = table["propensity"].clip(lower=clip)
     checks, broken = dependence(log)
     for said in broken:
@@ -324,7 +392,9 @@ def _sizes(log: ClickLog) -> NDArray[np.int64]:
 def _kept_order(log: ClickLog) -> list[str]:
     """Warn if documents keep their positions, where each list should be shuffled anew."""
     size = _sizes(log)
-    places = pd.DataFrame({"off": log.items["position"] - (size + 1) / 2, "var": (size**2 - 1) / 12})
+    places = pd.DataFrame(
+        {"off": log.items["position"] - (size + 1) / 2, "var": (size**2 - 1) / 12}
+    )
     sums = places.mul(log.counts[log.items["impression"]], axis=0).groupby(pairs_of(log)[0]).sum()
     kept = float((sums["off"] ** 2).sum() / max(sums["var"].sum(), TINY))
     said = f"documents keep their positions {kept:.3g} times as much as in lists that are shuffled anew each time"
@@ -338,21 +408,32 @@ def _refuse_unlinked(positions: NDArray[Any], shown: Floats, clicks: Floats, how
     if how == "swap":
         links[1:, 1:] = 0
     number, group = connected_components(links, directed=True, connection="strong")
-    named = ", ".join(str(positions[group == one].tolist()) for one in dict.fromkeys(group.tolist()))
-    problem = f"no clicked documents link the groups of positions {named}, so they cannot be compared"
+    named = ", ".join(
+        str(positions[group == one].tolist()) for one in dict.fromkeys(group.tolist())
+    )
+    problem = (
+        f"no clicked documents link the groups of positions {named}, so they cannot be compared"
+    )
     way = "show the same documents at several positions: rankers in turn, swaps of position 1, or shuffled lists"
     refuse((number > 1, problem, way), argument="log")
 
 
 def _swap(shown: Floats, clicks: Floats) -> Floats:
     """Compare each position with the first alone."""
-    return np.array([1.0, *(all_pairs(shown[:, [0, k]], clicks[:, [0, k]])[1] for k in range(1, shown.shape[1]))])
+    return np.array(
+        [
+            1.0,
+            *(all_pairs(shown[:, [0, k]], clicks[:, [0, k]])[1] for k in range(1, shown.shape[1])),
+        ]
+    )
 
 
 def _em(shown: Floats, clicks: Floats) -> Floats:
     (n_pairs, n_slots), (pair, slot) = shown.shape, np.indices(shown.shape).reshape(2, -1)
     settings: dict[str, Any] = {"prior": (0.0, 0.0), "tolerance": 1e-6, "max_iter": 10_000}
-    values = fit_factors(pair, slot, shown.ravel(), clicks.ravel(), n_pairs=n_pairs, n_slots=n_slots, **settings)[0]
+    values = fit_factors(
+        pair, slot, shown.ravel(), clicks.ravel(), n_pairs=n_pairs, n_slots=n_slots, **settings
+    )[0]
     return np.asarray(values[n_pairs:] / values[n_pairs])
 
 
@@ -369,10 +450,10 @@ class PolicyValue(Recorded):
     Attributes
     ----------
     table : DataFrame
-        One row. Columns: how; value, the clicks for each shown item; ci_low, ci_high; n, the shown items;
-        effective_size, (sum of weights)^2 / sum of weights^2 (Kish, 1965); effective_share, the same over n;
-        effective_clicks, the same of weight times click; mean_weight, near 1 if propensities and target are right;
-        largest_weight; clipped_share, of the shown items.
+        One row. Columns: how; value, the clicks for each shown item; ci_low, ci_high; n, the shown
+        items; effective_size, (sum of weights)^2 / sum of weights^2 (Kish, 1965); effective_share,
+        the same over n; effective_clicks, the same of weight times click; mean_weight, near 1 if
+        propensities and target are right; largest_weight; clipped_share, of the shown items.
     notes : tuple of str
         Sentences that a reader of the numbers must see.
     """
@@ -394,34 +475,43 @@ class PolicyValue(Recorded):
         return float(self.table["value"].iloc[0])
 
     def _laid_out(self) -> Table:
-        return Table(self.table, caption="Value of a policy, with its 95 % interval", notes=self.notes)
+        return Table(
+            self.table, caption="Value of a policy, with its 95 % interval", notes=self.notes
+        )
 
 
 @explained
 def counterfactual(
-    log: ClickLog, scores: Any, propensities: Any, *, measure: str | Measure = "DCG@10", name: str | None = None
+    log: ClickLog,
+    scores: Any,
+    propensities: Any,
+    *,
+    measure: str | Measure = "DCG@10",
+    name: str | None = None,
 ) -> Evaluation:
     """Score a ranking that was not shown, by the clicks on the lists that were.
 
-    A click at a position with propensity p counts as a gain of 1 / p. If a click depends on position and document
-    alone, this is on average over users the relevance of the item, wherever it was shown, and the value is unbiased:
-    the sum of the gains by the discounts of the new ranks, in units of clicks at position 1. It is biased if a click
-    depends on what stands above (cascade) or on trust in the top (clicks on irrelevant documents there): both are
-    tested, as in `propensities` but at a level of 2 %, and a note says if a test fails. Lists of a fixed order show a
-    cascade, but no trust: then the note comes from the log of the propensities. Each impression is a query of the
-    result; those without clicks count as 0. Intervals take the propensities as known.
+    A click at a position with propensity p counts as a gain of 1 / p. If a click depends on
+    position and document alone, this is on average over users the relevance of the item, wherever
+    it was shown, and the value is unbiased: the sum of the gains by the discounts of the new ranks,
+    in units of clicks at position 1. It is biased if a click depends on what stands above (cascade)
+    or on trust in the top (clicks on irrelevant documents there): both are tested, as in
+    `propensities` but at a level of 2 %, and a note says if a test fails. Lists of a fixed order
+    show a cascade, but no trust: then the note comes from the log of the propensities. Each
+    impression is a query of the result; those without clicks count as 0. Intervals take the
+    propensities as known.
 
     Parameters
     ----------
     log : ClickLog
         The log, with a row for each impression, also for those without clicks.
     scores : array of shape (n_items,), mapping or Series by (qid, docid), or callable
-        The scores of the ranking to value: in the order of ``log.items``; by query and document; or a function of a
-        frame with a row per item (impression, qid, docid, position) that returns them. Items are ranked within their
-        impression.
+        The scores of the ranking to value: in the order of ``log.items``; by query and document; or
+        a function of a frame with a row per item (impression, qid, docid, position) that returns
+        them. Items are ranked within their impression.
     propensities : Propensities, or mapping or Series by position
-        How much each position is looked at, from position 1 on. Values are above 0, and relative: users who look at
-        position 2 more than at position 1, as in a grid, have one above 1.
+        How much each position is looked at, from position 1 on. Values are above 0, and relative:
+        users who look at position 2 more than at position 1, as in a grid, have one above 1.
     measure : str or Measure, default ``"DCG@10"``
         A measure that is linear in the gains, such as DCG with any discount.
     name : str, optional
@@ -430,23 +520,25 @@ def counterfactual(
     Returns
     -------
     Evaluation
-        A row per impression: its queries are impressions, and those "without a relevant document" are those without a
-        click. Impressions of a user depend on each other, so compare two results user by user, with `rankeval.compare`
-        (``unit="user"``) of ``ev.per_query.groupby(log.impressions["user"]).mean()``.
+        A row per impression: its queries are impressions, and those "without a relevant document"
+        are those without a click. Impressions of a user depend on each other, so compare two
+        results user by user, with `rankeval.compare` (``unit="user"``) of
+        ``ev.per_query.groupby(log.impressions["user"]).mean()``.
 
     Raises
     ------
     InvalidInput
-        If the measure is not linear in the gains, as nDCG, AP and RR: an unbiased gain then gives a biased measure.
-        Also if a score is missing, an item was clicked at a position without a propensity, or the log has counts.
+        If the measure is not linear in the gains, as nDCG, AP and RR: an unbiased gain then gives a
+        biased measure. Also if a score is missing, an item was clicked at a position without a
+        propensity, or the log has counts.
 
     Warns
     -----
     RankevalWarning
-        If a click depends on more than position and document, in this log or in that of the propensities; it is in the
-        notes too. If the effective number of clicks is below 100 or 20 % of the clicks, or nothing was clicked:
-        intervals are then too short. If each impression has a click: it seems that the others were left out, and values
-        are then too high.
+        If a click depends on more than position and document, in this log or in that of the
+        propensities; it is in the notes too. If the effective number of clicks is below 100 or 20 %
+        of the clicks, or nothing was clicked: intervals are then too short. If each impression has
+        a click: it seems that the others were left out, and values are then too high.
 
     Notes
     -----
@@ -466,38 +558,69 @@ def counterfactual(
     """
     require(isinstance(log, ClickLog), "log", log, "a ClickLog")
     _refuse_not_linear(measure)
-    problem = "rows with counts stand for several impressions, and intervals would take each for one"
-    refuse(((log.counts != 1).any(), problem, "read the log without aggregating it"), argument="log")
+    problem = (
+        "rows with counts stand for several impressions, and intervals would take each for one"
+    )
+    refuse(
+        ((log.counts != 1).any(), problem, "read the log without aggregating it"), argument="log"
+    )
     gain = clicks_by_propensity(log, propensities)
     of_item = log.items["impression"].to_numpy()
     frame = log.items[["position", "docid"]].assign(qid=log.impressions["qid"].array[of_item])
     frame["impression"] = log.impressions.index.to_numpy()[of_item]
     if callable(scores):
         scores = scores(frame)
-    elif isinstance(scores, Mapping) or (isinstance(scores, pd.Series) and scores.index.nlevels == 2):
+    elif isinstance(scores, Mapping) or (
+        isinstance(scores, pd.Series) and scores.index.nlevels == 2
+    ):
         by_pair = pd.Series(scores)
         scores = pd.Series(labels(by_pair, "scores"), index=by_pair.index, dtype=np.float64)
-        require(scores.index.nlevels == 2, "scores", few(list(scores.index)), "pairs of a query and a document")
-        require(scores.index.is_unique, "scores", "a pair given twice", "one score for each query and document")
+        require(
+            scores.index.nlevels == 2,
+            "scores",
+            few(list(scores.index)),
+            "pairs of a query and a document",
+        )
+        require(
+            scores.index.is_unique,
+            "scores",
+            "a pair given twice",
+            "one score for each query and document",
+        )
         scores = scores.reindex(pd.MultiIndex.from_frame(frame[["qid", "docid"]]))
         lacking = scores.index[scores.isna()].unique().tolist()
-        require(not lacking, "scores", f"none for {few(lacking)}", "a score for each query and document of the log")
+        require(
+            not lacking,
+            "scores",
+            f"none for {few(lacking)}",
+            "a score for each query and document of the log",
+        )
     scores = labels(scores, "scores")
-    require(np.shape(scores) == gain.shape, "scores", np.shape(scores), f"{gain.shape}, a score for each shown item")
+    require(
+        np.shape(scores) == gain.shape,
+        "scores",
+        np.shape(scores),
+        f"{gain.shape}, a score for each shown item",
+    )
     _warned(gain[gain > 0], "clicks", gain)
     if len(log.impressions) > 1 and np.bincount(of_item, gain > 0).all():
-        warn("each impression has a click: if those without were left out of the log, values are too high")
+        warn(
+            "each impression has a click: if those without were left out of the log, values are too high"
+        )
     frame = frame.assign(gain=gain, score=scores)
     checks, broken = dependence(log, scores)
     source = propensities.log if isinstance(propensities, Propensities) else None
     if not broken and source not in (None, log):
-        # Lists of a fixed order say nothing of trust, and then the ranking helps to see it in the other log.
+        # Lists of a fixed order say nothing of trust, and then the ranking helps to see it in the
+        # other log.
         fixed = checks["p_fewer"].isna().iloc[-1]
         _, broken = dependence(source, _scores_there(source, log, scores) if fixed else None)
         broken = tuple(f"in the log of the propensities, {said}" for said in broken)
     for said in broken:
         warn(said)
-    found = evaluate(frame, qid="impression", relevance="gain", score="score", measures=measure, name=name)
+    found = evaluate(
+        frame, qid="impression", relevance="gain", score="score", measures=measure, name=name
+    )
     signs = {**found.facts.signs, "clicks": broken} if broken else found.facts.signs
     return replace(found, facts=replace(found.facts, signs=signs))
 
@@ -514,15 +637,24 @@ def _scores_there(other: ClickLog, log: ClickLog, scores: Floats) -> Floats:
 
 def _refuse_not_linear(measure: str | Measure) -> None:
     """Try a measure on gains, on half of them, on others and on their sum."""
-    ids, one, other = np.repeat(["a", "b"], 3), np.array([1.5, 0, 0.4, 0, 3, 0]), np.array([0.7, 2, 0, 0.6, 0.2, 5])
+    ids, one, other = (
+        np.repeat(["a", "b"], 3),
+        np.array([1.5, 0, 0.4, 0, 3, 0]),
+        np.array([0.7, 2, 0, 0.6, 0.2, 5]),
+    )
 
     def value(gains: Floats) -> Floats:
         return evaluate(gains, [3, 2, 1, 2, 3, 1], qid=ids, measures=measure).per_query.to_numpy()
 
-    linear = np.allclose([value(one) / 2, value(one + other)], [value(one / 2), value(one) + value(other)])
+    linear = np.allclose(
+        [value(one) / 2, value(one + other)], [value(one / 2), value(one) + value(other)]
+    )
     problem = f"{measure} is not linear in the gains: with an unbiased estimate of each gain it is biased all the same"
     # A threshold above all of these gains makes all values 0.
-    refuse((not (linear and value(one).any()), problem, "take DCG, such as 'DCG@10'"), argument="measure")
+    refuse(
+        (not (linear and value(one).any()), problem, "take DCG, such as 'DCG@10'"),
+        argument="measure",
+    )
 
 
 def effective_size(weights: Floats) -> float:
@@ -566,35 +698,39 @@ def policy_value(
     target : array of shape (n_items,), or float
         The probability with which the policy to value shows the same item in the same place.
     how : {"ips", "snips", "clipped", "dr"}
-        "ips": inverse propensity scoring, unbiased. "snips": self-normalised, a little biased and often less variable
-        (Swaminathan and Joachims, 2015). "clipped": ips with weights of at most ``clip``. "dr": doubly robust, by the
-        predictions of a model (Dudik, Langford and Li, 2011); unbiased however bad the model is.
+        "ips": inverse propensity scoring, unbiased. "snips": self-normalised, a little biased and
+        often less variable (Swaminathan and Joachims, 2015). "clipped": ips with weights of at most
+        ``clip``. "dr": doubly robust, by the predictions of a model (Dudik, Langford and Li, 2011);
+        unbiased however bad the model is.
     clip : float, optional
         The greatest weight, for "clipped".
     baseline : tuple of two arrays of shape (n_items,), optional
-        For "dr": the clicks that a model predicts of the shown item, and those that it predicts on average of an item
-        from the target policy in the same place. The model must be fitted to other data.
+        For "dr": the clicks that a model predicts of the shown item, and those that it predicts on
+        average of an item from the target policy in the same place. The model must be fitted to
+        other data.
     unit : array of shape (n_items,), optional
-        The user of each item. The interval then is for independent users, else for independent items.
+        The user of each item. The interval then is for independent users, else for independent
+        items.
 
     Returns
     -------
     PolicyValue
-        The value with its interval (95 %, delta method and Student's t), the effective size and the largest weight.
+        The value with its interval (95 %, delta method and Student's t), the effective size and the
+        largest weight.
 
     Raises
     ------
     InvalidInput
-        If lengths differ, a number is missing, or a propensity is not in (0, 1]: the message names the row. Also if an
-        item has no unit, or there is one unit alone.
+        If lengths differ, a number is missing, or a propensity is not in (0, 1]: the message names
+        the row. Also if an item has no unit, or there is one unit alone.
     UnknownName
         If there is no such estimate.
 
     Warns
     -----
     RankevalWarning
-        If the effective number of clicks is below 100, the effective size is below 20 % of the items, or nothing was
-        clicked: intervals are then too short.
+        If the effective number of clicks is below 100, the effective size is below 20 % of the
+        items, or nothing was clicked: intervals are then too short.
 
     Notes
     -----
@@ -610,21 +746,52 @@ def policy_value(
     0.666667
     """
     chosen("estimate of a policy's value", how, ("ips", "snips", "clipped", "dr"))
-    has_clip, two = clip is not None and 0 < clip < np.inf, baseline is not None and len(baseline) == 2
-    require(has_clip if how == "clipped" else clip is None, "clip", clip, 'above 0 with how="clipped", else none')
-    require(two if how == "dr" else baseline is None, "baseline", baseline, 'two arrays with how="dr", else none')
+    has_clip, two = (
+        clip is not None and 0 < clip < np.inf,
+        baseline is not None and len(baseline) == 2,
+    )
+    require(
+        has_clip if how == "clipped" else clip is None,
+        "clip",
+        clip,
+        'above 0 with how="clipped", else none',
+    )
+    require(
+        two if how == "dr" else baseline is None,
+        "baseline",
+        baseline,
+        'two arrays with how="dr", else none',
+    )
     n, given = np.size(click), (click, propensity, target, *(baseline or (0.0, 0.0)))
     require(n > 1, "click", click, "two items or more")
     rows = {}
     for (name, (low, high)), values in zip(_RANGES.items(), given, strict=True):
-        rows[name] = column = labels(values if np.ndim(values) else np.full(n, values), name).astype(np.float64)
+        rows[name] = column = labels(
+            values if np.ndim(values) else np.full(n, values), name
+        ).astype(np.float64)
         require(len(column) == n, name, count(len(column), "number"), f"{n:,}, as many as clicks")
         row = int(np.argmin((column >= low) & (column <= high)))
-        require(low <= column[row] <= high, name, column[row], f"a number from {low:.3g} to {high:.3g}", f"row {row}")
+        require(
+            low <= column[row] <= high,
+            name,
+            column[row],
+            f"a number from {low:.3g} to {high:.3g}",
+            f"row {row}",
+        )
     weight = rows["target"] / rows["propensity"]
-    require(weight.any(), "target", f"none of {count(n, 'item')}", "items that the target policy shows too")
+    require(
+        weight.any(),
+        "target",
+        f"none of {count(n, 'item')}",
+        "items that the target policy shows too",
+    )
     units = np.arange(n) if unit is None else pd.factorize(id_column(unit, "unit").to_pandas())[0]
-    require(len(units) == n and 0 <= units.min() < units.max(), "unit", unit, "a user for each item, two or more users")
+    require(
+        len(units) == n and 0 <= units.min() < units.max(),
+        "unit",
+        unit,
+        "a user for each item, two or more users",
+    )
     used = np.minimum(weight, np.inf if clip is None else clip)
     terms = rows["baseline[1]"] + used * (rows["click"] - rows["baseline[0]"])
     bottom = used if how == "snips" else np.ones(n)
@@ -633,12 +800,18 @@ def policy_value(
     half = t.ppf(0.975, len(sums) - 1) * np.sqrt(len(sums) / (len(sums) - 1) * (sums**2).sum()) / n
     notes = _warned(used, "items", used * rows["click"])
     if clip is not None:
-        notes.append(f"{(used < weight).sum():,} weights above {clip:g} are set to {clip:g}: the value is too low")
+        notes.append(
+            f"{(used < weight).sum():,} weights above {clip:g} are set to {clip:g}: the value is too low"
+        )
     if abs(weight.mean() - 1) > 3 * weight.std() / np.sqrt(n) + 1e-9:
         why = "propensities are wrong, or the target policy shows items that this log never shows"
         notes.append(f"weights have the mean {weight.mean():.3g} and not 1: {why}")
     found = {"how": how, "value": value, "ci_low": value - half, "ci_high": value + half, "n": n}
     size, n_clicks = effective_size(used), effective_size(used * rows["click"])
     found |= {"effective_size": size, "effective_share": size / n, "effective_clicks": n_clicks}
-    found |= {"mean_weight": weight.mean(), "largest_weight": weight.max(), "clipped_share": (used < weight).mean()}
+    found |= {
+        "mean_weight": weight.mean(),
+        "largest_weight": weight.max(),
+        "clipped_share": (used < weight).mean(),
+    }
     return PolicyValue(pd.DataFrame([found]), tuple(notes))

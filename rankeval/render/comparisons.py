@@ -62,7 +62,9 @@ def intervals(
     """Draw differences with their intervals about a line at zero, a panel per group."""
     groups = frame.groupby("group", sort=False) if "group" in frame else [("", frame)]
     wholes = {str(name): part for name, part in groups}
-    shown = {name: part.iloc[_largest(part["difference"], MOST_ROWS)] for name, part in wholes.items()}
+    shown = {
+        name: part.iloc[_largest(part["difference"], MOST_ROWS)] for name, part in wholes.items()
+    }
     heights = [(0.34 if len(part) <= 20 else 0.22) * len(part) + 0.55 for part in shown.values()]
     figure = Figure(figsize=(7.5, sum(heights) + 0.75), layout="constrained")
     panels = figure.subplots(len(shown), 1, squeeze=False, height_ratios=heights)[:, 0]
@@ -72,13 +74,17 @@ def intervals(
         axes.set_title(name + left_out, loc="left", fontsize=10, color=INK, parse_math=False)
         _draw_intervals(axes, part, (edges or {}).get(name, ()))
         names = [shown_name(text, LONGEST_NAME) for text in part["label"]]
-        axes.set_yticks(range(len(part)), names, parse_math=False, fontsize=9 if len(part) <= 20 else 8)
+        axes.set_yticks(
+            range(len(part)), names, parse_math=False, fontsize=9 if len(part) <= 20 else 8
+        )
     panels[-1].set_xlabel(xlabel, color=INK, parse_math=False)
     write_caption(figure, caption)
     return figure
 
 
-def forest(frame: pd.DataFrame, *, xlabel: str = "difference of means", caption: str = "", digits: int = 3) -> Figure:
+def forest(
+    frame: pd.DataFrame, *, xlabel: str = "difference of means", caption: str = "", digits: int = 3
+) -> Figure:
     """Draw differences on several collections or slices, those of one pair of systems below each other."""
     panels = {str(name): _largest_pairs(part) for name, part in frame.groupby("group", sort=False)}
     heights = [ROW * (len(part) + part["pair"].nunique()) + 0.6 for part in panels.values()]
@@ -107,17 +113,35 @@ def _largest_pairs(part: pd.DataFrame) -> pd.DataFrame:
 def _draw_intervals(axes: Axes, part: pd.DataFrame, edges: Sequence[float]) -> None:
     bare(axes)
     has_outer = "outer_low" in part
-    columns = ["difference", "ci_low", "ci_high", *(["outer_low", "outer_high"] if has_outer else [])]
+    columns = [
+        "difference",
+        "ci_low",
+        "ci_high",
+        *(["outer_low", "outer_high"] if has_outer else []),
+    ]
     numbers = part[columns].to_numpy(dtype=np.float64)
-    shades = np.nan_to_num(np.asarray(part.get("band", np.zeros(len(part))), dtype=np.float64), posinf=0.0)
+    shades = np.nan_to_num(
+        np.asarray(part.get("band", np.zeros(len(part))), dtype=np.float64), posinf=0.0
+    )
     limits = _limits(axes, numbers, shades, -shades, np.asarray(edges))
-    for place, (row, shade, color, clear) in enumerate(zip(numbers, shades, *_colors(part), strict=True)):
+    for place, (row, shade, color, clear) in enumerate(
+        zip(numbers, shades, *_colors(part), strict=True)
+    ):
         if shade > 0:
-            axes.fill_betweenx([place - 0.42, place + 0.42], -shade, shade, color=BAND, linewidth=0, zorder=0)
+            axes.fill_betweenx(
+                [place - 0.42, place + 0.42], -shade, shade, color=BAND, linewidth=0, zorder=0
+            )
         if has_outer:
             _draw_line(axes, place, row[3:], limits, color, 1.2)
         _draw_line(axes, place, row[1:3], limits, color, 2.8 if has_outer else 2)
-        axes.plot(row[0], place, "o", color=color, markersize=6, markerfacecolor=color if clear else "white")
+        axes.plot(
+            row[0],
+            place,
+            "o",
+            color=color,
+            markersize=6,
+            markerfacecolor=color if clear else "white",
+        )
     for edge in edges:
         axes.axvline(edge, color=SOFT, linewidth=1, linestyle="--", zorder=1)
     axes.set_ylim(len(part) - 0.4, -0.6)
@@ -131,7 +155,9 @@ def _draw_forest(axes: Axes, part: pd.DataFrame, digits: int) -> None:
     largest = float(part["n"].max())
     lines: list[tuple[str, str]] = []
     headings: list[str] = []
-    for row, values, color, clear in zip(part.to_dict("records"), ends, *_colors(part), strict=True):
+    for row, values, color, clear in zip(
+        part.to_dict("records"), ends, *_colors(part), strict=True
+    ):
         if not headings or row["pair"] != headings[-1]:
             headings.append(row["pair"])
             lines.append((shown_name(row["pair"], LONGEST_NAME), "bold"))
@@ -141,7 +167,14 @@ def _draw_forest(axes: Axes, part: pd.DataFrame, digits: int) -> None:
         else:
             _draw_line(axes, place, values[1:], limits, color, 1.5)
             size = 3 + 5 * np.sqrt(row["n"] / largest)
-            axes.plot(values[0], place, "s", color=color, markersize=size, markerfacecolor=color if clear else "white")
+            axes.plot(
+                values[0],
+                place,
+                "s",
+                color=color,
+                markersize=size,
+                markerfacecolor=color if clear else "white",
+            )
         lines.append((f"{shown_name(row['label'], LONGEST_NAME)}  n = {row['n']:,.0f}", "normal"))
         _write_numbers(axes, place, values, digits, bold=bool(row["together"]))
     axes.set_yticks(range(len(lines)), [name for name, _ in lines], parse_math=False)
@@ -151,7 +184,9 @@ def _draw_forest(axes: Axes, part: pd.DataFrame, digits: int) -> None:
 
 
 def _colors(part: pd.DataFrame) -> tuple[list[str], list[bool]]:
-    clear = part["clear"].to_numpy(dtype=bool) if "clear" in part else np.ones(len(part), dtype=bool)
+    clear = (
+        part["clear"].to_numpy(dtype=bool) if "clear" in part else np.ones(len(part), dtype=bool)
+    )
     sign = np.sign(part["better" if "better" in part else "difference"].to_numpy(dtype=np.float64))
     shades = np.select([~clear, sign > 0, sign < 0], [SOFT, BETTER, WORSE], INK)
     return [str(shade) for shade in shades], [bool(each) for each in clear]
@@ -162,7 +197,9 @@ def _limits(axes: Axes, *numbers: Floats) -> tuple[float, float]:
     every = np.concatenate([each.ravel() for each in (*numbers, np.zeros(1))])
     finite = every[np.isfinite(every)]
     span = float(np.ptp(finite))
-    room = 0.06 * span if span > FLAT else NARROWEST  # an axis of rounding errors would show differences where none are
+    room = (
+        0.06 * span if span > FLAT else NARROWEST
+    )  # an axis of rounding errors would show differences where none are
     left, right = float(finite.min()) - room, float(finite.max()) + room
     axes.set_xlim(left, right)
     axes.axvline(0, color=INK, linewidth=0.8, zorder=1)
@@ -170,23 +207,36 @@ def _limits(axes: Axes, *numbers: Floats) -> tuple[float, float]:
     return left, right
 
 
-def _draw_line(axes: Axes, place: float, ends: Floats, limits: tuple[float, float], color: str, width: float) -> None:
+def _draw_line(
+    axes: Axes, place: float, ends: Floats, limits: tuple[float, float], color: str, width: float
+) -> None:
     """Draw an interval; an infinite end gets an arrow at the edge, an interval that is not known is left out."""
     low, high = ends
     if interval(low, high) == DASH:
         return
     left, right = limits
-    axes.plot([max(low, left), min(high, right)], [place, place], color=color, linewidth=width, zorder=2)
+    axes.plot(
+        [max(low, left), min(high, right)], [place, place], color=color, linewidth=width, zorder=2
+    )
     for infinite, edge, marker in ((low == -np.inf, left, "<"), (high == np.inf, right, ">")):
         if infinite:
-            axes.plot(edge, place, marker=marker, color=color, markersize=5, clip_on=False, zorder=3)
+            axes.plot(
+                edge, place, marker=marker, color=color, markersize=5, clip_on=False, zorder=3
+            )
 
 
-def _draw_diamond(axes: Axes, place: float, values: Floats, limits: tuple[float, float], color: str) -> None:
+def _draw_diamond(
+    axes: Axes, place: float, values: Floats, limits: tuple[float, float], color: str
+) -> None:
     """Draw a diamond from end to end of the interval; without two finite ends a line and a diamond in its middle."""
     middle, low, high = values
     if np.isfinite([low, high]).all():
-        axes.fill([low, middle, high, middle], [place, place - 0.3, place, place + 0.3], color=color, zorder=3)
+        axes.fill(
+            [low, middle, high, middle],
+            [place, place - 0.3, place, place + 0.3],
+            color=color,
+            zorder=3,
+        )
         return
     _draw_line(axes, place, values[1:], limits, color, 1.5)
     axes.plot(middle, place, "D", color=color, markersize=7, zorder=3)
@@ -223,7 +273,9 @@ def significance_matrix(
 ) -> Figure:
     """Draw a cell for each pair of systems, coloured if one is shown better."""
     codes = _codes(means, claims, levels)
-    figure, axes = _placed_axes([shown_name(name, LONGEST_NAME) for name in means.index], caption, title, len(levels))
+    figure, axes = _placed_axes(
+        [shown_name(name, LONGEST_NAME) for name in means.index], caption, title, len(levels)
+    )
     _draw_cells(axes, codes, len(levels))
     _name_systems(axes, means, digits)
     if len(means) <= MOST_SIGNED:
@@ -235,7 +287,8 @@ def significance_matrix(
 def _placed_axes(names: Sequence[str], caption: str, title: str, most: int) -> tuple[Figure, Axes]:
     """Return axes with cells of a fixed size, in a figure as large as they and the names around need it.
 
-    Matplotlib's own layouts keep the size of the figure, and long names would leave no room for the cells.
+    Matplotlib's own layouts keep the size of the figure, and long names would leave no room for the
+    cells.
     """
     side = (0.36 if len(names) <= MOST_SIGNED else 0.2) * len(names)
     size = _font_size(len(names))
@@ -248,7 +301,9 @@ def _placed_axes(names: Sequence[str], caption: str, title: str, most: int) -> t
     figure = Figure(figsize=(width, height))
     for place, (line, letters, color) in enumerate(lines):
         top = 1 - (0.16 * place + 0.08) / height
-        figure.text(0.08 / width, top, line, va="top", fontsize=letters, color=color, parse_math=False)
+        figure.text(
+            0.08 / width, top, line, va="top", fontsize=letters, color=color, parse_math=False
+        )
     return figure, figure.add_axes((left / width, below / height, side / width, side / height))
 
 
@@ -289,7 +344,9 @@ def _strength(signs: int, most: int) -> float:
 def _name_systems(axes: Axes, means: pd.Series[float], digits: int) -> None:
     size = _font_size(len(means))
     names = [shown_name(name, LONGEST_NAME) for name in means.index]
-    beside = [f"{name}  {number(mean, digits=digits)}" for name, mean in zip(names, means, strict=True)]
+    beside = [
+        f"{name}  {number(mean, digits=digits)}" for name, mean in zip(names, means, strict=True)
+    ]
     axes.set_yticks(range(len(names)), beside, fontsize=size, parse_math=False)
     axes.set_xticks(range(len(names)), names, fontsize=size, rotation=90, parse_math=False)
     axes.tick_params(length=0, colors=INK, top=True, labeltop=True, bottom=False, labelbottom=False)
@@ -309,8 +366,16 @@ def _add_legend(figure: Figure, levels: Sequence[float], words: Sequence[str]) -
     most = len(levels)
     columns = []
     for word, color, sign in zip(words, (BETTER, WORSE), ("+", "\N{MINUS SIGN}"), strict=False):
-        texts = {signs: f"{sign * signs} {word}, p ≤ {levels[signs - 1]:g}" for signs in range(most, 0, -1)}
-        columns.append([Patch(facecolor=color, alpha=_strength(n, most), label=text) for n, text in texts.items()])
+        texts = {
+            signs: f"{sign * signs} {word}, p ≤ {levels[signs - 1]:g}"
+            for signs in range(most, 0, -1)
+        }
+        columns.append(
+            [
+                Patch(facecolor=color, alpha=_strength(n, most), label=text)
+                for n, text in texts.items()
+            ]
+        )
     # A legend is filled column by column, and its columns have equal lengths.
     rest = [Patch(facecolor=BAND, label="not shown"), Patch(alpha=0, label="")]
     figure.legend(
@@ -321,14 +386,20 @@ def _add_legend(figure: Figure, levels: Sequence[float], words: Sequence[str]) -
 
 
 def rank_intervals(
-    frame: pd.DataFrame, *, xlabel: str = "rank", title: str = "", caption: str = "", digits: int = 4
+    frame: pd.DataFrame,
+    *,
+    xlabel: str = "rank",
+    title: str = "",
+    caption: str = "",
+    digits: int = 4,
 ) -> Figure:
     """Draw the lowest and the highest rank of each system, and the place of its mean.
 
     Parameters
     ----------
     frame : DataFrame
-        A row per system, from the best to the worst mean, with the columns "system", "mean", "rank_low", "rank_high".
+        A row per system, from the best to the worst mean, with the columns "system", "mean",
+        "rank_low", "rank_high".
     xlabel, title, caption : str
         Texts below and above.
     digits : int, default 4
@@ -347,18 +418,28 @@ def rank_intervals(
     for place, row in enumerate(frame.to_dict("records")):
         if place % 2 == 0:
             axes.axhspan(place - 0.5, place + 0.5, color=BAND, alpha=0.5, linewidth=0, zorder=0)
-        axes.plot([row["rank_low"], row["rank_high"]], [place, place], color=SOFT, linewidth=2.5, solid_capstyle="butt")
+        axes.plot(
+            [row["rank_low"], row["rank_high"]],
+            [place, place],
+            color=SOFT,
+            linewidth=2.5,
+            solid_capstyle="butt",
+        )
         for end in (row["rank_low"], row["rank_high"]):
             axes.plot([end, end], [place - 0.22, place + 0.22], color=SOFT, linewidth=1.5)
         axes.text(
             1.01, place, number(row["mean"], digits=digits), transform=axes.get_yaxis_transform(), va="center",
             fontsize=size - 1, color=INK,
         )  # fmt: skip
-    # In the order of the frame, so that it does not matter whether more or less is better; equal means share a place.
+    # In the order of the frame, so that it does not matter whether more or less is better; equal
+    # means share a place.
     first = [frame["mean"].tolist().index(mean) + 1 for mean in frame["mean"]]
     axes.plot(first, range(n), "o", color=BETTER, markersize=5, linestyle="none")
     axes.set_yticks(
-        range(n), [shown_name(name, LONGEST_NAME) for name in frame["system"]], fontsize=size, parse_math=False
+        range(n),
+        [shown_name(name, LONGEST_NAME) for name in frame["system"]],
+        fontsize=size,
+        parse_math=False,
     )
     axes.set_xticks(_ticks(n))
     axes.set_xlim(0.5, n + 0.5)

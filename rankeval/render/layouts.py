@@ -1,17 +1,20 @@
 """Marks at the means of systems: best and second, stars against one system, letters against several.
 
-Papers mark in two ways. Against one baseline a star says how small the adjusted p is, and an arrow says that the system
-is worse. If all pairs were compared, each system has a letter, and a mean carries the letters of the systems below it::
+Papers mark in two ways. Against one baseline a star says how small the adjusted p is, and an arrow
+says that the system is worse. If all pairs were compared, each system has a letter, and a mean
+carries the letters of the systems below it::
 
     bm25 a   .412          bm25   .412
     rm3  b   .431 a        rm3    .431 *
     tf   c   .398          tf     .398 ↓**
 
-Both take claims: a frame with a row per system and the one that it is measured against, with the columns "system",
-"other", "column" (of the table), "p" (adjusted), "sign" (1 if better, -1 if worse), "shown" and "parted" (p and
-interval disagree). If all pairs were compared, both directions of a pair have a row.
+Both take claims: a frame with a row per system and the one that it is measured against, with the
+columns "system", "other", "column" (of the table), "p" (adjusted), "sign" (1 if better, -1 if
+worse), "shown" and "parted" (p and interval disagree). If all pairs were compared, both directions
+of a pair have a row.
 
-Comparisons laid out for reading: a row per comparison with all its figures, or a row per system with its means.
+Comparisons laid out for reading: a row per comparison with all its figures, or a row per system
+with its means.
 """
 
 from __future__ import annotations
@@ -55,7 +58,10 @@ def levels_within(alpha: float) -> list[float]:
 
 
 def best_and_second(
-    frame: pd.DataFrame, *, signs: Mapping[str, float] | None = None, digits: Mapping[str, int] | None = None
+    frame: pd.DataFrame,
+    *,
+    signs: Mapping[str, float] | None = None,
+    digits: Mapping[str, int] | None = None,
 ) -> pd.DataFrame:
     """Mark the best value of each column as "best" and the next distinct one as "second"."""
     marks = _blank(frame)
@@ -74,7 +80,9 @@ def stars(claims: pd.DataFrame, frame: pd.DataFrame, *, levels: Sequence[float])
     marks = _blank(frame)
     for row in claims[claims["shown"]].to_dict("records"):
         worse = WORSE if row["sign"] < 0 else ""
-        marks.loc[row["system"], row["column"]] = worse + "*" * sum(row["p"] <= level for level in levels)
+        marks.loc[row["system"], row["column"]] = worse + "*" * sum(
+            row["p"] <= level for level in levels
+        )
     return marks
 
 
@@ -127,8 +135,12 @@ def by_comparison(
     low, high, kind = shown_interval(table)
     # Rows outside the family have their own interval only.
     alone = table[[low, high]].isna().any(axis=1) & table[["ci_low", "ci_high"]].notna().all(axis=1)
-    lows, highs = (table[end].where(~alone, table[own]) for end, own in ((low, "ci_low"), (high, "ci_high")))
-    shown = [interval(*ends, digits=d, sign=True) for *ends, d in zip(lows, highs, places, strict=True)]
+    lows, highs = (
+        table[end].where(~alone, table[own]) for end, own in ((low, "ci_low"), (high, "ci_high"))
+    )
+    shown = [
+        interval(*ends, digits=d, sign=True) for *ends, d in zip(lows, highs, places, strict=True)
+    ]
     counts = zip(table["wins"], table["ties"], table["losses"], strict=True)
     columns: dict[str, Any] = {
         "measure": table["measure"],
@@ -139,7 +151,8 @@ def by_comparison(
         "difference": written("difference", sign=True),
         **({} if gains is None else {"gain": [percent(gain) for gain in gains]}),
         f"{100 * level:g} % interval{kind}": [
-            f"{one} unadjusted" if is_alone and one != DASH else one for one, is_alone in zip(shown, alone, strict=True)
+            f"{one} unadjusted" if is_alone and one != DASH else one
+            for one, is_alone in zip(shown, alone, strict=True)
         ],
         "p": table["p_value"].map(p_value),
         "p adjusted": table["p_adjusted"].map(p_value),
@@ -147,8 +160,12 @@ def by_comparison(
         "won/tied/lost": ["/".join(map(str, three)) for three in counts],
         "detectable": written("detectable_difference"),
     }
-    parts = table[list(table)[: list(table).index("measure")]].astype(str)  # their name is the reader's
-    frame = pd.DataFrame({f"by {name}" if name in columns else name: parts[name] for name in parts} | columns)
+    parts = table[list(table)[: list(table).index("measure")]].astype(
+        str
+    )  # their name is the reader's
+    frame = pd.DataFrame(
+        {f"by {name}" if name in columns else name: parts[name] for name in parts} | columns
+    )
     marks = _blank(frame)
     marks["p adjusted"] = np.where(parted, PARTED, "")
     numeric = ("mean", "its mean", "difference", "gain", "p", "p adjusted", "effect", "detectable")
@@ -162,11 +179,17 @@ def for_decisions(whole: Table, baseline: str | None) -> Table:
     frame, columns = whole.frame.reset_index(drop=True), list(whole.frame.columns)
     keys, measures = columns[: columns.index("measure") + 1], frame["measure"].unique()
     first = frame.loc[~frame.duplicated(keys), [*keys, "against", "its mean"]]
-    first = first.rename(index=lambda place: place - 0.5, columns={"against": "system", "its mean": "mean"})
+    first = first.rename(
+        index=lambda place: place - 0.5, columns={"against": "system", "its mean": "mean"}
+    )
     first["difference"] = "" if baseline is None else "baseline"
     rows = pd.concat([first, frame]).sort_index().fillna("")
     marks = pd.DataFrame(whole.marks).reset_index(drop=True).reindex(rows.index, fill_value="")
-    left = {*NOT_DECISIVE, "" if len(measures) > 1 else "measure", "" if baseline is None else "against"}
+    left = {
+        *NOT_DECISIVE,
+        "" if len(measures) > 1 else "measure",
+        "" if baseline is None else "against",
+    }
     names = {name: name for name in columns if name not in left}
     names["mean"] = "mean" if len(measures) > 1 else f"mean {measures[0]}"
     rows, marks = (part[list(names)].rename(columns=names) for part in (rows, marks))
@@ -176,13 +199,17 @@ def for_decisions(whole: Table, baseline: str | None) -> Table:
 def shown_interval(table: pd.DataFrame) -> tuple[str, str, str]:
     """Return the columns of the interval that readers should see, and the words that tell which it is.
 
-    The adjusted interval holds for all comparisons at once, and belongs to the adjusted p. Some corrections have none.
+    The adjusted interval holds for all comparisons at once, and belongs to the adjusted p. Some
+    corrections have none.
     """
     adjusted = table[["ci_low_adjusted", "ci_high_adjusted"]]
     if adjusted.isna().to_numpy().all():
         return "ci_low", "ci_high", " (unadjusted)" if len(table) > 1 else ""
-    # Of a single comparison nothing is adjusted, though the two may differ a little: max-T has flips of its own.
-    same = np.array_equal(adjusted.to_numpy(), table[["ci_low", "ci_high"]].to_numpy(), equal_nan=True)
+    # Of a single comparison nothing is adjusted, though the two may differ a little: max-T has
+    # flips of its own.
+    same = np.array_equal(
+        adjusted.to_numpy(), table[["ci_low", "ci_high"]].to_numpy(), equal_nan=True
+    )
     return "ci_low_adjusted", "ci_high_adjusted", "" if same or len(table) == 1 else " (adjusted)"
 
 
@@ -202,7 +229,9 @@ def by_system(
     blank = dict.fromkeys(names, "")
     best = best_and_second(means, signs=signs, digits=digits)
     formats = {name: partial(number, digits=places) for name, places in digits.items()}
-    emphasis, marks, tails = (part if part is None else _beside(blank, part) for part in (best, marks, tails))
+    emphasis, marks, tails = (
+        part if part is None else _beside(blank, part) for part in (best, marks, tails)
+    )
     return Table(_beside(names, means), formats, emphasis=emphasis, marks=marks, tails=tails)
 
 

@@ -1,6 +1,7 @@
 """Frames as matplotlib figures, made without pyplot: nothing global, safe in threads and without a display.
 
-A notebook shows them (`Figure`). This imports matplotlib, so it is imported where a figure is drawn.
+A notebook shows them (`Figure`). This imports matplotlib, so it is imported where a figure is
+drawn.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ LONGEST_NAME = 34
 class Figure(PlainFigure):
     """A matplotlib figure, made without pyplot, that a notebook shows if it is the value of a cell.
 
-    With ``%matplotlib inline`` IPython has a way of its own to show figures and does not ask for `_repr_png_`.
+    With ``%matplotlib inline`` IPython has a way of its own to show figures and does not ask for
+    `_repr_png_`.
     """
 
     def _repr_png_(self) -> bytes:
@@ -98,14 +100,22 @@ MOST_POINTS = 4_000
 
 
 def query_differences(
-    differences: pd.Series[float], *, system: str, baseline: str, measure: str, sign: float = 1.0, unit: str = "query"
+    differences: pd.Series[float],
+    *,
+    system: str,
+    baseline: str,
+    measure: str,
+    sign: float = 1.0,
+    unit: str = "query",
 ) -> Figure:
     """Draw one system's per-query differences from another, sorted from gain to loss."""
     ordered = differences.sort_values(ascending=sign < 0, kind="stable")
     values, mean = ordered.to_numpy(dtype=np.float64), float(differences.mean())
     sides = values * (sign or 1.0)
     wins, losses = int((sides > 0).sum()), int((sides < 0).sum())
-    colors, won, lost = ((BETTER, WORSE), "won", "lost") if sign else ((INK, INK), "higher", "lower")
+    colors, won, lost = (
+        ((BETTER, WORSE), "won", "lost") if sign else ((INK, INK), "higher", "lower")
+    )
     figure, axes = one_panel(7.5, 3.2)
     places = np.arange(len(values))
     if len(values) <= MOST_BARS:
@@ -113,7 +123,9 @@ def query_differences(
     else:
         some = _some(len(values))
         for color, part in zip(colors, (sides > 0, sides < 0), strict=True):
-            axes.fill_between(some, np.where(part, values, 0)[some], step="mid", color=color, linewidth=0)
+            axes.fill_between(
+                some, np.where(part, values, 0)[some], step="mid", color=color, linewidth=0
+            )
     axes.axhline(0, color=INK, linewidth=0.8)
     axes.axhline(mean, color=SOFT, linewidth=1, linestyle="--")
     axes.annotate(
@@ -129,7 +141,9 @@ def query_differences(
         parts = ordered[sides > 0], ordered[sides < 0][::-1]
         _name_extremes(axes, parts, colors, ("gains", "losses") if sign else ("rises", "falls"))
     axes.set_xlim(-0.7, len(values) - 0.3)
-    axes.set_xlabel(f"{count(len(values), unit)}, from {'gain to loss' if sign else 'rise to fall'}", color=INK)
+    axes.set_xlabel(
+        f"{count(len(values), unit)}, from {'gain to loss' if sign else 'rise to fall'}", color=INK
+    )
     axes.set_ylabel(f"difference in {measure}", color=INK)
     ties = len(values) - wins - losses
     told = f"{wins:,} {won}, {ties:,} tied, {losses:,} {lost}"
@@ -137,8 +151,12 @@ def query_differences(
     return figure
 
 
-def _name_extremes(axes: Axes, parts: Sequence[pd.Series[float]], colors: Sequence[str], names: Sequence[str]) -> None:
-    for y, place, color, words, part in zip((1.0, 0.0), ("top", "bottom"), colors, names, parts, strict=True):
+def _name_extremes(
+    axes: Axes, parts: Sequence[pd.Series[float]], colors: Sequence[str], names: Sequence[str]
+) -> None:
+    for y, place, color, words, part in zip(
+        (1.0, 0.0), ("top", "bottom"), colors, names, parts, strict=True
+    ):
         lines = [f"{value:+.3f}  {shown_name(query)}" for query, value in part[:N_EXTREME].items()]
         axes.text(
             1.02, y, "\n".join([f"largest {words}", *(lines or ["none"])]), transform=axes.transAxes, va=place,
@@ -146,7 +164,9 @@ def _name_extremes(axes: Axes, parts: Sequence[pd.Series[float]], colors: Sequen
         )  # fmt: skip
 
 
-def sorted_scores(per_query: pd.DataFrame, worst: Mapping[str, NDArray[Any]] | None = None) -> Figure:
+def sorted_scores(
+    per_query: pd.DataFrame, worst: Mapping[str, NDArray[Any]] | None = None
+) -> Figure:
     """Draw each measure's scores over the queries, sorted from best to worst, with the mean."""
     columns = min(3, max(1, per_query.shape[1]))
     rows = -(-per_query.shape[1] // columns)
@@ -156,14 +176,24 @@ def sorted_scores(per_query: pd.DataFrame, worst: Mapping[str, NDArray[Any]] | N
     share = np.linspace(0, 100, len(per_query))[some] if len(per_query) > 1 else np.array([50.0])
     for axes, name in zip(panels, per_query.columns, strict=False):
         bare(axes)
-        worst_first = per_query[name].sort_values(ascending=direction(str(name)).sign >= 0, kind="stable")
+        worst_first = per_query[name].sort_values(
+            ascending=direction(str(name)).sign >= 0, kind="stable"
+        )
         values = worst_first.to_numpy(dtype=np.float64)[::-1]
         mean = float(values.mean())
         axes.fill_between(share, values[some], color=BAND, linewidth=0)
-        axes.plot(share, values[some], color=BETTER, linewidth=1.5, marker="o" if len(values) == 1 else None)
+        axes.plot(
+            share,
+            values[some],
+            color=BETTER,
+            linewidth=1.5,
+            marker="o" if len(values) == 1 else None,
+        )
         axes.axhline(mean, color=SOFT, linewidth=1, linestyle="--")
         axes.set_xlim(0, 100)
-        axes.set_xticks([0, 50, 100])  # few ticks: the time of a figure is that of laying out its texts
+        axes.set_xticks(
+            [0, 50, 100]
+        )  # few ticks: the time of a figure is that of laying out its texts
         axes.locator_params(axis="y", nbins=3)
         axes.set_title(f"{name}: mean {mean:.4f}", loc="left", fontsize=9, color=INK)
         named = worst_first.index.to_numpy() if worst is None else worst[str(name)]
@@ -183,7 +213,9 @@ def _some(n: int) -> NDArray[np.int64]:
 
 def _worst(queries: NDArray[Any]) -> str:
     names = [shown_name(query) for query in queries[:N_EXTREME]]
-    lines = textwrap.wrap(f"worst: {', '.join(names)}", 38, max_lines=2, placeholder=" ...", break_on_hyphens=False)
+    lines = textwrap.wrap(
+        f"worst: {', '.join(names)}", 38, max_lines=2, placeholder=" ...", break_on_hyphens=False
+    )
     return "\n".join(lines) if names else ""
 
 

@@ -1,7 +1,8 @@
 """Frames as tables in text, Markdown, HTML and LaTeX, with everything that needs escaping escaped.
 
-A cell is a value with an emphasis, a mark set high behind it, and a rest that is neither.
-Numbers of a column stay below each other although their marks differ: LaTeX and HTML leave room for the widest ones.
+A cell is a value with an emphasis, a mark set high behind it, and a rest that is neither. Numbers
+of a column stay below each other although their marks differ: LaTeX and HTML leave room for the
+widest ones.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 _RUN = ("=", "+", "-", "@", "\t", "\r", "'")
 """Spreadsheets take a text that begins so for a formula (OWASP, CSV injection); the last one marks our guard."""
 MINUS = re.compile(r"(?<![\w.-])-(?=[\d\N{INFINITY}])")
-# Our own, because pandas leaves "<", ">" and "|" as they are: TeX's default font has other characters in their places.
+# Our own, because pandas leaves "<", ">" and "|" as they are: TeX's default font has other
+# characters in their places.
 LATEX_ESCAPES = str.maketrans(
     {character: f"\\{character}" for character in "&%$#_{}"}
     | {
@@ -177,7 +179,9 @@ def decimals(largest: float) -> int:
     >>> decimals(0.7), decimals(0.00021), decimals(1.2e8)
     (4, 7, 0)
     """
-    return digits_for([largest], significant=4) if 1e-6 < largest < 0.001 or largest >= 10_000 else 4
+    return (
+        digits_for([largest], significant=4) if 1e-6 < largest < 0.001 or largest >= 10_000 else 4
+    )
 
 
 def telling(value: float, *, sign: bool = False, least: float = 0.0, digits: int = 4) -> str:
@@ -189,7 +193,11 @@ def telling(value: float, *, sign: bool = False, least: float = 0.0, digits: int
     ('0.0312', '-3e-07', '0.0000')
     """
     text = number(value, digits=digits, sign=sign)
-    return f"{value:{'+' if sign else ''}.2g}" if text.strip("0.") == "" and abs(value) > least else text
+    return (
+        f"{value:{'+' if sign else ''}.2g}"
+        if text.strip("0.") == "" and abs(value) > least
+        else text
+    )
 
 
 def p_value(value: float) -> str:
@@ -234,14 +242,17 @@ class Table:
         """Return plain text for a terminal, without a line break at its end."""
         rows = self._rows()
         columns = _columns(self.frame.columns, rows, self.numeric)
-        # Rich cuts spaces off the end of what stands at the right, so columns with marks are filled up here.
+        # Rich cuts spaces off the end of what stands at the right, so columns with marks are filled
+        # up here.
         for place in [place for place, room in enumerate(_widest(rows)) if any(room)]:
             name, _ = columns[place]
             columns[place] = name, False
             for row, cell in zip(rows, _filled(name, [row[place] for row in rows]), strict=True):
                 row[place] = cell
         caption, notes = self._words()
-        return "\n".join([*filter(None, [caption]), *_drawn(columns, rows), *(f"* {note}" for note in notes)])
+        return "\n".join(
+            [*filter(None, [caption]), *_drawn(columns, rows), *(f"* {note}" for note in notes)]
+        )
 
     def to_markdown(self) -> str:
         """Return a Markdown table of GitHub's flavour, without a line break at its end."""
@@ -262,7 +273,11 @@ class Table:
         """Return an HTML fragment that stands alone in a notebook cell: one ``div``, with all text escaped."""
         rows = self._rows()
         facts: dict[str, Any] = dict(zip(("caption", "notes"), self._words(), strict=True))
-        facts |= {"columns": _columns(self.frame.columns, rows, self.numeric), "rows": rows, "widest": _widest(rows)}
+        facts |= {
+            "columns": _columns(self.frame.columns, rows, self.numeric),
+            "rows": rows,
+            "widest": _widest(rows),
+        }
         return _template().render(facts, style=STYLE, minus=with_minus)
 
     def to_latex(self, *, label: str = "") -> str:
@@ -270,16 +285,28 @@ class Table:
         import pandas as pd
 
         # A label cannot be escaped: these characters break it.
-        require(not set(label) & set("\\{}%#$&~^\n"), "label", label, "letters, digits and -:._ for LaTeX")
+        require(
+            not set(label) & set("\\{}%#$&~^\n"),
+            "label",
+            label,
+            "letters, digits and -:._ for LaTeX",
+        )
         rows = self._rows()
         columns, widest = _columns(self.frame.columns, rows, self.numeric), _widest(rows)
-        body = [[latex_cell(cell, room) for cell, room in zip(row, widest, strict=True)] for row in rows]
+        body = [
+            [latex_cell(cell, room) for cell, room in zip(row, widest, strict=True)] for row in rows
+        ]
         header = [latex(name) for name, _ in columns]
-        # At the begin of a line "[" and "*" would be arguments of the command that ends the line above.
+        # At the begin of a line "[" and "*" would be arguments of the command that ends the line
+        # above.
         for line in (header, *body):
             line[0] = "{}" * line[0].startswith(("[", "*")) + line[0]
         shown = pd.DataFrame(body, columns=header, dtype=object)
-        words = " ".join(f"{line[0].upper()}{line[1:].rstrip('.')}." for line in (self.caption, *self.notes) if line)
+        words = " ".join(
+            f"{line[0].upper()}{line[1:].rstrip('.')}."
+            for line in (self.caption, *self.notes)
+            if line
+        )
         written = shown.style.hide(axis="index").to_latex(
             hrules=True,
             column_format="".join("r" if numeric else "l" for _, numeric in columns),
@@ -297,7 +324,10 @@ class Table:
         """Format every value. A cell counts as a number by its value, since formats may return any text."""
         formats = [self.formats.get(name) for name in self.frame.columns]
         blank = [("",) * len(formats)] * len(self.frame)
-        behind = (blank if part is None else _values(part) for part in (self.emphasis, self.marks, self.tails))
+        behind = (
+            blank if part is None else _values(part)
+            for part in (self.emphasis, self.marks, self.tails)
+        )
         return [
             [
                 Cell(_formatted(value, how), _is_number(value), *parts)
@@ -326,7 +356,9 @@ def _widest(rows: Sequence[Sequence[Cell]]) -> list[tuple[str, str]]:
 
 def _filled(name: str, column: Sequence[Cell]) -> list[Cell]:
     """Return the cells of a column with spaces around value and mark, so that its numbers stand below each other."""
-    value, mark, tail = (max(len(getattr(cell, part)) for cell in column) for part in ("text", "mark", "tail"))
+    value, mark, tail = (
+        max(len(getattr(cell, part)) for cell in column) for part in ("text", "mark", "tail")
+    )
     room = max(value, len(name) - mark - tail)
     return [Cell(c.text.rjust(room) + c.mark.ljust(mark) + c.tail.ljust(tail)) for c in column]
 
@@ -336,7 +368,10 @@ def _columns(
 ) -> list[tuple[str, bool]]:
     """Return each column's name, and whether it stands at the right, as columns of numbers do."""
     shown = [visible(str(name), keep="\n") for name in names]
-    return [(name, name in numeric or any(row[at].number for row in rows)) for at, name in enumerate(shown)]
+    return [
+        (name, name in numeric or any(row[at].number for row in rows))
+        for at, name in enumerate(shown)
+    ]
 
 
 def _drawn(columns: Sequence[tuple[str, bool]], rows: Sequence[Sequence[Cell]]) -> list[str]:

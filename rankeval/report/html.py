@@ -1,9 +1,10 @@
 """Write a result as one HTML file that holds its styles and figures, and one script for the table of queries.
 
-MLflow shows artifacts in a sandboxed frame that cannot fetch or store anything, and names and ids come from files of
-strangers. So the template engine escapes every value, figures are embedded images, and the page's policy allows the one
-script by its hash: nothing else can run, whatever a name holds. Without the script the page loses nothing but rows
-(`queries`). The words of a report come from `summaries`, its layout from ``templates/``.
+MLflow shows artifacts in a sandboxed frame that cannot fetch or store anything, and names and ids
+come from files of strangers. So the template engine escapes every value, figures are embedded
+images, and the page's policy allows the one script by its hash: nothing else can run, whatever a
+name holds. Without the script the page loses nothing but rows (`queries`). The words of a report
+come from `summaries`, its layout from ``templates/``.
 """
 
 from __future__ import annotations
@@ -43,7 +44,10 @@ def _finalized(value: Any) -> Any:
 
 
 _TEMPLATES = Environment(
-    loader=PackageLoader("rankeval.report"), autoescape=True, undefined=StrictUndefined, finalize=_finalized
+    loader=PackageLoader("rankeval.report"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    finalize=_finalized,
 )
 _TEMPLATES.filters.update(count=count, minus=with_minus)
 _TITLES = {"ab_test": "A/B test", "log_checks": "Checks of the click log"}
@@ -67,12 +71,18 @@ def report_for_experiment(facts: summaries.ExperimentFacts) -> str:
     comparison = facts.comparison
     alone = facts.candidates[0]
     best = named_system(comparison) if facts.baseline else alone.name
-    drawn = comparison.plot(system=best, measure=facts.primary) if facts.baseline else _sorted_scores(alone.test)
+    drawn = (
+        comparison.plot(system=best, measure=facts.primary)
+        if facts.baseline
+        else _sorted_scores(alone.test)
+    )
     return _render(
         "experiment.html.jinja",
         facts=facts,
         findings=comparison.findings,
-        notes=sorted(summaries.notes_of(facts), key=lambda note: not note.startswith(summaries.WARNINGS)),
+        notes=sorted(
+            summaries.notes_of(facts), key=lambda note: not note.startswith(summaries.WARNINGS)
+        ),
         warnings=summaries.WARNINGS,
         intervals=_image(comparison.plot()),
         candidates=_texts(Table(summaries.candidate_frame(facts))),
@@ -85,14 +95,23 @@ def report_for_experiment(facts: summaries.ExperimentFacts) -> str:
         moved=facts.moved and _texts(Table(facts.moved.table)),
         slices=[(name, _texts(Table(frame))) for name, frame in facts.slices.items()],
         searches=[(each.name, _texts(Table(each.search.map(_short)))) for each in facts.candidates],
-        card=TextTable(["Rule", "Value", "Affected"], summaries.card_rows(facts.candidates[0].test), n_text=2),
-        coverage=[(each.name, summaries.coverage_sentences(each.test)) for each in facts.candidates],
+        card=TextTable(
+            ["Rule", "Value", "Affected"], summaries.card_rows(facts.candidates[0].test), n_text=2
+        ),
+        coverage=[
+            (each.name, summaries.coverage_sentences(each.test)) for each in facts.candidates
+        ],
     )
 
 
 @explained
 def report_for_evaluation(
-    evaluation: Evaluation, *, role: str | None = None, said: str = "", slices: Any = None, online: Iterable[Any] = ()
+    evaluation: Evaluation,
+    *,
+    role: str | None = None,
+    said: str = "",
+    slices: Any = None,
+    online: Iterable[Any] = (),
 ) -> str:
     """Write the report of one evaluation as one HTML page.
 
@@ -105,11 +124,11 @@ def report_for_evaluation(
     said : str
         A sentence that a reader should see first, such as what the guard says.
     slices : Series, mapping, DataFrame, array, str or TextTable, optional
-        An attribute of the queries, as in `Evaluation.slices`: the page has the means of each of its values. Or their
-        table, as `table_of_texts` made it.
+        An attribute of the queries, as in `Evaluation.slices`: the page has the means of each of
+        its values. Or their table, as `table_of_texts` made it.
     online : iterable of results
-        Results of ``rankeval.online``, such as an ABTest or a Comparison of interleaved rankings: the page shows the
-        table, the notes and the picture of each in this order.
+        Results of ``rankeval.online``, such as an ABTest or a Comparison of interleaved rankings:
+        the page shows the table, the notes and the picture of each in this order.
 
     Returns
     -------
@@ -128,7 +147,9 @@ def report_for_evaluation(
         said=said,
         evaluation=evaluation,
         means=_means(evaluation),
-        slices=slices if slices is None or isinstance(slices, TextTable) else _slices_of(evaluation, slices),
+        slices=slices
+        if slices is None or isinstance(slices, TextTable)
+        else _slices_of(evaluation, slices),
         curves=_image(_sorted_scores(evaluation)),
         table_of_queries=_scores_of_queries(evaluation),
         card=TextTable(["Rule", "Value", "Affected"], summaries.card_rows(evaluation), n_text=2),
@@ -144,8 +165,8 @@ def report_for_judging(results: Iterable[Any], *, title: str = "Judging") -> str
     Parameters
     ----------
     results : iterable of results
-        The results in the order of the page, such as an Agreement, or an offline Comparison and an ABTest. Each has its
-        table with caption and notes, and its picture if it has one.
+        The results in the order of the page, such as an Agreement, or an offline Comparison and an
+        ABTest. Each has its table with caption and notes, and its picture if it has one.
     title : str
         The title of the page.
 
@@ -190,20 +211,22 @@ def report_for_queries(
 ) -> str:
     """Write some queries as one HTML page: need, ranked documents, labels and snippets, of two systems side by side.
 
-    A mean does not say why a ranking is bad; reading ten queries does. The page begins with the means over all queries
-    and a list of those shown. It has for each query its scores and the first documents of each ranking: rank, grade or
-    "unjudged", id, score, and the parts of the text around the words of the need, which are marked. Relevant documents
-    that no ranking shows can be unfolded below. Of two systems the page shows how each document moved. A document that
-    nearly repeats one above it is marked: a reader who saw that one gains nothing.
+    A mean does not say why a ranking is bad; reading ten queries does. The page begins with the
+    means over all queries and a list of those shown. It has for each query its scores and the first
+    documents of each ranking: rank, grade or "unjudged", id, score, and the parts of the text
+    around the words of the need, which are marked. Relevant documents that no ranking shows can be
+    unfolded below. Of two systems the page shows how each document moved. A document that nearly
+    repeats one above it is marked: a reader who saw that one gains nothing.
 
     Parameters
     ----------
     evaluations : Evaluation, or mapping of one or two by name
-        The scores of the systems. Nothing is evaluated again. The second is compared with the first.
+        The scores of the systems. Nothing is evaluated again. The second is compared with the
+        first.
     runs : mapping of Run, dict, frame or path
-        The rankings that were evaluated, by the same names. For a single Evaluation also the ranking itself. Equal
-        scores are shown in the order of the run; if the scores were made with ``ties="docid"``, by document id,
-        descending.
+        The rankings that were evaluated, by the same names. For a single Evaluation also the
+        ranking itself. Equal scores are shown in the order of the run; if the scores were made with
+        ``ties="docid"``, by document id, descending.
     qrels : Qrels, dict, frame or path
         The judgments.
     texts : mapping, Series, frame or path, optional
@@ -211,9 +234,10 @@ def report_for_queries(
     needs : mapping, Series, frame or path, optional
         The texts of queries by id. Without one, a document has its first words.
     queries : int, or ids of queries, or mask
-        How many queries; or which, as in `Evaluation.subset`. Of two systems two fifths are the greatest losses, two
-        fifths the greatest gains, and the others are drawn at random. Of one system they are the worst, the best and
-        random ones. If lower is better (ARP), the highest scores are the worst.
+        How many queries; or which, as in `Evaluation.subset`. Of two systems two fifths are the
+        greatest losses, two fifths the greatest gains, and the others are drawn at random. Of one
+        system they are the worst, the best and random ones. If lower is better (ARP), the highest
+        scores are the worst.
     measure : str or Measure, optional
         The measure that chooses; by default the first that the evaluations share.
     depth : int
@@ -226,15 +250,15 @@ def report_for_queries(
     Returns
     -------
     str
-        The page. It has at most 2,000 ranked documents, reads at most 100,000 characters of a text, and says what it
-        leaves out. Text of strangers stays text: control characters and marks of the writing direction are written as
-        escapes.
+        The page. It has at most 2,000 ranked documents, reads at most 100,000 characters of a text,
+        and says what it leaves out. Text of strangers stays text: control characters and marks of
+        the writing direction are written as escapes.
 
     Raises
     ------
     InvalidInput
-        If there are more than two evaluations, no run of one, or no common measure or query; or the judgments, runs or
-        texts cannot be read.
+        If there are more than two evaluations, no run of one, or no common measure or query; or the
+        judgments, runs or texts cannot be read.
     QueryIdError
         If a query that is asked for is unknown.
     UnknownName
@@ -270,7 +294,9 @@ def table_of_texts(frame: pd.DataFrame) -> TextTable:
 
 
 def _render(template: str, **values: Any) -> str:
-    return _TEMPLATES.get_template(template).render(script=script(), script_hash=script_hash(), **values)
+    return _TEMPLATES.get_template(template).render(
+        script=script(), script_hash=script_hash(), **values
+    )
 
 
 def _image(figure: Any) -> str:
@@ -290,9 +316,17 @@ def _texts(shown: Table, *hidden: str) -> TextTable:
 def _parts(results: Iterable[Any], argument: str) -> list[tuple[str, str, str]]:
     """Return name, table and picture of each result; their tables escape what they hold."""
     given: list[Any] = [results] if hasattr(results, "notes") else [*results]
-    require(all({"notes", "_repr_html_"} <= {*dir(one)} for one in given), argument, given, "results with a table")
+    require(
+        all({"notes", "_repr_html_"} <= {*dir(one)} for one in given),
+        argument,
+        given,
+        "results with a table",
+    )
     pictures = [_image(one.plot()) if hasattr(one, "plot") else "" for one in given]
-    return [(title_of(kind_of(one)), one._repr_html_(), shown) for one, shown in zip(given, pictures, strict=True)]
+    return [
+        (title_of(kind_of(one)), one._repr_html_(), shown)
+        for one, shown in zip(given, pictures, strict=True)
+    ]
 
 
 def _short(value: Any) -> str:
@@ -318,14 +352,21 @@ def _scores_of_queries(evaluation: Evaluation) -> QueryTable:
     shown = np.sort(worst_first(evaluation, label))
     scores = zip(names, evaluation.scores[shown].T, strict=True)
     columns = [Column(name, "score", values) for name, values in scores]
-    columns += [Column(name, "count", numbers[shown]) for name, numbers in evaluation.facts.query_counts.items()]
+    columns += [
+        Column(name, "count", numbers[shown])
+        for name, numbers in evaluation.facts.query_counts.items()
+    ]
     falls = not evaluation.measures[by].family.greater_is_better
-    table = query_table(evaluation.queries[shown], columns, by=by, falls=falls, order=f"worst by {label} first")
+    table = query_table(
+        evaluation.queries[shown], columns, by=by, falls=falls, order=f"worst by {label} first"
+    )
     return replace(table, said=f"{table.said} {left_out_of_worst(evaluation, label)}".strip())
 
 
 def _sorted_scores(evaluation: Evaluation) -> plots.Figure:
-    worst = {name: evaluation.queries[worst_first(evaluation, name)] for name in evaluation.measure_names}
+    worst = {
+        name: evaluation.queries[worst_first(evaluation, name)] for name in evaluation.measure_names
+    }
     return plots.sorted_scores(evaluation.per_query, worst)
 
 
@@ -341,4 +382,6 @@ def _queries_of(facts: summaries.ExperimentFacts, best: str) -> QueryTable:
     columns = [Column(f"{best} against {facts.baseline}", "difference", difference.to_numpy())]
     columns += [Column(name, "score", values.to_numpy()) for name, values in scores.items()]
     order = f"by {facts.primary}, the largest losses of {best} first"
-    return query_table(difference.index, columns, by=0, falls=direction(facts.primary).sign < 0, order=order)
+    return query_table(
+        difference.index, columns, by=0, falls=direction(facts.primary).sign < 0, order=order
+    )

@@ -1,11 +1,11 @@
 r"""The table of queries in a report: some rows as HTML, all rows as data for the page's script.
 
-Without the script a reader sees the worst queries. The script (``templates/queries.js``) adds the others, a search by
-id, and sorting by a click on a header. It draws few rows at a time, so that a page of ten thousand queries opens at
-once. Data and first rows are made here of the same columns.
+Without the script a reader sees the worst queries. The script (``templates/queries.js``) adds the
+others, a search by id, and sorting by a click on a header. It draws few rows at a time, so that a
+page of ten thousand queries opens at once. Data and first rows are made here of the same columns.
 
-The data stand in a ``script`` element, which ends at the first ``</script>`` whatever it holds. So every "<" in them is
-written as ``\u003c``; ids may come from strangers.
+The data stand in a ``script`` element, which ends at the first ``</script>`` whatever it holds. So
+every "<" in them is written as ``\u003c``; ids may come from strangers.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ class QueryTable:
 
     said: str  # What the table holds
     first: TextTable  # The rows that need no script
-    # Kinds of the columns, the rows that the page holds by ascending id, and the order to begin with; safe in HTML.
+    # Kinds of the columns, the rows that the page holds by ascending id, and the order to begin
+    # with; safe in HTML.
     json: str
 
 
@@ -68,7 +69,9 @@ class Column(NamedTuple):
     values: NDArray[Any]
 
 
-def query_table(queries: Any, columns: Sequence[Column], *, by: int, falls: bool, order: str) -> QueryTable:
+def query_table(
+    queries: Any, columns: Sequence[Column], *, by: int, falls: bool, order: str
+) -> QueryTable:
     """Lay out the queries, those that are first by a column first."""
     key = _rounded(columns[by].values)
     places = np.argsort(-key if falls else key, kind="stable")[:MOST_QUERIES].tolist()
@@ -76,12 +79,17 @@ def query_table(queries: Any, columns: Sequence[Column], *, by: int, falls: bool
         [str(queries[place]), *(_WRITTEN[column.kind](column.values[place]) for column in columns)]
         for place in places[:N_FIRST]
     ]
-    values = [[_plain(value) for value in np.asarray(column.values)[places].tolist()] for column in columns]
+    values = [
+        [_plain(value) for value in np.asarray(column.values)[places].tolist()]
+        for column in columns
+    ]
     rows_of = zip([str(queries[place]) for place in places], *values, strict=True)
     lines = {place: _dumped(row) for place, row in zip(places, rows_of, strict=True)}
     sizes = accumulate(len(line) for line in lines.values())
     held = sorted(place for place, size in zip(places, sizes, strict=True) if size <= MOST_BYTES)
-    about = _dumped({"columns": ["id", *(column.kind for column in columns)], "order": [by + 1, falls]})
+    about = _dumped(
+        {"columns": ["id", *(column.kind for column in columns)], "order": [by + 1, falls]}
+    )
     rows = ",\n".join(lines[place] for place in held)
     return QueryTable(
         _said(len(queries), len(held), order),
@@ -122,4 +130,6 @@ def script() -> str:
 
 def script_hash() -> str:
     """Return the source that a Content-Security-Policy allows for the script, and for no other."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(script().encode()).digest()).decode('ascii')}'"
+    return (
+        f"'sha256-{base64.b64encode(hashlib.sha256(script().encode()).digest()).decode('ascii')}'"
+    )

@@ -1,8 +1,9 @@
 """Put results into plain values and sentences, without markup; pages, terminal and tracker share them.
 
-Every report names the facts on the guard: the ledger, its head, the plan, its standing, and the looks. The head is
-written whole, so that ``rankeval guard verify --report`` finds it again in the report (`rankeval.ledger.graph`): only
-so does a report show later that entries were deleted or rewritten.
+Every report names the facts on the guard: the ledger, its head, the plan, its standing, and the
+looks. The head is written whole, so that ``rankeval guard verify --report`` finds it again in the
+report (`rankeval.ledger.graph`): only so does a report show later that entries were deleted or
+rewritten.
 """
 
 from __future__ import annotations
@@ -120,7 +121,9 @@ class GuardFacts:
         """Return the tags of a tracked run: the standing, and the facts on the guard."""
         named = {name: str(getattr(self, name)) for name in ("head", "plan", "looks", "elsewhere")}
         said = {"ledger": self.ledger or self.reason, **named}
-        return {"rankeval.standing": self.word} | {f"rankeval.guard.{name}": value for name, value in said.items()}
+        return {"rankeval.standing": self.word} | {
+            f"rankeval.guard.{name}": value for name, value in said.items()
+        }
 
 
 RULE_WORDS: dict[str, str] = {
@@ -227,7 +230,8 @@ class ExperimentFacts:
     moved : MovedRows, optional
         None if there is no baseline, or no query lost.
     slices : mapping of str to DataFrame
-        Attribute of the queries -> a row for each value: its number of queries, and each ranker's primary score.
+        Attribute of the queries -> a row for each value: its number of queries, and each ranker's
+        primary score.
     """
 
     name: str
@@ -272,7 +276,10 @@ def _rankers(facts: ExperimentFacts) -> Table:
     if len(table):
         primary = table[table["measure"] == facts.primary].set_index("system")
         compared = primary.reindex([each.name for each in facts.candidates])
-        frame["difference"], frame["p adjusted"] = compared["difference"].array, compared["p_adjusted"].array
+        frame["difference"], frame["p adjusted"] = (
+            compared["difference"].array,
+            compared["p_adjusted"].array,
+        )
     return Table(frame, formats={"difference": signed, "p adjusted": p_value})
 
 
@@ -284,7 +291,11 @@ def candidate_frame(facts: ExperimentFacts) -> pd.DataFrame:
             "ranker": each.name + (" (baseline)" if each.name == facts.baseline else ""),
             f"dev {facts.primary}": float(each.dev.aggregate()[facts.primary]),
             **{f"test {label}": float(value) for label, value in each.test.aggregate().items()},
-            **({"iterations": DASH if each.n_iterations is None else str(each.n_iterations)} if stopped else {}),
+            **(
+                {"iterations": DASH if each.n_iterations is None else str(each.n_iterations)}
+                if stopped
+                else {}
+            ),
             "training": "cached" if each.reused else f"{each.seconds:.1f} s",
         }
         for each in facts.candidates
@@ -305,7 +316,11 @@ def standing(facts: ExperimentFacts, *, verbose: bool = False) -> str:
     if not guard.active:
         return _filled(f"NOT GUARDED. {guard.reason} {trained}.")
     said = f"{guard.warning} {trained}, {count(guard.looks_added, 'look')} added.".lstrip()
-    return f"{said}\n{guard.line}" if verbose else _filled(f"{said} Guard: {guard.word}; {guard.looked}.")
+    return (
+        f"{said}\n{guard.line}"
+        if verbose
+        else _filled(f"{said} Guard: {guard.word}; {guard.looked}.")
+    )
 
 
 def coverage_sentences(evaluation: Evaluation) -> list[str]:
@@ -313,12 +328,18 @@ def coverage_sentences(evaluation: Evaluation) -> list[str]:
     said = [f"{count(evaluation.n_queries, 'query')} counted."]
     for reason, queries in evaluation.excluded.items():
         if len(queries):
-            said.append(f"{count(len(queries), 'query')} left out ({reason.replace('_', ' ')}): {few(queries)}.")
+            said.append(
+                f"{count(len(queries), 'query')} left out ({reason.replace('_', ' ')}): {few(queries)}."
+            )
     missing = evaluation.facts.totals().get("missing", 0)
     if missing and evaluation.convention.missing in COUNTED_AS:
-        said.append(f"{count(missing, 'query')} missing from the run: {COUNTED_AS[evaluation.convention.missing]}.")
+        said.append(
+            f"{count(missing, 'query')} missing from the run: {COUNTED_AS[evaluation.convention.missing]}."
+        )
     tied = count(int(evaluation.facts.query_counts["tied"].sum()), "ranked row")
-    shared = f"{tied} ({evaluation.tied_share:.1%}) share their score with another row of their query."
+    shared = (
+        f"{tied} ({evaluation.tied_share:.1%}) share their score with another row of their query."
+    )
     said.append(shared if evaluation.tied_share else "No equal scores within a query.")
     if evaluation.judged_share < 1:
         said.append(f"{evaluation.judged_share:.1%} of the ranked rows are judged.")
@@ -329,11 +350,21 @@ def coverage_sentences(evaluation: Evaluation) -> list[str]:
 def card_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
     """Return the convention card: each rule in words, its value, and the number of rows or queries that it affected."""
     touched = {rule: f"{n:,}" for rule, n in evaluation.facts.totals().items()}
-    card = {rule: value for rule, value in evaluation.convention.card().items() if value is not None and value != {}}
-    return [(RULE_WORDS.get(rule, rule), _plain(value), touched.get(rule, "")) for rule, value in card.items()]
+    card = {
+        rule: value
+        for rule, value in evaluation.convention.card().items()
+        if value is not None and value != {}
+    }
+    return [
+        (RULE_WORDS.get(rule, rule), _plain(value), touched.get(rule, ""))
+        for rule, value in card.items()
+    ]
 
 
 def _plain(value: Any) -> str:
     bound = value.items() if isinstance(value, Mapping) else ()
-    said = [f"{family}({', '.join(f'{name}={one}' for name, one in given.items())})" for family, given in bound]
+    said = [
+        f"{family}({', '.join(f'{name}={one}' for name, one in given.items())})"
+        for family, given in bound
+    ]
     return "; ".join(said) or str(value)

@@ -9,12 +9,13 @@
              children/ridge/...      records of runs of their own
              README.md               a view: no reader looks at it, and record.json does not name it
 
-The *seal* is the SHA-256 of ``record.json``, which has the hashes of its files and the seals of parts and children. So
-a folder is as its seal says, or it is refused. Neither time nor place is in it: the same result has the same seal.
-A folder is whole or absent: it is filled under another name, and renamed. It is never changed afterwards.
+The *seal* is the SHA-256 of ``record.json``, which has the hashes of its files and the seals of
+parts and children. So a folder is as its seal says, or it is refused. Neither time nor place is in
+it: the same result has the same seal. A folder is whole or absent: it is filled under another name,
+and renamed. It is never changed afterwards.
 
-The trap: a ``record.json`` may be a stranger's. Its paths are checked before anything is opened, and a file is hashed
-before it is parsed.
+The trap: a ``record.json`` may be a stranger's. Its paths are checked before anything is opened,
+and a file is hashed before it is parsed.
 """
 
 from __future__ import annotations
@@ -67,8 +68,14 @@ def checked_path(path: str) -> str:
     is_long = size > _LONGEST_PATH or max(len(step.encode()) for step in steps) > _LONGEST_STEP
     most = f"{_LONGEST_STEP} between two slashes and {_LONGEST_PATH} in all"
     refuse(
-        (not is_plain, f"the path of a file is {shown(path)}; expected a path such as 'plots/curve.png'"),
-        (is_long, f"the path of a file has {size} bytes: {path[:60]!r}...; expected at most {most}"),
+        (
+            not is_plain,
+            f"the path of a file is {shown(path)}; expected a path such as 'plots/curve.png'",
+        ),
+        (
+            is_long,
+            f"the path of a file has {size} bytes: {path[:60]!r}...; expected at most {most}",
+        ),
     )
     return path
 
@@ -148,7 +155,9 @@ class Stored(Mapping[str, T]):
         found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != expected:
             file.close()
-            raise FileFormatError(f"the file {path!r} was altered or replaced", where=self._where, remedy=_RESTORE)
+            raise FileFormatError(
+                f"the file {path!r} was altered or replaced", where=self._where, remedy=_RESTORE
+            )
         file.seek(0)
         return file
 
@@ -204,7 +213,13 @@ def _refuse_another(target: Path, seal: str) -> None:
     there = target / NAME
     same = there.is_file() and hashlib.sha256(there.read_bytes()).hexdigest() == seal
     holds = "another record" if there.is_file() else "something else"
-    refuse((not same, f"{str(target)!r} holds {holds}", "give another folder: a record is never changed"))
+    refuse(
+        (
+            not same,
+            f"{str(target)!r} holds {holds}",
+            "give another folder: a record is never changed",
+        )
+    )
 
 
 def packed(record: Record) -> dict[str, bytes]:
@@ -232,7 +247,10 @@ def _filled(put: Put, record: Record) -> str:
             resources[-1]["table"] = name
     written = {name: _plain(getattr(record, name)) for name in _PLAIN}
     metrics = {name: _number(value) for name, value in record.metrics.items()}
-    series = {name: [[step, _number(value)] for step, value in by.items()] for name, by in record.series.items()}
+    series = {
+        name: [[step, _number(value)] for step, value in by.items()]
+        for name, by in record.series.items()
+    }
     of = {kind: _records(put, kind, getattr(record, kind)) for kind in ("parts", "children")}
     try:
         told = json.dumps(
@@ -250,9 +268,16 @@ def _filled(put: Put, record: Record) -> str:
             allow_nan=False,
         ).encode()
     except (TypeError, ValueError) as error:
-        problem = f"the record of kind {record.kind!r} has a value that JSON cannot hold: {said(error)}"
+        problem = (
+            f"the record of kind {record.kind!r} has a value that JSON cannot hold: {said(error)}"
+        )
         raise InvalidInput(problem) from error
-    refuse((len(told) > _MOST_BYTES, f"{NAME} would have {len(told):,} bytes, and may have {_MOST_BYTES:,}"))
+    refuse(
+        (
+            len(told) > _MOST_BYTES,
+            f"{NAME} would have {len(told):,} bytes, and may have {_MOST_BYTES:,}",
+        )
+    )
     put(README, io.BytesIO(_readme(record).encode()))
     put(NAME, io.BytesIO(told))
     return hashlib.sha256(told).hexdigest()
@@ -304,7 +329,12 @@ def _within(put: Put, folder: str) -> Put:
 def _readme(record: Record) -> str:
     notes = map(markdown, record.notes)
     noted = "".join(f"- {note}\n" for note in notes if note not in record.text)
-    parts = (f"# {markdown(record.name or record.kind)}", markdown(record.headline), record.text, noted)
+    parts = (
+        f"# {markdown(record.name or record.kind)}",
+        markdown(record.headline),
+        record.text,
+        noted,
+    )
     return "\n\n".join(part for part in parts if part).rstrip() + "\n"
 
 
@@ -319,12 +349,16 @@ def parquet_of(frame: pd.DataFrame) -> bytes:
 
     sink = pa.BufferOutputStream()
     try:
-        objects = {str(name): column.map(_json) for name, column in frame.items() if column.dtype == object}
+        objects = {
+            str(name): column.map(_json) for name, column in frame.items() if column.dtype == object
+        }
         table = pa.Table.from_pandas(frame.assign(**objects))
         kept = {**(table.schema.metadata or {}), _OBJECTS: json.dumps([*objects]).encode()}
         pq.write_table(table.replace_schema_metadata(kept), sink, compression="zstd")
     except (pa.ArrowException, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise InvalidInput(f"a table cannot be stored: {said(error)}; give its ids one type") from error
+        raise InvalidInput(
+            f"a table cannot be stored: {said(error)}; give its ids one type"
+        ) from error
     content: bytes = sink.getvalue().to_pybytes()
     return content
 
@@ -365,7 +399,9 @@ def checked(record: Record) -> Record:
     return record
 
 
-def fetched(opened: Opened, where: str, seal: str | None = None, *, children: bool = True) -> Record:
+def fetched(
+    opened: Opened, where: str, seal: str | None = None, *, children: bool = True
+) -> Record:
     """Read a record from any store."""
     try:
         with opened(NAME) as file:
@@ -375,7 +411,9 @@ def fetched(opened: Opened, where: str, seal: str | None = None, *, children: bo
         found = _Written.model_validate(_of_this_format(content, where))
         return _read(found, opened, where, children=children)
     except RecursionError as error:
-        raise FileFormatError("too many parts stand within each other", where=where, remedy=_RESTORE) from error
+        raise FileFormatError(
+            "too many parts stand within each other", where=where, remedy=_RESTORE
+        ) from error
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         problem = f"{NAME} is no whole record: {'.'.join(map(str, first['loc']))}: {first['msg']}"
@@ -384,12 +422,16 @@ def fetched(opened: Opened, where: str, seal: str | None = None, *, children: bo
 
 def _of_this_format(content: bytes, where: str) -> Any:
     if len(content) > _MOST_BYTES:
-        raise FileFormatError(f"{NAME} has more than {_MOST_BYTES:,} bytes", where=where, remedy=_RESTORE)
+        raise FileFormatError(
+            f"{NAME} has more than {_MOST_BYTES:,} bytes", where=where, remedy=_RESTORE
+        )
     try:
         found = json.loads(content)
         version = found.pop("format")
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise FileFormatError(f"{NAME} is no record: {said(error)}", where=where, remedy=_RESTORE) from error
+        raise FileFormatError(
+            f"{NAME} is no record: {said(error)}", where=where, remedy=_RESTORE
+        ) from error
     if version != FORMAT:
         is_known = isinstance(version, str) and version.startswith(_FAMILY)
         remedy = "read it with the version that wrote it" if is_known else _RESTORE
@@ -404,7 +446,9 @@ def _read(found: _Written, opened: Opened, where: str, *, children: bool) -> Rec
     if len({*paths}) < len(paths):
         raise FileFormatError(f"{NAME} names one path twice", where=where, remedy=_RESTORE)
     hashes = {one.path: one.hash.removeprefix("sha256:") for one in found.resources}
-    tables = {one.table: (one.path, hashes[one.path]) for one in found.resources if one.table is not None}
+    tables = {
+        one.table: (one.path, hashes[one.path]) for one in found.resources if one.table is not None
+    }
     files = {one.path: (one.path, hashes[one.path]) for one in found.resources if one.table is None}
 
     def read_all(held: list[_Held]) -> dict[str, Record]:
@@ -423,4 +467,9 @@ def _read(found: _Written, opened: Opened, where: str, *, children: bool) -> Rec
 
 def _part(held: _Held, opened: Opened, where: str, *, children: bool) -> Record:
     seal = held.hash.removeprefix("sha256:")
-    return fetched(lambda inner: opened(f"{held.path}/{inner}"), f"{where}/{held.path}", seal, children=children)
+    return fetched(
+        lambda inner: opened(f"{held.path}/{inner}"),
+        f"{where}/{held.path}",
+        seal,
+        children=children,
+    )

@@ -1,6 +1,7 @@
 """Save any result as a folder, and make the result of the folder again: without a server, without MLflow.
 
-A new kind of result is a line in `KINDS` and the methods ``record`` and ``from_record`` of its class.
+A new kind of result is a line in `KINDS` and the methods ``record`` and ``from_record`` of its
+class.
 """
 
 from __future__ import annotations
@@ -49,10 +50,18 @@ def class_of(kind: str) -> Any:
 def record_of(result: Any, options: Mapping[str, Any], argument: str = "result") -> Record:
     """Return the record of a result; an option that its class does not take is refused with the classes that do."""
     expected = "a result such as evaluate, compare or cross_validate return"
-    require(hasattr(result, "record") and not isinstance(result, type), argument, type(result), expected)
+    require(
+        hasattr(result, "record") and not isinstance(result, type), argument, type(result), expected
+    )
     for option in options.keys() - _options_of(type(result)):
-        takers = sorted({one.__name__ for one in map(class_of, KINDS) if option in _options_of(one)})
-        whose = f"{option}= belongs to {' or '.join(takers)}" if takers else f"no result has an option {option}="
+        takers = sorted(
+            {one.__name__ for one in map(class_of, KINDS) if option in _options_of(one)}
+        )
+        whose = (
+            f"{option}= belongs to {' or '.join(takers)}"
+            if takers
+            else f"no result has an option {option}="
+        )
         raise InvalidInput(f"{whose}, and this is of class {type(result).__name__}")
     made: Record = result.record(**options)
     return made
@@ -69,23 +78,25 @@ def save(result: Any, folder: str | os.PathLike[str], **options: Any) -> str:
     Parameters
     ----------
     result : object
-        The result of `evaluate`, `compare`, `cross_validate`, of ``rankeval.judging``, ``rankeval.online`` or
-        `profile`.
+        The result of `evaluate`, `compare`, `cross_validate`, of ``rankeval.judging``,
+        ``rankeval.online`` or `profile`.
     folder : path
-        The folder, which is written whole or not at all. If it exists, it must hold the same result.
+        The folder, which is written whole or not at all. If it exists, it must hold the same
+        result.
     **options
         Options of the result's method ``record``, such as ``role`` of an Evaluation.
 
     Returns
     -------
     str
-        The seal: the SHA-256 of the folder's ``record.json``, which has the hash of every other file. The same result
-        has the same seal.
+        The seal: the SHA-256 of the folder's ``record.json``, which has the hash of every other
+        file. The same result has the same seal.
 
     Raises
     ------
     InvalidInput
-        If it is no result, its class does not take an option, the folder holds something else, or it cannot be written.
+        If it is no result, its class does not take an option, the folder holds something else, or
+        it cannot be written.
 
     Examples
     --------
@@ -132,7 +143,9 @@ def result_of(record: Record) -> Any:
     except RankevalError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        problem = f"the record is none of kind {record.kind!r}: {type(error).__name__}: {said(error)}"
+        problem = (
+            f"the record is none of kind {record.kind!r}: {type(error).__name__}: {said(error)}"
+        )
         raise FileFormatError(problem, remedy="save the result again") from error
 
 

@@ -1,12 +1,13 @@
 """What a result is to whoever keeps it: numbers, tables, files and sentences, without the class that made them.
 
-Every result has a method ``record()``, and its class a method ``from_record`` that makes the result of it again. A
-folder, a run of a tracking server and a page are made of a record, and know no class of results::
+Every result has a method ``record()``, and its class a method ``from_record`` that makes the result
+of it again. A folder, a run of a tracking server and a page are made of a record, and know no class
+of results::
 
     result --record()--> Record --shelf.folder.write--> folder --read--> Record --from_record--> result
 
-``metrics``, ``params`` and ``headline`` are for lists and trackers: no reader computes with them. What `from_record`
-reads are the tables, the files and the facts.
+``metrics``, ``params`` and ``headline`` are for lists and trackers: no reader computes with them.
+What `from_record` reads are the tables, the files and the facts.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ class Record:
     params : mapping of str to str, float, bool or None
         The settings, without secrets.
     metrics : mapping of str to float
-        The numbers by the names that they have in a run of their own, such as ``nDCG_at_10`` or ``difference/AP``. They
-        may be nan or infinite.
+        The numbers by the names that they have in a run of their own, such as ``nDCG_at_10`` or
+        ``difference/AP``. They may be nan or infinite.
     series : mapping of str to mapping of int to float
         Numbers by step, such as the fold.
     tables : mapping of str to DataFrame
@@ -79,13 +80,15 @@ class Record:
     data : tuple of LoggedData
         The data sets.
     parts : mapping of str to Record
-        Records that belong to the same run, such as the evaluation of a cross-validation by its role.
+        Records that belong to the same run, such as the evaluation of a cross-validation by its
+        role.
     children : mapping of str to Record
         Records with runs of their own, such as folds, by name.
     status : {"FINISHED", "FAILED"}
         How the work ended.
     started, seconds : float, optional
-        When the work began, in seconds since the epoch, and how long it took; only if the result knows it.
+        When the work began, in seconds since the epoch, and how long it took; only if the result
+        knows it.
 
     Examples
     --------

@@ -30,5 +30,7 @@ __all__ = [
 ]
 
 # Tables and help name tests without a warning first, and those that are liberal last.
-for _name, _test in sorted(TESTS.items(), key=lambda named: (bool(named[1].liberal), bool(named[1].note))):
+for _name, _test in sorted(
+    TESTS.items(), key=lambda named: (bool(named[1].liberal), bool(named[1].note))
+):
     TESTS[_name] = TESTS.pop(_name)

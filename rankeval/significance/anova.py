@@ -1,8 +1,9 @@
 """Analysis of variance: the variance of scores by query, by system, by replicate, by pairs of these, and the rest.
 
-Scores are a block of shape ``(n_queries, n_systems, n_replicates)``. A replicate is one more score of the same system
-on the same query: on another shard of the collection, with another seed, in another repeat of a cross-validation.
-Without replicates there is one score in each cell, and query x system cannot be told from error::
+Scores are a block of shape ``(n_queries, n_systems, n_replicates)``. A replicate is one more score
+of the same system on the same query: on another shard of the collection, with another seed, in
+another repeat of a cross-validation. Without replicates there is one score in each cell, and query
+x system cannot be told from error::
 
     source               crossed               nested           no replicates
     query                (none)                query x system   error
@@ -12,14 +13,15 @@ Without replicates there is one score in each cell, and query x system cannot be
     query x replicate    error                 (part of error)
     system x replicate   error                 (part of error)
 
-Each column says what a source is tested against, for queries drawn at random. Some systems suit some queries, so the
-mean difference of two systems varies with the draw of the queries, and query x system is the measure of this variance.
-Studies of TREC runs often take the queries as fixed and test everything against error: then the claim is about these
-queries only.
+Each column says what a source is tested against, for queries drawn at random. Some systems suit
+some queries, so the mean difference of two systems varies with the draw of the queries, and query x
+system is the measure of this variance. Studies of TREC runs often take the queries as fixed and
+test everything against error: then the claim is about these queries only.
 
-Crossed replicates are the same for all systems: shards, folds. A query finds more in one shard than in another, for
-every system. This is query x replicate, and is no error of a comparison of systems. Nested replicates are
-interchangeable within a cell, as independent seeds are; whatever differs between them is error.
+Crossed replicates are the same for all systems: shards, folds. A query finds more in one shard than
+in another, for every system. This is query x replicate, and is no error of a comparison of systems.
+Nested replicates are interchangeable within a cell, as independent seeds are; whatever differs
+between them is error.
 """
 
 from __future__ import annotations
@@ -55,17 +57,23 @@ AXES = {
 class Source:
     """One row of an analysis of variance."""
 
-    # "query", "system", "replicate", "query x system", "query x replicate", "system x replicate" or "error".
+    # "query", "system", "replicate", "query x system", "query x replicate", "system x replicate" or
+    # "error".
     source: str
     df: int  # Degrees of freedom
     sum_sq: float  # Sum of squares, and this by the degrees of freedom
     mean_sq: float
-    F: float = math.nan  # Mean square by the one of ``against``; nan if there is none, or if it is 0
-    p_value: float = math.nan  # Chance of so large an F if the source has no effect; never 0, nan with F
+    F: float = (
+        math.nan
+    )  # Mean square by the one of ``against``; nan if there is none, or if it is 0
+    p_value: float = (
+        math.nan
+    )  # Chance of so large an F if the source has no effect; never 0, nan with F
     against: str = ""  # The source whose mean square F divides by; empty if there is none
     # Partial eta squared, ``SS / (SS + SS_against)``: in [0, 1], too large on few queries.
     eta_squared: float = math.nan
-    # Partial omega squared, ``df (F - 1) / (df (F - 1) + N)`` with N scores: in [0, 1], 0 if F is below 1.
+    # Partial omega squared, ``df (F - 1) / (df (F - 1) + N)`` with N scores: in [0, 1], 0 if F is
+    # below 1.
     omega_squared: float = math.nan
 
 
@@ -74,7 +82,8 @@ class TwoWay:
     """An analysis of variance by query and system, and by replicate if replicates are crossed."""
 
     sources: tuple[Source, ...]  # In the order of `AXES`; error last
-    # Source -> estimated variance; below 0 if a mean square is smaller than the one it is tested against.
+    # Source -> estimated variance; below 0 if a mean square is smaller than the one it is tested
+    # against.
     components: Mapping[str, float]
 
 
@@ -99,7 +108,11 @@ def two_way(scores: ArrayLike, *, queries: str = "random", replicates: str = "cr
     block = _checked(scores)
     rows = _rows(block, crossed=replicates == "crossed")
     against = _against(list(rows), queries)
-    tested = {name: _tested(row, rows.get(against[name]), block.size) for name, row in rows.items() if name != "error"}
+    tested = {
+        name: _tested(row, rows.get(against[name]), block.size)
+        for name, row in rows.items()
+        if name != "error"
+    }
     components = {name: _component(row, rows, block.shape) for name, row in tested.items()}
     return TwoWay((*tested.values(), rows["error"]), components | {"error": rows["error"].mean_sq})
 
@@ -107,8 +120,8 @@ def two_way(scores: ArrayLike, *, queries: str = "random", replicates: str = "cr
 def sphericity(scores: ArrayLike) -> float:
     """Return the Greenhouse-Geisser epsilon of systems: 1 if the differences of all pairs vary alike.
 
-    The F of system assumes that they do. If they do not, it claims too much, and its degrees of freedom times epsilon
-    give a p-value that does not.
+    The F of system assumes that they do. If they do not, it claims too much, and its degrees of
+    freedom times epsilon give a p-value that does not.
 
     References
     ----------
@@ -139,7 +152,12 @@ def _checked(scores: ArrayLike) -> Floats:
     block = np.asarray(scores, dtype=np.float64)
     if block.ndim == 2:
         block = block[:, :, None]
-    if block.ndim != 3 or min(block.shape[:2]) < 2 or block.shape[2] < 1 or not np.isfinite(block).all():
+    if (
+        block.ndim != 3
+        or min(block.shape[:2]) < 2
+        or block.shape[2] < 1
+        or not np.isfinite(block).all()
+    ):
         raise InvalidInput(
             "scores have shape (n_queries, n_systems) or (n_queries, n_systems, n_replicates), with at least two "
             f"queries and two systems, all finite; found {np.shape(scores)} with "
@@ -157,7 +175,9 @@ def _rows(block: Floats, *, crossed: bool) -> dict[str, Source]:
         kept = tuple(AXES)[:-1] if crossed else ("query", "system", "query x system")
     rest = [name for name in AXES if name not in kept]
     sums = {name: squares[name] for name in kept} | {"error": sum(squares[name] for name in rest)}
-    df = {name: _df(name, block.shape) for name in kept} | {"error": sum(_df(name, block.shape) for name in rest)}
+    df = {name: _df(name, block.shape) for name in kept} | {
+        "error": sum(_df(name, block.shape) for name in rest)
+    }
     return {name: Source(name, df[name], sums[name], sums[name] / df[name]) for name in sums}
 
 
@@ -180,7 +200,11 @@ def _component(row: Source, rows: Mapping[str, Source], shape: tuple[int, ...]) 
     if row.against:
         expected = rows[row.against].mean_sq
     else:
-        expected = rows["query x system"].mean_sq + rows["query x replicate"].mean_sq - rows["error"].mean_sq
+        expected = (
+            rows["query x system"].mean_sq
+            + rows["query x replicate"].mean_sq
+            - rows["error"].mean_sq
+        )
     return (row.mean_sq - expected) / per_level
 
 

@@ -1,14 +1,17 @@
 """Bootstraps over queries.
 
-A resample draws as many queries as there are, with replacement. It is a row of weights: how often each query was drawn,
-divided by their number. A chunk of such rows times the matrix of differences gives the resampled means of all pairs at
-once (BLAS). Each test here names a statistic of a resample, and reads p-value and interval from the statistics drawn.
+A resample draws as many queries as there are, with replacement. It is a row of weights: how often
+each query was drawn, divided by their number. A chunk of such rows times the matrix of differences
+gives the resampled means of all pairs at once (BLAS). Each test here names a statistic of a
+resample, and reads p-value and interval from the statistics drawn.
 
-The symmetric studentised bootstrap comes nearest to its level on few queries, and "bootstrap" means this one. The
-others are offered because papers use them; below 50 queries they carry a note that says how liberal they are.
+The symmetric studentised bootstrap comes nearest to its level on few queries, and "bootstrap" means
+this one. The others are offered because papers use them; below 50 queries they carry a note that
+says how liberal they are.
 
-The trap: a resample that ties with the observed value must count as reaching it. Means of tenths differ from each
-other in their last bits, so comparisons leave a slack of 1e-12 of the mean absolute difference.
+The trap: a resample that ties with the observed value must count as reaching it. Means of tenths
+differ from each other in their last bits, so comparisons leave a slack of 1e-12 of the mean
+absolute difference.
 """
 
 from __future__ import annotations
@@ -45,7 +48,8 @@ _DRAWS_AT_ONCE = 2**23
 def bootstrap_t(d: Floats, settings: Settings) -> PairedResult:
     """Test the mean difference by the symmetric studentised bootstrap over queries.
 
-    Conservative on 10 queries, two-sided, and at its level beyond where differences are symmetric or mildly skewed.
+    Conservative on 10 queries, two-sided, and at its level beyond where differences are symmetric
+    or mildly skewed.
 
     Measured false claims where 5 % were asked, two-sided: symmetric to mildly skewed differences 3.4-4.5 % at 10
     queries, 4.7-5.0 % at 25, 4.9-5.5 % at 50, 5.0-5.3 % at 100; sparse scores 0.2 % at 10 queries, 0.7-1.6 % at 25,
@@ -54,9 +58,10 @@ def bootstrap_t(d: Floats, settings: Settings) -> PairedResult:
     5.2-6.0 % at 50, 5.2 % at 100; sparse scores 0.4-0.9 % at 10 queries, 2.4-2.8 % at 25, 4.2-4.7 % at 50, 4.9-5.1 % at
     100; exponential differences 10.8 % at 10 queries, 9.0 % at 25, 8.1 % at 50, 7.2 % at 100.
 
-    A one-sided p-value is half the two-sided one, or 1 less that half. The interval is ``mean +- q * standard error``,
-    q from the resampled ``|t|``: it excludes 0 exactly if p is at most alpha. A resample without
-    variance counts as extreme, so with very few queries the interval can be infinite.
+    A one-sided p-value is half the two-sided one, or 1 less that half. The interval is ``mean +- q
+    * standard error``, q from the resampled ``|t|``: it excludes 0 exactly if p is at most alpha. A
+    resample without variance counts as extreme, so with very few queries the interval can be
+    infinite.
     """
 
     def read(d: Floats, drawn: Floats) -> PairedResult:
@@ -169,15 +174,18 @@ def bootstrap_bca(d: Floats, settings: Settings) -> PairedResult:
 
     Liberal on few queries; the more, the more skewed or sparse the differences are.
 
-    Measured false claims where 5 % were asked, two-sided: symmetric to mildly skewed differences 9.9-11.3 % at 10
-    queries, 7.1-7.8 % at 25, 6.0-7.0 % at 50, 5.5-5.9 % at 100; sparse scores 3.8-15.1 % at 10 queries, 10.4-16.8 % at
-    25, 7.0-11.1 % at 50, 5.3-7.7 % at 100; exponential differences 11.9 % at 10 queries, 8.2 % at 25, 6.6 % at 50,
-    5.8 % at 100. One-sided, the worse side: symmetric to mildly skewed differences 7.8-9.6 % at 10 queries, 6.3-6.9 %
-    at 25, 5.8-6.0 % at 50, 5.5-5.6 % at 100; sparse scores 2.6-12.5 % at 10 queries, 6.2-11.3 % at 25, 5.4-8.8 % at 50,
-    4.8-6.6 % at 100; exponential differences 12.6 % at 10 queries, 8.2 % at 25, 6.8 % at 50, 5.6 % at 100.
+    Measured false claims where 5 % were asked, two-sided: symmetric to mildly skewed differences
+    9.9-11.3 % at 10 queries, 7.1-7.8 % at 25, 6.0-7.0 % at 50, 5.5-5.9 % at 100; sparse scores
+    3.8-15.1 % at 10 queries, 10.4-16.8 % at 25, 7.0-11.1 % at 50, 5.3-7.7 % at 100; exponential
+    differences 11.9 % at 10 queries, 8.2 % at 25, 6.6 % at 50, 5.8 % at 100. One-sided, the worse
+    side: symmetric to mildly skewed differences 7.8-9.6 % at 10 queries, 6.3-6.9 % at 25, 5.8-6.0 %
+    at 50, 5.5-5.6 % at 100; sparse scores 2.6-12.5 % at 10 queries, 6.2-11.3 % at 25, 5.4-8.8 % at
+    50, 4.8-6.6 % at 100; exponential differences 12.6 % at 10 queries, 8.2 % at 25, 6.8 % at 50,
+    5.6 % at 100.
 
-    Interval of Efron (1987), doi:10.1080/01621459.1987.10478410: its ends are the percentiles of the resampled means
-    at ``Phi(b + (b + z) / (1 - a (b + z)))``, b the bias, a the acceleration, z the normal quantile of the tail.
+    Interval of Efron (1987), doi:10.1080/01621459.1987.10478410: its ends are the percentiles of
+    the resampled means at ``Phi(b + (b + z) / (1 - a (b + z)))``, b the bias, a the acceleration, z
+    the normal quantile of the tail.
     """
 
     def read(d: Floats, drawn: Floats) -> PairedResult:
@@ -190,20 +198,25 @@ def bootstrap_bca(d: Floats, settings: Settings) -> PairedResult:
         bias = quantile((not_above + below) / 2)  # draws that equal the mean count half
         centred = d - mean
         # Of a mean, the jackknife's acceleration is this ratio of moments.
-        acceleration = np.nan_to_num((centred**3).sum(axis=0) / (6 * (centred**2).sum(axis=0) ** 1.5))
+        acceleration = np.nan_to_num(
+            (centred**3).sum(axis=0) / (6 * (centred**2).sum(axis=0) ** 1.5)
+        )
 
         def level_of(share: Floats) -> Floats:
             """Solve Efron's formula for the level at which the interval ends at 0."""
             z = quantile(share) - bias
             return np.asarray(special.ndtr(z / (1 + acceleration * z) - bias))
 
-        # A draw of 0 reaches 0 from either side, as in the interval, which holds the draw at its end.
+        # A draw of 0 reaches 0 from either side, as in the interval, which holds the draw at its
+        # end.
         greater = level_of(_share_up_to(drawn, slack))
         less = 1 - level_of(_share_up_to(drawn, -slack))
 
         def limit(z: float) -> Floats:
             levels = special.ndtr(bias + (bias + z) / (1 - acceleration * (bias + z)))
-            return np.array([np.quantile(column, level) for column, level in zip(drawn.T, levels, strict=True)])
+            return np.array(
+                [np.quantile(column, level) for column, level in zip(drawn.T, levels, strict=True)]
+            )
 
         def ends(one: Settings) -> tuple[Floats, Floats]:
             z = float(special.ndtri(one.tail))
@@ -273,7 +286,8 @@ def _share_up_to(drawn: Floats, value: Floats) -> Floats:
 
 def _critical(drawn: Floats, alpha: float) -> Floats:
     """Return the value that is exceeded exactly where p is at most alpha; infinite if nothing can be."""
-    # p = (1 + b) / (B + 1) <= alpha means that fewer than k = alpha (B + 1) draws reach the observed value.
+    # p = (1 + b) / (B + 1) <= alpha means that fewer than k = alpha (B + 1) draws reach the
+    # observed value.
     k = most_reaching(alpha, len(drawn) + 1)
     if k < 1:
         return np.full(drawn.shape[1], np.inf)

@@ -1,7 +1,8 @@
 """The tests, corrections and claims as a table, made from their declarations and their measured error rates.
 
-``error_rates.json`` stands beside this file. ``tests/calibration/measure_rates.py`` measures and writes it, and nothing
-else does. A line has the columns up to comparisons, and a list of the others for each of its rates. A row is one rate::
+``error_rates.json`` stands beside this file. ``tests/calibration/measure_rates.py`` measures and
+writes it, and nothing else does. A line has the columns up to comparisons, and a list of the others
+for each of its rates. A row is one rate::
 
     kind        "test", "fold test", "correction", "claim", "breakage" or "choice"
     name, test  the key of the declaration, and the test that its p-values come from
@@ -10,8 +11,8 @@ else does. A line has the columns up to comparisons, and a list of the others fo
     quantity    "false claims" (at least one in the family), "power", "coverage" (of all intervals at once), "bias", ...
     rate, standard_error, replications, seeds, n_resamples, version
 
-The words of a declaration are its key here: a test that somebody declares under an old name with a function of his own
-has words of his own, and is not measured.
+The words of a declaration are its key here: a test that somebody declares under an old name with a
+function of his own has words of his own, and is not measured.
 """
 
 from __future__ import annotations
@@ -73,7 +74,10 @@ def all_rates() -> pd.DataFrame:
 def rates_of(words: str) -> pd.DataFrame:
     """Return the rates of a declaration."""
     rates, names = all_rates(), measured()["words"]
-    known = [names.get(kind, {}).get(name) == words for kind, name in zip(rates["kind"], rates["name"], strict=True)]
+    known = [
+        names.get(kind, {}).get(name) == words
+        for kind, name in zip(rates["kind"], rates["name"], strict=True)
+    ]
     return rates[known].reset_index(drop=True)
 
 
@@ -84,12 +88,16 @@ def of_one_pair(rates: pd.DataFrame, *, one_sided: bool = False) -> str:
     for kind, worlds in KINDS_OF_DIFFERENCES.items():
         by_n = false[false["world"].isin(worlds)].groupby("n")["rate"]
         if len(by_n):
-            said.append(f"{kind} {_by_number((n, percent(part.min(), part.max())) for n, part in by_n)}")
+            said.append(
+                f"{kind} {_by_number((n, percent(part.min(), part.max())) for n, part in by_n)}"
+            )
     return "; ".join(said)
 
 
 @cache
-def on_few_queries(words: str, size: int, *, n: int, one_sided: bool, units: str = "queries") -> str:
+def on_few_queries(
+    words: str, size: int, *, n: int, one_sided: bool, units: str = "queries"
+) -> str:
     """Say the worst rates of a correction and of the value of the best on so many queries, below `FEW_QUERIES`."""
     cases = (
         (words, FALSE_CLAIMS, one_sided, f"a false claim by {words}", "for 5 %"),
@@ -99,11 +107,18 @@ def on_few_queries(words: str, size: int, *, n: int, one_sided: bool, units: str
     said = []
     for name, quantity, sided, what, asked in cases:
         all_of = rates_of(name)
-        found = all_of[(all_of["quantity"] == quantity) & ((all_of["sides"] == "two-sided") != sided)]
-        found = found[(found["n"] < FEW_QUERIES) & (found["comparisons"] <= max(size, 10, found["comparisons"].min()))]
+        found = all_of[
+            (all_of["quantity"] == quantity) & ((all_of["sides"] == "two-sided") != sided)
+        ]
+        found = found[
+            (found["n"] < FEW_QUERIES)
+            & (found["comparisons"] <= max(size, 10, found["comparisons"].min()))
+        ]
         worst = found.groupby("n")["rate"].agg("max" if quantity == FALSE_CLAIMS else "min")
         if len(worst):
-            known = worst.index[worst.index <= n].max() if n >= worst.index.min() else worst.index.min()
+            known = (
+                worst.index[worst.index <= n].max() if n >= worst.index.min() else worst.index.min()
+            )
             said.append(f"{what}: {percent(worst[known])} at {known} {units}, {asked}")
     return "; ".join(said)
 
@@ -120,8 +135,14 @@ def _by_number(found: Iterable[tuple[Any, str]], units: str = "queries") -> str:
 
 
 def _false_claims(rates: pd.DataFrame, *, one_sided: bool) -> pd.DataFrame:
-    found = rates[(rates["quantity"] == FALSE_CLAIMS) & ((rates["sides"] != "two-sided") == one_sided)]
-    return found.groupby(["world", "test", "n", "comparisons"], sort=False)[["rate"]].max().reset_index()
+    found = rates[
+        (rates["quantity"] == FALSE_CLAIMS) & ((rates["sides"] != "two-sided") == one_sided)
+    ]
+    return (
+        found.groupby(["world", "test", "n", "comparisons"], sort=False)[["rate"]]
+        .max()
+        .reset_index()
+    )
 
 
 def percent(low: float, high: float | None = None) -> str:
@@ -157,9 +178,9 @@ def list_tests(name: str | None = None) -> pd.DataFrame:
     Returns
     -------
     DataFrame of shape (n_declarations, 7)
-        Index ``name``; columns kind, words, title (the first line of its documentation), two_sided and one_sided (false
-        claims measured where 5 % were asked, or "not measured"), note (a warning that belongs to every result) and
-        description.
+        Index ``name``; columns kind, words, title (the first line of its documentation), two_sided
+        and one_sided (false claims measured where 5 % were asked, or "not measured"), note (a
+        warning that belongs to every result) and description.
 
     Raises
     ------
@@ -177,7 +198,9 @@ def list_tests(name: str | None = None) -> pd.DataFrame:
 
     wanted = "" if name is None else name.lower()
     declared = [(kind, key, one) for kind, table in KINDS.items() for key, one in table.items()]
-    found = [each for each in declared if wanted in each[1].lower() or wanted in each[2].words.lower()]
+    found = [
+        each for each in declared if wanted in each[1].lower() or wanted in each[2].words.lower()
+    ]
     if not found:
         raise unknown("test, correction or claim", str(name), [key for _, key, _ in declared])
     return pd.DataFrame([described(*each) for each in found]).set_index("name")

@@ -52,7 +52,8 @@ def differences(system: ArrayLike, baseline: ArrayLike) -> Floats:
     Returns
     -------
     ndarray
-        The differences; 0 where the two are within `TIE_TOLERANCE` of each other, relative to the larger.
+        The differences; 0 where the two are within `TIE_TOLERANCE` of each other, relative to the
+        larger.
     """
     high, low = np.asarray(system, dtype=np.float64), np.asarray(baseline, dtype=np.float64)
     difference = high - low
@@ -83,7 +84,9 @@ def as_columns(d: ArrayLike) -> Floats:
 def refuse_fold_scores(table: Any) -> None:
     """Raise `InvalidInput` for a frame of fold scores: folds overlap, so tests over queries do not hold on them."""
     levels = getattr(getattr(table, "index", None), "names", ())
-    columns = set(getattr(table, "column_names", getattr(table, "columns", ())))  # the first of Arrow
+    columns = set(
+        getattr(table, "column_names", getattr(table, "columns", ()))
+    )  # the first of Arrow
     if FOLD in levels or any(theirs <= columns for theirs in FOLD_COLUMNS):
         raise InvalidInput(NOT_A_SAMPLE)
 
@@ -106,12 +109,17 @@ def standard_error(columns: Floats) -> Floats:
 def two_phase(human: Floats, judged: Floats, machine: Floats) -> pd.DataFrame:
     """Return the two-phase regression estimate of the mean of each column.
 
-    Notes of `rankeval.judging.calibrate` have the formula. With w_i the weight of people's score i in the estimate, and
-    h_i its leverage, ``uneven`` is the sum of (w_i residual_i / (1 - h_i))^2. ``beyond`` takes the slope outside the
-    judged queries' scores as unknown: it is off by twice itself.
+    Notes of `rankeval.judging.calibrate` have the formula. With w_i the weight of people's score i
+    in the estimate, and h_i its leverage, ``uneven`` is the sum of (w_i residual_i / (1 - h_i))^2.
+    ``beyond`` takes the slope outside the judged queries' scores as unknown: it is off by twice
+    itself.
     """
     n, mean, alone = len(human), human.mean(axis=0), standard_error(human)
-    x, y, ahead = judged - judged.mean(axis=0), human - mean, machine.mean(axis=0) - judged.mean(axis=0)
+    x, y, ahead = (
+        judged - judged.mean(axis=0),
+        human - mean,
+        machine.mean(axis=0) - judged.mean(axis=0),
+    )
     flat = without_variance(human) | without_variance(judged)
     xx, yy = (np.where(flat, 1.0, (scores**2).sum(axis=0)) for scores in (x, y))
     rest = 1 - 1 / n - x**2 / xx  # 1 - h: without a rest, the line goes through that query's point
@@ -121,13 +129,25 @@ def two_phase(human: Floats, judged: Floats, machine: Floats) -> pd.DataFrame:
     residual = np.where(alone > 0, np.sqrt((off_line**2).sum(axis=0) / (n - 2)), np.nan)
     even = residual**2 * (1 / n + ahead**2 / xx)
     uneven = (((1 / n + ahead * x / xx) * off_line / np.where(flat, 1.0, rest)) ** 2).sum(axis=0)
-    beyond = 2 * slope * (machine - np.clip(machine, judged.min(axis=0), judged.max(axis=0))).mean(axis=0)
+    beyond = (
+        2
+        * slope
+        * (machine - np.clip(machine, judged.min(axis=0), judged.max(axis=0))).mean(axis=0)
+    )
     own = np.maximum(even, uneven) + beyond**2
     error = np.sqrt(own + slope**2 * machine.var(axis=0, ddof=1) / len(machine))
     error = np.where(flat, np.where(alone > 0, alone, np.inf), error)
-    found = {"estimate": mean + slope * ahead, "std_error": error, "degrees": n - np.where(flat, 1, 2)}
+    found = {
+        "estimate": mean + slope * ahead,
+        "std_error": error,
+        "degrees": n - np.where(flat, 1, 2),
+    }
     found |= {"correlation": np.where(flat, np.nan, slope * np.sqrt(xx / yy))}
-    found |= {"gain": np.where(flat, 1.0, (alone / error) ** 2), "slope": slope, "sd_residual": residual}
+    found |= {
+        "gain": np.where(flat, 1.0, (alone / error) ** 2),
+        "slope": slope,
+        "sd_residual": residual,
+    }
     found |= {"leverage": np.where(flat, np.nan, (x**2).max(axis=0) / xx)}
     found |= {"inflation": np.divide(own, even, out=np.ones_like(own), where=~flat & (even > 0))}
     return pd.DataFrame(found)
@@ -142,7 +162,9 @@ class PairedScores:
 
     queries: pd.Index[Any]  # Query ids in ascending order
     scores: Floats  # (n_queries, n_systems, n_measures): Scores
-    absent: Mapping[str, int]  # System -> number of queries that it lacked and that were left out for all
+    absent: Mapping[
+        str, int
+    ]  # System -> number of queries that it lacked and that were left out for all
     n_left_out: int  # Number of queries that some system lacked
 
 
@@ -181,10 +203,14 @@ def _check_frame(name: str, frame: pd.DataFrame, labels: Sequence[str], unit: st
         )
     if not frame.columns.is_unique:
         again = frame.columns[frame.columns.duplicated()][0]
-        raise InvalidInput(f"system {name!r} has two columns named {again!r}; one column per measure is expected")
+        raise InvalidInput(
+            f"system {name!r} has two columns named {again!r}; one column per measure is expected"
+        )
     for label in labels:
         if not pd.api.types.is_numeric_dtype(frame[label]):
-            raise InvalidInput(f"scores of system {name!r} in {label!r} are {frame[label].dtype}, not numbers")
+            raise InvalidInput(
+                f"scores of system {name!r} in {label!r} are {frame[label].dtype}, not numbers"
+            )
         values = frame[label].to_numpy(dtype=np.float64, na_value=np.nan)
         if not np.isfinite(values).all():
             query = frame.index[~np.isfinite(values)][0]
@@ -207,7 +233,11 @@ def _refuse_different_queries(
 ) -> None:
     units = plural(unit)
     if len(common) == 0:
-        ids = [f"{name!r} has ids such as {frame.index.tolist()[0]!r}" for name, frame in frames.items() if len(frame)]
+        ids = [
+            f"{name!r} has ids such as {frame.index.tolist()[0]!r}"
+            for name, frame in frames.items()
+            if len(frame)
+        ]
         raise QueryIdError(
             f"the systems have no {unit} in common: {'; '.join(ids[:3]) or f'there are no {units}'}",
             remedy=OTHER_QUERIES.format(unit, units) if len(ids) > 1 else None,
@@ -226,6 +256,8 @@ def _refuse_different_queries(
 def _ascending(queries: pd.Index[Any]) -> pd.Index[Any]:
     try:
         ordered = queries.sort_values()
-    except TypeError:  # numbers and strings do not compare: sort ids of several types by type, then as text
+    except (
+        TypeError
+    ):  # numbers and strings do not compare: sort ids of several types by type, then as text
         ordered = pd.Index(sorted(queries, key=lambda query: (type(query).__name__, str(query))))
     return ordered

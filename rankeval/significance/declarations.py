@@ -1,31 +1,33 @@
 """The form in which a significance test and a correction are declared, and the settings that all of them take.
 
-A test is a function of ``(d, settings)``: ``d`` is a matrix of shape ``(n_queries, n_pairs)``, one column of per-query
-differences (system minus baseline) for each pair of systems. The function returns a p-value and confidence limits for
-each column. Everything else that is said about the test (its name in results, its notes, whether a seed matters, the
-smallest p-value it can give) is read from its declaration. The declaration stands below the
-function, and is all that a new test takes.
+A test is a function of ``(d, settings)``: ``d`` is a matrix of shape ``(n_queries, n_pairs)``, one
+column of per-query differences (system minus baseline) for each pair of systems. The function
+returns a p-value and confidence limits for each column. Everything else that is said about the test
+(its name in results, its notes, whether a seed matters, the smallest p-value it can give) is read
+from its declaration. The declaration stands below the function, and is all that a new test takes.
 
-What a comparison sets out to show, its claim, is declared here too. A claim other than "difference" is about the *gain*
-of a system: its difference from the baseline, turned so that positive is better. The claim is shown if each of its
-one-sided hypotheses is::
+What a comparison sets out to show, its claim, is declared here too. A claim other than "difference"
+is about the *gain* of a system: its difference from the baseline, turned so that positive is
+better. The claim is shown if each of its one-sided hypotheses is::
 
     claim         shown if                      hypotheses
     better        gain > margin                 gain is greater than margin
     not_worse     gain > -margin                gain is greater than -margin
     equivalent    -margin < gain < margin       gain is greater than -margin, gain is less than margin
 
-so the p-value is the largest of theirs (intersection-union test, Berger 1982, doi:10.1080/00401706.1982.10487790), and
-each finite end of the interval belongs to one of them, at the level of the test. For "equivalent" that is the
-two one-sided tests procedure (TOST) of Schuirmann (1987), doi:10.1007/BF01068419, and a 1 - 2 alpha interval.
+so the p-value is the largest of theirs (intersection-union test, Berger 1982,
+doi:10.1080/00401706.1982.10487790), and each finite end of the interval belongs to one of them, at
+the level of the test. For "equivalent" that is the two one-sided tests procedure (TOST) of
+Schuirmann (1987), doi:10.1007/BF01068419, and a 1 - 2 alpha interval.
 
 Differences are moved by the margin before they are tested, so every paired test knows all claims.
 
-**Absence of harm and queries that nobody saw.** A change that breaks one query in fifty leaves 36 % of samples of 50
-queries unbroken, and the differences of such a sample vary little or not at all: Student's t and the sign flips then
-rule out any loss. So "not_worse" and "equivalent" are tested over the n differences and one query more, which lost (for
-the other side of "equivalent": gained) all that a query can. And no p-value is below the chance that n queries show
-nothing of a breakage as large as the margin, ``(1 - margin / loss) ** n``: at small levels one query would not do.
+**Absence of harm and queries that nobody saw.** A change that breaks one query in fifty leaves 36 %
+of samples of 50 queries unbroken, and the differences of such a sample vary little or not at all:
+Student's t and the sign flips then rule out any loss. So "not_worse" and "equivalent" are tested
+over the n differences and one query more, which lost (for the other side of "equivalent": gained)
+all that a query can. And no p-value is below the chance that n queries show nothing of a breakage
+as large as the margin, ``(1 - margin / loss) ** n``: at small levels one query would not do.
 `tests/calibration` has the error rates.
 """
 
@@ -62,14 +64,16 @@ class Claim:
     caption : str
         How it is shown, in captions; may name ``{margin}``. Empty for "difference".
     hypotheses : tuple of (side, int)
-        What must be shown: on which side of which multiple of the margin the gain lies. Empty for "difference".
+        What must be shown: on which side of which multiple of the margin the gain lies. Empty for
+        "difference".
     margin : {"none", "optional", "required"}
         Whether a margin other than 0 may or must be given.
     harmless : bool
         Whether absence of harm is claimed, so that unseen queries count.
     verb, adjective, nothing : str
-        Words of the headline: "a beats b"; "2 others are shown better"; "No difference was shown". The first two are
-        formats of the ``Direction`` of a column, so that it may be "a is faster than b".
+        Words of the headline: "a beats b"; "2 others are shown better"; "No difference was shown".
+        The first two are formats of the ``Direction`` of a column, so that it may be "a is faster
+        than b".
     """
 
     words: str
@@ -84,19 +88,30 @@ class Claim:
     @property
     def description(self) -> str:
         """What is shown, by its hypotheses."""
-        shown = [f"{side} than {'-margin' if factor < 0 else 'the margin'}" for side, factor in self]
-        return f"Shown if the gain is {' and '.join(shown)}." if shown else "Shown if the difference is not zero."
+        shown = [
+            f"{side} than {'-margin' if factor < 0 else 'the margin'}" for side, factor in self
+        ]
+        return (
+            f"Shown if the gain is {' and '.join(shown)}."
+            if shown
+            else "Shown if the difference is not zero."
+        )
 
     @property
     def sides(self) -> int:
         """Number of ends of the interval that are finite, at the level of the test each; 0 for "difference"."""
         return len(self.hypotheses)
 
-    def is_within(self, low: NDArray[np.float64], high: NDArray[np.float64], margin: float) -> NDArray[np.bool_]:
+    def is_within(
+        self, low: NDArray[np.float64], high: NDArray[np.float64], margin: float
+    ) -> NDArray[np.bool_]:
         """Return whether an interval of the gain shows the claim; of "difference", whether it excludes 0."""
         if not self.hypotheses:
             return np.asarray((low > 0) | (high < 0))
-        shown = [low > factor * margin if side == "greater" else high < factor * margin for side, factor in self]
+        shown = [
+            low > factor * margin if side == "greater" else high < factor * margin
+            for side, factor in self
+        ]
         return np.asarray(np.logical_and.reduce(shown))
 
     def __iter__(self) -> Iterator[tuple[Side, int]]:
@@ -127,7 +142,8 @@ class Unseen:
 def unseen_share(n: int, alpha: float) -> float:
     """Return the share of broken queries up to which n queries may well show none: ``1 - alpha ** (1 / n)``.
 
-    If a larger share were broken, n queries drawn at random would all be whole with a chance below alpha.
+    If a larger share were broken, n queries drawn at random would all be whole with a chance below
+    alpha.
     """
     return float(1 - alpha ** (1 / n))
 
@@ -180,8 +196,12 @@ ClaimName = Literal["difference", "better", "not_worse", "equivalent"]
 _MOST_RESAMPLES = 100_000_000
 """Hours of work; more would not end."""
 
-_UNIT = re.compile(r"(?=.{1,30}$)[^\W\d_]+([ -][^\W\d_]+)*(?<![^sui]s)")  # "users" and "queries" are plurals
-_NOUN = "a noun in the singular, such as 'user' or 'page view': letters, blanks and hyphens, 30 at most"
+_UNIT = re.compile(
+    r"(?=.{1,30}$)[^\W\d_]+([ -][^\W\d_]+)*(?<![^sui]s)"
+)  # "users" and "queries" are plurals
+_NOUN = (
+    "a noun in the singular, such as 'user' or 'page view': letters, blanks and hyphens, 30 at most"
+)
 
 
 def is_noun(text: Any) -> bool:
@@ -205,12 +225,13 @@ class Settings:
     rng : int, Generator or None
         Source of the resamples.
     claim : {"difference", "better", "not_worse", "equivalent"}
-        What is to be shown, a key of ``claims.CLAIMS``. Claims other than "difference" read the columns as gains,
-        positive if the system is better, and set the side of the test themselves.
+        What is to be shown, a key of ``claims.CLAIMS``. Claims other than "difference" read the
+        columns as gains, positive if the system is better, and set the side of the test themselves.
     margin : float
         Of the claim, in units of the measure.
     unseen : int
-        Number of queries that claims of no harm add to those seen; they lost all that a query can lose.
+        Number of queries that claims of no harm add to those seen; they lost all that a query can
+        lose.
     family_alpha : float, optional
         1 less the level of a second interval of each column, which belongs to adjusted p-values.
     unit : str
@@ -219,8 +240,9 @@ class Settings:
     Raises
     ------
     InvalidInput
-        An alpha outside (0, .5], a number of resamples that is not a whole number of 1 or more, a margin
-        that does not go with the claim, a one-sided alternative besides a claim, or a unit that is no such noun.
+        An alpha outside (0, .5], a number of resamples that is not a whole number of 1 or more, a
+        margin that does not go with the claim, a one-sided alternative besides a claim, or a unit
+        that is no such noun.
     UnknownName
         There is no such alternative or claim.
     """
@@ -241,7 +263,12 @@ class Settings:
         check_alpha(self.alpha)
         object.__setattr__(self, "alpha", float(self.alpha))  # SciPy takes no Fraction
         check_count("n_resamples", self.n_resamples)
-        require(self.n_resamples <= _MOST_RESAMPLES, "n_resamples", self.n_resamples, f"{_MOST_RESAMPLES:,} at most")
+        require(
+            self.n_resamples <= _MOST_RESAMPLES,
+            "n_resamples",
+            self.n_resamples,
+            f"{_MOST_RESAMPLES:,} at most",
+        )
         require(is_noun(self.unit), "unit", self.unit, _NOUN)
 
     @property
@@ -278,7 +305,9 @@ class Settings:
 
     def of_side(self, side: Alternative) -> Settings:
         """Return the settings of one hypothesis of the claim; a seed is drawn, so that all share their resamples."""
-        return replace(self, alternative=side, claim="difference", margin=0.0, rng=seed_of(self.rng))
+        return replace(
+            self, alternative=side, claim="difference", margin=0.0, rng=seed_of(self.rng)
+        )
 
     def evidence(self, statistic: Floats) -> Floats:
         """Return a statistic, its negative or its absolute value: larger then speaks for the alternative."""
@@ -313,7 +342,8 @@ class PairedResult:
     notes : tuple of str
         Sentences that a reader of the numbers must see.
     family : tuple of (float or ndarray), optional
-        The ends of the second interval, if the settings ask for one. A test may leave it out: it is then asked again.
+        The ends of the second interval, if the settings ask for one. A test may leave it out: it is
+        then asked again.
     """
 
     p_value: Any
@@ -341,11 +371,15 @@ class PairedResult:
         return cls(p_value, *ends(settings), family=family)
 
 
-def joined(parts: Sequence[PairedResult], join: Callable[..., Floats] = np.concatenate) -> PairedResult:
+def joined(
+    parts: Sequence[PairedResult], join: Callable[..., Floats] = np.concatenate
+) -> PairedResult:
     """Join the results of blocks of columns, array by array; the notes are those of the first."""
     arrays = [(one.p_value, one.ci_low, one.ci_high, *(one.family or ())) for one in parts]
     p_value, low, high, *family = map(join, zip(*arrays, strict=True))
-    return PairedResult(p_value, low, high, parts[0].notes, (family[0], family[1]) if family else None)
+    return PairedResult(
+        p_value, low, high, parts[0].notes, (family[0], family[1]) if family else None
+    )
 
 
 def no_floor(n: int, settings: Settings) -> float:
@@ -372,14 +406,17 @@ class _Declaration:
 
     words: str  # Name in captions and notes
     function: Callable[..., Any]  # Computes it; its docstring is the documentation
-    # The seed matters for more queries than this: 0 if resamples are always drawn, infinite if never.
+    # The seed matters for more queries than this: 0 if resamples are always drawn, infinite if
+    # never.
     random_beyond: float = math.inf
     # ``floor(n_queries, settings)``: the smallest p-value that any data can lead to.
     floor: Callable[[int, Settings], float] = no_floor
-    # A warning that belongs to every result; may name ``{size}``, the number of comparisons in a family.
+    # A warning that belongs to every result; may name ``{size}``, the number of comparisons in a
+    # family.
     note: str = ""
-    # Whether the function takes `pairs.Pairs` too, of which it makes differences some at a time. A test that does not
-    # is called with a block of columns at a time; a correction, with all differences of the family.
+    # Whether the function takes `pairs.Pairs` too, of which it makes differences some at a time. A
+    # test that does not is called with a block of columns at a time; a correction, with all
+    # differences of the family.
     takes_pairs: bool = False
 
     @property
@@ -405,17 +442,19 @@ class SignificanceTest(_Declaration):
     Attributes
     ----------
     function : callable
-        ``function(d, settings)``, d of shape (n_queries, n_pairs); returns a `PairedResult` of arrays. The open
-        end of a one-sided interval may have any value: ``running.run`` makes it infinite.
+        ``function(d, settings)``, d of shape (n_queries, n_pairs); returns a `PairedResult` of
+        arrays. The open end of a one-sided interval may have any value: ``running.run`` makes it
+        infinite.
     needs_variance : bool
-        The function is not defined for differences that are the same on every query: such columns are replaced
-        before it is called, and get the p-value of the sign flips.
+        The function is not defined for differences that are the same on every query: such columns
+        are replaced before it is called, and get the p-value of the sign flips.
     power_of_t : bool
-        Whether its power is that of Student's t within .01, so that a detectable difference can be told from it. Of
-        other tests none is: for those of ranks or signs it depends on more than the mean difference.
+        Whether its power is that of Student's t within .01, so that a detectable difference can be
+        told from it. Of other tests none is: for those of ranks or signs it depends on more than
+        the mean difference.
     liberal : str
-        Rates of false claims on few queries, if they are far above the level: they become a note and a warning. May
-        name ``{units}``, the noun for the rows of differences.
+        Rates of false claims on few queries, if they are far above the level: they become a note
+        and a warning. May name ``{units}``, the noun for the rows of differences.
     """
 
     function: Callable[..., PairedResult]
@@ -434,21 +473,25 @@ class Correction(_Declaration):
     function : callable
         Returns adjusted p-values, from the data that ``needs`` names.
     needs : {"p_values", "differences", "scores"}
-        The arguments of the function. "p_values": ``(p)``. "differences": ``(d, settings)``, the differences of the
-        family. "scores": ``(scores, pairs, settings)``, the scores of shape (n_queries, n_systems, n_measures) and
-        the places of baseline and system in each pair; returns a `PairedResult` of arrays (n_pairs, n_measures).
+        The arguments of the function. "p_values": ``(p)``. "differences": ``(d, settings)``, the
+        differences of the family. "scores": ``(scores, pairs, settings)``, the scores of shape
+        (n_queries, n_systems, n_measures) and the places of baseline and system in each pair;
+        returns a `PairedResult` of arrays (n_pairs, n_measures).
     familywise : bool
-        Whether the chance of *any* false claim in the family is controlled: its hardest comparison is then tested at
-        the level divided by the size of the family, or at that level at least.
+        Whether the chance of *any* false claim in the family is controlled: its hardest comparison
+        is then tested at the level divided by the size of the family, or at that level at least.
     all_pairs_only : bool
-        Whether it takes neither a baseline, nor a one-sided alternative, nor a claim but "difference".
+        Whether it takes neither a baseline, nor a one-sided alternative, nor a claim but
+        "difference".
     own_test : str
         Name of the test that the adjusted p-values come from, if they are not made of the raw ones.
     interval_level : callable, optional
-        ``interval_level(alpha, size)``: the adjusted interval of each comparison is the test's at this level.
+        ``interval_level(alpha, size)``: the adjusted interval of each comparison is the test's at
+        this level.
     limits : callable, optional
-        For corrections of differences, instead: takes the arguments of the function, and returns lower and upper ends.
-        Without either, a correction of p-values or differences has no adjusted intervals: their ends are nan.
+        For corrections of differences, instead: takes the arguments of the function, and returns
+        lower and upper ends. Without either, a correction of p-values or differences has no
+        adjusted intervals: their ends are nan.
     """
 
     needs: Literal["p_values", "differences", "scores"] = "p_values"
@@ -495,7 +538,9 @@ def check_claim(claim: str, margin: float, alternative: str = "two-sided") -> No
         "required": (margin > 0, "a margin above 0, in units of the measure"),
     }[declared.margin]
     if not fits:
-        raise InvalidInput(argument="margin", found=f'{margin} for claim="{claim}"', expected=expected)
+        raise InvalidInput(
+            argument="margin", found=f'{margin} for claim="{claim}"', expected=expected
+        )
     if declared.hypotheses and alternative != "two-sided":
         raise InvalidInput(
             f'alternative={alternative!r} does not go with claim="{claim}", which sets the side of the test itself',

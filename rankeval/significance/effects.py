@@ -1,14 +1,16 @@
 """Sizes of differences: effects with their interval, overlap of two lists of scores, wins and losses.
 
-Two of the effects are of the paired differences: Cohen's d (in standard deviations of a difference) and the probability
-of superiority (on how many queries). Cliff's delta is of the two lists of scores, as if they were not paired. It says
-how far the lists overlap, and is small if queries differ much more than systems do.
+Two of the effects are of the paired differences: Cohen's d (in standard deviations of a difference)
+and the probability of superiority (on how many queries). Cliff's delta is of the two lists of
+scores, as if they were not paired. It says how far the lists overlap, and is small if queries
+differ much more than systems do.
 
 Bayesian comparisons: how probable it is that a system is better, about equal, or worse.
 
-These are no p-values and no error rates: they are probabilities under an assumed prior, given the differences seen. The
-region of practical equivalence (rope) is the largest difference that does not matter, in the units of the measure.
-Choose it before you see the data. All differences here are gains: positive if the system is better.
+These are no p-values and no error rates: they are probabilities under an assumed prior, given the
+differences seen. The region of practical equivalence (rope) is the largest difference that does not
+matter, in the units of the measure. Choose it before you see the data. All differences here are
+gains: positive if the system is better.
 """
 
 from __future__ import annotations
@@ -47,8 +49,9 @@ class Outcomes:
 def standardised_effect(d: ArrayLike) -> Floats:
     """Return Cohen's d_z of paired differences: their mean over their standard deviation.
 
-    The standard deviation is that of the *differences* (n - 1 in the denominator), not of the scores. Power depends on
-    d_z. It is larger than Cohen's d of unpaired groups if both systems find the same queries hard.
+    The standard deviation is that of the *differences* (n - 1 in the denominator), not of the
+    scores. Power depends on d_z. It is larger than Cohen's d of unpaired groups if both systems
+    find the same queries hard.
 
     Examples
     --------
@@ -68,7 +71,9 @@ def outcomes(d: ArrayLike) -> Outcomes:
     return Outcomes((values > 0).sum(axis=0), (values == 0).sum(axis=0), (values < 0).sum(axis=0))
 
 
-def effect_interval(d: ArrayLike, *, confidence_level: float = 0.95, ratio: float = 0.0) -> Interval:
+def effect_interval(
+    d: ArrayLike, *, confidence_level: float = 0.95, ratio: float = 0.0
+) -> Interval:
     """Return the confidence interval of Cohen's d_z, exact for normal differences.
 
     References
@@ -109,7 +114,9 @@ def hedges_g(d: ArrayLike) -> Floats:
     degrees = len(np.asarray(d)) - 1
     if degrees < 2:
         return np.asarray(np.full_like(effect, np.nan))[()]
-    logarithm = special.gammaln(degrees / 2) - special.gammaln((degrees - 1) / 2) - np.log(degrees / 2) / 2
+    logarithm = (
+        special.gammaln(degrees / 2) - special.gammaln((degrees - 1) / 2) - np.log(degrees / 2) / 2
+    )
     return np.asarray(effect * np.exp(logarithm))[()]
 
 
@@ -128,7 +135,9 @@ def cliffs_delta(system: ArrayLike, baseline: ArrayLike) -> float:
     high, low = (np.asarray(scores, dtype=np.float64) for scores in (system, baseline))
     for name, scores in (("system", high), ("baseline", low)):
         if scores.ndim != 1 or not len(scores) or not np.isfinite(scores).all():
-            raise InvalidInput(f"{name} is a list of finite scores, one or more; found shape {scores.shape}")
+            raise InvalidInput(
+                f"{name} is a list of finite scores, one or more; found shape {scores.shape}"
+            )
     places = _places(np.concatenate([high, low]))
     own, theirs = places[: len(high)], np.sort(places[len(high) :])
     below = np.searchsorted(theirs, own, side="left").sum()
@@ -196,11 +205,16 @@ def correlated_t(gains: ArrayLike, rope: float, *, ratio: float = 0.0) -> Poster
     columns = as_columns(gains)
     n, mean, spread = len(columns), columns.mean(axis=0), deviation(columns)
     scale = np.where(spread > 0, spread, np.nan) * np.sqrt(1 / n + ratio)
-    below, above = stats.t.cdf((-rope - mean) / scale, n - 1), stats.t.sf((rope - mean) / scale, n - 1)
+    below, above = (
+        stats.t.cdf((-rope - mean) / scale, n - 1),
+        stats.t.sf((rope - mean) / scale, n - 1),
+    )
     return _posterior(below, above, rope, np.shape(gains)[1:])
 
 
-def signed_rank(gains: ArrayLike, rope: float, *, n_samples: int = 50_000, rng: Rng = None) -> Posterior:
+def signed_rank(
+    gains: ArrayLike, rope: float, *, n_samples: int = 50_000, rng: Rng = None
+) -> Posterior:
     """Return the probabilities that a typical gain is below, within or above the rope.
 
     References
@@ -217,7 +231,8 @@ def signed_rank(gains: ArrayLike, rope: float, *, n_samples: int = 50_000, rng: 
     check_number("rope", rope, least=0.0)
     check_count("n_samples", n_samples)
     columns, seed = as_columns(gains), seed_of(rng)
-    # Each column has the same seed, so that no probability depends on which other pairs are asked for.
+    # Each column has the same seed, so that no probability depends on which other pairs are asked
+    # for.
     shares = np.array([_shares(column, float(rope), n_samples, seed) for column in columns.T])
     shares[without_variance(columns)] = np.nan
     return _posterior(shares[:, 0], shares[:, 1], rope, np.shape(gains)[1:])
@@ -246,7 +261,9 @@ def _shares(gains: Floats, rope: float, n_samples: int, seed: int) -> tuple[floa
     return worse / n_samples, better / n_samples
 
 
-def _weights(n: int, prior: int, n_samples: int, generator: np.random.Generator) -> Iterator[Floats]:
+def _weights(
+    n: int, prior: int, n_samples: int, generator: np.random.Generator
+) -> Iterator[Floats]:
     """Draw Dirichlet weights, all parameters being 1 but that of the prior, in chunks of shape (n_draws, n)."""
     chunk = max(1, _CELLS // n)
     for start in range(0, n_samples, chunk):
@@ -258,7 +275,8 @@ def _weights(n: int, prior: int, n_samples: int, generator: np.random.Generator)
 def _mass_above(z: Floats, weights: Floats, rope: float) -> Floats:
     """Return for each draw the mass of pairs whose mean is above the rope, half of those on its edge.
 
-    ``z`` ascends, so the partners that lift ``z_i`` above the rope are a tail of z: sums of tails give all pairs.
+    ``z`` ascends, so the partners that lift ``z_i`` above the rope are a tail of z: sums of tails
+    give all pairs.
     """
     slack = TIE_TOLERANCE * (2 * rope + np.abs(z).max())
     tails = np.zeros((len(weights), len(z) + 1))

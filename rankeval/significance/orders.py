@@ -1,17 +1,19 @@
 """Orders of systems: how far two agree, and how much of one the comparisons of all pairs have shown.
 
-Every function takes one number for each system, the greater the better, or a matrix over pairs of systems. Two orders
-part the pairs of systems into those in the same order, *swaps* (in the other order) and *ties* (tied in one of the
-orders at least). Kendall's tau counts the pairs alike; tau_AP weights them by rank, so that the top counts most.
+Every function takes one number for each system, the greater the better, or a matrix over pairs of
+systems. Two orders part the pairs of systems into those in the same order, *swaps* (in the other
+order) and *ties* (tied in one of the orders at least). Kendall's tau counts the pairs alike; tau_AP
+weights them by rank, so that the top counts most.
 
-tau_AP goes down one order and asks at each rank which share of the systems above is above in the other order too. That
-makes it directed. Urbano and Marrero (2017) give two forms for ties, after the two questions one may ask:
+tau_AP goes down one order and asks at each rank which share of the systems above is above in the
+other order too. That makes it directed. Urbano and Marrero (2017) give two forms for ties, after
+the two questions one may ask:
 
     accuracy    one order is the truth       tau_ap_a, directed: the mean over all ways to break the ties
     agreement   neither order is the truth   tau_ap_b, symmetric: tied systems share a rank
 
-The trap: means of equal scores differ in their last bits by the order of the sum. So means are turned into ranks first,
-by `competition_ranks`, which leaves a slack.
+The trap: means of equal scores differ in their last bits by the order of the sum. So means are
+turned into ranks first, by `competition_ranks`, which leaves a slack.
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ def competition_ranks(values: ArrayLike) -> Ints:
 def tau_b(one: ArrayLike, other: ArrayLike) -> float:
     """Return Kendall's tau-b of two orders.
 
-    In [-1, 1]: 1 for equal orders, -1 for reversed ones; nan if all systems are tied in one of them.
+    In [-1, 1]: 1 for equal orders, -1 for reversed ones; nan if all systems are tied in one of
+    them.
 
     Examples
     --------
@@ -77,10 +80,12 @@ def tau_ap_a(truth: ArrayLike, estimate: ArrayLike) -> float:
     above = found[:, None] > found  # the system of the column is above that of the row
     right = np.where(true[:, None] == true, 0.5, true[:, None] > true)
     n_above, group = found - 1, (found[:, None] == found).sum(axis=1)
-    # A system of a group of t takes the ranks m + 1 ... m + t alike often, and 1 / (rank - 1) is then S / t on average.
+    # A system of a group of t takes the ranks m + 1 ... m + t alike often, and 1 / (rank - 1) is
+    # then S / t on average.
     harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, len(found)))])
     reciprocals = harmonic[n_above + group - 1] - harmonic[np.maximum(n_above - 1, 0)]
-    # Of the k - 1 systems of the group that are above at its k-th rank, half are in the right order on average.
+    # Of the k - 1 systems of the group that are above at its k-th rank, half are in the right order
+    # on average.
     within = np.where(n_above > 0, group - n_above * reciprocals, group - 1) / 2
     right_above = (above * right).sum(axis=1)
     total = ((right_above * reciprocals * (n_above > 0) + within) / group).sum()
@@ -90,7 +95,8 @@ def tau_ap_a(truth: ArrayLike, estimate: ArrayLike) -> float:
 def tau_ap_b(one: ArrayLike, other: ArrayLike) -> float:
     """Return the symmetric tau_AP of two orders, in which tied systems share a rank.
 
-    In [-1, 1]: 1 for equal orders, with ties too, -1 for reversed ones; nan if all systems are tied in one of them.
+    In [-1, 1]: 1 for equal orders, with ties too, -1 for reversed ones; nan if all systems are tied
+    in one of them.
 
     Examples
     --------
@@ -113,8 +119,9 @@ def swaps_and_ties(one: ArrayLike, other: ArrayLike) -> tuple[NDArray[np.bool_],
 def rank_ranges(better: ArrayLike) -> tuple[Ints, Ints]:
     """Return the ranks that a system may have, given which pairs were shown to differ.
 
-    If no pair was shown wrongly, the true ranks of all systems lie in their ranges: the error rate is that of the
-    tests over the family of all pairs. A system that is tied in truth has all ranks of its group.
+    If no pair was shown wrongly, the true ranks of all systems lie in their ranges: the error rate
+    is that of the tests over the family of all pairs. A system that is tied in truth has all ranks
+    of its group.
 
     Examples
     --------
@@ -129,12 +136,14 @@ def rank_ranges(better: ArrayLike) -> tuple[Ints, Ints]:
 def shares_first(scores: Floats, settings: Settings) -> Floats:
     """Return the share of resamples over queries in which each system has the best mean.
 
-    A description of the sample, and no probability of being the best: of equal systems, one that led by chance may have
-    a share near 1.
+    A description of the sample, and no probability of being the best: of equal systems, one that
+    led by chance may have a share near 1.
     """
     n, slack = len(scores), TIE_TOLERANCE * np.abs(scores).max(initial=0.0)
     first = np.zeros(scores.shape[1])
-    for weights in weight_chunks(n, settings.n_resamples, seed_of(settings.rng), n_columns=len(first)):
+    for weights in weight_chunks(
+        n, settings.n_resamples, seed_of(settings.rng), n_columns=len(first)
+    ):
         means = weights @ scores
         leads = means >= means.max(axis=1, keepdims=True) - slack
         first += (leads / leads.sum(axis=1, keepdims=True)).sum(axis=0)
@@ -153,7 +162,9 @@ def _shared_rank_tau(other: Ints, order: Ints) -> float:
 def _ranked(one: ArrayLike, other: ArrayLike) -> tuple[Ints, Ints]:
     first, second = competition_ranks(one), competition_ranks(other)
     if len(first) != len(second):
-        raise InvalidInput(f"two orders rank the same systems, found {len(first)} and {len(second)}; give both all")
+        raise InvalidInput(
+            f"two orders rank the same systems, found {len(first)} and {len(second)}; give both all"
+        )
     return first, second
 
 

@@ -1,8 +1,9 @@
 """Paired tests without resampling: Student's t, Wilcoxon's signed ranks, the sign test, and a t test over folds.
 
-Training parts of different folds share most of their queries, and repeats test the same queries again, so fold scores
-are not a sample: a plain t test over ten times ten folds claims a difference in over half of the cases without one.
-The correction adds the ratio of test to training queries to the variance of the mean.
+Training parts of different folds share most of their queries, and repeats test the same queries
+again, so fold scores are not a sample: a plain t test over ten times ten folds claims a difference
+in over half of the cases without one. The correction adds the ratio of test to training queries to
+the variance of the mean.
 """
 
 from __future__ import annotations
@@ -34,15 +35,16 @@ EXACT_WILCOXON = 25
 def paired_t(d: Floats, settings: Settings) -> PairedResult:
     """Test whether the mean difference is zero by Student's paired t.
 
-    Two-sided, and where differences are symmetric or mildly skewed, it holds its level from 10 queries on. Strong skew
-    makes it liberal, most of all one-sided against the tail.
+    Two-sided, and where differences are symmetric or mildly skewed, it holds its level from 10
+    queries on. Strong skew makes it liberal, most of all one-sided against the tail.
 
-    Measured false claims where 5 % were asked, two-sided: symmetric to mildly skewed differences 4.8-5.8 % at 10
-    queries, 4.9-5.2 % at 25, 5.1 % at 50, 5.1 % at 100; sparse scores 0.7 % at 10 queries, 3.4-4.4 % at 25, 4.4-4.7 %
-    at 50, 4.8-5.0 % at 100; exponential differences 9.9 % at 10 queries, 7.6 % at 25, 6.5 % at 50, 5.9 % at 100.
-    One-sided, the worse side: symmetric to mildly skewed differences 5.0-7.5 % at 10 queries, 5.1-6.3 % at 25,
-    5.2-6.0 % at 50, 5.1-5.7 % at 100; sparse scores 2.0-2.2 % at 10 queries, 4.8-5.3 % at 25, 5.1-5.2 % at 50,
-    5.1-5.2 % at 100; exponential differences 13.4 % at 10 queries, 10.3 % at 25, 8.7 % at 50, 7.6 % at 100.
+    Measured false claims where 5 % were asked, two-sided: symmetric to mildly skewed differences
+    4.8-5.8 % at 10 queries, 4.9-5.2 % at 25, 5.1 % at 50, 5.1 % at 100; sparse scores 0.7 % at 10
+    queries, 3.4-4.4 % at 25, 4.4-4.7 % at 50, 4.8-5.0 % at 100; exponential differences 9.9 % at 10
+    queries, 7.6 % at 25, 6.5 % at 50, 5.9 % at 100. One-sided, the worse side: symmetric to mildly
+    skewed differences 5.0-7.5 % at 10 queries, 5.1-6.3 % at 25, 5.2-6.0 % at 50, 5.1-5.7 % at 100;
+    sparse scores 2.0-2.2 % at 10 queries, 4.8-5.3 % at 25, 5.1-5.2 % at 50, 5.1-5.2 % at 100;
+    exponential differences 13.4 % at 10 queries, 10.3 % at 25, 8.7 % at 50, 7.6 % at 100.
 
     Equal to `scipy.stats.ttest_rel`.
     """
@@ -50,7 +52,9 @@ def paired_t(d: Floats, settings: Settings) -> PairedResult:
     return _with_student(np.asarray(result.pvalue), d, settings)
 
 
-TESTS["t"] = SignificanceTest(function=paired_t, words="paired t test", needs_variance=True, power_of_t=True)
+TESTS["t"] = SignificanceTest(
+    function=paired_t, words="paired t test", needs_variance=True, power_of_t=True
+)
 
 
 def t_interval(d: Floats, settings: Settings) -> tuple[Floats, Floats]:
@@ -65,29 +69,34 @@ def _student_ends(mean: Floats, error: Floats, n: int, settings: Settings) -> tu
 
 def _with_student(p_value: Floats, d: Floats, settings: Settings) -> PairedResult:
     mean, error = d.mean(axis=0), standard_error(d)
-    return PairedResult.with_ends(p_value, lambda one: _student_ends(mean, error, len(d), one), settings)
+    return PairedResult.with_ends(
+        p_value, lambda one: _student_ends(mean, error, len(d), one), settings
+    )
 
 
 _OF_SYMMETRY = (
-    "the Wilcoxon test is one of symmetry about zero, not of the mean; the interval is Student's, of the mean"
+    "the Wilcoxon test is one of symmetry about zero, not of the mean; the interval is Student's, "
+    "of the mean"
 )
 
 
 def wilcoxon(d: Floats, settings: Settings) -> PairedResult:
     """Test whether the differences are symmetric about zero by Wilcoxon's signed ranks.
 
-    Not a test of the mean: on skewed differences of equal means it rejects too often, and more with more queries. Zero
-    differences are dropped; exact, with ties too, up to 25 others.
+    Not a test of the mean: on skewed differences of equal means it rejects too often, and more with
+    more queries. Zero differences are dropped; exact, with ties too, up to 25 others.
 
-    Measured false claims where 5 % were asked, two-sided: symmetric to mildly skewed differences 4.5-5.6 % at 10
-    queries, 4.9-6.5 % at 25, 5.3-7.8 % at 50, 4.7-9.7 % at 100; sparse scores 0.0-0.2 % at 10 queries, 0.4-3.3 % at 25,
-    1.8-4.8 % at 50, 2.8-5.0 % at 100; exponential differences 8.8 % at 10 queries, 14.4 % at 25, 22.6 % at 50, 38.6 %
-    at 100. One-sided, the worse side: symmetric to mildly skewed differences 4.2-7.6 % at 10 queries, 5.0-9.7 % at 25,
-    5.4-12.4 % at 50, 5.2-15.6 % at 100; sparse scores 0.1-0.7 % at 10 queries, 0.8-4.0 % at 25, 1.9-5.3 % at 50,
-    3.1-5.2 % at 100; exponential differences 13.2 % at 10 queries, 21.5 % at 25, 33.0 % at 50, 50.9 % at 100.
+    Measured false claims where 5 % were asked, two-sided: symmetric to mildly skewed differences
+    4.5-5.6 % at 10 queries, 4.9-6.5 % at 25, 5.3-7.8 % at 50, 4.7-9.7 % at 100; sparse scores
+    0.0-0.2 % at 10 queries, 0.4-3.3 % at 25, 1.8-4.8 % at 50, 2.8-5.0 % at 100; exponential
+    differences 8.8 % at 10 queries, 14.4 % at 25, 22.6 % at 50, 38.6 % at 100. One-sided, the worse
+    side: symmetric to mildly skewed differences 4.2-7.6 % at 10 queries, 5.0-9.7 % at 25, 5.4-12.4
+    % at 50, 5.2-15.6 % at 100; sparse scores 0.1-0.7 % at 10 queries, 0.8-4.0 % at 25, 1.9-5.3 % at
+    50, 3.1-5.2 % at 100; exponential differences 13.2 % at 10 queries, 21.5 % at 25, 33.0 % at 50,
+    50.9 % at 100.
 
-    Equal to `scipy.stats.wilcoxon` (exact without ties, else its approximation without continuity correction). The
-    interval is Student's, of the mean.
+    Equal to `scipy.stats.wilcoxon` (exact without ties, else its approximation without continuity
+    correction). The interval is Student's, of the mean.
     """
     return _with_student(_p_of_signed_ranks(d, settings), d, settings)
 
@@ -100,19 +109,23 @@ TESTS["wilcoxon"] = SignificanceTest(
 def wilcoxon_pratt(d: Floats, settings: Settings) -> PairedResult:
     """Test whether the differences are symmetric about zero by signed ranks, zero differences ranked too.
 
-    Pratt's (1959, doi:10.1080/01621459.1959.10501526) variant of `wilcoxon`: zero differences take the lowest ranks
-    before they are dropped. With many ties between systems, as for P@1 and RR, the other differences then weigh more
-    alike. Its limits are those of `wilcoxon`: it is not a test of the mean.
+    Pratt's (1959, doi:10.1080/01621459.1959.10501526) variant of `wilcoxon`: zero differences take
+    the lowest ranks before they are dropped. With many ties between systems, as for P@1 and RR, the
+    other differences then weigh more alike. Its limits are those of `wilcoxon`: it is not a test of
+    the mean.
 
-    Measured false claims where 5 % were asked, two-sided: symmetric to mildly skewed differences 4.5-5.6 % at 10
-    queries, 4.9-6.5 % at 25, 5.3-7.8 % at 50, 4.7-9.7 % at 100; sparse scores 0.0-0.2 % at 10 queries, 0.4-3.4 % at 25,
-    1.8-5.1 % at 50, 2.8-4.9 % at 100; exponential differences 8.8 % at 10 queries, 14.4 % at 25, 22.6 % at 50, 38.6 %
-    at 100. One-sided, the worse side: symmetric to mildly skewed differences 4.2-7.6 % at 10 queries, 5.0-9.7 % at 25,
-    5.4-12.4 % at 50, 5.2-15.6 % at 100; sparse scores 0.1-0.7 % at 10 queries, 0.8-4.0 % at 25, 1.9-5.2 % at 50,
-    3.1-5.3 % at 100; exponential differences 13.2 % at 10 queries, 21.5 % at 25, 33.0 % at 50, 50.9 % at 100.
+    Measured false claims where 5 % were asked, two-sided: symmetric to mildly skewed differences
+    4.5-5.6 % at 10 queries, 4.9-6.5 % at 25, 5.3-7.8 % at 50, 4.7-9.7 % at 100; sparse scores
+    0.0-0.2 % at 10 queries, 0.4-3.4 % at 25, 1.8-5.1 % at 50, 2.8-4.9 % at 100; exponential
+    differences 8.8 % at 10 queries, 14.4 % at 25, 22.6 % at 50, 38.6 % at 100. One-sided, the worse
+    side: symmetric to mildly skewed differences 4.2-7.6 % at 10 queries, 5.0-9.7 % at 25, 5.4-12.4
+    % at 50, 5.2-15.6 % at 100; sparse scores 0.1-0.7 % at 10 queries, 0.8-4.0 % at 25, 1.9-5.2 % at
+    50, 3.1-5.3 % at 100; exponential differences 13.2 % at 10 queries, 21.5 % at 25, 33.0 % at 50,
+    50.9 % at 100.
 
-    Equal to `scipy.stats.wilcoxon` with ``zero_method="pratt"`` (exact, with zeros and ties too, up to 25 differences
-    that are not 0; else its approximation without continuity correction). The interval is Student's, of the mean.
+    Equal to `scipy.stats.wilcoxon` with ``zero_method="pratt"`` (exact, with zeros and ties too, up
+    to 25 differences that are not 0; else its approximation without continuity correction). The
+    interval is Student's, of the mean.
     """
     return _with_student(_p_of_signed_ranks(d, settings, "pratt"), d, settings)
 
@@ -125,10 +138,13 @@ TESTS["wilcoxon_pratt"] = SignificanceTest(
 )
 
 
-def _p_of_signed_ranks(d: Floats, settings: Settings, zero_method: Literal["wilcox", "pratt"] = "wilcox") -> Floats:
+def _p_of_signed_ranks(
+    d: Floats, settings: Settings, zero_method: Literal["wilcox", "pratt"] = "wilcox"
+) -> Floats:
     """Return the p-value of each column's signed ranks; zeros are dropped before ("wilcox") or after ("pratt") ranking.
 
-    Columns with as many differences go into one matrix: a call for each column takes fifty times as long.
+    Columns with as many differences go into one matrix: a call for each column takes fifty times as
+    long.
     """
     p_value, changed = np.ones(d.shape[1]), (d != 0).sum(axis=0)
     for number in np.unique(changed[changed > 0]):
@@ -140,20 +156,28 @@ def _p_of_signed_ranks(d: Floats, settings: Settings, zero_method: Literal["wilc
             p_value[alike] = _exact_signed_ranks(rows, settings)
         else:
             p_value[alike] = stats.wilcoxon(
-                rows, axis=1, zero_method=zero_method, method="approx", alternative=settings.alternative
+                rows,
+                axis=1,
+                zero_method=zero_method,
+                method="approx",
+                alternative=settings.alternative,
             ).pvalue
     return p_value
 
 
 def _exact_signed_ranks(rows: Floats, settings: Settings) -> Floats:
-    # Rounded, since 0.3 - 0.2 and 0.2 - 0.1 differ in their last bit and would not tie. Doubled, so that the mean
-    # ranks of ties are whole numbers too and can be places in an array.
+    # Rounded, since 0.3 - 0.2 and 0.2 - 0.1 differ in their last bit and would not tie. Doubled, so
+    # that the mean ranks of ties are whole numbers too and can be places in an array.
     ranks = np.round(2 * stats.rankdata(np.round(np.abs(rows), 12), axis=1)).astype(np.int64)
     observed = np.where(rows > 0, ranks, 0).sum(axis=1)
     signed = np.sort(ranks[rows != 0].reshape(len(rows), -1), axis=1)
     ways, patterns = [_ways(tuple(row)) for row in signed.tolist()], 2.0 ** signed.shape[1]
-    greater = [of_row[least:].sum() / patterns for least, of_row in zip(observed, ways, strict=True)]
-    less = [of_row[: most + 1].sum() / patterns for most, of_row in zip(observed, ways, strict=True)]
+    greater = [
+        of_row[least:].sum() / patterns for least, of_row in zip(observed, ways, strict=True)
+    ]
+    less = [
+        of_row[: most + 1].sum() / patterns for most, of_row in zip(observed, ways, strict=True)
+    ]
     return settings.p_of_tails(greater, less)
 
 
@@ -169,14 +193,17 @@ def _ways(ranks: tuple[int, ...]) -> Floats:
 def sign(d: Floats, settings: Settings) -> PairedResult:
     """Test whether wins and losses are equally likely, by the exact binomial; ties are dropped.
 
-    Not a test of the mean: on skewed differences of equal means it rejects too often, and more with more queries.
+    Not a test of the mean: on skewed differences of equal means it rejects too often, and more with
+    more queries.
 
-    Measured false claims where 5 % were asked, two-sided: symmetric to mildly skewed differences 2.0-3.4 % at 10
-    queries, 4.5-10.1 % at 25, 3.3-13.5 % at 50, 3.4-24.9 % at 100; sparse scores 0.0-0.1 % at 10 queries, 0.4-1.8 % at
-    25, 1.8-3.0 % at 50, 2.8-3.0 % at 100; exponential differences 7.0 % at 10 queries, 25.0 % at 25, 40.4 % at 50,
-    71.5 % at 100. One-sided, the worse side: symmetric to mildly skewed differences 1.0-3.2 % at 10 queries, 2.3-9.8 %
-    at 25, 3.3-20.3 % at 50, 4.5-39.3 % at 100; sparse scores 0.1-0.6 % at 10 queries, 0.8-2.1 % at 25, 1.9-3.3 % at 50,
-    3.1-3.8 % at 100; exponential differences 6.9 % at 10 queries, 25.0 % at 25, 51.9 % at 50, 83.7 % at 100.
+    Measured false claims where 5 % were asked, two-sided: symmetric to mildly skewed differences
+    2.0-3.4 % at 10 queries, 4.5-10.1 % at 25, 3.3-13.5 % at 50, 3.4-24.9 % at 100; sparse scores
+    0.0-0.1 % at 10 queries, 0.4-1.8 % at 25, 1.8-3.0 % at 50, 2.8-3.0 % at 100; exponential
+    differences 7.0 % at 10 queries, 25.0 % at 25, 40.4 % at 50, 71.5 % at 100. One-sided, the worse
+    side: symmetric to mildly skewed differences 1.0-3.2 % at 10 queries, 2.3-9.8 % at 25, 3.3-20.3
+    % at 50, 4.5-39.3 % at 100; sparse scores 0.1-0.6 % at 10 queries, 0.8-2.1 % at 25, 1.9-3.3 % at
+    50, 3.1-3.8 % at 100; exponential differences 6.9 % at 10 queries, 25.0 % at 25, 51.9 % at 50,
+    83.7 % at 100.
 
     Equal to `scipy.stats.binomtest` on wins and losses. The interval is Student's, of the mean.
     """
@@ -203,8 +230,8 @@ def corrected_resampled_t(d: Floats, settings: Settings) -> PairedResult:
 
     Holds its level on ten repeats of ten folds, where the plain t makes over 40 % false claims.
 
-    Measured false claims where 5 % were asked, one or more in a family, two-sided: 10 x 10 folds 4.2 %; one run of 10
-    folds 1.1 %.
+    Measured false claims where 5 % were asked, one or more in a family, two-sided: 10 x 10 folds
+    4.2 %; one run of 10 folds 1.1 %.
 
     The differences, a value per fold of all repeats, come from `widened`: their plain t is
     ``t = mean(d) / sqrt(var(d) * (1 / n_folds + ratio))`` on ``n_folds - 1`` degrees of freedom.
@@ -228,13 +255,16 @@ FOLD_TESTS["corrected_resampled_t"] = SignificanceTest(
 def widened(d: ArrayLike, ratio: float) -> Floats:
     """Return differences of the same mean whose plain t is the corrected one.
 
-    So the plain interval of these is the corrected one too, and so is the detectable difference at their deviation.
+    So the plain interval of these is the corrected one too, and so is the detectable difference at
+    their deviation.
     """
     expected = "test queries by training queries, such as 1 / 4 for 5 folds"
     require(np.isfinite(ratio) and ratio > 0, "ratio", ratio, expected)
     folds = np.asarray(d, dtype=np.float64)
     if folds.ndim not in (1, 2) or len(folds) < 2:
-        raise InvalidInput(f"the differences of at least 2 folds are needed, found shape {folds.shape}")
+        raise InvalidInput(
+            f"the differences of at least 2 folds are needed, found shape {folds.shape}"
+        )
     mean = folds.mean(axis=0)
     # var * (1 / J + ratio) is the plain variance of the mean, var / J, times 1 + J * ratio.
     return np.asarray(mean + (folds - mean) * np.sqrt(1 + len(folds) * ratio))

@@ -1,13 +1,14 @@
 """Columns of differences between systems, made some at a time.
 
-A thousand systems make 499,500 pairs: their differences on a thousand queries take 4 GB, the scores 8 MB. So a
-comparison hands on the scores, and which of them each column is made of::
+A thousand systems make 499,500 pairs: their differences on a thousand queries take 4 GB, the scores
+8 MB. So a comparison hands on the scores, and which of them each column is made of::
 
     rows             a    b    c            scores of the systems, by one or several measures
     high, low        b-a  c-a  c-b          a column is sign * (high - low) - bound
 
-Whoever needs differences asks for a block of columns. Sums over resamples are taken of the rows, and subtracted then:
-the sum of a column is the difference of two sums, whatever the signs or the weights of the queries are.
+Whoever needs differences asks for a block of columns. Sums over resamples are taken of the rows,
+and subtracted then: the sum of a column is the difference of two sums, whatever the signs or the
+weights of the queries are.
 """
 
 from __future__ import annotations
@@ -49,16 +50,19 @@ PairPlaces = Sequence[tuple[int, int]] | NDArray[np.int64]
 class Pairs:
     """Differences of systems as columns: an array of shape ``(n_queries, n_pairs)``, made when asked for."""
 
-    # (n_scores, n_queries): The scores of a system by a measure in each row, or columns of differences as they are.
+    # (n_scores, n_queries): The scores of a system by a measure in each row, or columns of
+    # differences as they are.
     rows: Floats
-    # (n_pairs,): The rows of the system and of the baseline in each pair. None: the rows are the columns.
+    # (n_pairs,): The rows of the system and of the baseline in each pair. None: the rows are the
+    # columns.
     high: Ints | None = None
     low: Ints | None = None
     signs: Floats | None = None  # (n_pairs,): -1 for columns that are turned
     bounds: Floats | None = None  # (n_pairs,): What is taken off each column, after it was turned
     beside: Unseen | None = None  # The queries that nobody saw; `beyond` adds them
-    # (n_unseen, n_pairs): The gains on them, once they are added. They are the last queries: all scores are 0 there,
-    # and so many rows behind those of the scores are 1 on one of them each, and 0 elsewhere.
+    # (n_unseen, n_pairs): The gains on them, once they are added. They are the last queries: all
+    # scores are 0 there, and so many rows behind those of the scores are 1 on one of them each, and
+    # 0 elsewhere.
     unseen: Floats | None = None
     # Sums of the rows over resamples, for whoever asks for the same ones (`signs.sums_of`).
     kept: dict[tuple[int, int], Floats] = field(default_factory=dict)
@@ -69,7 +73,9 @@ class Pairs:
         n, _, n_measures = scores.shape
         rows = np.ascontiguousarray(as_columns(scores.reshape(n, -1)).T)
         places = np.asarray(pairs, dtype=np.int64)
-        low, high = (np.add.outer(np.arange(n_measures), place * n_measures).ravel() for place in places.T)
+        low, high = (
+            np.add.outer(np.arange(n_measures), place * n_measures).ravel() for place in places.T
+        )
         return cls(rows, high, low)
 
     @property
@@ -124,9 +130,13 @@ class Pairs:
         if self.high is None or self.low is None:
             return Pairs(self.rows[columns], beside=beside)
         unseen = None if self.unseen is None else self.unseen[:, columns]
-        signs, bounds = (None if each is None else each[columns] for each in (self.signs, self.bounds))
+        signs, bounds = (
+            None if each is None else each[columns] for each in (self.signs, self.bounds)
+        )
         high, low = self.high[columns], self.low[columns]
-        return replace(self, high=high, low=low, signs=signs, bounds=bounds, beside=beside, unseen=unseen)
+        return replace(
+            self, high=high, low=low, signs=signs, bounds=bounds, beside=beside, unseen=unseen
+        )
 
     def turned(self, signs: Floats) -> Pairs:
         """Return the columns times 1 or -1 each."""
@@ -153,7 +163,9 @@ class Pairs:
         moved = self.moved(bound)
         if self.beside is None:
             return moved
-        gains = np.tile(-self.beside.loss if side == "greater" else self.beside.loss, (self.beside.count, 1))
+        gains = np.tile(
+            -self.beside.loss if side == "greater" else self.beside.loss, (self.beside.count, 1)
+        )
         if self.high is None:
             return Pairs(np.concatenate([moved.rows, gains.T - bound], axis=1))
         (n_rows, n), k = self.rows.shape, len(gains)
@@ -180,7 +192,9 @@ class Pairs:
             return of_rows[:-2][columns].copy()
         places = range(*columns.indices(len(self.high)))
         found = np.empty((len(places), of_rows.shape[1]))
-        for sums, high, low in zip(found, self.high[columns].tolist(), self.low[columns].tolist(), strict=True):
+        for sums, high, low in zip(
+            found, self.high[columns].tolist(), self.low[columns].tolist(), strict=True
+        ):
             np.subtract(of_rows[high], of_rows[low], out=sums)
         if self.signs is not None:
             found *= self.signs[columns, None]
@@ -204,7 +218,10 @@ class Pairs:
         """Yield the columns in slices of so few that so many sums of each stay in the cache."""
         m, width = self.shape[1], max(1, READ_AT_ONCE // n_sums)
         starts = range(0, m, width)
-        yield from (slice(start, min(start + width, m)) for start in (reversed(starts) if backwards else starts))
+        yield from (
+            slice(start, min(start + width, m))
+            for start in (reversed(starts) if backwards else starts)
+        )
 
     def centred(self, means: Floats) -> Pairs:
         """Return the columns less their means, for `sums`."""
@@ -233,17 +250,25 @@ class Pairs:
         def of_all(name: str, default: float) -> Any:
             found = [getattr(part, name) for part in parts]
             full = [
-                np.full(part.shape[1], default) if one is None else one for one, part in zip(found, parts, strict=True)
+                np.full(part.shape[1], default) if one is None else one
+                for one, part in zip(found, parts, strict=True)
             ]
             return np.concatenate(full)
 
         high, low, signs, bounds = (
-            of_all(name, default) for name, default in (("high", 0), ("low", 0), ("signs", 1.0), ("bounds", 0.0))
+            of_all(name, default)
+            for name, default in (("high", 0), ("low", 0), ("signs", 1.0), ("bounds", 0.0))
         )
-        unseen = None if first.unseen is None else np.concatenate([part.unseen for part in parts], axis=1)
+        unseen = (
+            None
+            if first.unseen is None
+            else np.concatenate([part.unseen for part in parts], axis=1)
+        )
         return cls(first.rows, high, low, signs, bounds, unseen=unseen)
 
-    def summed(self, of_block: Callable[[Floats], tuple[Any, ...]], weights: Floats | None = None) -> tuple[Any, ...]:
+    def summed(
+        self, of_block: Callable[[Floats], tuple[Any, ...]], weights: Floats | None = None
+    ) -> tuple[Any, ...]:
         """Return numbers of each column, found a block at a time."""
         found = []
         for columns in self.blocks():

@@ -1,8 +1,8 @@
 """Power: the queries that a difference needs, and the difference that a number of queries can show.
 
-Student's paired t under an alternative has a noncentral t distribution with noncentrality
-``sqrt(n) * difference / sd``, sd being the standard deviation of the per-query differences (.15 to .20 for pairs of
-TREC runs in AP and nDCG: 50 queries then show a difference of .06 to .08, not one of .03).
+Student's paired t under an alternative has a noncentral t distribution with noncentrality ``sqrt(n)
+* difference / sd``, sd being the standard deviation of the per-query differences (.15 to .20 for
+pairs of TREC runs in AP and nDCG: 50 queries then show a difference of .06 to .08, not one of .03).
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def topics_needed(
     Parameters
     ----------
     difference : float
-        The true mean difference worth finding; its sign does not matter. For other claims than "difference" the true
-        gain, positive if the system is better; 0 for systems that are equal.
+        The true mean difference worth finding; its sign does not matter. For other claims than
+        "difference" the true gain, positive if the system is better; 0 for systems that are equal.
     sd : float
         Standard deviation of the per-query differences.
     alpha : float, default 0.05
@@ -67,28 +67,31 @@ def topics_needed(
     margin : float, default 0
         Of the claim.
     unseen : int, default 1
-        Number of queries that the claims "not_worse" and "equivalent" add to those seen, as in `rankeval.compare`.
+        Number of queries that the claims "not_worse" and "equivalent" add to those seen, as in
+        `rankeval.compare`.
     greatest_loss : float, default 1
         The loss of such a query. 1 is right for measures in [0, 1].
     group_size : float, default 1
-        Number of queries in a group, such as the turns of a conversation. Above 1 the result is a number of groups,
-        for `rankeval.compare` with ``groups``. If sizes differ, take their harmonic mean.
+        Number of queries in a group, such as the turns of a conversation. Above 1 the result is a
+        number of groups, for `rankeval.compare` with ``groups``. If sizes differ, take their
+        harmonic mean.
     intraclass : float, default 0
-        Intraclass correlation of the differences within groups, from 0 (queries of a group are independent) to 1 (they
-        are alike). A note of `rankeval.compare` has it. It counts only with ``group_size`` above 1.
+        Intraclass correlation of the differences within groups, from 0 (queries of a group are
+        independent) to 1 (they are alike). A note of `rankeval.compare` has it. It counts only with
+        ``group_size`` above 1.
 
     Returns
     -------
     int
-        Number of queries, or of groups if ``group_size`` is above 1. At least 2. For "not_worse" and "equivalent" at
-        least ``ln(alpha) / ln(1 - margin / greatest_loss)``, however small sd is: fewer queries can all miss a breakage
-        as large as the margin.
+        Number of queries, or of groups if ``group_size`` is above 1. At least 2. For "not_worse"
+        and "equivalent" at least ``ln(alpha) / ln(1 - margin / greatest_loss)``, however small sd
+        is: fewer queries can all miss a breakage as large as the margin.
 
     Raises
     ------
     InvalidInput
-        If no number of queries shows the claim, because it is not true of the difference, or a parameter is out of
-        range.
+        If no number of queries shows the claim, because it is not true of the difference, or a
+        parameter is out of range.
 
     Examples
     --------
@@ -134,7 +137,14 @@ def topics_needed(
     def reached(n: int) -> float:
         if CLAIMS[claim].harmless:
             return power_of_no_harm(
-                claim, difference, sd, n, alpha, margin=margin, unseen=unseen, greatest_loss=greatest_loss
+                claim,
+                difference,
+                sd,
+                n,
+                alpha,
+                margin=margin,
+                unseen=unseen,
+                greatest_loss=greatest_loss,
             )
         return _power(effect, n, alpha, "greater" if CLAIMS[claim].sides else alternative)
 
@@ -160,8 +170,8 @@ def detectable_difference(
 ) -> Floats:
     """Return the smallest true difference that a paired t test over n queries shows with the power asked for.
 
-    The power of the randomisation test and of the symmetric bootstrap is that of t within .01 from 25 queries on, so
-    the value holds for them too.
+    The power of the randomisation test and of the symmetric bootstrap is that of t within .01 from
+    25 queries on, so the value holds for them too.
 
     Examples
     --------
@@ -194,7 +204,9 @@ def _distance(difference: float, claim: str, margin: float) -> float:
     hypotheses = CLAIMS[claim].hypotheses
     if not hypotheses:
         if difference == 0:
-            raise InvalidInput(f"difference is {difference}; no number of queries shows a difference of 0")
+            raise InvalidInput(
+                f"difference is {difference}; no number of queries shows a difference of 0"
+            )
         return abs(difference)
     distance = min(
         difference - factor * margin if side == "greater" else factor * margin - difference
@@ -209,7 +221,15 @@ def _distance(difference: float, claim: str, margin: float) -> float:
 
 
 def power_of_no_harm(
-    claim: str, gain: float, sd: float, n: int, alpha: float, *, margin: float, unseen: int, greatest_loss: float
+    claim: str,
+    gain: float,
+    sd: float,
+    n: int,
+    alpha: float,
+    *,
+    margin: float,
+    unseen: int,
+    greatest_loss: float,
 ) -> float:
     """Return the chance that "not_worse" or "equivalent" is shown over n queries by Student's t."""
     harmless = _Harmless(n, alpha, CLAIMS[claim].sides, unseen, np.array([greatest_loss]))
@@ -232,10 +252,11 @@ def _detectable_effect(n: int, alpha: float, power: float, alternative: str) -> 
 class _Harmless:
     """The power of "not_worse" (one side) and "equivalent" (two) by Student's t, with queries that nobody saw.
 
-    The sample is the n differences, of mean x and deviation s, and k more that lost L. Its mean less the margin, over
-    its standard error, reaches the quantile t exactly if ``x + L`` is at least the larger root of a quadratic. Given s,
-    that is a normal probability; its mean over the distribution of s is taken by Gauss and Legendre's rule. The other
-    side of "equivalent" is its mirror image.
+    The sample is the n differences, of mean x and deviation s, and k more that lost L. Its mean
+    less the margin, over its standard error, reaches the quantile t exactly if ``x + L`` is at
+    least the larger root of a quadratic. Given s, that is a normal probability; its mean over the
+    distribution of s is taken by Gauss and Legendre's rule. The other side of "equivalent" is its
+    mirror image.
     """
 
     n: int
@@ -272,7 +293,9 @@ class _Harmless:
         """Return the smallest margin for which the claim is shown of equal systems with this power."""
         low, high = np.zeros_like(sd), np.maximum(self.losses, sd)
         while (short := self.power(0.0, sd, high) < power).any():
-            if high.max() > _GREATEST_EFFECT * max(1.0, self.losses.max(initial=1.0), sd.max(initial=0.0)):
+            if high.max() > _GREATEST_EFFECT * max(
+                1.0, self.losses.max(initial=1.0), sd.max(initial=0.0)
+            ):
                 return np.where(short, np.inf, high)
             high = np.where(short, 2 * high, high)
         for _ in range(40):
@@ -286,7 +309,8 @@ def _power(effect: float, n: int, alpha: float, alternative: str) -> float:
     noncentrality, degrees = effect * np.sqrt(n), n - 1
     tail = alpha / 2 if alternative == "two-sided" else alpha
     limit = stats.t.isf(tail, degrees)
-    # SciPy's tails give up far out, the wrong one with nan where it is below 1e-9: there both are 0 or 1 anyway.
+    # SciPy's tails give up far out, the wrong one with nan where it is below 1e-9: there both are 0
+    # or 1 anyway.
     with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
         right = stats.nct.sf(limit, degrees, noncentrality)
         wrong = stats.nct.cdf(-limit, degrees, noncentrality) if alternative == "two-sided" else 0.0
@@ -294,7 +318,13 @@ def _power(effect: float, n: int, alpha: float, alternative: str) -> float:
 
 
 def _check(
-    alpha: float, power: float, alternative: str, claim: str, margin: float, unseen: int, greatest_loss: ArrayLike
+    alpha: float,
+    power: float,
+    alternative: str,
+    claim: str,
+    margin: float,
+    unseen: int,
+    greatest_loss: ArrayLike,
 ) -> None:
     check_count("unseen", unseen, least=0)
     losses = np.asarray(greatest_loss)

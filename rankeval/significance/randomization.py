@@ -1,45 +1,51 @@
 """Patterns of signs, and the sums of many rows of numbers under each of them.
 
-Up to 16 queries all 2^n patterns are counted; beyond, they are drawn, a bit per sign. A pattern is drawn in whole
-64-bit words, so the stream of random numbers depends neither on the number of rows nor on the size of a chunk, and
-another system in a comparison leaves the p-values of the rest as they are.
+Up to 16 queries all 2^n patterns are counted; beyond, they are drawn, a bit per sign. A pattern is
+drawn in whole 64-bit words, so the stream of random numbers depends neither on the number of rows
+nor on the size of a chunk, and another system in a comparison leaves the p-values of the rest as
+they are.
 
-The sums are products of matrices, made in tiles: a megabyte or two of signs at a time, some patterns by some queries::
+The sums are products of matrices, made in tiles: a megabyte or two of signs at a time, some
+patterns by some queries::
 
                      queries                    patterns
     rows        a  | . . . . |            a  | S S S S |
                 b  | . . . . |     ->     b  | S S S S |      a row of sums for each row of numbers
 
-so that a million queries take no more memory than a thousand. One thread of BLAS multiplies: beside other processes
-several wait for each other longer than they work.
+so that a million queries take no more memory than a thousand. One thread of BLAS multiplies: beside
+other processes several wait for each other longer than they work.
 
 The randomisation test with the interval that belongs to it, and how resamples are drawn.
 
-Under its null, swapping two systems' scores on a query changes nothing, so every pattern of signs on the differences
-is equally likely. All patterns are counted for up to 16 queries; beyond, the p-value is ``(b + 1) / (B + 1)``: the
-observed pattern is one of those that could have been drawn, so p is never 0.
+Under its null, swapping two systems' scores on a query changes nothing, so every pattern of signs
+on the differences is equally likely. All patterns are counted for up to 16 queries; beyond, the
+p-value is ``(b + 1) / (B + 1)``: the observed pattern is one of those that could have been drawn,
+so p is never 0.
 
-The interval holds every delta that the test of ``d - delta`` does not reject, by the same patterns. A pattern keeps the
-signs of some queries, K, and flips those of the others, F. It is as extreme as the observed one if
-``|S_K - S_F| >= |S_K + S_F|``, S being sums of ``d - delta``: exactly if the two sums differ in sign, that is, if delta
-lies between the mean of the kept and the mean of the flipped differences::
+The interval holds every delta that the test of ``d - delta`` does not reject, by the same patterns.
+A pattern keeps the signs of some queries, K, and flips those of the others, F. It is as extreme as
+the observed one if ``|S_K - S_F| >= |S_K + S_F|``, S being sums of ``d - delta``: exactly if the
+two sums differ in sign, that is, if delta lies between the mean of the kept and the mean of the
+flipped differences::
 
     counts at delta:      min(mean_K, mean_F) <= delta <= max(mean_K, mean_F)
 
-All these stretches contain the mean of d. So the number of patterns that count falls on either side of it, and the ends
-of the interval are order statistics of the ends of the stretches. One-sided, a pattern counts if mean_F is on the
-side of delta that the alternative denies.
+All these stretches contain the mean of d. So the number of patterns that count falls on either side
+of it, and the ends of the interval are order statistics of the ends of the stretches. One-sided, a
+pattern counts if mean_F is on the side of delta that the alternative denies.
 
-All pairs share the patterns, and the patterns multiply systems, not pairs: kept less flipped differences of a pair are
-the difference of two sums, one for each system. So there is a row of sums for each system, one sum a pattern, and
-what is left for a pair is to subtract two rows and to read them::
+All pairs share the patterns, and the patterns multiply systems, not pairs: kept less flipped
+differences of a pair are the difference of two sums, one for each system. So there is a row of sums
+for each system, one sum a pattern, and what is left for a pair is to subtract two rows and to read
+them::
 
     sums of b   | 1.2  -.3   .8   ... |
     sums of a   |  .9  -.1  1.1   ... |
     sums of b-a |  .3  -.2  -.3   ... |     how many reach the observed sum: p;  the largest ends: the interval
 
-The trap: two sums of a thousand scores can be larger by far than the sum of their differences, and carry the rounding
-errors of large numbers. The slack by which equal sums count as equal has room for them.
+The trap: two sums of a thousand scores can be larger by far than the sum of their differences, and
+carry the rounding errors of large numbers. The slack by which equal sums count as equal has room
+for them.
 """
 
 from __future__ import annotations
@@ -94,7 +100,9 @@ def number_drawn(n: int, settings: Settings) -> int:
 
 def share_of_patterns(count: NDArray[np.int64], n: int, settings: Settings) -> Floats:
     """Turn counts over the patterns into p-values: exact, or with the observed pattern added."""
-    return np.asarray(count / 2.0**n if n <= EXACT_UP_TO else (count + 1) / (settings.n_resamples + 1))
+    return np.asarray(
+        count / 2.0**n if n <= EXACT_UP_TO else (count + 1) / (settings.n_resamples + 1)
+    )
 
 
 def sums_by_pattern(rows: Floats, settings: Settings, *, at_once: int) -> Iterator[Floats]:
@@ -113,12 +121,16 @@ def sums_by_pattern(rows: Floats, settings: Settings, *, at_once: int) -> Iterat
 def sums_of(pairs: Pairs, settings: Settings, weights: Floats | None = None) -> Iterator[Floats]:
     """Yield the sums of the rows of pairs, and of their weights and of ones, under patterns of signs.
 
-    Sums of a few systems are kept with the pairs. Of a million queries they take nearly all of the time, and a test,
-    the p-values of max-T and its intervals read the same ones.
+    Sums of a few systems are kept with the pairs. Of a million queries they take nearly all of the
+    time, and a test, the p-values of max-T and its intervals read the same ones.
     """
     total, height = number_drawn(len(pairs), settings), len(pairs.rows) + 2
     span = PATTERNS * -(-total // PATTERNS)
-    if not isinstance(settings.rng, int) or height * span > _KEPT or not (weights is None or (weights == 1).all()):
+    if (
+        not isinstance(settings.rng, int)
+        or height * span > _KEPT
+        or not (weights is None or (weights == 1).all())
+    ):
         yield from sums_by_pattern(pairs.rows_and_ones(weights), settings, at_once=SUMS_AT_ONCE)
         return
     key = settings.rng, total
@@ -156,15 +168,17 @@ def _byte_chunks(n: int, settings: Settings) -> Iterator[NDArray[np.uint8]]:
             bits = (np.arange(start, start + size)[:, None] >> np.arange(n)) & 1
             yield np.packbits(bits.astype(np.uint8), axis=1)
         else:
-            drawn = generator.integers(0, 2**64 - 1, size=(size, words), dtype=np.uint64, endpoint=True)
+            drawn = generator.integers(
+                0, 2**64 - 1, size=(size, words), dtype=np.uint64, endpoint=True
+            )
             yield drawn.view(np.uint8)
 
 
 def randomization(d: Floats, settings: Settings) -> PairedResult:
     """Test whether systems are exchangeable query by query, by Fisher's randomisation of signs.
 
-    Exact up to 16 queries for systems that are exchangeable: every difference as likely with either sign. As a test of
-    equal means it holds its level as Student's t does.
+    Exact up to 16 queries for systems that are exchangeable: every difference as likely with either
+    sign. As a test of equal means it holds its level as Student's t does.
 
     Measured false claims where 5 % were asked, two-sided: symmetric to mildly skewed differences 4.5-5.5 % at 10
     queries, 5.2-5.5 % at 25, 5.0-5.5 % at 50, 5.0-5.3 % at 100; sparse scores 0.0-0.2 % at 10 queries, 0.5-3.4 % at 25,
@@ -173,9 +187,9 @@ def randomization(d: Floats, settings: Settings) -> PairedResult:
     5.2-5.9 % at 50, 5.1-5.2 % at 100; sparse scores 0.1-0.7 % at 10 queries, 0.9-4.0 % at 25, 2.1-5.3 % at 50,
     3.0-5.0 % at 100; exponential differences 13.0 % at 10 queries, 10.5 % at 25, 8.8 % at 50, 7.6 % at 100.
 
-    Patterns whose mean equals the observed one, up to rounding, count as extreme. The interval holds delta exactly if
-    the test of ``d - delta`` by the same patterns has a p-value above alpha: it is infinite if so few queries cannot
-    reject anything, 5 or fewer at 5 %, two-sided.
+    Patterns whose mean equals the observed one, up to rounding, count as extreme. The interval
+    holds delta exactly if the test of ``d - delta`` by the same patterns has a p-value above alpha:
+    it is infinite if so few queries cannot reject anything, 5 or fewer at 5 %, two-sided.
     """
     return flip_test(d, settings)
 
@@ -195,7 +209,9 @@ TESTS["randomization"] = SignificanceTest(
 )
 
 
-def flip_test(d: ArrayLike | Pairs, settings: Settings, weights: Floats | None = None) -> PairedResult:
+def flip_test(
+    d: ArrayLike | Pairs, settings: Settings, weights: Floats | None = None
+) -> PairedResult:
     """Test a mean or a weighted mean by flipping signs, with the interval that the same patterns lead to."""
     pairs = as_pairs(d)
     n, m = pairs.shape
@@ -207,9 +223,14 @@ def flip_test(d: ArrayLike | Pairs, settings: Settings, weights: Floats | None =
     count, reaches = np.zeros(m, dtype=np.int64), np.full((2, len(ranks), m), np.inf)
     for group in _groups(pairs, max(ranks), settings):
         _read_group(pairs, group, weights, facts, ranks, count, reaches, settings)
-    low, high = (facts.mean + side * (reach + facts.slack) for side, reach in ((-1, reaches[0]), (1, reaches[1])))
+    low, high = (
+        facts.mean + side * (reach + facts.slack)
+        for side, reach in ((-1, reaches[0]), (1, reaches[1]))
+    )
     # Every stretch of a constant is the one value, whatever rounding makes of it.
-    low, high = (np.where(facts.flat & np.isfinite(each), facts.first, each) for each in (low, high))
+    low, high = (
+        np.where(facts.flat & np.isfinite(each), facts.first, each) for each in (low, high)
+    )
     family = (low[1], high[1]) if settings.of_family else None
     return PairedResult(share_of_patterns(count, n, settings), low[0], high[0], family=family)
 
@@ -229,16 +250,18 @@ class _Facts:
         total, size, spread, self.flat, self.first, lost = pairs.summed(of_block, weights)
         noise = pairs.noise(lost, weights)
         self.mean = total / whole
-        # Sums of tenths differ in their last bits by signs and order: the slack lets equal ones count as equal.
+        # Sums of tenths differ in their last bits by signs and order: the slack lets equal ones
+        # count as equal.
         self.least = settings.evidence(total) - TIE_TOLERANCE * size - noise
-        # A pattern counts a little beyond its stretch, as far as its slack reaches: half of that, at least, is certain.
+        # A pattern counts a little beyond its stretch, as far as its slack reaches: half of that,
+        # at least, is certain.
         self.slack = (TIE_TOLERANCE / 8 * spread + noise / 4) / whole
 
 
 def _rank_of_end(n: int, settings: Settings) -> int:
     """Return which of the largest ends is the end of the interval; 0 if it is infinite."""
-    # More than k = alpha * patterns must count where delta is not rejected. The observed pattern always does; it is
-    # among those counted out, and one more than those drawn.
+    # More than k = alpha * patterns must count where delta is not rejected. The observed pattern
+    # always does; it is among those counted out, and one more than those drawn.
     k = most_reaching(settings.alpha, number_of_patterns(n, settings))
     return k + 1 if n <= EXACT_UP_TO else k
 
@@ -248,7 +271,9 @@ def _groups(pairs: Pairs, rank: int, settings: Settings) -> Iterator[Ints]:
     n, m = pairs.shape
     total = PATTERNS * -(-number_drawn(n, settings) // PATTERNS)
     room = max(2, SUMS_AT_ONCE // total - 2)
-    if total > SUMS_AT_ONCE // 8:  # then the largest ends are kept from one span of patterns to the next
+    if (
+        total > SUMS_AT_ONCE // 8
+    ):  # then the largest ends are kept from one span of patterns to the next
         room = max(2, min(room, SUMS_AT_ONCE // (4 * max(1, rank))))
         yield from (np.arange(start, min(start + room, m)) for start in range(0, m, room))
     elif len(pairs.rows) <= room:
@@ -282,7 +307,9 @@ def _read_group(
         for columns in own.blocks_of_sums(sums.shape[1]):
             places = group[columns]
             drawn = own.sums(sums, columns)
-            count[places] += np.count_nonzero(settings.evidence(drawn) >= facts.least[places, None], axis=1)
+            count[places] += np.count_nonzero(
+                settings.evidence(drawn) >= facts.least[places, None], axis=1
+            )
             if not max(ranks):
                 continue
             drawn -= facts.mean[places, None] * sums[-2]
@@ -298,7 +325,8 @@ class _Patterns:
 
     def __init__(self, balance: Floats, total: Floats, weights: Floats, settings: Settings) -> None:
         self.alternative, whole = settings.alternative, weights.sum()
-        # Deviations from the mean add up to 0: kept less flipped ones is twice the sum of the kept ones.
+        # Deviations from the mean add up to 0: kept less flipped ones is twice the sum of the kept
+        # ones.
         with np.errstate(divide="ignore"):
             self.of_kept, self.of_flipped = 1 / (whole + balance), -1 / (whole - balance)
         two_sided = self.alternative == "two-sided"
@@ -333,7 +361,9 @@ def _largest(ends: Floats, before: Floats | None, rank: int) -> Floats:
 def _order_statistics(ends: Floats, ranks: Sequence[int], settings: Settings) -> Floats:
     """Return the ends of each rank: shape (2, n_ranks, n_columns); infinite where an interval is open."""
     found = np.full((2, len(ranks), ends.shape[1]), np.inf)
-    sides = {"two-sided": slice(0, 2), "greater": slice(0, 1), "less": slice(1, 2)}[settings.alternative]
+    sides = {"two-sided": slice(0, 2), "greater": slice(0, 1), "less": slice(1, 2)}[
+        settings.alternative
+    ]
     places = [ends.shape[2] - rank for rank in ranks if rank]
     ends.partition(places, axis=2)
     found[sides, [bool(rank) for rank in ranks]] = ends[..., places].transpose(0, 2, 1)

@@ -71,12 +71,13 @@ def paired_test(
     rng : int, Generator or None
         Source of the resamples.
     claim : {"difference", "better", "not_worse", "equivalent"}, default "difference"
-        What is to be shown; see `claims`. Other claims than "difference" read `d` as gains: positive is better.
+        What is to be shown; see `claims`. Other claims than "difference" read `d` as gains:
+        positive is better.
     margin : float, default 0
         Of the claim.
     unseen : int, default 0
-        Number of queries that "not_worse" and "equivalent" add to those of `d`: they lost all that a query can. By
-        default the test is the plain one; `rankeval.compare` adds one query.
+        Number of queries that "not_worse" and "equivalent" add to those of `d`: they lost all that
+        a query can. By default the test is the plain one; `rankeval.compare` adds one query.
     greatest_loss : float or array_like of shape (n_pairs,), default 1
         The loss of such a query. 1 is right for measures in [0, 1].
 
@@ -88,8 +89,8 @@ def paired_test(
     Raises
     ------
     InvalidInput
-        Fewer than two queries, a difference that is not finite, no resample, or a margin that does not go with the
-        claim.
+        Fewer than two queries, a difference that is not finite, no resample, or a margin that does
+        not go with the claim.
     UnknownName
         There is no such test, alternative or claim.
 
@@ -106,14 +107,21 @@ def paired_test(
 
 
 def with_unseen(
-    gains: Pairs, losses: ArrayLike, settings: Settings, *, n_strata: int = 1, seen: ArrayLike | None = None
+    gains: Pairs,
+    losses: ArrayLike,
+    settings: Settings,
+    *,
+    n_strata: int = 1,
+    seen: ArrayLike | None = None,
 ) -> Pairs:
     """Return gains with the queries that nobody saw, if the claim counts any."""
     if not settings.n_unseen:
         return gains
     n, m = gains.shape
     sizes = n if seen is None else seen
-    loss, of_column = (np.broadcast_to(np.asarray(each, dtype=np.float64), m) for each in (losses, sizes))
+    loss, of_column = (
+        np.broadcast_to(np.asarray(each, dtype=np.float64), m) for each in (losses, sizes)
+    )
     return replace(gains, beside=Unseen(settings.n_unseen * n_strata, loss, of_column))
 
 
@@ -157,9 +165,13 @@ def _run_claim(test: SignificanceTest, gains: Pairs, settings: Settings) -> Pair
     for side, factor in CLAIMS[settings.claim]:
         bound = factor * settings.margin
         # A gain that is the margin but for rounding must be a tie for tests that count or rank.
-        results.append((bound, _run(test, gains.beyond(bound, side), settings.of_side(side), len(gains))))
+        results.append(
+            (bound, _run(test, gains.beyond(bound, side), settings.of_side(side), len(gains)))
+        )
 
-    def ends(of_result: Callable[[PairedResult], tuple[Floats, Floats]], alpha: float) -> tuple[Floats, Floats]:
+    def ends(
+        of_result: Callable[[PairedResult], tuple[Floats, Floats]], alpha: float
+    ) -> tuple[Floats, Floats]:
         lows, highs = zip(*(of_result(found) for _, found in results), strict=True)
         bounds = [bound for bound, _ in results]
         low = np.max([low + bound for low, bound in zip(lows, bounds, strict=True)], axis=0)
@@ -176,7 +188,9 @@ def _run_claim(test: SignificanceTest, gains: Pairs, settings: Settings) -> Pair
     p_value = np.max([found.p_value for _, found in results], axis=0)
     if gains.beside is not None:
         p_value = np.maximum(p_value, gains.beside.least_p(settings.margin))
-    return PairedResult(p_value, *ends(lambda found: (found.ci_low, found.ci_high), settings.alpha), notes, family)
+    return PairedResult(
+        p_value, *ends(lambda found: (found.ci_low, found.ci_high), settings.alpha), notes, family
+    )
 
 
 def _run(test: SignificanceTest, pairs: Pairs, settings: Settings, n: int) -> PairedResult:
@@ -187,27 +201,39 @@ def _run(test: SignificanceTest, pairs: Pairs, settings: Settings, n: int) -> Pa
         blocks = list(pairs.blocks(LARGE_BLOCK if test.resamples else BLOCK))
         if len(blocks) > 1:  # all blocks see the same resamples
             settings = replace(settings, rng=seed_of(settings.rng))
-        parts, constant = zip(*(_run_block(test, pairs[columns], settings) for columns in blocks), strict=True)
+        parts, constant = zip(
+            *(_run_block(test, pairs[columns], settings) for columns in blocks), strict=True
+        )
         found, n_constant = joined(parts), sum(constant)
     declared = [test.note] if test.note else []
     return replace(
         found,
-        notes=(*found.notes, *declared, *_constant_notes(n_constant, settings), *liberal_notes(test, n, settings)),
+        notes=(
+            *found.notes,
+            *declared,
+            *_constant_notes(n_constant, settings),
+            *liberal_notes(test, n, settings),
+        ),
     )
 
 
-def _run_block(test: SignificanceTest, columns: Floats, settings: Settings) -> tuple[PairedResult, int]:
+def _run_block(
+    test: SignificanceTest, columns: Floats, settings: Settings
+) -> tuple[PairedResult, int]:
     """Run a test on some columns; return its result, and how many of them are constants other than 0."""
     n, mean, constant = len(columns), columns.mean(axis=0), without_variance(columns)
     flat = constant & test.needs_variance
     if not flat.any():
         return without_ends(_finished(test, _asked(test, columns, settings), settings), constant), 0
-    # Columns that the function is not defined for are replaced, not left out: how BLAS rounds depends on the number
-    # of columns, and no p-value may depend on another pair's.
-    found = _finished(test, _asked(test, np.where(flat, np.arange(n)[:, None], columns), settings), settings, flat)
-    # Equal systems get 1. For a constant difference the t statistic is infinite and a bootstrap sees one value only:
-    # either would print a p of 0. The sign flips still have a distribution there, in which the observed order is the
-    # most extreme one: 2 in 2^n, or 1 in 2^n for a one-sided test.
+    # Columns that the function is not defined for are replaced, not left out: how BLAS rounds
+    # depends on the number of columns, and no p-value may depend on another pair's.
+    found = _finished(
+        test, _asked(test, np.where(flat, np.arange(n)[:, None], columns), settings), settings, flat
+    )
+    # Equal systems get 1. For a constant difference the t statistic is infinite and a bootstrap
+    # sees one value only: either would print a p of 0. The sign flips still have a distribution
+    # there, in which the observed order is the most extreme one: 2 in 2^n, or 1 in 2^n for a
+    # one-sided test.
     of_constants = np.where(settings.evidence(mean) > 0, one_pattern(n, settings), 1.0)
     p_value = _as_p(np.where(flat, of_constants, found.p_value))
     return without_ends(replace(found, p_value=p_value), constant), int((flat & (mean != 0)).sum())
@@ -226,14 +252,21 @@ def without_ends(found: PairedResult, constant: NDArray[np.bool_]) -> PairedResu
 def _asked(test: SignificanceTest, columns: Floats, settings: Settings) -> PairedResult:
     """Call the function of a test; again for the second interval, if it leaves that out."""
     found = test.function(columns, settings)
-    if settings.of_family is None or not isinstance(found, PairedResult) or found.family is not None:
+    if (
+        settings.of_family is None
+        or not isinstance(found, PairedResult)
+        or found.family is not None
+    ):
         return found
     again = test.function(columns, settings.of_family)
     return replace(found, family=(again.ci_low, again.ci_high))
 
 
 def _finished(
-    test: SignificanceTest, found: PairedResult, settings: Settings, unknown: NDArray[np.bool_] | None = None
+    test: SignificanceTest,
+    found: PairedResult,
+    settings: Settings,
+    unknown: NDArray[np.bool_] | None = None,
 ) -> PairedResult:
     """Check what a function returned, but for columns that it does not know, and open one-sided intervals."""
     known = slice(None) if unknown is None else ~unknown
@@ -281,7 +314,9 @@ def adjust(p: ArrayLike, method: str = "holm") -> Floats:
         No such correction, or one that needs scores (`max_t`, `tukey`).
     """
     known = corrections_of_p_values()
-    return np.asarray(known[chosen("correction of p-values", method, known)].function(p), dtype=np.float64)
+    return np.asarray(
+        known[chosen("correction of p-values", method, known)].function(p), dtype=np.float64
+    )
 
 
 def liberal_notes(test: SignificanceTest, n: int, settings: Settings) -> list[str]:
@@ -302,9 +337,10 @@ def _constant_notes(count: int, settings: Settings) -> list[str]:
         return []
     same = f"{count} of the differences tested: the same number on every {settings.unit}"
     why = (
-        "Without variance neither t nor a bootstrap is defined: the p-value is that of the sign flips, and no interval"
+        "Without variance neither t nor a bootstrap is defined: the p-value is that of the sign "
+        "flips, and no interval can be told"
     )
-    return [f"{same}. {why} can be told"]
+    return [f"{same}. {why}"]
 
 
 NOTHING_POSSIBLE = "nothing can be significant here"
@@ -328,11 +364,15 @@ def adjust_by_family(
     for family, part in zip(families, measures, strict=True):
         if correction.needs == "scores":
             joint = correction.function(scores[:, :, part], pairs, settings)
-            found.append(tuple(each.T.ravel() for each in (joint.p_value, joint.ci_low, joint.ci_high)))
+            found.append(
+                tuple(each.T.ravel() for each in (joint.p_value, joint.ci_low, joint.ci_high))
+            )
         elif correction.is_joint:
             own = d.part(family)
             p_value = _joint_p(correction, own, settings)
-            found.append((p_value, *(_joint_limits(correction, own, settings) if correction.limits else ())))
+            found.append(
+                (p_value, *(_joint_limits(correction, own, settings) if correction.limits else ()))
+            )
         else:
             found.append((correction.function(tested.p_value[family]),))
     p_value, *ends = (np.concatenate(parts) for parts in zip(*found, strict=True))
@@ -346,7 +386,9 @@ def with_family_level(settings: Settings, correction: Correction, size: int) -> 
     return replace(settings, family_alpha=level if level and level != settings.alpha else None)
 
 
-def _limits_at(declared: Correction, tested: PairedResult, size: int, settings: Settings) -> tuple[Floats, Floats]:
+def _limits_at(
+    declared: Correction, tested: PairedResult, size: int, settings: Settings
+) -> tuple[Floats, Floats]:
     if declared.interval_level is None:
         return np.full_like(tested.p_value, np.nan), np.full_like(tested.p_value, np.nan)
     if with_family_level(settings, declared, size).of_family is None:
@@ -380,21 +422,27 @@ def _joint_limits(declared: Correction, d: Pairs, settings: Settings) -> tuple[F
     return low, high
 
 
-def _hypotheses(declared: Correction, gains: Pairs, settings: Settings) -> list[tuple[Floats | Pairs, Settings]]:
+def _hypotheses(
+    declared: Correction, gains: Pairs, settings: Settings
+) -> list[tuple[Floats | Pairs, Settings]]:
     """Return the columns of all hypotheses of a claim, turned so that "greater" is to be shown, and their settings.
 
-    They are one block, so that a joint correction takes them as one family. A single comparison is no family: its claim
-    is shown if each hypothesis is, without a correction for their number.
+    They are one block, so that a joint correction takes them as one family. A single comparison is
+    no family: its claim is shown if each hypothesis is, without a correction for their number.
     """
     claim, m = CLAIMS[settings.claim], gains.shape[1]
     if not claim.hypotheses:
         return [(_taken(declared, gains), settings)]
     turned = [
-        gains.beyond(factor * settings.margin, side).turned(np.full(m, 1.0 if side == "greater" else -1.0))
+        gains.beyond(factor * settings.margin, side).turned(
+            np.full(m, 1.0 if side == "greater" else -1.0)
+        )
         for side, factor in claim
     ]
     inner = settings.of_side("greater")
-    return [(_taken(declared, block), inner) for block in (turned if m == 1 else [Pairs.joined(turned)])]
+    return [
+        (_taken(declared, block), inner) for block in (turned if m == 1 else [Pairs.joined(turned)])
+    ]
 
 
 def _taken(declared: Correction, columns: Pairs) -> Floats | Pairs:
@@ -404,8 +452,9 @@ def _taken(declared: Correction, columns: Pairs) -> Floats | Pairs:
 def adjusted_level(alpha: float, correction: Correction, claim: Claim, size: int) -> float:
     """Return the level of the adjusted intervals.
 
-    Two ends that a claim leaves alpha each make a 1 - 2 alpha interval. A joint correction leaves alpha to all ends of
-    the family together, so its intervals are simultaneous ones of level 1 - alpha.
+    Two ends that a claim leaves alpha each make a 1 - 2 alpha interval. A joint correction leaves
+    alpha to all ends of the family together, so its intervals are simultaneous ones of level 1 -
+    alpha.
     """
     shared = correction.is_joint and size > 1
     return round(1 - alpha * (1 if shared else max(1, claim.sides)), 12)
@@ -431,7 +480,9 @@ def family_detectable(
     floor, _, level = _resolution(test, correction, size, n, settings)
     if floor > level * (1 + 1e-9):
         return np.full(len(sd), np.inf)
-    of_claim: dict[str, Any] = {name: getattr(settings, name) for name in ("alternative", "claim", "margin", "unseen")}
+    of_claim: dict[str, Any] = {
+        name: getattr(settings, name) for name in ("alternative", "claim", "margin", "unseen")
+    }
     return detectable_difference(
         n, sd, family_level(settings.alpha, correction, size), greatest_loss=losses, **of_claim
     )
@@ -454,9 +505,17 @@ def few_query_notes(correction: Correction, size: int, n: int, settings: Setting
         return []
     one_sided = settings.sides == 1 or bool(CLAIMS[settings.claim].hypotheses)
     said = on_few_queries(
-        correction.words if correction.familywise else "", size, n=n, one_sided=one_sided, units=settings.units
+        correction.words if correction.familywise else "",
+        size,
+        n=n,
+        one_sided=one_sided,
+        units=settings.units,
     )
-    here = f"here {n}, and none were measured below {FEWEST_QUERIES}" if n < FEWEST_QUERIES else f"here {n}"
+    here = (
+        f"here {n}, and none were measured below {FEWEST_QUERIES}"
+        if n < FEWEST_QUERIES
+        else f"here {n}"
+    )
     under = f"on fewer than {FEW_QUERIES} {settings.units} ({here}) errors are more frequent under strong skew"
     return [f"{under}; at worst {said}"]
 
@@ -470,12 +529,18 @@ def resolution_notes(
         return []
     # The smallest p-value possible is a multiple of 1 / (n + 1).
     needed = math.ceil((settings.n_resamples + 1) * floor / level - 1e-9) - 1
-    remedy = f"ask for {needed:,} resamples or more" if at_random else f"more {settings.units} are needed"
+    remedy = (
+        f"ask for {needed:,} resamples or more"
+        if at_random
+        else f"more {settings.units} are needed"
+    )
     possible = f"the smallest p-value possible is {floor:.2g}, and the family of {size} asks for {level:.2g}"
     return [f"{NOTHING_POSSIBLE}: {possible}; {remedy}"]
 
 
-def limited_by_resamples(test: SignificanceTest, correction: Correction, n: int, settings: Settings) -> bool:
+def limited_by_resamples(
+    test: SignificanceTest, correction: Correction, n: int, settings: Settings
+) -> bool:
     """Tell whether resamples, and not the number of queries, set the smallest p-value possible."""
     return _resolution(test, correction, 1, n, settings)[1]
 
@@ -484,8 +549,13 @@ def _resolution(
     test: SignificanceTest, correction: Correction, size: int, n: int, settings: Settings
 ) -> tuple[float, bool, float]:
     """Return the smallest p-value possible, whether resamples set it, and the level that it is held against."""
-    level = settings.alpha if correction.is_joint else family_level(settings.alpha, correction, size)
+    level = (
+        settings.alpha if correction.is_joint else family_level(settings.alpha, correction, size)
+    )
     one_sided = settings.of_side("greater") if CLAIMS[settings.claim].hypotheses else settings
-    # A joint correction has a smallest p-value of its own, and no adjusted p-value is below its raw one.
-    floor, at_random = max((one.floor(n, one_sided), one.is_random(n)) for one in (test, correction))
+    # A joint correction has a smallest p-value of its own, and no adjusted p-value is below its raw
+    # one.
+    floor, at_random = max(
+        (one.floor(n, one_sided), one.is_random(n)) for one in (test, correction)
+    )
     return floor, at_random, level

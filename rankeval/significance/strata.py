@@ -1,32 +1,36 @@
 """Several collections in one test: a mean over collections, and sign flips within each.
 
-A collection's queries are a sample of their own, so the statistic is a weighted mean of the collections' mean
-differences, and signs are flipped query by query within each collection. As a flip of one query is independent of all
-others, this is the plain randomisation test of differences that are multiplied by their query's weight::
+A collection's queries are a sample of their own, so the statistic is a weighted mean of the
+collections' mean differences, and signs are flipped query by query within each collection. As a
+flip of one query is independent of all others, this is the plain randomisation test of differences
+that are multiplied by their query's weight::
 
     collection        a     a     b     b     b     b
     difference       .1    .3    .0    .2    .1    .1       means: .2 in a, .1 in b
     weight          3/2   3/2   3/4   3/4   3/4   3/4       equal weights of the collections; their mean is 1
     product         .15   .45   .00   .15  .075  .075       mean: .15
 
-Comparisons within collections are corrected together in the same way: the differences of a collection stand in columns
-of their own, with 0 for the queries of the others, which no flip changes.
+Comparisons within collections are corrected together in the same way: the differences of a
+collection stand in columns of their own, with 0 for the queries of the others, which no flip
+changes.
 
-The trap: weights that follow the data must not change when signs are flipped, or the test is no longer exact. The
-variance of the differences does change, the mean square of a query's scores about their mean does not.
+The trap: weights that follow the data must not change when signs are flipped, or the test is no
+longer exact. The variance of the differences does change, the mean square of a query's scores about
+their mean does not.
 
 Is a difference the same in all parts of the queries? A permutation test of interaction.
 
-A difference shown in one slice and not in another is no evidence that the slices differ: one may have more queries, or
-chance may have helped it. The interaction is tested by itself: if the difference does not depend on the slice, then any
-other deal of the queries to slices of the same sizes could have been seen as well.
+A difference shown in one slice and not in another is no evidence that the slices differ: one may
+have more queries, or chance may have helped it. The interaction is tested by itself: if the
+difference does not depend on the slice, then any other deal of the queries to slices of the same
+sizes could have been seen as well.
 
-The statistic is Welch's, which weighs each slice by its own variance. A permutation test with it holds its level also
-where variances are unequal, and the better the more queries there are (Janssen, 1997; Chung and Romano, 2013); with the
-pooled variance of the ordinary F it does not.
+The statistic is Welch's, which weighs each slice by its own variance. A permutation test with it
+holds its level also where variances are unequal, and the better the more queries there are
+(Janssen, 1997; Chung and Romano, 2013); with the pooled variance of the ordinary F it does not.
 
-The trap is a slice whose differences are all alike, as most are for P@1: it has no variance, so it would weigh
-infinitely. No slice is taken to vary less than a hundredth as much as all queries do.
+The trap is a slice whose differences are all alike, as most are for P@1: it has no variance, so it
+would weigh infinitely. No slice is taken to vary less than a hundredth as much as all queries do.
 """
 
 from __future__ import annotations
@@ -41,7 +45,14 @@ from numpy.typing import NDArray
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 from rankeval.significance.columns import TIE_TOLERANCE, as_columns, deviation, without_variance
-from rankeval.significance.declarations import TESTS, Correction, Floats, PairedResult, Settings, SignificanceTest
+from rankeval.significance.declarations import (
+    TESTS,
+    Correction,
+    Floats,
+    PairedResult,
+    Settings,
+    SignificanceTest,
+)
 from rankeval.significance.multiple import critical_t, max_t_limits
 from rankeval.significance.randomization import chunk_rows, flip_test
 
@@ -65,7 +76,11 @@ def weights_of_collections(how: str, scores: Floats, parts: Sequence[NDArray[np.
     [[0.5, 0.5], [0.8, 0.2]]
     """
     chosen("weights", how, WEIGHTS)
-    raw = np.ones(len(parts)) if how == "collections" else np.array([float(len(part)) for part in parts])
+    raw = (
+        np.ones(len(parts))
+        if how == "collections"
+        else np.array([float(len(part)) for part in parts])
+    )
     if how == "inverse_variance":
         variances = np.array([scores[part].var(axis=1).mean(axis=0) for part in parts])
         if not (variances > 0).all():
@@ -108,9 +123,11 @@ def query_weights(shares: Floats, parts: Sequence[NDArray[np.int64]]) -> Floats:
 class Strata:
     """How columns of differences are weighed: a mean over strata, or several parts side by side."""
 
-    parts: Sequence[NDArray[np.int64]]  # The places of the queries of each stratum; together, all places
-    # (n_queries, n_layouts): Weights of the queries, 0 for those that do not belong. Columns of differences use the
-    # layouts in turn, each for as many columns as there are pairs.
+    parts: Sequence[
+        NDArray[np.int64]
+    ]  # The places of the queries of each stratum; together, all places
+    # (n_queries, n_layouts): Weights of the queries, 0 for those that do not belong. Columns of
+    # differences use the layouts in turn, each for as many columns as there are pairs.
     weights: Floats
 
     @classmethod
@@ -123,7 +140,9 @@ class Strata:
         """Return the strata of parts that are compared each by itself, in the layout of `apart`."""
         ends = np.cumsum([0, *sizes])
         parts = [np.arange(*ends[k : k + 2]) for k in range(len(sizes))]
-        return cls(parts, np.column_stack([query_weights(share, parts) for share in np.eye(len(sizes))]))
+        return cls(
+            parts, np.column_stack([query_weights(share, parts) for share in np.eye(len(sizes))])
+        )
 
     def with_unseen(self, n_unseen: int) -> Strata:
         """Return strata that each have so many queries more, the shares of the strata as they are.
@@ -133,8 +152,13 @@ class Strata:
         n, starts = len(self.weights), len(self.weights) + n_unseen * np.arange(len(self.parts))
         if not n_unseen:
             return self
-        parts = [np.append(part, start + np.arange(n_unseen)) for part, start in zip(self.parts, starts, strict=True)]
-        shares = np.array([self.weights[part].sum(axis=0) for part in self.parts]) / n  # (n_parts, n_layouts)
+        parts = [
+            np.append(part, start + np.arange(n_unseen))
+            for part, start in zip(self.parts, starts, strict=True)
+        ]
+        shares = (
+            np.array([self.weights[part].sum(axis=0) for part in self.parts]) / n
+        )  # (n_parts, n_layouts)
         return Strata(parts, np.column_stack([query_weights(share, parts) for share in shares.T]))
 
     def effect(self, d: Floats) -> Floats:
@@ -174,23 +198,30 @@ def stratified(strata: Strata, correction: Correction, n_pairs: int) -> Correcti
     if correction.needs == "scores":
 
         def of_weighed(scores: Floats, *others: Any) -> PairedResult:
-            found: PairedResult = correction.function(scores * strata.of(scores.shape[2], 1)[:, None], *others)
+            found: PairedResult = correction.function(
+                scores * strata.of(scores.shape[2], 1)[:, None], *others
+            )
             return found
 
         return replace(correction, function=of_weighed)
     if correction.needs == "differences":
         return replace(
             correction,
-            function=lambda d, settings: correction.function(d * strata.of(d.shape[1], n_pairs), settings),
+            function=lambda d, settings: correction.function(
+                d * strata.of(d.shape[1], n_pairs), settings
+            ),
             own_test="",
             takes_pairs=False,
-            # Centring is within strata, so the ends are found here; another joint correction has none.
+            # Centring is within strata, so the ends are found here; another joint correction has
+            # none.
             limits=strata_limits(strata, n_pairs) if correction.limits is max_t_limits else None,
         )
     return correction
 
 
-def strata_limits(strata: Strata, n_pairs: int) -> Callable[[Floats, Settings], tuple[Floats, Floats]]:
+def strata_limits(
+    strata: Strata, n_pairs: int
+) -> Callable[[Floats, Settings], tuple[Floats, Floats]]:
     """Return `max_t_limits` for columns of strata: differences are centred within each, and so are their errors."""
 
     def limits(d: Floats, settings: Settings) -> tuple[Floats, Floats]:
@@ -211,7 +242,8 @@ def strata_limits(strata: Strata, n_pairs: int) -> Callable[[Floats, Settings], 
 def apart(scores: Floats, parts: Sequence[NDArray[np.int64]]) -> Floats:
     """Return scores with measures of their own for each part: 0 on the queries of the others.
 
-    Joint corrections then run over the parts as over measures, with the weights of `Strata.side_by_side`.
+    Joint corrections then run over the parts as over measures, with the weights of
+    `Strata.side_by_side`.
 
     Examples
     --------
@@ -242,7 +274,8 @@ def interaction(d: Floats, parts: Sequence[NDArray[np.int64]], settings: Setting
     """Test whether the mean difference is the same in all parts, by permuting queries among the parts.
 
     Welch (1951), doi:10.1093/biomet/38.3-4.330; Chung and Romano (2013), doi:10.1214/13-AOS1090.
-    ``p = (b + 1) / (B + 1)``, b the number of permutations whose statistic reaches the observed one.
+    ``p = (b + 1) / (B + 1)``, b the number of permutations whose statistic reaches the observed
+    one.
 
     Examples
     --------
@@ -263,17 +296,25 @@ def interaction(d: Floats, parts: Sequence[NDArray[np.int64]], settings: Setting
     for start in range(0, settings.n_resamples, rows):
         # Whole rows of random numbers: the stream is the same for every chunk size.
         order = np.argsort(generator.random((min(rows, settings.n_resamples - start), n)), axis=1)
-        count += (_welch(centred, labels[order], sizes, least) >= observed * (1 - 1e6 * TIE_TOLERANCE)).sum(axis=0)
+        count += (
+            _welch(centred, labels[order], sizes, least) >= observed * (1 - 1e6 * TIE_TOLERANCE)
+        ).sum(axis=0)
     return Interaction(np.where(flat, 0.0, observed), (count + 1) / (settings.n_resamples + 1))
 
 
-def _welch(centred: Floats, labels: NDArray[np.int64], sizes: NDArray[np.int64], least: Floats) -> Floats:
+def _welch(
+    centred: Floats, labels: NDArray[np.int64], sizes: NDArray[np.int64], least: Floats
+) -> Floats:
     """Return Welch's statistic for each row of labels and each column: shape (n_rows, n_pairs)."""
     k, n = len(sizes), sizes[:, None, None]
-    members = np.stack([labels == part for part in range(k)]).astype(np.float64)  # (k, n_rows, n_queries)
+    members = np.stack([labels == part for part in range(k)]).astype(
+        np.float64
+    )  # (k, n_rows, n_queries)
     mean = members @ centred / n
     variance = np.maximum((members @ centred**2 - n * mean**2) / (n - 1), least)
-    with np.errstate(divide="ignore", invalid="ignore"):  # columns without variance, which the caller replaces
+    with np.errstate(
+        divide="ignore", invalid="ignore"
+    ):  # columns without variance, which the caller replaces
         weight = n / variance
         share = weight / weight.sum(axis=0)
         spread = (weight * (mean - (share * mean).sum(axis=0)) ** 2).sum(axis=0) / (k - 1)

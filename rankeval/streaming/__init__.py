@@ -2,7 +2,8 @@
 
     files -> plan -> blocks of whole queries -> join, score -> evaluations of parts -> merged
 
-A part's evaluation does not depend on the rows beside it, so the result is that of all rows at once, bit for bit.
+A part's evaluation does not depend on the rows beside it, so the result is that of all rows at
+once, bit for bit.
 """
 
 from rankeval.streaming.running import evaluate_dataset

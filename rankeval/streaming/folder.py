@@ -4,8 +4,9 @@
     scores/part-00000.parquet   the evaluation of a part, one row a query
     scores/_buckets/            rows by bucket, while a data set that is not sorted is evaluated
 
-Each file is written under another name and renamed, so that a call that was ended at any moment leaves whole files,
-and the next one goes on. Readers of Parquet pass over names that begin with an underscore.
+Each file is written under another name and renamed, so that a call that was ended at any moment
+leaves whole files, and the next one goes on. Readers of Parquet pass over names that begin with an
+underscore.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ from rankeval.io.opening import write_atomically
 
 _MANIFEST = "_rankeval.json"
 _FORMAT = 1
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # as in s3://bucket, also after Path has made one slash of two
+_SCHEME = re.compile(
+    r"[A-Za-z][A-Za-z0-9+.-]+:/"
+)  # as in s3://bucket, also after Path has made one slash of two
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -52,7 +55,9 @@ class Folder:
     def make_buckets(self, n_bytes: int) -> None:
         """Make the folder of the buckets, if the disk has room for them."""
         self.buckets.mkdir(exist_ok=True)
-        free = shutil.disk_usage(self.buckets).free + sum(one.stat().st_size for one in self.buckets.iterdir())
+        free = shutil.disk_usage(self.buckets).free + sum(
+            one.stat().st_size for one in self.buckets.iterdir()
+        )
         if free < n_bytes:
             raise InvalidInput(
                 f"the rows are not sorted by query, so they are put together in {str(self.buckets)!r}: that takes "
@@ -68,7 +73,9 @@ class Folder:
         except OSError as error:
             if error.errno not in _FULL:
                 raise
-            goes_on = "make room and call again, which goes on from there, or " if self.keeps else ""
+            goes_on = (
+                "make room and call again, which goes on from there, or " if self.keeps else ""
+            )
             raise InvalidInput(
                 f"the disk of {str(self.path)!r} is full",
                 remedy=f"{goes_on}name a folder on another disk by folder= or by the environment variable TMPDIR",
@@ -85,7 +92,9 @@ class Folder:
 
     def read_all(self, n_parts: int) -> dict[int, Evaluation | None]:
         """Return the parts that are there, by number."""
-        return {number: found for number in range(n_parts) if (found := self._read(number)) is not None}
+        return {
+            number: found for number in range(n_parts) if (found := self._read(number)) is not None
+        }
 
     def _read(self, number: int) -> Evaluation | None:
         if not self.part(number).exists():
@@ -105,7 +114,9 @@ class Folder:
         found = json.loads(path.read_text())
         if not isinstance(found, dict) or "format" not in found:
             raise ValueError("it names no format")
-        if found["format"] == _FORMAT and not all(isinstance(found.get(key), dict) for key in ("call", "plan")):
+        if found["format"] == _FORMAT and not all(
+            isinstance(found.get(key), dict) for key in ("call", "plan")
+        ):
             raise ValueError("it lacks the call or its plan")
         return found
 
@@ -158,12 +169,21 @@ def opened(scores: Any | None, card: Mapping[str, Any], data: Any = None) -> Ite
 
 def _path_of(scores: Any) -> Path:
     text = os.fspath(scores) if isinstance(scores, (str, os.PathLike)) else scores
-    require(isinstance(text, str) and text and "\0" not in text, "folder", scores, "the path of a folder")
+    require(
+        isinstance(text, str) and text and "\0" not in text,
+        "folder",
+        scores,
+        "the path of a folder",
+    )
     try:
         return _local(text)
     except (ValueError, RuntimeError) as error:  # the latter of the home of an unknown user
-        url = masked(re.sub(":/+", "://", text, count=1))  # `Path` makes one slash of two, and secrets were not seen
-        raise InvalidInput(argument="folder", found=repr(url), expected=f"a folder here ({error})") from error
+        url = masked(
+            re.sub(":/+", "://", text, count=1)
+        )  # `Path` makes one slash of two, and secrets were not seen
+        raise InvalidInput(
+            argument="folder", found=repr(url), expected=f"a folder here ({error})"
+        ) from error
 
 
 def _local(text: str) -> Path:
@@ -172,7 +192,9 @@ def _local(text: str) -> Path:
     if scheme is None:
         return Path(text).expanduser()
     if scheme[0] != "file:/":
-        raise ValueError(f"a URL of {scheme[0][:-2]}; copy the scores there when the call has ended")
+        raise ValueError(
+            f"a URL of {scheme[0][:-2]}; copy the scores there when the call has ended"
+        )
     return Path(pafs.FileSystem.from_uri(text)[1])
 
 
@@ -194,10 +216,15 @@ def _roots(data: Any) -> set[Path]:
         return {path.resolve()} if path is not None and path.is_dir() else set()
     if not hasattr(data, "get_fragments"):
         return set()
-    # A pyarrow data set does not say whether it was opened as a folder, so that of each file counts as one.
-    local = {Path(one.path).parent for one in data.get_fragments() if one.filesystem.type_name == "local"}
+    # A pyarrow data set does not say whether it was opened as a folder, so that of each file counts
+    # as one.
+    local = {
+        Path(one.path).parent for one in data.get_fragments() if one.filesystem.type_name == "local"
+    }
     folders = [(one, *one.parents) for one in (path.resolve() for path in local)]
-    return {next(one for one in upwards if "=" not in one.name) for upwards in folders}  # above the partitions
+    return {
+        next(one for one in upwards if "=" not in one.name) for upwards in folders
+    }  # above the partitions
 
 
 def _refuse_other(folder: Folder) -> None:
@@ -206,12 +233,17 @@ def _refuse_other(folder: Folder) -> None:
         state = folder.state
     except ValueError as error:
         raise InvalidInput(
-            f"{where}: its {_MANIFEST} is damaged ({error})", remedy="remove the folder, or give another"
+            f"{where}: its {_MANIFEST} is damaged ({error})",
+            remedy="remove the folder, or give another",
         ) from error
     if not state:
-        others = sorted(path.name for path in folder.path.iterdir() if not path.name.endswith(".part"))
+        others = sorted(
+            path.name for path in folder.path.iterdir() if not path.name.endswith(".part")
+        )
         if others:
-            raise InvalidInput(f"{where} holds other files ({few(others)})", remedy="give an empty or a new folder")
+            raise InvalidInput(
+                f"{where} holds other files ({few(others)})", remedy="give an empty or a new folder"
+            )
         return
     known, asked = state.get("call", {}), folder.card
     differ = [

@@ -2,25 +2,28 @@
 
     batches   q1 q1 q2 | q2 q2 q3 | q3 q4        blocks   q1 | q2 q2 q2 | q3 q3 | q4
 
-The last query of a batch may go on in the next one, in the next row group or in the next file. So it is held back.
+The last query of a batch may go on in the next one, in the next row group or in the next file. So
+it is held back.
 
-A data set that is sorted by query is cut into parts, intervals of query ids, each with the row groups that reach into
-it:
+A data set that is sorted by query is cut into parts, intervals of query ids, each with the row
+groups that reach into it:
 
     row groups by their least query   [1 .. 7] [7 .. 7] [7 .. 12] [13 .. 20] [20 .. 31]
     parts                             (  .. 7]                    (7 .. 20]             (20 .. ]
 
-A query that is cut across row groups belongs to the part in which it begins: that part reads the heads of the row
-groups behind it as far as the query goes. The statistics of the files are believed only until the rows are read: rows
-out of order show then, and the data set is shuffled into buckets instead.
+A query that is cut across row groups belongs to the part in which it begins: that part reads the
+heads of the row groups behind it as far as the query goes. The statistics of the files are believed
+only until the rows are read: rows out of order show then, and the data set is shuffled into buckets
+instead.
 
-Buckets: rows in any order are put together by query on disk. Rows whose query has the same hash go into the same one.
+Buckets: rows in any order are put together by query on disk. Rows whose query has the same hash go
+into the same one.
 
     part of the data  ->  one Arrow file of several runs; a run is rows by bucket, and a batch of it some buckets
                           [ 0 0 0 1 1 2 2 | 3 4 4 4 5 | ... ] [ 0 1 1 2 2 2 | 3 3 4 5 5 | ...
 
-Rows keep their order, so that it decides among equal scores if the convention says so (``ties="stable"``). The number
-of buckets follows from the number of rows alone.
+Rows keep their order, so that it decides among equal scores if the convention says so
+(``ties="stable"``). The number of buckets follows from the number of rows alone.
 
 Whole queries are gathered from them in bounded memory:
 
@@ -69,7 +72,8 @@ class Part:
     number: int  # Its place among the parts
     files: tuple[File, ...]  # The row groups to read, in order of their queries
     n_rows: int  # About how many rows it has, for the progress
-    # The queries that belong to it: those beyond ``above``, up to and with ``upto``. None is no limit.
+    # The queries that belong to it: those beyond ``above``, up to and with ``upto``. None is no
+    # limit.
     above: Any = None
     upto: Any = None
 
@@ -92,7 +96,9 @@ def sorted_parts(source: Source, *, keep_order: bool) -> list[Part] | None:
         return None
     pieces.sort(key=lambda one: one[:3])
     for one, behind in pairwise(pieces):
-        if one.upto > behind.begin or (keep_order and one.upto == behind.begin and one.place > behind.place):
+        if one.upto > behind.begin or (
+            keep_order and one.upto == behind.begin and one.place > behind.place
+        ):
             return None
     return _parts(pieces)
 
@@ -130,7 +136,9 @@ def row_parts(source: Source) -> list[Part]:
 
 def _groups(source: Source) -> list[File]:
     """Return the row groups of a data set, each as a file of its own."""
-    return [replace(file, row_groups=(group,)) for file in source.files for group in file.row_groups]
+    return [
+        replace(file, row_groups=(group,)) for file in source.files for group in file.row_groups
+    ]
 
 
 class Unsorted(Exception):
@@ -171,9 +179,14 @@ class _Ids:
     def behind(self, query: Any) -> int:
         """Return the number of rows up to and with a query."""
         if self.names is not None:
-            return int(np.searchsorted(self.numbers, np.searchsorted(self.names, query, side="right")))
-        # NumPy compares unsigned numbers and Python's own as floats, which makes neighbours beyond 2**53 one.
-        return int(np.searchsorted(self.numbers, np.asarray(query, dtype=self.numbers.dtype), side="right"))
+            return int(
+                np.searchsorted(self.numbers, np.searchsorted(self.names, query, side="right"))
+            )
+        # NumPy compares unsigned numbers and Python's own as floats, which makes neighbours beyond
+        # 2**53 one.
+        return int(
+            np.searchsorted(self.numbers, np.asarray(query, dtype=self.numbers.dtype), side="right")
+        )
 
 
 def whole_queries(part: Part, columns: Columns, most: int) -> Iterator[Block]:
@@ -185,13 +198,19 @@ def whole_queries(part: Part, columns: Columns, most: int) -> Iterator[Block]:
     n_held = n_last = 0
     for batch in batches(part.files, columns):
         ids = _Ids.of(batch, columns)
-        if not ids.ascend or (before is not None and ids[0] < before) or ids.beyond(batch.place.group.ends):
+        if (
+            not ids.ascend
+            or (before is not None and ids[0] < before)
+            or ids.beyond(batch.place.group.ends)
+        ):
             raise Unsorted
         before = ids[-1]
         begin = 0 if part.above is None else ids.behind(part.above)
         end = batch.rows.num_rows if part.upto is None else ids.behind(part.upto)
         if begin < end:
-            cut = max(int(np.searchsorted(ids.numbers, ids.numbers[end - 1])), begin)  # where the last query begins
+            cut = max(
+                int(np.searchsorted(ids.numbers, ids.numbers[end - 1])), begin
+            )  # where the last query begins
             goes_on = cut == begin and bool(held) and ids[begin] == last
             if not goes_on and n_held + cut - begin >= _LEAST:
                 yield _block([*held, _part_of(batch, begin, cut)])
@@ -247,7 +266,9 @@ def n_buckets(n_rows: int) -> int:
     return min(-(-n_rows // BATCH), _MOST_BUCKETS)
 
 
-def write_buckets(part: Part, columns: Columns, ranges: Sequence[range], path: Path, share: Share) -> None:
+def write_buckets(
+    part: Part, columns: Columns, ranges: Sequence[range], path: Path, share: Share
+) -> None:
     """Write the rows of a part by bucket to one file, which is whole or not there."""
     schema = pa.schema([(role, columns.types[role]) for role in columns.names])
     with replacing(path, draft_of(path)) as sink, pa.ipc.new_file(sink, schema) as writer:
@@ -262,7 +283,8 @@ def write_buckets(part: Part, columns: Columns, ranges: Sequence[range], path: P
 def batches_of(path: Path, n_ranges: int, place: int) -> Iterator[tuple[pa.RecordBatch, Ints]]:
     """Yield what `write_buckets` has written of some buckets: a batch of each run, and where each bucket begins in it.
 
-    The trap: mapped files count as memory of the process, with many pages around each slice. So batches are read.
+    The trap: mapped files count as memory of the process, with many pages around each slice. So
+    batches are read.
     """
     with pa.OSFile(str(path)) as source, pa.ipc.open_file(source) as reader:
         for number in range(place, reader.num_record_batches, n_ranges):
@@ -298,19 +320,23 @@ def _together(held: list[pa.RecordBatch]) -> pa.RecordBatch:
 def by_bucket(rows: pa.RecordBatch, number: int) -> tuple[pa.RecordBatch, Ints]:
     """Return rows in order of their buckets, and where each bucket begins."""
     bits = (rows.num_rows - 1).bit_length()
-    # The bucket above, the row below: NumPy sorts such keys in a third of the time of a stable order of the buckets.
+    # The bucket above, the row below: NumPy sorts such keys in a third of the time of a stable
+    # order of the buckets.
     kind = np.uint32 if (number - 1).bit_length() + bits <= 32 else np.uint64
     keys = _keys(rows["qid"], number, bits, kind)
     keys.sort()
     ends = np.searchsorted(keys, np.arange(1, number, dtype=kind) << bits)
     starts = np.concatenate(([0], ends, [len(keys)]))
     keys &= (1 << bits) - 1
-    ordered = rows.take(pa.Array.from_buffers(pa.from_numpy_dtype(kind), len(keys), [None, pa.py_buffer(keys)]))
+    ordered = rows.take(
+        pa.Array.from_buffers(pa.from_numpy_dtype(kind), len(keys), [None, pa.py_buffer(keys)])
+    )
     return ordered, starts
 
 
 def _keys(ids: pa.Array, number: int, bits: int, kind: type[np.uint32 | np.uint64]) -> NDArray[Any]:
-    # The bucket, by the upper half of a hash, stands above the row in one number: plain numbers are sorted.
+    # The bucket, by the upper half of a hash, stands above the row in one number: plain numbers are
+    # sorted.
     is_whole = pa.types.is_integer(ids.type)
     found = numbers_of(ids) if is_whole else hashes_of(ids)
     keys: NDArray[Any] = np.arange(len(found), dtype=kind)
@@ -333,7 +359,9 @@ def hashes_of(ids: pa.Array) -> Hashes:
     if pa.types.is_integer(kind) or is_text(kind):
         return hash_ids(ids)
     if pa.types.is_floating(kind):
-        return mixed((numbers_of(ids).astype(np.float64) + 0.0).view(np.uint64))  # 0.0 and -0.0 are one id
+        return mixed(
+            (numbers_of(ids).astype(np.float64) + 0.0).view(np.uint64)
+        )  # 0.0 and -0.0 are one id
     coded = ids if pa.types.is_dictionary(kind) else ids.dictionary_encode()
     names = coded.dictionary
     if any(is_kind(names.type) for is_kind in _BYTES):
@@ -346,7 +374,9 @@ def hashes_of(ids: pa.Array) -> Hashes:
 Runs = Iterator[tuple[pa.RecordBatch, Ints]]
 
 
-def blocks_of(paths: Sequence[Path], ranges: Sequence[range], place: int, share: Share) -> Iterator[Block]:
+def blocks_of(
+    paths: Sequence[Path], ranges: Sequence[range], place: int, share: Share
+) -> Iterator[Block]:
     """Yield the rows of some buckets as blocks of whole queries."""
 
     def read() -> Runs:
@@ -396,7 +426,9 @@ def _bucket(read: Callable[[], Runs], bucket: int) -> Iterator[pa.RecordBatch]:
             yield rows.slice(begin, end - begin)
 
 
-def _divided(read: Callable[[], Iterator[pa.RecordBatch]], share: Share, shift: int = _BITS) -> Iterator[Block]:
+def _divided(
+    read: Callable[[], Iterator[pa.RecordBatch]], share: Share, shift: int = _BITS
+) -> Iterator[Block]:
     """Yield the rows of a bucket that does not fit, by some bits of the lower half of the hash."""
     counted = ((rows, np.bincount(_bins(rows, shift), minlength=_BINS)) for rows in read())
     sizes, n_bytes = _sizes(counted, _BINS)
@@ -412,7 +444,9 @@ def _divided(read: Callable[[], Iterator[pa.RecordBatch]], share: Share, shift: 
             yield Block(pa.Table.from_batches(list(some())), [])
 
 
-def _of_lot(read: Callable[[], Iterator[pa.RecordBatch]], shift: int, lot: slice) -> Iterator[pa.RecordBatch]:
+def _of_lot(
+    read: Callable[[], Iterator[pa.RecordBatch]], shift: int, lot: slice
+) -> Iterator[pa.RecordBatch]:
     for rows in read():
         bins = _bins(rows, shift)
         (places,) = ((bins >= lot.start) & (bins < lot.stop)).nonzero()
@@ -421,7 +455,9 @@ def _of_lot(read: Callable[[], Iterator[pa.RecordBatch]], shift: int, lot: slice
 
 
 def _bins(rows: pa.RecordBatch, shift: int) -> NDArray[Any]:
-    bins: NDArray[Any] = (hashes_of(rows["qid"]) >> np.uint64(shift)).astype(np.uint16).astype(np.intp)
+    bins: NDArray[Any] = (
+        (hashes_of(rows["qid"]) >> np.uint64(shift)).astype(np.uint16).astype(np.intp)
+    )
     return bins
 
 
@@ -433,7 +469,9 @@ def _sizes(counted: Iterator[tuple[pa.RecordBatch, Ints]], number: int) -> tuple
     return sizes, n_bytes
 
 
-def _lots(sizes: Ints, n_bytes: Floats, share: Share, together: Callable[[int, int], int]) -> Iterator[slice]:
+def _lots(
+    sizes: Ints, n_bytes: Floats, share: Share, together: Callable[[int, int], int]
+) -> Iterator[slice]:
     """Yield neighbours that fit together, or one that does not fit alone."""
     begin, n_held, n_rows = 0, 0.0, 0
     for place, (size, more) in enumerate(zip(sizes.tolist(), n_bytes.tolist(), strict=True)):

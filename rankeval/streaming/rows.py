@@ -1,16 +1,17 @@
 """Rows of Parquet files as record batches, under the names of what they are.
 
-Texts of queries are read as dictionaries, which takes half the time. The trap: a dictionary may hold a value twice;
-Arrow drops the second and keeps the places, so that rows change their query. A place beyond the end shows that.
+Texts of queries are read as dictionaries, which takes half the time. The trap: a dictionary may
+hold a value twice; Arrow drops the second and keeps the places, so that rows change their query. A
+place beyond the end shows that.
 
 Memory bounds the rows of one query, by the share of each process:
 
 memory   =   the program itself, once a process   +   rows that are being scored   +   the result
 
-Errors in rows are told by file, row group, row and column, as the caller knows them, or by the query. Rows are checked
-where they are joined, many row groups together. If that fails, the row groups are read again, one at a time, to find
-the one at fault; if no row is at fault alone, the queries are tried by halves. So nothing is spent on places while all
-is well.
+Errors in rows are told by file, row group, row and column, as the caller knows them, or by the
+query. Rows are checked where they are joined, many row groups together. If that fails, the row
+groups are read again, one at a time, to find the one at fault; if no row is at fault alone, the
+queries are tried by halves. So nothing is spent on places while all is well.
 """
 
 from __future__ import annotations
@@ -72,7 +73,9 @@ class Batch(NamedTuple):
     place: Place
 
 
-def batches(files: Sequence[File], columns: Columns, *, coded: bool = True, most: int | None = None) -> Iterator[Batch]:
+def batches(
+    files: Sequence[File], columns: Columns, *, coded: bool = True, most: int | None = None
+) -> Iterator[Batch]:
     """Yield the rows of files, under the names ``qid``, ``relevance`` and so on."""
     kinds = _kinds(columns, coded=coded)
     for file in files:
@@ -98,7 +101,11 @@ def _opened(file: File, columns: Columns, *, coded: bool) -> pq.ParquetFile:
 
 
 def _of_group(
-    parquet: pq.ParquetFile, place: Place, columns: Columns, most: int, kinds: Mapping[str, pa.DataType]
+    parquet: pq.ParquetFile,
+    place: Place,
+    columns: Columns,
+    most: int,
+    kinds: Mapping[str, pa.DataType],
 ) -> Iterator[Batch]:
     keys = place.file.keys
     # If all columns stand in the names of folders, another one is read to count the rows.
@@ -127,7 +134,9 @@ def _as_type(column: pa.Array, kind: pa.DataType, what: str) -> pa.Array:
     held = column.type
     is_coded = pa.types.is_dictionary(held)
     if is_coded and _lacks_values(column):
-        raise FileFormatError("its dictionary holds a value twice", where=f"{what}", remedy="write the file again")
+        raise FileFormatError(
+            "its dictionary holds a value twice", where=f"{what}", remedy="write the file again"
+        )
     if held == kind:
         return column
     try:
@@ -139,7 +148,9 @@ def _as_type(column: pa.Array, kind: pa.DataType, what: str) -> pa.Array:
         )
     except pa.ArrowInvalid as error:
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-        raise InvalidInput(f"{what}: {said(error)}; the data set has this column as {kind}") from None
+        raise InvalidInput(
+            f"{what}: {said(error)}; the data set has this column as {kind}"
+        ) from None
 
 
 def _lacks_values(coded: pa.DictionaryArray) -> bool:
@@ -149,7 +160,10 @@ def _lacks_values(coded: pa.DictionaryArray) -> bool:
 
 def as_columns(rows: Any) -> dict[str, Any]:
     """Return the columns of rows as the arguments of `join_arrays`, ``docid`` None if it is not read."""
-    names, roles = {"y": "relevance", "score": "score", "qid": "qid", "docid": "docid"}, rows.schema.names
+    names, roles = (
+        {"y": "relevance", "score": "score", "qid": "qid", "docid": "docid"},
+        rows.schema.names,
+    )
     found = {name: rows[role] if role in roles else None for name, role in names.items()}
     return found | {"read": {name: rows[role] for name, role in columns_of_roles(roles).items()}}
 
@@ -175,7 +189,9 @@ def share_of(memory: int | str | None, n_jobs: int, n_columns: int = 0) -> Share
     programs = (n_jobs + (n_jobs > 1)) * _PROGRAM  # the caller's own process waits for the others
     least = programs + n_jobs * 2 * BATCH * _ROW
     given = max(n_jobs * 512_000_000, least) if memory is None else bytes_of(memory)
-    needed = f"{-(-least // 1_000_000)}MB for n_jobs={n_jobs}" + (", or fewer processes" if n_jobs > 1 else "")
+    needed = f"{-(-least // 1_000_000)}MB for n_jobs={n_jobs}" + (
+        ", or fewer processes" if n_jobs > 1 else ""
+    )
     require(given >= least, "memory", memory, needed)
     return Share((given - programs) // n_jobs * _ROW // (_ROW + n_columns * _COLUMN))
 
@@ -195,7 +211,11 @@ def bytes_of(memory: int | str) -> int:
             return int(amount)
     elif (n_bytes := whole_number(memory)) is not None and n_bytes > 0:
         return n_bytes
-    raise InvalidInput(argument="memory", found=shown(memory), expected="bytes, or a text such as '1GB' or '512MiB'")
+    raise InvalidInput(
+        argument="memory",
+        found=shown(memory),
+        expected="bytes, or a text such as '1GB' or '512MiB'",
+    )
 
 
 _Made = TypeVar("_Made")
@@ -211,7 +231,9 @@ def located(place: Place, columns: Columns) -> Iterator[None]:
         raise _by_name(error, columns).having(where=str(place)) from error
 
 
-def of_queries(rows: pa.Table, places: Sequence[Place], columns: Columns, work: Callable[[pa.Table], _Made]) -> _Made:
+def of_queries(
+    rows: pa.Table, places: Sequence[Place], columns: Columns, work: Callable[[pa.Table], _Made]
+) -> _Made:
     """Return what is made of the rows of whole queries; an error names the row at fault, or else the query."""
     try:
         return work(rows)
@@ -226,7 +248,9 @@ def of_queries(rows: pa.Table, places: Sequence[Place], columns: Columns, work: 
         raise _by_name(alone, columns).having(where=where) from error
 
 
-def _query_at_fault(rows: pa.Table, work: Callable[[pa.Table], object]) -> tuple[object, InvalidInput] | None:
+def _query_at_fault(
+    rows: pa.Table, work: Callable[[pa.Table], object]
+) -> tuple[object, InvalidInput] | None:
     # By halves: a look at each query alone would take minutes where they are many.
     numbers, _ = comparable(rows["qid"], "qid")
     left = np.unique(numbers)
@@ -244,8 +268,14 @@ def _query_at_fault(rows: pa.Table, work: Callable[[pa.Table], object]) -> tuple
 
 def _where(query: Any, places: Sequence[Place]) -> str:
     """Return the row groups that may have rows of a query, as the end of a phrase."""
-    known = [one for one in places if one.group.ends is None or one.group.ends[0] <= query <= one.group.ends[1]]
-    return f" in {', '.join(map(str, known[:3]))}{', ...' if len(known) > 3 else ''}" if known else ""
+    known = [
+        one
+        for one in places
+        if one.group.ends is None or one.group.ends[0] <= query <= one.group.ends[1]
+    ]
+    return (
+        f" in {', '.join(map(str, known[:3]))}{', ...' if len(known) > 3 else ''}" if known else ""
+    )
 
 
 def refuse_bad_values(rows: pa.RecordBatch | pa.Table) -> None:
@@ -257,14 +287,19 @@ def refuse_bad_values(rows: pa.RecordBatch | pa.Table) -> None:
         number_column(column, name)
     for role in ("qid", "docid"):
         ids = given[role]
-        if ids is not None and (ids.null_count or pa.types.is_floating(ids.type)):  # to group by texts is dear
+        if ids is not None and (
+            ids.null_count or pa.types.is_floating(ids.type)
+        ):  # to group by texts is dear
             comparable(ids, role)
     if "query_weight" in rows.schema.names:
         weights = io_columns.labels(rows["query_weight"], "query_weight")
         io_columns.refuse_unbounded(weights, "query_weight")
         if len(weights) and weights.min() < 0:
             row = int(np.argmax(weights < 0))
-            raise InvalidInput(f"row {row} is {weights[row]}; expected numbers, none below 0", argument="query_weight")
+            raise InvalidInput(
+                f"row {row} is {weights[row]}; expected numbers, none below 0",
+                argument="query_weight",
+            )
 
 
 def _refuse_bad_rows(place: Place, columns: Columns) -> None:
@@ -281,4 +316,6 @@ def _refuse_bad_rows(place: Place, columns: Columns) -> None:
 def _by_name(error: InvalidInput, columns: Columns) -> InvalidInput:
     # The join knows a column by the name of its argument, the caller by its own.
     role = error.argument or ""
-    return error.having(argument=f"{role}={columns.names[role]!r}" if role in columns.names else error.argument)
+    return error.having(
+        argument=f"{role}={columns.names[role]!r}" if role in columns.names else error.argument
+    )

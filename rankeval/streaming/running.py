@@ -1,7 +1,8 @@
 """Evaluate a data set part by part: plan, score the parts on all cores, put the evaluations together.
 
-Where a guard has registered content, all rows are shown to it before the first one is scored: a part that is kept, or a
-call that is ended halfway, must not tell what the whole would be refused for. That is a second reading of the rows.
+Where a guard has registered content, all rows are shown to it before the first one is scored: a
+part that is kept, or a call that is ended halfway, must not tell what the whole would be refused
+for. That is a second reading of the rows.
 
 Tasks are done in this process, or in several that end with it.
 """
@@ -72,7 +73,9 @@ def _evidence(rows: pa.Table, request: Request, check: StreamedCheck) -> Evidenc
     joined = _joined(rows, request)
     qid = rows["qid"].combine_chunks()
     qid = qid.cast(qid.type.value_type) if hasattr(qid, "dictionary") else qid
-    return check.evidence(joined.relevance, qid, docid=as_columns(rows)["docid"], score=joined.score)
+    return check.evidence(
+        joined.relevance, qid, docid=as_columns(rows)["docid"], score=joined.score
+    )
 
 
 _LOOK = 0.5
@@ -92,11 +95,13 @@ def number_of_workers(n_jobs: int) -> int:
     return int(joblib.effective_n_jobs(int(n_jobs)))
 
 
-def each_done(tasks: Sequence[Callable[[], Any]], workers: int, *, goes_on: str) -> Iterator[tuple[int, Any]]:
+def each_done(
+    tasks: Sequence[Callable[[], Any]], workers: int, *, goes_on: str
+) -> Iterator[tuple[int, Any]]:
     """Do tasks, in this process or in several, and yield the place and the result of each as it comes.
 
-    A result comes in a file, and only its place through the pipe, in one piece: if a process were killed while it
-    writes a longer message, loky would wait for the rest for ever.
+    A result comes in a file, and only its place through the pipe, in one piece: if a process were
+    killed while it writes a longer message, loky would wait for the rest for ever.
     """
     if workers == 1 or len(tasks) < 2:
         yield from ((place, task()) for place, task in enumerate(tasks))
@@ -104,7 +109,9 @@ def each_done(tasks: Sequence[Callable[[], Any]], workers: int, *, goes_on: str)
     import joblib
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-    run = joblib.Parallel(workers, prefer="processes", return_as="generator_unordered", batch_size=1)
+    run = joblib.Parallel(
+        workers, prefer="processes", return_as="generator_unordered", batch_size=1
+    )
     caller = os.getpid()
     try:
         with TemporaryDirectory(prefix="rankeval-results-") as folder:
@@ -172,28 +179,31 @@ def evaluate_dataset(
     Parameters
     ----------
     data : path, URL, list of paths, or pyarrow Dataset
-        Parquet with a row for each ranked document: a file, a folder (also hive partitions, whose columns can be
-        named), a list of files, a URL (``s3://``, ``gs://``, ``hdfs://``, ``file://``) or a
-        ``pyarrow.dataset.Dataset``. It is read in parts that fit into ``memory``.
+        Parquet with a row for each ranked document: a file, a folder (also hive partitions, whose
+        columns can be named), a list of files, a URL (``s3://``, ``gs://``, ``hdfs://``,
+        ``file://``) or a ``pyarrow.dataset.Dataset``. It is read in parts that fit into ``memory``.
     qid, relevance, score : str
         The columns with the query, the relevance and the score of each row.
     docid : str, optional
         The column with the document of each row; only ``ties="docid"`` reads it.
     columns : list of str, mapping of str to str, or str, optional
-        Columns that measures read, such as ``["price"]`` for ``"Revenue@5(column='price')"``, or ``{"price":
-        "price_usd"}`` to give one another name.
+        Columns that measures read, such as ``["price"]`` for ``"Revenue@5(column='price')"``, or
+        ``{"price": "price_usd"}`` to give one another name.
     measures, convention, ties, missing, no_relevant, judgments, name
         As in `rankeval.evaluate`.
     query_weight : str, or mapping or Series by query id, optional
-        The weight of each query in the means, or a column of them, which must be constant within a query.
+        The weight of each query in the means, or a column of them, which must be constant within a
+        query.
     memory : int or str, optional
-        Bytes, or a text such as ``"1GB"``: what the call may take for reading and scoring, all processes together; by
-        default 512 MB for each process. The result comes on top, with about 200 bytes a query.
+        Bytes, or a text such as ``"1GB"``: what the call may take for reading and scoring, all
+        processes together; by default 512 MB for each process. The result comes on top, with about
+        200 bytes a query.
     n_jobs : int, default=1
         Number of processes; -1 for all cores. The result does not depend on it.
     folder : path, optional
-        A folder of this machine, outside of the data set, for the scores by query. They are written while the data is
-        evaluated, as several Parquet files. If a call is ended, the same call goes on with the parts that are there.
+        A folder of this machine, outside of the data set, for the scores by query. They are written
+        while the data is evaluated, as several Parquet files. If a call is ended, the same call
+        goes on with the parts that are there.
     progress : callable or bool, optional
         A function of the number of rows that are done and of all rows; True shows a bar.
 
@@ -223,17 +233,26 @@ def evaluate_dataset(
     names: dict[str, Any] = {"qid": qid, "relevance": relevance, "score": score}
     names |= {} if docid is None else {"docid": docid}
     by_query = None if isinstance(query_weight, str) else query_weight
-    names |= {} if query_weight is None or hasattr(by_query, "items") else {"query_weight": query_weight}
-    rules = rules_of_call(convention, True, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments)
+    names |= (
+        {} if query_weight is None or hasattr(by_query, "items") else {"query_weight": query_weight}
+    )
+    rules = rules_of_call(
+        convention, True, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments
+    )
     asked = tuple(parse_measures(measures, rules))
-    read = columns_read(columns, asked, rules)  # what cannot be computed is an error before anything is read
+    read = columns_read(
+        columns, asked, rules
+    )  # what cannot be computed is an error before anything is read
     names |= {role_of(column): name for column, name in read.items()}
     refuse_unnamed(names, "the data set")
     n_workers = number_of_workers(n_jobs)
     share = share_of(memory, n_workers, len(read))
     source = Source.of(data, names)
     request = Request(source.columns, asked, rules, by_query, name)
-    with opened(folder, _card(source, request), data) as kept, Bar(progress, source.n_rows, "evaluate") as bar:
+    with (
+        opened(folder, _card(source, request), data) as kept,
+        Bar(progress, source.n_rows, "evaluate") as bar,
+    ):
         call = _Call(source, request, StreamedCheck.current(), kept, share, n_workers, bar)
         try:
             results = call.by_interval()
@@ -260,27 +279,41 @@ class _Call:
 
     def by_interval(self) -> list[Evaluation | None]:
         """Score a data set that is sorted by query."""
-        parts = queries.sorted_parts(self.source, keep_order=self.request.convention.ties == "stable")
-        if parts is None or self.kept.state.get("plan", {}).get("order") == "any":  # what a call before this one found
+        parts = queries.sorted_parts(
+            self.source, keep_order=self.request.convention.ties == "stable"
+        )
+        if (
+            parts is None or self.kept.state.get("plan", {}).get("order") == "any"
+        ):  # what a call before this one found
             raise Unsorted
         self.kept.begin({"order": "by query", "parts": [part.n_rows for part in parts]})
-        tasks = [partial(whole_queries, part, self.source.columns, self.share.most_rows) for part in parts]
+        tasks = [
+            partial(whole_queries, part, self.source.columns, self.share.most_rows)
+            for part in parts
+        ]
         return self._score(tasks, [part.n_rows for part in parts], self.kept.read_all(len(parts)))
 
     def by_bucket(self) -> list[Evaluation | None]:
         """Score a data set in any order: write its rows by bucket, then score the buckets."""
         number = queries.n_buckets(self.source.n_rows)
-        ranges = [range(start, min(start + _OF_A_PART, number)) for start in range(0, number, _OF_A_PART)]
+        ranges = [
+            range(start, min(start + _OF_A_PART, number)) for start in range(0, number, _OF_A_PART)
+        ]
         parts = queries.row_parts(self.source)
         cut = {"rows": [part.n_rows for part in parts], "buckets": [len(one) for one in ranges]}
         self.kept.begin({"order": "any", **cut})
         paths = [self.kept.buckets / f"rows-{part.number:05}.arrow" for part in parts]
         kept = self.kept.read_all(len(ranges))
-        self.bar.total = self.bar.n_done + self.source.n_rows  # rows out of order may have been found late
+        self.bar.total = (
+            self.bar.n_done + self.source.n_rows
+        )  # rows out of order may have been found late
         if self.check.is_needed or len(kept) < len(ranges):
             self.bar.total += self.source.n_rows
             self._write_buckets(parts, paths, ranges)
-        tasks = [partial(queries.blocks_of, paths, ranges, place, self.share) for place in range(len(ranges))]
+        tasks = [
+            partial(queries.blocks_of, paths, ranges, place, self.share)
+            for place in range(len(ranges))
+        ]
         even, more = divmod(self.source.n_rows, len(ranges))  # a bar needs no more
         return self._score(tasks, [even + (place < more) for place in range(len(ranges))], kept)
 
@@ -288,18 +321,25 @@ class _Call:
         self.kept.make_buckets(self.source.n_rows * self.source.columns.row_bytes)
         left = [(part, path) for part, path in zip(parts, paths, strict=True) if not path.exists()]
         self.bar.add(sum(part.n_rows for part in parts) - sum(part.n_rows for part, _ in left))
-        write = partial(queries.write_buckets, columns=self.source.columns, ranges=ranges, share=self.share)
+        write = partial(
+            queries.write_buckets, columns=self.source.columns, ranges=ranges, share=self.share
+        )
         for place, _ in self._each([partial(write, part, path=path) for part, path in left]):
             self.bar.add(left[place][0].n_rows)
 
     def _score(
-        self, blocks: Sequence[Callable[[], Iterator[Block]]], sizes: list[int], found: dict[int, Evaluation | None]
+        self,
+        blocks: Sequence[Callable[[], Iterator[Block]]],
+        sizes: list[int],
+        found: dict[int, Evaluation | None],
     ) -> list[Evaluation | None]:
         if self.check.is_needed:
             self._ask_guard(blocks, sizes)
         left = [place for place in range(len(blocks)) if place not in found]
         self.bar.add(sum(sizes[place] for place in found))
-        tasks = [partial(_score_part, blocks[place], self.request, self.kept, place) for place in left]
+        tasks = [
+            partial(_score_part, blocks[place], self.request, self.kept, place) for place in left
+        ]
         for number, result in self._each(tasks):
             found[left[number]] = result
             self.bar.add(sizes[left[number]])
@@ -309,11 +349,15 @@ class _Call:
         # Scores that an earlier call has kept must not tell what the guard refuses.
         self.bar.total += sum(sizes)
         shown_rows = []
-        for place, evidence in self._each([partial(_evidence_of, one, self.request, self.check) for one in blocks]):
+        for place, evidence in self._each(
+            [partial(_evidence_of, one, self.request, self.check) for one in blocks]
+        ):
             shown_rows += evidence
             self.bar.add(sizes[place])
         try:
-            for one in shown_rows:  # only now: rows out of order end the pass, and then all are shown again
+            for one in (
+                shown_rows
+            ):  # only now: rows out of order end the pass, and then all are shown again
                 self.check.add(one)
             self.check.refuse(action="evaluate")
         except Refusal:
@@ -321,7 +365,11 @@ class _Call:
             raise
 
     def _each(self, tasks: Sequence[Callable[[], Any]]) -> Iterator[tuple[int, Any]]:
-        goes_on = "the same call goes on from there" if self.kept.keeps else "with folder= such a call can go on"
+        goes_on = (
+            "the same call goes on from there"
+            if self.kept.keeps
+            else "with folder= such a call can go on"
+        )
         return each_done(tasks, self.workers, goes_on=goes_on)
 
 
@@ -332,10 +380,14 @@ def _evidence_of(
     return [of_queries(block.rows, block.places, request.columns, evidence) for block in blocks()]
 
 
-def _score_part(blocks: Callable[[], Iterator[Block]], request: Request, kept: Folder, place: int) -> Evaluation | None:
+def _score_part(
+    blocks: Callable[[], Iterator[Block]], request: Request, kept: Folder, place: int
+) -> Evaluation | None:
     keep_freed_memory()
     work = partial(_evaluated, request=request)
-    evaluations = [of_queries(block.rows, block.places, request.columns, work) for block in blocks()]
+    evaluations = [
+        of_queries(block.rows, block.places, request.columns, work) for block in blocks()
+    ]
     result = merged(evaluations) if evaluations else None
     kept.write(place, result)
     return result
@@ -344,8 +396,17 @@ def _score_part(blocks: Callable[[], Iterator[Block]], request: Request, kept: F
 def codes_of(one: Measure) -> list[str]:
     """Return a hash of the code of each measure of the user's own that a measure is made of."""
     family = one.family
-    own = [family.kernel, family.expected] if not family.kernel.__module__.startswith("rankeval.") else []
-    inner = [code for _, value in one.parameters if isinstance(value, Measure) for code in codes_of(value)]
+    own = (
+        [family.kernel, family.expected]
+        if not family.kernel.__module__.startswith("rankeval.")
+        else []
+    )
+    inner = [
+        code
+        for _, value in one.parameters
+        if isinstance(value, Measure)
+        for code in codes_of(value)
+    ]
     return [hash_of_code(function) for function in own if callable(function)] + inner
 
 
@@ -360,6 +421,8 @@ def _card(source: Source, request: Request) -> dict[str, Any]:
         "columns": dict(request.columns.names),
         "measures": {label: [str(one), *codes_of(one)] for label, one in request.measures},
         "convention": request.convention.card(),
-        "weights": None if weights is None else sha256(repr(sorted(weights.items(), key=repr)).encode()).hexdigest(),
+        "weights": None
+        if weights is None
+        else sha256(repr(sorted(weights.items(), key=repr)).encode()).hexdigest(),
         "name": request.name,
     }

@@ -8,7 +8,8 @@ Each file is read once, and none is passed over without a word:
 
 pyarrow.dataset is imported where it is used: it loads pandas, which no worker needs.
 
-Files may have a column in several types. It is read in one that changes no value; without one it is refused::
+Files may have a column in several types. It is read in one that changes no value; without one it is
+refused::
 
 relevance, score, query_weight   bool, int8, int32 -> int64;  float32, float64, int32 -> float64
 qid, docid                  int32, int64 -> int64;  string, large_string -> large_string;  int64, string -> refused
@@ -57,7 +58,11 @@ def name_of(path: str) -> str:
 
 def fragments_of(data: Any) -> list[tuple[ds.Fragment, pa.Schema]]:
     """Return the files of a data set, each with the schema of its data set."""
-    found = [(one, dataset.schema) for dataset in _leaves(_opened(data)) for one in dataset.get_fragments()]
+    found = [
+        (one, dataset.schema)
+        for dataset in _leaves(_opened(data))
+        for one in dataset.get_fragments()
+    ]
     with _said_if_unreadable(data):
         hidden = _hidden_names(data)
     rows = [one for one in hidden if _looks_like_rows(one)]
@@ -90,7 +95,11 @@ def _opened(data: Any) -> ds.Dataset:
         return data
     if isinstance(data, (str, os.PathLike)):
         data = os.fspath(data)
-    elif isinstance(data, Iterable) and not isinstance(data, Mapping) and getattr(data, "ndim", 1) == 1:
+    elif (
+        isinstance(data, Iterable)
+        and not isinstance(data, Mapping)
+        and getattr(data, "ndim", 1) == 1
+    ):
         data = [os.fspath(one) if isinstance(one, (str, os.PathLike)) else one for one in data]
     else:
         raise InvalidInput(
@@ -109,9 +118,13 @@ def _said_if_unreadable(data: Any) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise InvalidInput(f"there is no such data set: {hidden(str(error), _addresses(data))}") from None
+        raise InvalidInput(
+            f"there is no such data set: {hidden(str(error), _addresses(data))}"
+        ) from None
     except (pa.ArrowException, OSError, TypeError, ValueError) as error:
-        raise InvalidInput(f"cannot open the data set {_said(data)}: {hidden(str(error), _addresses(data))}") from None
+        raise InvalidInput(
+            f"cannot open the data set {_said(data)}: {hidden(str(error), _addresses(data))}"
+        ) from None
 
 
 def _from_urls(urls: list[str]) -> ds.Dataset:
@@ -121,20 +134,26 @@ def _from_urls(urls: list[str]) -> ds.Dataset:
     found = [pafs.FileSystem.from_uri(one) for one in urls]
     is_one = all(filesystem == found[0][0] for filesystem, _ in found)
     require(is_one, "data", [masked(one) for one in urls], "URLs on one file system")
-    return ds.dataset([path for _, path in found], filesystem=found[0][0], format="parquet", partitioning="hive")
+    return ds.dataset(
+        [path for _, path in found], filesystem=found[0][0], format="parquet", partitioning="hive"
+    )
 
 
 def _leaves(dataset: ds.Dataset) -> list[ds.Dataset]:
     import pyarrow.dataset as ds
 
-    if getattr(dataset, "_scan_options", None):  # a filter lives there: to read past it would score other rows
+    if getattr(
+        dataset, "_scan_options", None
+    ):  # a filter lives there: to read past it would score other rows
         raise InvalidInput(
             "the data set has a filter, which is not applied row by row here",
             remedy="give the files of these rows alone, or write what the filter leaves: pyarrow.dataset.write_dataset",
         )
     if isinstance(dataset, ds.UnionDataset):
         return [leaf for child in dataset.children for leaf in _leaves(child)]
-    if not isinstance(dataset, ds.FileSystemDataset) or not isinstance(dataset.format, ds.ParquetFileFormat):
+    if not isinstance(dataset, ds.FileSystemDataset) or not isinstance(
+        dataset.format, ds.ParquetFileFormat
+    ):
         is_files = isinstance(dataset, ds.FileSystemDataset)
         found = f"one of {dataset.format.default_extname} files" if is_files else "rows in memory"
         raise InvalidInput(
@@ -177,8 +196,12 @@ def refuse_twice(files: Iterable[tuple[Any, str, Sequence[int]]]) -> None:
             others = seen.setdefault((place, group), [])
             other = next((name for where, name in others if where == filesystem), None)
             if other is not None:
-                same = "stands twice in the data set" if other == path else f"and {other} are one file"
-                raise InvalidInput(f"{path} {same}", remedy="give each file once, or its rows would count twice")
+                same = (
+                    "stands twice in the data set" if other == path else f"and {other} are one file"
+                )
+                raise InvalidInput(
+                    f"{path} {same}", remedy="give each file once, or its rows would count twice"
+                )
             others.append((filesystem, path))
 
 
@@ -263,7 +286,9 @@ def _number(kinds: list[pa.DataType]) -> pa.DataType | None:
     whole = [kind for kind in kinds if pa.types.is_integer(kind) or pa.types.is_boolean(kind)]
     if len(whole) == len(kinds):
         return _whole(kinds)
-    return pa.float64() if all(kind in whole or pa.types.is_floating(kind) for kind in kinds) else None
+    return (
+        pa.float64() if all(kind in whole or pa.types.is_floating(kind) for kind in kinds) else None
+    )
 
 
 def _whole(kinds: list[pa.DataType]) -> pa.DataType | None:
@@ -301,8 +326,8 @@ class File:
 class Columns:
     """The columns of the data set that an evaluation reads, by what they are, and their types."""
 
-    # ``qid``, ``relevance``, ``score``, and ``docid``, ``query_weight`` and ``columns['price']`` if they are read ->
-    # the name of the column.
+    # ``qid``, ``relevance``, ``score``, and ``docid``, ``query_weight`` and ``columns['price']`` if
+    # they are read -> the name of the column.
     names: Mapping[str, str]
     types: Mapping[str, Any]  # The same -> its type
 
@@ -328,12 +353,18 @@ class Source:
         with ThreadPoolExecutor(_FOOTERS) as pool:
             footers = list(pool.map(lambda one: _footer(one[0], one[1], names), fragments))
         refuse_two_spellings(((one.fragment.path, one.keys) for one in footers), names["qid"])
-        columns = Columns(names, {role: common(role, name, _kinds(footers, name)) for role, name in names.items()})
+        columns = Columns(
+            names, {role: common(role, name, _kinds(footers, name)) for role, name in names.items()}
+        )
         files = tuple(_file(footer, columns) for footer in footers)
-        refuse_twice((one.filesystem, one.path, [group.number for group in one.row_groups]) for one in files)
+        refuse_twice(
+            (one.filesystem, one.path, [group.number for group in one.row_groups]) for one in files
+        )
         source = cls(files, columns)
         if not source.n_rows:
-            raise InvalidInput(f"the data set has no rows ({len(files)} files); give a row for each ranked document")
+            raise InvalidInput(
+                f"the data set has no rows ({len(files)} files); give a row for each ranked document"
+            )
         return source
 
     @property
@@ -349,14 +380,21 @@ class Source:
             n_bytes += info.size or 0
             groups = [(one.number, one.n_rows) for one in file.row_groups]
             digest.update(repr((file.path, info.size, info.mtime_ns, groups)).encode())
-        return {"files": len(self.files), "rows": self.n_rows, "bytes": n_bytes, "sha256": digest.hexdigest()}
+        return {
+            "files": len(self.files),
+            "rows": self.n_rows,
+            "bytes": n_bytes,
+            "sha256": digest.hexdigest(),
+        }
 
 
 def _refuse_no_column(schema: pa.Schema, role: str, name: str, where: str) -> None:
     places = [place for place, known in enumerate(schema.names) if known == name]
     if len(places) != 1:
         found = f"stands {len(places)} times in" if places else "is not in"
-        raise InvalidInput(f"{role}={name!r} {found} {where}; its columns are: {', '.join(schema.names)}")
+        raise InvalidInput(
+            f"{role}={name!r} {found} {where}; its columns are: {', '.join(schema.names)}"
+        )
     kind = schema.field(places[0]).type
     if pa.types.is_nested(kind):
         raise InvalidInput(f"{role}={name!r} is of type {kind}: give one value a row")
@@ -365,7 +403,8 @@ def _refuse_no_column(schema: pa.Schema, role: str, name: str, where: str) -> No
 class _Footer(NamedTuple):
     """What the footer of a file says, with the values and types of what stands in the names of its folders.
 
-    ``told`` are the types in the schema of the data set: those of its first file, or what the caller asked for.
+    ``told`` are the types in the schema of the data set: those of its first file, or what the
+    caller asked for.
     """
 
     fragment: Any
@@ -381,11 +420,15 @@ def _footer(fragment: Any, known: pa.Schema, names: Mapping[str, str]) -> _Foote
     try:
         metadata = fragment.metadata
     except (pa.ArrowException, OSError) as error:
-        raise FileFormatError(f"{fragment.path}: not a whole Parquet file ({said(error)})") from error
+        raise FileFormatError(
+            f"{fragment.path}: not a whole Parquet file ({said(error)})"
+        ) from error
     keys = ds.get_partition_keys(fragment.partition_expression)
     key = keys.get(names["qid"])
     if names["qid"] in keys and (key is None or (isinstance(key, float) and math.isnan(key))):
-        raise QueryIdError(f"{fragment.path}: qid={names['qid']!r}: the name of its folder has no query id")
+        raise QueryIdError(
+            f"{fragment.path}: qid={names['qid']!r}: the name of its folder has no query id"
+        )
     schema = metadata.schema.to_arrow_schema()
     kinds = {}
     for role, name in names.items():
@@ -421,7 +464,9 @@ def _row_group(footer: _Footer, number: int, columns: Columns) -> RowGroup:
         numbers, names = comparable(pa.array([keys[name]], kind), "qid")
         key = (numbers if names is None else names)[0]
         return RowGroup(number, group.num_rows, (key, key), reads_coded=False)
-    place = next(at for at in range(metadata.num_columns) if metadata.schema.column(at).path == name)
+    place = next(
+        at for at in range(metadata.num_columns) if metadata.schema.column(at).path == name
+    )
     column = group.column(place)
     known = column.statistics
     reads_coded = is_text(kind) and not any(one.startswith("DELTA") for one in column.encodings)

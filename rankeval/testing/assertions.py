@@ -6,11 +6,12 @@ Both make one-sided claims of `rankeval.compare` about the gain of the candidate
     no regression   fails if  the upper limit is below -m       (claim: the baseline is better by more than m)
     not worse       fails unless  the lower limit is above -m   (claim: the candidate is not worse by m)
 
-so a candidate between the two limits passes the first and fails the second. The interval that is printed has both
-limits, each at the level 1 - alpha: it is the one of level 1 - 2 alpha, and agrees with either check.
+so a candidate between the two limits passes the first and fails the second. The interval that is
+printed has both limits, each at the level 1 - alpha: it is the one of level 1 - 2 alpha, and agrees
+with either check.
 
-`assert_evaluations_equal` compares queries, measures, conventions, and scores within a tolerance. The sides of all
-three assertions are evaluations, frames or saved files.
+`assert_evaluations_equal` compares queries, measures, conventions, and scores within a tolerance.
+The sides of all three assertions are evaluations, frames or saved files.
 """
 
 from __future__ import annotations
@@ -29,7 +30,13 @@ from rankeval._checks import check_number, check_share, count, few, refuse, requ
 from rankeval.comparison import Comparison, compare
 from rankeval.comparison.derived import tested_scores
 from rankeval.comparison.design import Design
-from rankeval.comparison.inputs import LowerIsBetter, Scores, SharedScores, per_query_frame, shared_scores
+from rankeval.comparison.inputs import (
+    LowerIsBetter,
+    Scores,
+    SharedScores,
+    per_query_frame,
+    shared_scores,
+)
 from rankeval.comparison.record import PARTED, directions, gains
 from rankeval.errors import CheckFailed, InvalidInput
 from rankeval.evaluation import Evaluation
@@ -63,25 +70,26 @@ def assert_no_regression(
 ) -> Check:
     """Fail if the candidate is shown to be worse than the baseline by more than a margin.
 
-    An equal system fails with probability alpha or less, as nearly as the test holds its level. A candidate passes if
-    its loss is small, or if there are too few queries to show it: the message says which loss is found 80 % of the
-    time.
+    An equal system fails with probability alpha or less, as nearly as the test holds its level. A
+    candidate passes if its loss is small, or if there are too few queries to show it: the message
+    says which loss is found 80 % of the time.
 
     Parameters
     ----------
     candidate, baseline : Evaluation, DataFrame or path
-        The systems: evaluations, frames (index of query ids, a column per measure), or paths of saved evaluations.
+        The systems: evaluations, frames (index of query ids, a column per measure), or paths of
+        saved evaluations.
     measure : str, Measure or sequence of them, optional
-        What to compare by; may be left out if both sides have one measure. Several measures are corrected by Holm, so
-        that alpha is the chance of any false alarm.
+        What to compare by; may be left out if both sides have one measure. Several measures are
+        corrected by Holm, so that alpha is the chance of any false alarm.
     margin : float, default 0
-        The loss that is accepted, 0 or more, in units of the measure. With 0 any loss counts once it is shown, on many
-        queries a very small one too.
+        The loss that is accepted, 0 or more, in units of the measure. With 0 any loss counts once
+        it is shown, on many queries a very small one too.
     alpha : float, default 0.05
         Level of the one-sided test, below .25.
     test, unpaired, n_resamples, rng, lower_is_better, groups
-        As in `rankeval.compare`. With ``groups``, such as the conversations of the queries, the test is over groups,
-        and the queries that lost most are still printed.
+        As in `rankeval.compare`. With ``groups``, such as the conversations of the queries, the
+        test is over groups, and the queries that lost most are still printed.
 
     Returns
     -------
@@ -91,10 +99,11 @@ def assert_no_regression(
     Raises
     ------
     CheckFailed
-        If a loss is shown by any of the measures. It is an AssertionError, and its message has the numbers and the
-        queries that lost most.
+        If a loss is shown by any of the measures. It is an AssertionError, and its message has the
+        numbers and the queries that lost most.
     ConventionMismatch, QueryIdError, InvalidInput, UnknownName
-        If the two sides cannot be compared, as in `rankeval.compare`, or an argument is out of range.
+        If the two sides cannot be compared, as in `rankeval.compare`, or an argument is out of
+        range.
 
     Examples
     --------
@@ -110,7 +119,9 @@ def assert_no_regression(
     """
     __tracebackhide__ = True
     given = candidate, baseline, "no regression", measure, margin, alpha, lower_is_better
-    return _asserted(*given, test=test, unpaired=unpaired, n_resamples=n_resamples, rng=rng, groups=groups)
+    return _asserted(
+        *given, test=test, unpaired=unpaired, n_resamples=n_resamples, rng=rng, groups=groups
+    )
 
 
 @explained
@@ -131,25 +142,28 @@ def assert_not_worse(
 ) -> Check:
     """Fail unless the candidate is shown to be not worse than the baseline by a margin or more.
 
-    This is non-inferiority: a candidate whose true loss is the margin or greater passes with probability alpha or less,
-    as nearly as the test holds its level. One query is counted besides that lost all it could, since a change may break
-    queries that are not here. So on few queries an equal system fails too: the message says how often one passes.
+    This is non-inferiority: a candidate whose true loss is the margin or greater passes with
+    probability alpha or less, as nearly as the test holds its level. One query is counted besides
+    that lost all it could, since a change may break queries that are not here. So on few queries an
+    equal system fails too: the message says how often one passes.
 
     Parameters
     ----------
     candidate, baseline : Evaluation, DataFrame or path
-        The systems: evaluations, frames (index of query ids, a column per measure), or paths of saved evaluations.
+        The systems: evaluations, frames (index of query ids, a column per measure), or paths of
+        saved evaluations.
     margin : float
         The smallest loss that must not pass, greater than 0, in units of the measure.
     measure : str, Measure or sequence of them, optional
-        What to compare by; may be left out if both sides have one measure. Of several measures each must be shown, so
-        none needs a correction: a candidate that loses the margin by any of them passes with probability alpha or less
-        (Berger, 1982, doi:10.1080/00401706.1982.10487790).
+        What to compare by; may be left out if both sides have one measure. Of several measures each
+        must be shown, so none needs a correction: a candidate that loses the margin by any of them
+        passes with probability alpha or less (Berger, 1982, doi:10.1080/00401706.1982.10487790).
     alpha : float, default 0.05
         Level of the one-sided test, below .25.
     test, unseen, unpaired, n_resamples, rng, lower_is_better, groups
-        As in `rankeval.compare`. With ``groups``, such as the conversations of the queries, the test is over groups,
-        one group is counted besides, and the queries that lost most are still printed.
+        As in `rankeval.compare`. With ``groups``, such as the conversations of the queries, the
+        test is over groups, one group is counted besides, and the queries that lost most are still
+        printed.
 
     Returns
     -------
@@ -159,10 +173,11 @@ def assert_not_worse(
     Raises
     ------
     CheckFailed
-        If non-inferiority is not shown by one of the measures. It is an AssertionError, and its message has the numbers
-        and the queries that lost most.
+        If non-inferiority is not shown by one of the measures. It is an AssertionError, and its
+        message has the numbers and the queries that lost most.
     ConventionMismatch, QueryIdError, InvalidInput, UnknownName
-        If the two sides cannot be compared, as in `rankeval.compare`, or an argument is out of range.
+        If the two sides cannot be compared, as in `rankeval.compare`, or an argument is out of
+        range.
 
     Examples
     --------
@@ -178,7 +193,9 @@ def assert_not_worse(
     """
     __tracebackhide__ = True
     given = candidate, baseline, "not worse", measure, margin, alpha, lower_is_better, unseen
-    return _asserted(*given, test=test, unpaired=unpaired, n_resamples=n_resamples, rng=rng, groups=groups)
+    return _asserted(
+        *given, test=test, unpaired=unpaired, n_resamples=n_resamples, rng=rng, groups=groups
+    )
 
 
 def _asserted(candidate: Given, baseline: Given, /, *settings: Any, **options: Any) -> Check:
@@ -210,19 +227,31 @@ class _Settings:
         fits = self.margin > 0 or self.claim != "not worse"
         require(fits, "margin", self.margin, "a loss above it: nothing shows equality")
         check_share("alpha", self.alpha)
-        require(self.alpha < 0.25, "alpha", self.alpha, "a one-sided level below 0.25, such as 0.05")
+        require(
+            self.alpha < 0.25, "alpha", self.alpha, "a one-sided level below 0.25, such as 0.05"
+        )
 
 
-def _checked(candidate: Scores, baseline: Scores, settings: _Settings, options: Mapping[str, Any]) -> Check:
+def _checked(
+    candidate: Scores, baseline: Scores, settings: _Settings, options: Mapping[str, Any]
+) -> Check:
     """Compare in both directions: one answers the claim, and each has one of the two limits of the gain."""
-    systems, labels = {"candidate": candidate, "baseline": baseline}, measures_of(candidate, baseline, settings.measure)
+    systems, labels = (
+        {"candidate": candidate, "baseline": baseline},
+        measures_of(candidate, baseline, settings.measure),
+    )
     shared = shared_scores(systems, labels, unpaired=options["unpaired"])
 
     def compared(with_: str, claim: ClaimName = "better", margin: float = 0.0) -> Comparison:
-        # One false alarm by any measure stops a release; but each must be shown not worse, so none needs a correction.
+        # One false alarm by any measure stops a release; but each must be shown not worse, so none
+        # needs a correction.
         family = "all" if settings.claim == "no regression" else "measure"
-        made = {name: getattr(settings, name) for name in ("alpha", "unseen", "lower_is_better")} | {"family": family}
-        return compare(systems, baseline=with_, measures=labels, claim=claim, margin=margin, **made, **options)
+        made = {
+            name: getattr(settings, name) for name in ("alpha", "unseen", "lower_is_better")
+        } | {"family": family}
+        return compare(
+            systems, baseline=with_, measures=labels, claim=claim, margin=margin, **made, **options
+        )
 
     if settings.claim == "no regression":
         gain, loss = compared("baseline"), compared("candidate", margin=settings.margin)
@@ -235,7 +264,10 @@ def _checked(candidate: Scores, baseline: Scores, settings: _Settings, options: 
     losses = Design([*systems], labels, "baseline", "all").greatest_losses(tested)
     rates = loss.table["detectable_difference"].tolist()
     if settings.claim == "not worse":
-        rates = [_pass_rate(settings, gain, len(tested), *each) for each in zip(deviations, losses, strict=True)]
+        rates = [
+            _pass_rate(settings, gain, len(tested), *each)
+            for each in zip(deviations, losses, strict=True)
+        ]
     table = gain.table[["measure", "n_queries"]].assign(
         baseline=gain.table["mean_baseline"],
         candidate=gain.table["mean_system"],
@@ -256,7 +288,17 @@ def _checked(candidate: Scores, baseline: Scores, settings: _Settings, options: 
     notes = tuple(_PARTED if note == PARTED else note for note in decisive.notes)
     asked = decisive.settings
     over = asked.sized(len(tested))
-    return Check(settings.claim, table, asked.test, settings.alpha, worst, notes, settings.unseen, over, asked.units)
+    return Check(
+        settings.claim,
+        table,
+        asked.test,
+        settings.alpha,
+        worst,
+        notes,
+        settings.unseen,
+        over,
+        asked.units,
+    )
 
 
 def _least_gain(compared: Comparison) -> Floats:
@@ -269,28 +311,32 @@ def _pass_rate(settings: _Settings, compared: Comparison, n: int, sd: float, los
     if not TESTS[compared.settings.test].power_of_t:
         return math.nan
     alpha, margin, unseen = settings.alpha, settings.margin, settings.unseen
-    return power_of_no_harm("not_worse", 0.0, sd, n, alpha, margin=margin, unseen=unseen, greatest_loss=loss)
+    return power_of_no_harm(
+        "not_worse", 0.0, sd, n, alpha, margin=margin, unseen=unseen, greatest_loss=loss
+    )
 
 
 @explained
 def assert_evaluations_equal(candidate: Given, baseline: Given, *, atol: float = 1e-9) -> None:
     """Fail if any query's score differs, or if queries, measures or conventions do.
 
-    For changes that should not change a number: a refactoring, a faster index, another version of a library.
+    For changes that should not change a number: a refactoring, a faster index, another version of a
+    library.
 
     Parameters
     ----------
     candidate, baseline : Evaluation, DataFrame or path
-        The evaluations, in any order of rows and measures: evaluations, frames (index of query ids, a column per
-        measure), or paths of saved evaluations. Frames have no conventions to compare.
+        The evaluations, in any order of rows and measures: evaluations, frames (index of query ids,
+        a column per measure), or paths of saved evaluations. Frames have no conventions to compare.
     atol : float, default 1e-9
         The greatest difference of two scores that are taken for equal, 0 or more.
 
     Raises
     ------
     CheckFailed
-        If they differ. It is an AssertionError, and its message names every kind of difference; for scores it counts
-        them, names the first query and measure, and has a table of the greatest differences.
+        If they differ. It is an AssertionError, and its message names every kind of difference; for
+        scores it counts them, names the first query and measure, and has a table of the greatest
+        differences.
     InvalidInput
         If a side is neither of these, or ``atol`` is no such number.
 
@@ -308,7 +354,9 @@ def assert_evaluations_equal(candidate: Given, baseline: Given, *, atol: float =
     one, other = scores_of(candidate), scores_of(baseline)
     new, old = per_query_frame(one), per_query_frame(other)
     reasons = [*_structure(new, old), *_rules(one, other)]
-    failure = f"the evaluations differ: {'; '.join(reasons)}" if reasons else _scores(new, old, atol)
+    failure = (
+        f"the evaluations differ: {'; '.join(reasons)}" if reasons else _scores(new, old, atol)
+    )
     _record(new, old, failure)
     if failure:
         raise CheckFailed(failure)
@@ -316,7 +364,10 @@ def assert_evaluations_equal(candidate: Given, baseline: Given, *, atol: float =
 
 def _structure(new: pd.DataFrame, old: pd.DataFrame) -> list[str]:
     reasons = []
-    for things, one, other in (("measure", new.columns, old.columns), ("query", new.index, old.index)):
+    for things, one, other in (
+        ("measure", new.columns, old.columns),
+        ("query", new.index, old.index),
+    ):
         for side, labels, others in (("candidate", one, other), ("baseline", other, one)):
             if not labels.is_unique:
                 again = labels[labels.duplicated()].tolist()[0]
@@ -331,14 +382,18 @@ def _rules(one: Scores, other: Scores) -> list[str]:
         return []
     reasons = differences_of(one, other)
     ours, theirs = (each.weights for each in (one, other))
-    if (ours is None) != (theirs is None) or (ours is not None and not np.array_equal(ours, np.asarray(theirs))):
+    if (ours is None) != (theirs is None) or (
+        ours is not None and not np.array_equal(ours, np.asarray(theirs))
+    ):
         reasons.append("the weights of the queries differ")
     return reasons
 
 
 def _scores(new: pd.DataFrame, old: pd.DataFrame, atol: float) -> str:
     """Say how many scores differ, which is the first, and which differ most; nothing if all are equal."""
-    ours, theirs = (frame.to_numpy(dtype=np.float64) for frame in (new, old.loc[new.index, list(new.columns)]))
+    ours, theirs = (
+        frame.to_numpy(dtype=np.float64) for frame in (new, old.loc[new.index, list(new.columns)])
+    )
     apart = ~np.isclose(ours, theirs, rtol=0, atol=atol, equal_nan=True)
     if not apart.any():
         return ""
@@ -385,7 +440,9 @@ def scores_of(given: Given) -> Scores:
     except InvalidInput as error:
         if not os.path.isfile(given):  # noqa: PTH113 - of what cannot be a name, Path raises
             raise
-        raise InvalidInput(f"{error}", remedy="score a run first: rk.evaluate(qrels, run)") from error
+        raise InvalidInput(
+            f"{error}", remedy="score a run first: rk.evaluate(qrels, run)"
+        ) from error
 
 
 def measures_of(candidate: Scores, baseline: Scores, wanted: Measures | None) -> list[str]:
@@ -398,7 +455,11 @@ def measures_of(candidate: Scores, baseline: Scores, wanted: Measures | None) ->
         return shared
     found = f"candidate has {', '.join(one)}; baseline has {', '.join(other)}"
     refuse((not shared, f"candidate and baseline share no measure: {found}"))
-    raise InvalidInput("both sides have several", argument="measure", remedy=f"name one or more: measure={shared!r}")
+    raise InvalidInput(
+        "both sides have several",
+        argument="measure",
+        remedy=f"name one or more: measure={shared!r}",
+    )
 
 
 def worst_queries(shared: SharedScores, measure: str, words: Direction) -> str:

@@ -85,13 +85,18 @@ class Check:
 
     def failure(self) -> str:
         """Return the message of a failing check: verdicts, numbers, and the worst queries by each failing measure."""
-        failed = [f"{row['measure']}: {self._verdict(row)}" for row in self._records() if not row["passed"]]
+        failed = [
+            f"{row['measure']}: {self._verdict(row)}"
+            for row in self._records()
+            if not row["passed"]
+        ]
         return "\n\n".join(["; ".join(failed), str(self), *self.worst.values()])
 
     def rows(self) -> list[dict[str, str]]:
         """Return measure, queries, gain, interval, verdict and failure of each measure, in words.
 
-        The failure is the table of the queries that lost most; it is empty if the check passes by this measure.
+        The failure is the table of the queries that lost most; it is empty if the check passes by
+        this measure.
         """
         return [
             {
@@ -117,7 +122,9 @@ class Check:
     def _verdict(self, row: Mapping[Hashable, Any]) -> str:
         margin = row["margin"]
         beyond = f" of more than {margin:g}" if margin else ""
-        return _VERDICTS[self.claim, bool(row["passed"])].format(margin=f"{margin:g}", beyond=beyond)
+        return _VERDICTS[self.claim, bool(row["passed"])].format(
+            margin=f"{margin:g}", beyond=beyond
+        )
 
     def _aside(self, rate: float) -> str:
         if math.isnan(rate):
@@ -130,7 +137,9 @@ class Check:
         rate, t = _RATES[self.claim], self.table
         columns = {
             **{name: t[name] for name in ("measure", "baseline", "candidate", "gain")},
-            f"{100 * (1 - 2 * self.alpha):g} % interval": list(map(_interval, t["ci_low"], t["ci_high"])),
+            f"{100 * (1 - 2 * self.alpha):g} % interval": list(
+                map(_interval, t["ci_low"], t["ci_high"])
+            ),
             "margin": t["margin"],
             "p": t["p_value"],
             rate: t["rate"],
@@ -159,7 +168,11 @@ class Check:
         ]
 
     def _needed(self, row: Mapping[Hashable, Any]) -> int:
-        of_claim = {"claim": "not_worse", "margin": row["margin"], "greatest_loss": row["greatest_loss"]}
+        of_claim = {
+            "claim": "not_worse",
+            "margin": row["margin"],
+            "greatest_loss": row["greatest_loss"],
+        }
         return topics_needed(0.0, row["sd"], self.alpha, RELIABLE, unseen=self.unseen, **of_claim)
 
 

@@ -22,8 +22,8 @@ _HOSTILE = "../<script>alert(1)</script> | \N{RIGHT-TO-LEFT OVERRIDE}" + "x" * 3
 def check_host(host: Host, uri: str | None = None) -> None:
     """Push an awkward record to a host, twice, and then another one under its name.
 
-    The record is of a kind that no host knows. It has a name as a stranger may choose it, metrics that are nan and
-    infinite, two children, and a part of another unknown kind.
+    The record is of a kind that no host knows. It has a name as a stranger may choose it, metrics
+    that are nan and infinite, two children, and a part of another unknown kind.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ def check_host(host: Host, uri: str | None = None) -> None:
     InvalidInput
         If the host has no ``push``.
     CheckFailed
-        If the host changes the record, returns no run, refuses to store the same record again, or stores another one
-        in its place.
+        If the host changes the record, returns no run, refuses to store the same record again, or
+        stores another one in its place.
 
     Examples
     --------
@@ -51,7 +51,9 @@ def check_host(host: Host, uri: str | None = None) -> None:
     before = packed(record)
     first, again = (_pushed(host, record, uri) for _ in range(2))
     _check(packed(record) == before, "the record is not as it was before it was pushed")
-    _check(first.where.strip() and again.where.strip(), "a TrackedRun does not say how to look at it")
+    _check(
+        first.where.strip() and again.where.strip(), "a TrackedRun does not say how to look at it"
+    )
     other = replace(record, metrics={**record.metrics, "seconds": 3.0})
     try:
         there = _pushed(host, other, uri)
@@ -63,7 +65,9 @@ def check_host(host: Host, uri: str | None = None) -> None:
 def _record() -> Record:
     child = Record("unknown-child", _HOSTILE, metrics={"a b@c": math.inf})
     part = Record(
-        "unknown-part", "part", tables={"rows": pd.DataFrame({"qid": ["1", "<b>"], "score": [math.nan, 1.0]})}
+        "unknown-part",
+        "part",
+        tables={"rows": pd.DataFrame({"qid": ["1", "<b>"], "score": [math.nan, 1.0]})},
     )
     params: dict[str, str | float | None] = {_HOSTILE: "x" * 10_000, "number": 1.5, "nothing": None}
     metrics = {"seconds": 2.0, "undefined": math.nan, "difference/@1": -math.inf}

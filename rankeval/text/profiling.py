@@ -8,9 +8,9 @@ Each query is searched several times, one query at a time, by the systems in tur
     2        q1: b a    q3: b a    q2: a b    nor the last system
              latency of q1 for a = the median of its rounds
 
-The percentiles are over the queries. Latencies have long tails, so no normal interval fits. The interval of a
-percentile ends at two of the sorted latencies: for any distribution, the number of queries below the true percentile
-is binomial.
+The percentiles are over the queries. Latencies have long tails, so no normal interval fits. The
+interval of a percentile ends at two of the sorted latencies: for any distribution, the number of
+queries below the true percentile is binomial.
 """
 
 from __future__ import annotations
@@ -51,14 +51,17 @@ class Profile(Recorded):
     Attributes
     ----------
     table : DataFrame
-        Columns: quantity, value, ci_low, ci_high, coverage. Quantities: latency_p50_ms, latency_p90_ms, latency_p95_ms
-        and latency_p99_ms, the least latency that so many percent of the queries do not exceed; queries_per_second, one
-        query at a time; index_seconds, index_bytes and cost_per_query, as given. The interval of a percentile ends at
-        two of the sorted latencies. Its coverage is the exact chance to hold the percentile of the queries that these
-        are a sample of, and at least the level asked for; nan if there are too few queries for it.
+        Columns: quantity, value, ci_low, ci_high, coverage. Quantities: latency_p50_ms,
+        latency_p90_ms, latency_p95_ms and latency_p99_ms, the least latency that so many percent of
+        the queries do not exceed; queries_per_second, one query at a time; index_seconds,
+        index_bytes and cost_per_query, as given. The interval of a percentile ends at two of the
+        sorted latencies. Its coverage is the exact chance to hold the percentile of the queries
+        that these are a sample of, and at least the level asked for; nan if there are too few
+        queries for it.
     per_query : DataFrame
-        A row per query, index ``qid``: latency_ms, the median of the repeats in milliseconds, and cost if it was
-        given. `rankeval.compare` takes it as the scores of a system, and says "is faster than".
+        A row per query, index ``qid``: latency_ms, the median of the repeats in milliseconds, and
+        cost if it was given. `rankeval.compare` takes it as the scores of a system, and says "is
+        faster than".
     name : str
         The name of the system; "" without one.
     repeats : int
@@ -129,18 +132,18 @@ def profile(
 ) -> Profile | dict[str, Profile]:
     """Search each query several times, one at a time, and say how long it takes.
 
-    To compare systems, time them in one call, ``profile({"bm25": a, "dense": b}, queries)``: in each round each query
-    goes to all of them, so that load on the machine hits all alike. Timed one after the other, the same system may
-    seem to be faster than itself.
+    To compare systems, time them in one call, ``profile({"bm25": a, "dense": b}, queries)``: in
+    each round each query goes to all of them, so that load on the machine hits all alike. Timed one
+    after the other, the same system may seem to be faster than itself.
 
     Parameters
     ----------
     search : callable, object with a method ``search``, or mapping of str to these
-        Called with one query; or its method is called with a mapping of one query id to its query, as that of
-        `rankeval.text.VectorSpace`. A mapping has several systems by name.
+        Called with one query; or its method is called with a mapping of one query id to its query,
+        as that of `rankeval.text.VectorSpace`. A mapping has several systems by name.
     queries : mapping, Series, frame or path
-        Queries by id. A mapping may have any values that ``search`` takes; a Series, frame or path has texts, as in
-        ``VectorSpace.search``.
+        Queries by id. A mapping may have any values that ``search`` takes; a Series, frame or path
+        has texts, as in ``VectorSpace.search``.
     repeats : int, default 5
         Rounds that count. The latency of a query is the median of its rounds.
     warmup : int, default 1
@@ -148,15 +151,16 @@ def profile(
     name : str, optional
         The name of the system, if ``search`` is one.
     index_seconds, index_bytes : float or mapping of str to float, optional
-        The time that indexing took, and the size of the index, as you measured them; of several systems by name.
+        The time that indexing took, and the size of the index, as you measured them; of several
+        systems by name.
     cost : float or mapping of query id to float, optional
-        The cost of a query, in your unit of money: one number for all, or by query; of several systems a mapping of
-        their names to these.
+        The cost of a query, in your unit of money: one number for all, or by query; of several
+        systems a mapping of their names to these.
     confidence_level : float, default 0.95
         The least coverage of the intervals of percentiles.
     rng : int, Generator or None, default 0
-        Seed of the order of queries and systems, which each round draws anew: a machine that becomes slower then makes
-        no query or system look slower than another one.
+        Seed of the order of queries and systems, which each round draws anew: a machine that
+        becomes slower then makes no query or system look slower than another one.
 
     Returns
     -------
@@ -166,9 +170,9 @@ def profile(
     Raises
     ------
     InvalidInput
-        If ``search`` is neither, or returns before it has run (a coroutine, an iterator), there is no query or an id is
-        repeated, or a number is out of its range. Errors of ``search`` itself are raised as they are, with a note that
-        names the query.
+        If ``search`` is neither, or returns before it has run (a coroutine, an iterator), there is
+        no query or an id is repeated, or a number is out of its range. Errors of ``search`` itself
+        are raised as they are, with a note that names the query.
 
     Notes
     -----
@@ -196,10 +200,19 @@ def profile(
     require(isinstance(name, str), "name", name, "text")
     several = isinstance(search, Mapping)
     systems = dict(search) if several else {name: search}
-    require(not several or (search and not name), "search", search, "one system with name=, or systems by name")
+    require(
+        not several or (search and not name),
+        "search",
+        search,
+        "one system with name=, or systems by name",
+    )
     asked = dict(queries) if isinstance(queries, Mapping) else as_texts(queries, "queries", "qid")
     require(asked, "queries", "none", "at least one query")
-    given: dict[str, Any] = {"index_seconds": index_seconds, "index_bytes": index_bytes, "cost": cost}
+    given: dict[str, Any] = {
+        "index_seconds": index_seconds,
+        "index_bytes": index_bytes,
+        "cost": cost,
+    }
     for key, value in given.items():
         given[key] = (value or {}) if several else {name: value}
         fits = isinstance(given[key], Mapping) and given[key].keys() <= systems.keys()
@@ -207,21 +220,35 @@ def profile(
     calls = []
     for one, system in systems.items():
         method = system if callable(system) else getattr(system, "search", system)
-        require(callable(method), "search", type(system), "a function of one query, or an object with a method search")
-        calls.append([(one, q, partial(method, x if method is system else {q: x})) for q, x in asked.items()])
+        require(
+            callable(method),
+            "search",
+            type(system),
+            "a function of one query, or an object with a method search",
+        )
+        calls.append(
+            [(one, q, partial(method, x if method is system else {q: x})) for q, x in asked.items()]
+        )
     ids = pd.Index(asked, name="qid", tupleize_cols=False)
     how = f"timed in turn: {few(list(systems))}" if several else ALONE
     found = {}
-    for one, seconds in zip(systems, _timed(calls, warmup + repeats, generator_of(rng)), strict=True):
+    for one, seconds in zip(
+        systems, _timed(calls, warmup + repeats, generator_of(rng)), strict=True
+    ):
         own = {key: of[one] for key, of in given.items() if of.get(one) is not None}
         found[one] = _profiled(one, seconds[warmup:], ids, how, own, confidence_level)
     return found if several else found[name]
 
 
-def _profiled(name: str, seconds: Floats, ids: pd.Index[Any], how: str, own: dict[str, Any], level: float) -> Profile:
+def _profiled(
+    name: str, seconds: Floats, ids: pd.Index[Any], how: str, own: dict[str, Any], level: float
+) -> Profile:
     """Return the profile of a system from its seconds: a row per round, a column per query."""
     per_query = pd.DataFrame({LATENCY: 1000 * np.median(seconds, axis=0)}, index=ids)
-    rows = [_percentile(np.sort(per_query[LATENCY].to_numpy()), percent, level) for percent in PERCENTILES]
+    rows = [
+        _percentile(np.sort(per_query[LATENCY].to_numpy()), percent, level)
+        for percent in PERCENTILES
+    ]
     cost, plain = own.pop("cost", None), {"queries_per_second": seconds.size / seconds.sum(), **own}
     if cost is not None:
         per_query[COST] = labels(pd.Series(cost, index=ids), "cost").astype(np.float64)
@@ -235,7 +262,13 @@ def _profiled(name: str, seconds: Floats, ids: pd.Index[Any], how: str, own: dic
     rounds = f"each latency is the median of {count(len(seconds), 'round')} in random order, one query at a time"
     few_of = f"{100 * level:g} % interval with only {count(len(ids), 'query')}"
     notes = [f"{rounds}, on this machine under its load at that time", how]
-    return Profile(table, per_query, name, len(seconds), (*notes, *(f"{one} has no {few_of}" for one in lacking)))
+    return Profile(
+        table,
+        per_query,
+        name,
+        len(seconds),
+        (*notes, *(f"{one} has no {few_of}" for one in lacking)),
+    )
 
 
 def _timed(calls: Sequence[Sequence[Any]], n_rounds: int, rng: np.random.Generator) -> Floats:
@@ -249,7 +282,9 @@ def _timed(calls: Sequence[Sequence[Any]], n_rounds: int, rng: np.random.Generat
                 try:
                     found = call()
                 except Exception as error:
-                    error.add_note(f"rankeval.profile searched the query {qid!r}{f' by {name}' if name else ''}")
+                    error.add_note(
+                        f"rankeval.profile searched the query {qid!r}{f' by {name}' if name else ''}"
+                    )
                     raise
                 spent[system, round_, place] = perf_counter() - started
                 has_run = not isinstance(found, Awaitable | AsyncIterable | Iterator)
@@ -262,9 +297,15 @@ def _percentile(ordered: Floats, percent: int, level: float) -> tuple[Any, ...]:
     from scipy.stats import binom
 
     n = len(ordered)
-    below = binom(n, percent / 100).cdf(np.arange(-1, n + 1))  # at r: the chance of fewer than r below
+    below = binom(n, percent / 100).cdf(
+        np.arange(-1, n + 1)
+    )  # at r: the chance of fewer than r below
     low = int(np.searchsorted(below, (1 - level) / 2, side="right")) - 1
     high = int(np.searchsorted(below, (1 + level) / 2))
     known = low >= 1 and high <= n
-    ends = (ordered[low - 1], ordered[high - 1], below[high] - below[low]) if known else (np.nan, np.nan, np.nan)
+    ends = (
+        (ordered[low - 1], ordered[high - 1], below[high] - below[low])
+        if known
+        else (np.nan, np.nan, np.nan)
+    )
     return (f"latency_p{percent}_ms", np.percentile(ordered, percent, method="inverted_cdf"), *ends)

@@ -6,9 +6,9 @@
                                             |
     queries -> counts -> weights --- product, one query at a time -> k best -> Run
 
-A query retrieves the documents that share a term with it. A document whose shared terms all weigh 0, because each
-stands in all documents, is retrieved with the score 0. So the matrix of weights keeps its zeros, and who is retrieved
-is read from its places and not from its values.
+A query retrieves the documents that share a term with it. A document whose shared terms all weigh
+0, because each stands in all documents, is retrieved with the score 0. So the matrix of weights
+keeps its zeros, and who is retrieved is read from its places and not from its values.
 
 Documents are held in the order of their ids: a stable sort by score then breaks ties by id.
 """
@@ -42,8 +42,9 @@ from rankeval.text.terms import Terms, as_texts
 Values = NDArray[np.float64]
 Stop = str | Collection[str] | None
 
-# By letter. The lambdas take arrays: the frequency of a term in a text, the largest and the mean one of that text, a,
-# and the logarithm of the base; the number of documents, and in how many of them each term stands.
+# By letter. The lambdas take arrays: the frequency of a term in a text, the largest and the mean
+# one of that text, a, and the logarithm of the base; the number of documents, and in how many of
+# them each term stands.
 _TF: dict[str, Callable[[Values, Values, Values, float, float], Values]] = {
     "n": lambda tf, _most, _mean, _a, _unit: tf,
     "l": lambda tf, _most, _mean, _a, unit: 1 + np.log(tf) / unit,
@@ -109,7 +110,8 @@ class _Ranker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     stop: Stop
     _name: str  # of runs
 
-    # Else the help of each ranker has a page on the routing of documents, which is no weight of samples.
+    # Else the help of each ranker has a page on the routing of documents, which is no weight of
+    # samples.
     __metadata_request__fit: ClassVar = {"docs": UNUSED}
 
     def _check(self) -> None:
@@ -133,11 +135,12 @@ class _Ranker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         Parameters
         ----------
         docs : mapping, Series, frame or path
-            Texts by id. A frame has the ids in a column, such as ``docid`` or ``id``, or in an index that is more than
-            the numbers of its rows. Its text is a column ``text``, ``contents`` or ``body``; a column ``title`` comes
-            before it, in a line of its own, and may have gaps. A path is read by `rankeval.text.read_texts`. An empty
-            text is a document: it counts in the number and in the mean length of the documents, and no query retrieves
-            it.
+            Texts by id. A frame has the ids in a column, such as ``docid`` or ``id``, or in an
+            index that is more than the numbers of its rows. Its text is a column ``text``,
+            ``contents`` or ``body``; a column ``title`` comes before it, in a line of its own, and
+            may have gaps. A path is read by `rankeval.text.read_texts`. An empty text is a
+            document: it counts in the number and in the mean length of the documents, and no query
+            retrieves it.
 
         Returns
         -------
@@ -147,14 +150,17 @@ class _Ranker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         Raises
         ------
         InvalidInput
-            If a parameter is refused, an id is repeated, a text is none, a frame has no ids, or no document has a term.
+            If a parameter is refused, an id is repeated, a text is none, a frame has no ids, or no
+            document has a term.
         """
         self._check()
         texts = as_texts(docs, "docs", "docid")
         ids = id_column(list(texts), "docid")
         order = pc.array_sort_indices(ids)
         terms = Terms(self.stem, self.stop)
-        counter = CountVectorizer(analyzer=terms, token_pattern=None, lowercase=False, dtype=np.float64)
+        counter = CountVectorizer(
+            analyzer=terms, token_pattern=None, lowercase=False, dtype=np.float64
+        )
         try:
             counts = counter.fit_transform(map(list(texts.values()).__getitem__, order.to_pylist()))
         except ValueError as error:
@@ -168,9 +174,9 @@ class _Ranker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     def search(self, queries: Any, k: int = 1000, *, name: str | None = None) -> Run:
         """Return the best documents of each query.
 
-        A query retrieves the documents that share a term with it, also those whose shared terms all weigh 0. The space
-        has one axis for each term of the documents. So a term that no document has is no part of a query: it counts
-        neither in its frequencies nor in its length.
+        A query retrieves the documents that share a term with it, also those whose shared terms all
+        weigh 0. The space has one axis for each term of the documents. So a term that no document
+        has is no part of a query: it counts neither in its frequencies nor in its length.
 
         Parameters
         ----------
@@ -184,22 +190,27 @@ class _Ranker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         Returns
         -------
         Run
-            The rows of each query stand together, the best document first. Equal scores are in the order of the
-            documents' ids. A query that shares no term with any document has no rows; `rankeval.evaluate` counts it as
-            an empty ranking. The run keeps the texts, by which the guard recognises registered queries.
+            The rows of each query stand together, the best document first. Equal scores are in the
+            order of the documents' ids. A query that shares no term with any document has no rows;
+            `rankeval.evaluate` counts it as an empty ranking. The run keeps the texts, by which the
+            guard recognises registered queries.
 
         Raises
         ------
         NotFittedError
             If there are no documents yet.
         InvalidInput
-            If k is no positive whole number, an id is repeated, a text is none, or a frame has no ids.
+            If k is no positive whole number, an id is repeated, a text is none, or a frame has no
+            ids.
         """
         check_is_fitted(self)
         check_count("k", k)
         texts = as_texts(queries, "queries", "qid")
         weights = self._weighed(csr_array(self.counter_.transform(texts.values())))
-        found = [self._best(weights.indices[i:j], weights.data[i:j], k) for i, j in pairwise(weights.indptr)]
+        found = [
+            self._best(weights.indices[i:j], weights.data[i:j], k)
+            for i, j in pairwise(weights.indptr)
+        ]
         rows = np.concatenate([np.empty(0, np.int64), *(rows for rows, _ in found)])
         scores = np.concatenate([np.empty(0), *(scores for _, scores in found)])
         query = np.repeat(np.arange(len(found)), [len(rows) for rows, _ in found])
@@ -207,7 +218,9 @@ class _Ranker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         name = self._name if name is None else name
         return Run(qid, self.docid_.take(places_of(rows)), scores, name=name, queries=texts)
 
-    def _best(self, terms: NDArray[np.integer], weights: Values, k: int) -> tuple[NDArray[np.integer], Values]:
+    def _best(
+        self, terms: NDArray[np.integer], weights: Values, k: int
+    ) -> tuple[NDArray[np.integer], Values]:
         shared = self.weights_[terms]
         is_found = np.zeros(shared.shape[1], dtype=bool)
         is_found[shared.indices] = True
@@ -225,9 +238,9 @@ class _Ranker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 class VectorSpace(_Ranker):
     """Ranks documents by the product of their vector and the query's, with the weights of a SMART scheme.
 
-    A scheme such as "lnc.ltc" has three letters for documents and three for queries: the weight of a term's frequency
-    ``tf`` in the text, of the number ``df`` of the ``N`` documents that have the term, and the length by which the
-    vector is divided.
+    A scheme such as "lnc.ltc" has three letters for documents and three for queries: the weight of
+    a term's frequency ``tf`` in the text, of the number ``df`` of the ``N`` documents that have the
+    term, and the length by which the vector is divided.
 
     ======  ===================================  ======  ======================  ======  ============================
     letter  frequency                            letter  documents               letter  length
@@ -239,13 +252,14 @@ class VectorSpace(_Ranker):
     L       (1 + log tf) / (1 + log of mean tf)
     ======  ===================================  ======  ======================  ======  ============================
 
-    A pivoted length is ``(1 - slope) * pivot + slope * length``; the pivot is the mean length of all documents, for
-    queries too. "Lnu.ltc" with slope .2 is the scheme of Singhal, Buckley and Mitra. The largest and the mean tf, the
-    cosine and the number of terms are those of the text's different terms.
+    A pivoted length is ``(1 - slope) * pivot + slope * length``; the pivot is the mean length of
+    all documents, for queries too. "Lnu.ltc" with slope .2 is the scheme of Singhal, Buckley and
+    Mitra. The largest and the mean tf, the cosine and the number of terms are those of the text's
+    different terms.
 
-    A word is a run of letters and digits with their marks; one letter is a word, and ``_`` parts two words. Case does
-    not count: "Straße" and "STRASSE" are the term ``strasse``. There is no stemming, and all words count, unless
-    ``stem`` and ``stop`` say else.
+    A word is a run of letters and digits with their marks; one letter is a word, and ``_`` parts
+    two words. Case does not count: "Straße" and "STRASSE" are the term ``strasse``. There is no
+    stemming, and all words count, unless ``stem`` and ``stop`` say else.
 
     Parameters
     ----------
@@ -305,8 +319,15 @@ class VectorSpace(_Ranker):
         self.stop = stop
 
     def _check(self) -> None:
-        is_known = isinstance(self.scheme, str) and re.fullmatch(rf"{_TRIPLE}\.{_TRIPLE}", self.scheme)
-        require(is_known, "scheme", self.scheme, f"the letters {_TRIPLE} for documents and queries, such as 'lnc.ltc'")
+        is_known = isinstance(self.scheme, str) and re.fullmatch(
+            rf"{_TRIPLE}\.{_TRIPLE}", self.scheme
+        )
+        require(
+            is_known,
+            "scheme",
+            self.scheme,
+            f"the letters {_TRIPLE} for documents and queries, such as 'lnc.ltc'",
+        )
         super()._check()
         check_number("log", self.log, least=1)
         require(self.log > 1, "log", self.log, "a base above 1")
@@ -314,7 +335,9 @@ class VectorSpace(_Ranker):
     def _learn(self, counts: csr_array, df: Values) -> csr_array:
         def learnt(triple: str) -> _Smart:
             tf, idf, length = tuple(triple)
-            smart = _Smart(tf, _IDF[idf](counts.shape[0], df, unit), length, self.a, self.slope, unit)
+            smart = _Smart(
+                tf, _IDF[idf](counts.shape[0], df, unit), length, self.a, self.slope, unit
+            )
             return replace(smart, pivot=_LENGTH[length](smart.unscaled(counts)).mean())
 
         self._name, unit = self.scheme, math.log(self.log)
@@ -329,14 +352,15 @@ class VectorSpace(_Ranker):
 class BM25(_Ranker):
     """Ranks documents by BM25, as Lucene does.
 
-    The score is the sum over the terms of the query, a repeated term counted each time, of
-    ``log(1 + (N - df + .5) / (df + .5)) * tf / (tf + k1 * (1 - b + b * length / mean length))``. The term stands ``tf``
-    times in the document and in ``df`` of the ``N`` documents; a length is a number of terms. Scores have no factor
-    ``k1 + 1``, which changes no ranking. They equal those of bm25s with ``method="lucene"``, computed here in float64.
+    The score is the sum over the terms of the query, a repeated term counted each time, of ``log(1
+    + (N - df + .5) / (df + .5)) * tf / (tf + k1 * (1 - b + b * length / mean length))``. The term
+    stands ``tf`` times in the document and in ``df`` of the ``N`` documents; a length is a number
+    of terms. Scores have no factor ``k1 + 1``, which changes no ranking. They equal those of bm25s
+    with ``method="lucene"``, computed here in float64.
 
-    A word is a run of letters and digits with their marks; one letter is a word, and ``_`` parts two words. Case does
-    not count: "Straße" and "STRASSE" are the term ``strasse``. There is no stemming, and all words count, unless
-    ``stem`` and ``stop`` say else.
+    A word is a run of letters and digits with their marks; one letter is a word, and ``_`` parts
+    two words. Case does not count: "Straße" and "STRASSE" are the term ``strasse``. There is no
+    stemming, and all words count, unless ``stem`` and ``stop`` say else.
 
     Parameters
     ----------
@@ -369,7 +393,9 @@ class BM25(_Ranker):
 
     _name = "BM25"
 
-    def __init__(self, k1: float = 1.2, b: float = 0.75, *, stem: str | None = None, stop: Stop = None) -> None:
+    def __init__(
+        self, k1: float = 1.2, b: float = 0.75, *, stem: str | None = None, stop: Stop = None
+    ) -> None:
         self.k1 = k1
         self.b = b
         self.stem = stem

@@ -6,8 +6,9 @@ A summary is a list of places in the text, so nothing is changed or lost::
     snippets(doc, "wing lift", 7)                A wing in a slipstream gains lift.
                                                    ----                       ----    marks
 
-A sentence ends at ``.``, ``!``, ``?`` or an ellipsis before a blank, at a full stop of Chinese or Japanese, and at an
-empty line. The point of an abbreviation before a blank ends one too: rules for those depend on the language.
+A sentence ends at ``.``, ``!``, ``?`` or an ellipsis before a blank, at a full stop of Chinese or
+Japanese, and at an empty line. The point of an abbreviation before a blank ends one too: rules for
+those depend on the language.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from rankeval._arguments import explained
 from rankeval._checks import check_count, require
 from rankeval.text.terms import Terms, Word
 
-_END = re.compile(r"[.!?\u2026]['\"\u2019\u201d\u00bb)\]]*+(?=\s|\Z)|[\u3002\uff01\uff1f]|\n[^\S\n]*+\n")
+_END = re.compile(
+    r"[.!?\u2026]['\"\u2019\u201d\u00bb)\]]*+(?=\s|\Z)|[\u3002\uff01\uff1f]|\n[^\S\n]*+\n"
+)
 _FREQUENT, _NEAR = 10, 4
 
 
@@ -36,7 +39,8 @@ class Snippet:
     Attributes
     ----------
     start, end : int
-        The part is ``text[start:end]``; it begins and ends with a whole word, or with the mark that ends a sentence.
+        The part is ``text[start:end]``; it begins and ends with a whole word, or with the mark that
+        ends a sentence.
     marks : tuple of (start, end)
         The words of the query, as places in the whole text, ascending.
     """
@@ -84,10 +88,11 @@ def key_sentences(
 ) -> list[Snippet]:
     """Return the sentences of a document that say most of it, by Luhn's significance factor.
 
-    A term is significant if it occurs at least twice and no less often than the tenth most frequent one. The factor of
-    a sentence is the greatest (number of significant words)² / (number of words) of its clusters: parts that begin and
-    end with a significant word, with at most four other words between two of them. Of equal sentences the earlier ones
-    are taken, since documents begin with their subject.
+    A term is significant if it occurs at least twice and no less often than the tenth most frequent
+    one. The factor of a sentence is the greatest (number of significant words)² / (number of words)
+    of its clusters: parts that begin and end with a significant word, with at most four other words
+    between two of them. Of equal sentences the earlier ones are taken, since documents begin with
+    their subject.
 
     Parameters
     ----------
@@ -96,7 +101,8 @@ def key_sentences(
     n : int
         How many sentences; all if there are fewer.
     stem, stop
-        As in `rankeval.text.VectorSpace`. Without stop words the most frequent terms are those of every document.
+        As in `rankeval.text.VectorSpace`. Without stop words the most frequent terms are those of
+        every document.
 
     Returns
     -------
@@ -128,7 +134,9 @@ def key_sentences(
     least = max(2, min((times for _, times in counts.most_common(_FREQUENT)), default=0))
     firsts = [place for place in range(len(found)) if _is_first(doc, found, place)]
     sentences = [found[first:last] for first, last in pairwise([*firsts, len(found)])]
-    factors = [_factor([counts[word.term or ""] >= least for word in sentence]) for sentence in sentences]
+    factors = [
+        _factor([counts[word.term or ""] >= least for word in sentence]) for sentence in sentences
+    ]
     best = sorted(range(len(sentences)), key=lambda place: -factors[place])[:n]
     return [_part(doc, sentences[place]) for place in sorted(best)]
 
@@ -145,10 +153,11 @@ def snippets(
 ) -> list[Snippet]:
     """Return the windows of a document that hold most of a query.
 
-    The first window chosen is the one with the most different terms of the query; of equal ones that with more of its
-    phrases (two terms side by side as in the query, but for stop words), then the earlier one. A further window counts
-    the terms and phrases first that the others lack. A window begins where a sentence does if that costs no term, and
-    else with a few words before the first term.
+    The first window chosen is the one with the most different terms of the query; of equal ones
+    that with more of its phrases (two terms side by side as in the query, but for stop words), then
+    the earlier one. A further window counts the terms and phrases first that the others lack. A
+    window begins where a sentence does if that costs no term, and else with a few words before the
+    first term.
 
     Parameters
     ----------
@@ -164,14 +173,14 @@ def snippets(
     Returns
     -------
     list of Snippet
-        In the order of the document; the windows do not overlap. A document without a term of the query has its
-        `lead`, without marks.
+        In the order of the document; the windows do not overlap. A document without a term of the
+        query has its `lead`, without marks.
 
     Raises
     ------
     InvalidInput
-        If ``doc`` or ``query`` is no text, ``words`` or ``most`` no whole number of at least 1, or PyStemmer is not
-        installed.
+        If ``doc`` or ``query`` is no text, ``words`` or ``most`` no whole number of at least 1, or
+        PyStemmer is not installed.
     UnknownName
         If there is no such stemmer or list of stop words.
 
@@ -192,25 +201,43 @@ def snippets(
     free, shown, chosen = [(0, len(found))], set[Any](), list[tuple[int, int]]()
     for _ in range(most if places else 0):
         starts = [(start, room) for room in free for start in places if room[0] <= start < room[1]]
-        windows = [(_held(parts, start, min(start + words, room[1])), start, room) for start, room in starts]
+        windows = [
+            (_held(parts, start, min(start + words, room[1])), start, room)
+            for start, room in starts
+        ]
         if not windows:
             break
-        held, start, room = max(windows, key=lambda window: (_worth(window[0] - shown), _worth(window[0])))
+        held, start, room = max(
+            windows, key=lambda window: (_worth(window[0] - shown), _worth(window[0]))
+        )
         back = range(start, max(start - words, -1), -1)
         sentence = next((place for place in back if _is_first(doc, found, place)), -1)
-        begins = [place for place in (sentence, start - words // 4, start - words // 8, start) if place >= room[0]]
-        begin = next(place for place in begins if held <= _held(parts, place, min(place + words, room[1])))
+        begins = [
+            place
+            for place in (sentence, start - words // 4, start - words // 8, start)
+            if place >= room[0]
+        ]
+        begin = next(
+            place for place in begins if held <= _held(parts, place, min(place + words, room[1]))
+        )
         last = min(begin + words, room[1])
         at = free.index(room)
         free[at : at + 1] = [(room[0], begin), (last, room[1])]
         chosen.append((begin, last))
         shown |= held
-    return [_part(doc, found[first:last], asked) for first, last in sorted(chosen)] or lead(doc, words)
+    return [_part(doc, found[first:last], asked) for first, last in sorted(chosen)] or lead(
+        doc, words
+    )
 
 
 def _parts_of_query(found: list[Word], asked: list[str]) -> list[tuple[int, int, Any]]:
     """Return the terms and phrases of a query among words: the places of the last and of the first word, the part."""
-    wanted, phrases, parts, before = set(asked), set(pairwise(asked)), list[tuple[int, int, Any]](), (0, "")
+    wanted, phrases, parts, before = (
+        set(asked),
+        set(pairwise(asked)),
+        list[tuple[int, int, Any]](),
+        (0, ""),
+    )
     for place, (term, _, _) in enumerate(found):
         if term is None:  # a stop word may stand within a phrase
             continue
@@ -244,7 +271,8 @@ def _factor(significant: list[bool]) -> float:
 
 def _is_first(doc: str, found: list[Word], place: int) -> bool:
     """Say whether a word is the first of its sentence."""
-    # With the first letter of the word, a point at the end of what is searched is not at the end of the text.
+    # With the first letter of the word, a point at the end of what is searched is not at the end of
+    # the text.
     return place == 0 or _END.search(doc, found[place - 1].end, found[place].start + 1) is not None
 
 

@@ -6,9 +6,10 @@
                          Straße 4:10  "strasse"
                          2nd  12:15  "2nd"
 
-A word is folded, never the text: ``ß`` becomes two letters and ``İ`` two characters, so a folded text has other offsets
-than the one that a reader sees. Letters with marks of their own (a combining accent, a vowel sign of Devanagari) are
-one word; scripts without spaces make one long word of a phrase.
+A word is folded, never the text: ``ß`` becomes two letters and ``İ`` two characters, so a folded
+text has other offsets than the one that a reader sees. Letters with marks of their own (a combining
+accent, a vowel sign of Devanagari) are one word; scripts without spaces make one long word of a
+phrase.
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ class Terms:
 
     def __post_init__(self) -> None:
         # Each fit of a ranker reads them again.
-        require(not isinstance(self.stop, Iterator), "stop", self.stop, "a list or a set of stop words")
+        require(
+            not isinstance(self.stop, Iterator), "stop", self.stop, "a list or a set of stop words"
+        )
         if not isinstance(self.stop, str | None):
             object.__setattr__(self, "stop", frozenset(self.stop))
         self._term()
@@ -86,9 +89,13 @@ class Terms:
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    # `\w` has no combining marks: a word with a decomposed accent would be cut in two. The lookahead spares most
-    # letters the long list of marks.
-    marks = "".join(c for c in map(chr, [*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)]) if category(c)[0] == "M")
+    # `\w` has no combining marks: a word with a decomposed accent would be cut in two. The
+    # lookahead spares most letters the long list of marks.
+    marks = "".join(
+        c
+        for c in map(chr, [*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)])
+        if category(c)[0] == "M"
+    )
     return re.compile(rf"[^\W_]+(?:(?![\x00-\u02ff])[{marks}]+[^\W_]*)*")
 
 
@@ -105,8 +112,8 @@ def _term_of(stem: str | None, stop: Any) -> Callable[[str], str | None]:
 
 
 def _folded(word: str) -> str:
-    # Twice: case folding may leave letters that are not composed. In pieces: the time grows with the square of the
-    # marks that stand in a row.
+    # Twice: case folding may leave letters that are not composed. In pieces: the time grows with
+    # the square of the marks that stand in a row.
     pieces = (word[start : start + 1000] for start in range(0, len(word), 1000))
     return "".join(normalize("NFKC", normalize("NFKC", piece).casefold()) for piece in pieces)
 
@@ -138,21 +145,34 @@ def as_texts(given: Any, argument: str, part: str) -> dict[Any, str]:
     titles: dict[Any, str] = {}
     given = given.to_pandas() if callable(getattr(given, "to_pandas", None)) else given
     if isinstance(given, pd.DataFrame):
-        ids, column = (next((name for name in known[part] if name in given), None) for known in (_IDS, _TEXTS))
+        ids, column = (
+            next((name for name in known[part] if name in given), None) for known in (_IDS, _TEXTS)
+        )
         require(column, argument, list(given), "a frame with a column 'text'")
-        # Filtering leaves numbers of rows that are no range: beside other columns they are hardly ids.
+        # Filtering leaves numbers of rows that are no range: beside other columns they are hardly
+        # ids.
         is_numbered = isinstance(given.index, pd.RangeIndex) or not {*given} <= {*_TEXTS[part]}
         is_numbered &= given.index.name is None and given.index.inferred_type == "integer"
         problem = f"no column of ids among {few(list(given))}; known names are {', '.join(sorted({*_IDS[part]}))}"
-        refuse((not ids and is_numbered, problem, "rename the column of ids, or set the index"), argument=argument)
+        refuse(
+            (not ids and is_numbered, problem, "rename the column of ids, or set the index"),
+            argument=argument,
+        )
         given = given.set_index(ids) if ids else given
         titles = given.drop(columns=column).get("title", pd.Series()).dropna().map(str).to_dict()
         given = given[column]
     is_by_id = isinstance(given, Mapping | pd.Series)
-    require(is_by_id, argument, type(given).__name__, "texts by id: a mapping, a Series, a frame or a path")
+    require(
+        is_by_id,
+        argument,
+        type(given).__name__,
+        "texts by id: a mapping, a Series, a frame or a path",
+    )
     texts: dict[Any, str] = dict(given.items())
     if isinstance(given, pd.Series):
-        twice, missing = (few(list(given.index[at].unique())) for at in (given.index.duplicated(), given.isna()))
+        twice, missing = (
+            few(list(given.index[at].unique())) for at in (given.index.duplicated(), given.isna())
+        )
         gap = missing, f"{missing} has no text", '.fillna("") makes it an empty document'
         refuse((twice, f"{twice} is given more than once"), gap, argument=argument)
     for name, text in texts.items():
@@ -161,5 +181,11 @@ def as_texts(given: Any, argument: str, part: str) -> dict[Any, str]:
 
 
 # The better name first: beside ``docno``, PyTerrier's ``docid`` is a number.
-_IDS = {"docid": ("docno", *SPELLINGS["docid"], "_id", "id"), "qid": (*SPELLINGS["qid"], "_id", "id")}
-_TEXTS = {"docid": ("text", "contents", "body", "title"), "qid": ("query", "text", "contents", "body", "title")}
+_IDS = {
+    "docid": ("docno", *SPELLINGS["docid"], "_id", "id"),
+    "qid": (*SPELLINGS["qid"], "_id", "id"),
+}
+_TEXTS = {
+    "docid": ("text", "contents", "body", "title"),
+    "qid": ("query", "text", "contents", "body", "title"),
+}

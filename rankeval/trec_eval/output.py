@@ -1,13 +1,15 @@
 """The printed output of trec_eval: a line for each measure and topic, and the summary.
 
-It is that of the program to the byte, but for the five exceptions in examples/guides/other_programs.md.
+It is that of the program to the byte, but for the five exceptions in
+examples/guides/other_programs.md.
 
-The names that trec_eval prints are spellings of our measures, read under the convention. This module keeps the rest:
-the lines that there are, their order, and the look of numbers.
+The names that trec_eval prints are spellings of our measures, read under the convention. This
+module keeps the rest: the lines that there are, their order, and the look of numbers.
 
-The trap: with ``-c`` the versions treat a topic that the run lacks in ways of their own, of which no other part of the
-package knows. Version 9 adds 0 to each mean. Version 10 ranks one unjudged document there, prints the topic, and sets
-to 0 the measures in which that shows; it finds them by their names without parameters.
+The trap: with ``-c`` the versions treat a topic that the run lacks in ways of their own, of which
+no other part of the package knows. Version 9 adds 0 to each mean. Version 10 ranks one unjudged
+document there, prints the topic, and sets to 0 the measures in which that shows; it finds them by
+their names without parameters.
 """
 
 from __future__ import annotations
@@ -109,7 +111,10 @@ def trec_text(
     asked = dict.fromkeys([*(line.measure for line in lines if line.measure), _NUM_REL])
     evaluation = score(joined, [(str(one), one) for one in asked], name=run.name)
     if tell:
-        for note in (*faults_of(evaluation), *undefined_notes(evaluation, [str(line.measure) for line in lines])):
+        for note in (
+            *faults_of(evaluation),
+            *undefined_notes(evaluation, [str(line.measure) for line in lines]),
+        ):
             tell(note)
     columns = {one: column for column, one in enumerate(asked)}
     lacking = [] if joined.lacking is None else joined.queries[joined.lacking].tolist()
@@ -121,10 +126,15 @@ def trec_text(
         evaluation = _standardized(evaluation, [names.get(one, "num_q") for one in asked], zscores)
         if rules.missing == "zero":  # the 0 that is added for a lacking topic is no score
             evaluation.scores[places] = plain[places]
-        lines = [replace(line, name=f"Z{line.name:<22}", count=False) if line.measure else line for line in lines]
+        lines = [
+            replace(line, name=f"Z{line.name:<22}", count=False) if line.measure else line
+            for line in lines
+        ]
     text: list[str] = []
     if per_query:
-        text += _topic_lines(lines, evaluation, columns, set(places.tolist()), _relevance_strings(joined, lines))
+        text += _topic_lines(
+            lines, evaluation, columns, set(places.tolist()), _relevance_strings(joined, lines)
+        )
     if summary:
         text += _summary_lines(lines, evaluation, run)
     return "".join(text)
@@ -141,11 +151,15 @@ def read_zscores(
             topic, name, mean, deviation = (cell.decode() for cell in line.split())
         except ValueError as error:  # of the columns or of the encoding
             raise FileFormatError(
-                f"expected topic, measure, mean and standard deviation, found {line[:80]!r}", where=at
+                f"expected topic, measure, mean and standard deviation, found {line[:80]!r}",
+                where=at,
             ) from error
         if (topic, name) in scores:
             raise FileFormatError(f"{name} of topic {topic!r} stands there twice", where=at)
-        scores[topic, name] = number_of(mean, f"{at}, mean"), number_of(deviation, f"{at}, standard deviation")
+        scores[topic, name] = (
+            number_of(mean, f"{at}, mean"),
+            number_of(deviation, f"{at}, standard deviation"),
+        )
     return scores
 
 
@@ -179,9 +193,15 @@ def _lines(specs: Iterable[str], rules: Convention) -> list[_Line]:
             continue
         if root not in ROOTS:
             head, _, at = spec.partition("@")
-            theirs = [f"{one}.{at}" for one in (f"{head.lower()}_cut", head, head.lower()) if at and ROOTS.get(one)]
+            theirs = [
+                f"{one}.{at}"
+                for one in (f"{head.lower()}_cut", head, head.lower())
+                if at and ROOTS.get(one)
+            ]
             if theirs:
-                raise UnknownName(f"unknown measure of trec_eval {spec!r}; did you mean {theirs[0]!r}?")
+                raise UnknownName(
+                    f"unknown measure of trec_eval {spec!r}; did you mean {theirs[0]!r}?"
+                )
             raise unknown("measure of trec_eval", spec, [*ROOTS, *NICKNAMES])
         asked.setdefault(root, []).extend(given.split(",") if given else [])
     return [line for root in ROOTS if root in asked for line in _lines_of(root, asked[root], rules)]
@@ -196,7 +216,9 @@ def _lines_of(root: str, given: list[str], rules: Convention) -> list[_Line]:
     if not ROOTS[root]:
         text = ",".join(given)
         name, spec = (f"{root}_{text}", f"{root}.{text}") if text else (root, root)
-        return [_Line(name, root, measure(spec, rules), root in _COUNTS or root.startswith("prefs_num"))]
+        return [
+            _Line(name, root, measure(spec, rules), root in _COUNTS or root.startswith("prefs_num"))
+        ]
     numbers = {_number(root, one): one for one in given or ROOTS[root]}
     form = ".2f" if "." in ROOTS[root][0] else ".0f"  # shares, or ranks
     return [
@@ -209,11 +231,16 @@ def _number(root: str, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise InvalidInput(f"-m {root}.{text}: expected numbers separated by commas, found {text!r}") from None
+        raise InvalidInput(
+            f"-m {root}.{text}: expected numbers separated by commas, found {text!r}"
+        ) from None
 
 
 def _correct(
-    evaluation: Evaluation, lacking: NDArray[np.intp], lines: list[_Line], columns: Mapping[Measure, int]
+    evaluation: Evaluation,
+    lacking: NDArray[np.intp],
+    lines: list[_Line],
+    columns: Mapping[Measure, int],
 ) -> None:
     """Put in the values that trec_eval has with ``-c`` for topics that the run lacks."""
     scores, rules = evaluation.scores, evaluation.convention
@@ -241,13 +268,22 @@ def _relevance_strings(joined: Joined, lines: list[_Line]) -> dict[int, list[str
     if not lengths:
         return strings
     for _, judged, _ in replace(joined, rule_counts={}).chunks():
-        known = [">" if level > 9 else str(int(level)) if level >= 0 else "<" for level in judged.levels.tolist()]
+        known = [
+            ">" if level > 9 else str(int(level)) if level >= 0 else "<"
+            for level in judged.levels.tolist()
+        ]
         marks = ["-" if level >= 0 else "." for level in judged.levels.tolist()]
         alphabet = np.array([marks, known])
         for length in lengths:
-            for begin, depth in zip(judged.offsets[:-1].tolist(), judged.depth(length).tolist(), strict=True):
+            for begin, depth in zip(
+                judged.offsets[:-1].tolist(), judged.depth(length).tolist(), strict=True
+            ):
                 rows = slice(begin, begin + depth)
-                is_judged = np.ones(depth, dtype=int) if judged.judged is None else judged.judged[rows].astype(int)
+                is_judged = (
+                    np.ones(depth, dtype=int)
+                    if judged.judged is None
+                    else judged.judged[rows].astype(int)
+                )
                 strings[length].append("".join(alphabet[is_judged, judged.code[rows]]))
     return strings
 
@@ -261,9 +297,12 @@ def _topic_lines(
 ) -> Iterator[str]:
     # One template for all lines of a topic, because there are 100 of them.
     printed = [line for line in lines if line.root not in _WITHOUT_TOPICS]
-    forms = ["'%s'" if line.measure is None else "%.0f" if line.count else "%6.4f" for line in printed]
+    forms = [
+        "'%s'" if line.measure is None else "%.0f" if line.count else "%6.4f" for line in printed
+    ]
     template = "".join(
-        f"{line.name:<22}".replace("%", "%%") + f"\t\0\t{form}\n" for line, form in zip(printed, forms, strict=True)
+        f"{line.name:<22}".replace("%", "%%") + f"\t\0\t{form}\n"
+        for line, form in zip(printed, forms, strict=True)
     )
     own_columns = [columns[line.measure] for line in printed if line.measure]
     own_strings = [(at, line) for at, line in enumerate(printed) if line.measure is None]
@@ -274,7 +313,9 @@ def _topic_lines(
             continue
         values: list[Any] = evaluation.scores[place, own_columns].tolist()
         for at, line in own_strings:  # in ascending order, so that each finds its place
-            ranks_one = place in lacking and evaluation.convention.unjudged != "skip"  # as version 10 does
+            ranks_one = (
+                place in lacking and evaluation.convention.unjudged != "skip"
+            )  # as version 10 does
             is_short = line.name == "relstring" or not line.length
             values.insert(at, "-" if ranks_one and not is_short else strings[line.length][place])
         yield template.replace("\0", names[place].replace("%", "%%")) % tuple(values)
@@ -286,7 +327,16 @@ def _summary_lines(lines: list[_Line], evaluation: Evaluation, run: Run) -> Iter
         if line.root == "runid":
             yield f"{line.name:<22}\tall\t{(run.name or '').partition(' ')[0]}\n"
         elif line.root != "relstring":
-            # With -c trec_eval counts again here, over all topics, and then takes every label above 0 for relevant.
+            # With -c trec_eval counts again here, over all topics, and then takes every label above
+            # 0 for relevant.
             recounted = line.root == "num_rel" and evaluation.convention.missing in COUNTED_AS
-            value = evaluation.facts.query_counts["relevant"].sum() if recounted else values[str(line.measure)]
-            yield f"{line.name:<22}\tall\t{value:.0f}\n" if line.count else f"{line.name:<22}\tall\t{value:6.4f}\n"
+            value = (
+                evaluation.facts.query_counts["relevant"].sum()
+                if recounted
+                else values[str(line.measure)]
+            )
+            yield (
+                f"{line.name:<22}\tall\t{value:.0f}\n"
+                if line.count
+                else f"{line.name:<22}\tall\t{value:6.4f}\n"
+            )

@@ -1,8 +1,9 @@
 """Addresses of stores: valid from any directory, without secrets on disk, in messages and links, complete for a call.
 
-People and the spool get the bare address: a browser that follows ``http://me:***@host`` would log in with a wrong
-password. Whoever sends a record takes the secrets from an address that is the same but for them: one that is given, or
-MLflow's present setting. MLflow's own variables (``MLFLOW_TRACKING_TOKEN`` ...) work as always.
+People and the spool get the bare address: a browser that follows ``http://me:***@host`` would log
+in with a wrong password. Whoever sends a record takes the secrets from an address that is the same
+but for them: one that is given, or MLflow's present setting. MLflow's own variables
+(``MLFLOW_TRACKING_TOKEN`` ...) work as always.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ def complete(uri: str, given: str | None = None) -> str:
 def where_to_look(uri: str, experiment_id: str, run_id: str) -> str:
     """Return the address of a run on a server, or the command that serves a local store.
 
-    MLflow opens in its mode for language models unless the address asks for the one that trains models.
+    MLflow opens in its mode for language models unless the address asks for the one that trains
+    models.
     """
     if is_web(uri):
         return f"{bare(uri).rstrip('/')}/#/experiments/{experiment_id}/runs/{run_id}?workflowType=machine_learning"

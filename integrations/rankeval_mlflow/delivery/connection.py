@@ -1,11 +1,13 @@
 """Connect to MLflow with short time-outs and without its messages, and say why a store refused.
 
-By default MLflow retries a dead server for about four minutes, prints "View run ..." lines when a run ends, logs the
-migrations of a new database to stderr, and shows progress bars. Settings of the user in the environment win.
+By default MLflow retries a dead server for about four minutes, prints "View run ..." lines when a
+run ends, logs the migrations of a new database to stderr, and shows progress bars. Settings of the
+user in the environment win.
 
-A refusal is *permanent* if the store understood the call and says no: a value too long, a deleted run, missing rights.
-It is *passing* if the store is gone, busy or broken. A permanent one is not worth another attempt before someone has
-changed something; a passing one is. One is worth it at once: somebody else wrote the same row first (`is_overtaken`).
+A refusal is *permanent* if the store understood the call and says no: a value too long, a deleted
+run, missing rights. It is *passing* if the store is gone, busy or broken. A permanent one is not
+worth another attempt before someone has changed something; a passing one is. One is worth it at
+once: somebody else wrote the same row first (`is_overtaken`).
 """
 
 from __future__ import annotations
@@ -65,25 +67,31 @@ _QUIET = {
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
 }
 # urllib3 warns of every retry; the final error says enough.
-_TALKATIVE = {"mlflow": logging.WARNING, "alembic": logging.WARNING, "urllib3.connectionpool": logging.ERROR}
+_TALKATIVE = {
+    "mlflow": logging.WARNING,
+    "alembic": logging.WARNING,
+    "urllib3.connectionpool": logging.ERROR,
+}
 
 # Answers between 400 and 499 that may be another one a moment later.
 _PASSING = {408, 409, 423, 425, 429, 499}
 # The answer of a proxy to these is a page of HTML.
 _OF_A_PROXY = {401, 403, 408, 413, 429, 500, 502, 503, 504}
 _STATUS = re.compile(r"too many (\d{3}) error responses|failed with error code (\d{3})")
-# The first line of what SQLAlchemy says of a row that is there already: in SQLite and PostgreSQL, MySQL, SQL Server.
-# And what MLflow says of a parameter: an upload that sees one of another value gives its own another name.
+# The first line of what SQLAlchemy says of a row that is there already: in SQLite and PostgreSQL,
+# MySQL, SQL Server. And what MLflow says of a parameter: an upload that sees one of another value
+# gives its own another name.
 _TAKEN = re.compile(
-    r"\([\w.]+\).*(unique constraint|duplicate entry|duplicate key)|changing param values is not allowed", re.IGNORECASE
+    r"\([\w.]+\).*(unique constraint|duplicate entry|duplicate key)|changing param values is not allowed",
+    re.IGNORECASE,
 )
 # Some messages repeat what was sent.
 _LONGEST = 500
 # A store's answers to an id that nothing has, and to a name that nothing has or can have.
 GONE = {"RESOURCE_DOES_NOT_EXIST"}
 NOT_THERE = {*GONE, "INVALID_PARAMETER_VALUE"}
-# A router or a proxy may answer in place of the store. It is believed only when something is read: an upload to a run
-# that does not exist would be dropped.
+# A router or a proxy may answer in place of the store. It is believed only when something is read:
+# an upload to a run that does not exist would be dropped.
 NOT_READ = {*NOT_THERE, "NOT_FOUND", "BAD_REQUEST"}
 _NO_RIGHT = {"PERMISSION_DENIED", "UNAUTHENTICATED", "CUSTOMER_UNAUTHORIZED"}
 _FOR_GOOD = {errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EINVAL}
@@ -92,7 +100,9 @@ _FOR_GOOD = {errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EINVAL}
 @contextlib.contextmanager
 def environment(settings: dict[str, str], *, overriding: bool = False) -> Iterator[None]:
     """Set environment variables, and put them back at the end."""
-    before = {name: os.environ.get(name) for name in settings if overriding or name not in os.environ}
+    before = {
+        name: os.environ.get(name) for name in settings if overriding or name not in os.environ
+    }
     os.environ.update({name: settings[name] for name in before})
     try:
         yield
@@ -124,12 +134,15 @@ def connected(uri: str, registry_uri: str | None = None) -> Iterator[Any]:
         if time.monotonic() - _ANSWERED.get(uri, -_FRESH) >= _FRESH:
             with environment(_QUIET | _KNOCK):
                 _knock(uri)
-                # Two processes that create the tables of a database at once would fail. Behind a server the server does
-                # that. Processes on several machines must not start with an empty database.
+                # Two processes that create the tables of a database at once would fail. Behind a
+                # server the server does that. Processes on several machines must not start with an
+                # empty database.
                 name = f"store-{hashlib.sha256(absolute(uri).encode()).hexdigest()[:16]}"
                 with alone(name, _CREATION) if _is_database(uri) else contextlib.nullcontext():
                     # The client opens its store, and so makes the tables, when it is made.
-                    MlflowClient(tracking_uri=uri, registry_uri=registry_uri).search_experiments(max_results=1)
+                    MlflowClient(tracking_uri=uri, registry_uri=registry_uri).search_experiments(
+                        max_results=1
+                    )
             _ANSWERED[uri] = time.monotonic()
         with environment(_QUIET | _PATIENCE):
             yield MlflowClient(tracking_uri=uri, registry_uri=registry_uri)
@@ -142,7 +155,9 @@ def _knock(uri: str) -> None:
     url = sqlalchemy.make_url(uri)
     setting = _CONNECT_TIMEOUT.get(url.get_driver_name())
     patience = {setting: _PATIENCE_OF_DRIVERS} if setting and setting not in url.query else {}
-    engine = sqlalchemy.create_engine(url, poolclass=sqlalchemy.pool.NullPool, connect_args=patience)
+    engine = sqlalchemy.create_engine(
+        url, poolclass=sqlalchemy.pool.NullPool, connect_args=patience
+    )
     with engine.connect():
         pass
 
@@ -220,7 +235,9 @@ def reason(error: BaseException) -> str:
 
 def no_such_host(error: BaseException) -> bool:
     """Return whether a call failed because the name of its host does not resolve, or its address is no URL."""
-    return isinstance(error, InvalidUrlException) or isinstance(_innermost(error), socket.gaierror | UnicodeError)
+    return isinstance(error, InvalidUrlException) or isinstance(
+        _innermost(error), socket.gaierror | UnicodeError
+    )
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -236,13 +253,19 @@ def _innermost(error: BaseException) -> BaseException:
 
 def _of_the_network(error: BaseException) -> OSError | None:
     innermost = _innermost(error)
-    return innermost if isinstance(innermost, ConnectionError | TimeoutError | socket.gaierror) else None
+    return (
+        innermost
+        if isinstance(innermost, ConnectionError | TimeoutError | socket.gaierror)
+        else None
+    )
 
 
 def _own_words(error: BaseException) -> str:
     # Without the code that MLflow puts before what its server says.
     answer = getattr(error, "json", None)
-    return str(answer["message"]) if isinstance(answer, dict) and answer.get("message") else str(error)
+    return (
+        str(answer["message"]) if isinstance(answer, dict) and answer.get("message") else str(error)
+    )
 
 
 def _status(error: BaseException) -> int | None:

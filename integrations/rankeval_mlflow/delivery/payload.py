@@ -1,19 +1,20 @@
 """The data of one upload to MLflow, as plain values that every later version can read.
 
-A payload is a tree of nodes, one node for each run. `packing` makes it, `spool` writes it to disk, and `sending` sends
-it from there.
+A payload is a tree of nodes, one node for each run. `packing` makes it, `spool` writes it to disk,
+and `sending` sends it from there.
 
-`fitted` makes a payload such that a store can take it: what is too long is cut or refused at once. What a store would
-refuse for good must not be found out after a look at a test part, and not at every resend again.
+`fitted` makes a payload such that a store can take it: what is too long is cut or refused at once.
+What a store would refuse for good must not be found out after a look at a test part, and not at
+every resend again.
 
-The file ``MLmodel`` of a saved model has no ids while it waits, and in the store the ids that the store gave: they link
-predictions, traces and ``mlflow.models.evaluate`` to the logged model.
+The file ``MLmodel`` of a saved model has no ids while it waits, and in the store the ids that the
+store gave: they link predictions, traces and ``mlflow.models.evaluate`` to the logged model.
 
-A tag says which pieces a run holds whole, and names their manifests: ``dev:3f2a9c1b7e01aa02 record(dev,test):60...``
-has for each piece its label, and the first 16 digits of the SHA-256 of its manifest. A piece has the evaluation of the
-role that it is called by. Roles in parentheses say otherwise: ``record(dev,test):...`` holds two, ``final():...`` none;
-so do ``comparison`` and ``record`` without any. ``dev/step-3`` has the evaluation of the role dev at a step of
-training.
+A tag says which pieces a run holds whole, and names their manifests: ``dev:3f2a9c1b7e01aa02
+record(dev,test):60...`` has for each piece its label, and the first 16 digits of the SHA-256 of its
+manifest. A piece has the evaluation of the role that it is called by. Roles in parentheses say
+otherwise: ``record(dev,test):...`` holds two, ``final():...`` none; so do ``comparison`` and
+``record`` without any. ``dev/step-3`` has the evaluation of the role dev at a step of training.
 """
 
 from __future__ import annotations
@@ -30,13 +31,24 @@ from pydantic import ConfigDict
 
 from rankeval._checks import refuse
 from rankeval.errors import InvalidInput, TrackingError
-from rankeval_mlflow.layout import COMPLETE, MAX_NAME, MAX_TAG, ROLE, role_of, safe_name, sha256, short_digest, step_of
+from rankeval_mlflow.layout import (
+    COMPLETE,
+    MAX_NAME,
+    MAX_TAG,
+    ROLE,
+    role_of,
+    safe_name,
+    sha256,
+    short_digest,
+    step_of,
+)
 
 MLMODEL = "MLmodel"
 
 
 FORMAT = 2
-# Not sealed: the same content may be logged again at another time, and drawn files change with a version.
+# Not sealed: the same content may be logged again at another time, and drawn files change with a
+# version.
 _UNSEALED = ("started_ms", "ended_ms", "renderings", "columns")
 MAX_EXPERIMENT, MAX_DATASET, _MAX_SOURCE = 500, 500, 60_000
 SHOWN = 16
@@ -55,12 +67,15 @@ class SavedModel(_Exact):
     """A fitted model as files (``MLmodel`` at the root), which becomes a logged model of a run."""
 
     name: str  # Name of the model
-    # The files of an MLflow model by path. The ``MLmodel`` has no ids; `identified` adds those of the store.
+    # The files of an MLflow model by path. The ``MLmodel`` has no ids; `identified` adds those of
+    # the store.
     files: Mapping[str, bytes]
     # The parameters of the ranker, for the page of the model.
     params: Mapping[str, str] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)  # Tags of the model
-    flavor: str | None = None  # The flavour: lightgbm, xgboost, catboost, sklearn or python_function
+    flavor: str | None = (
+        None  # The flavour: lightgbm, xgboost, catboost, sklearn or python_function
+    )
     model_type: str | None = None  # "ranker"
 
 
@@ -75,7 +90,9 @@ def without_ids(content: bytes) -> bytes:
     return _yaml(found)
 
 
-def identified(content: bytes, *, model_id: str, run_id: str | None, artifact_path: str, created_ms: int) -> bytes:
+def identified(
+    content: bytes, *, model_id: str, run_id: str | None, artifact_path: str, created_ms: int
+) -> bytes:
     """Return the content of an ``MLmodel`` with the ids that the store gave, as `mlflow.*.log_model` writes it.
 
     Examples
@@ -144,7 +161,8 @@ class Rendering(_Exact):
 
     kind: str  # Which files: a name that `views.render` knows, such as ``"evaluation"`` or ``"comparison"``
     source: str  # The artifact path of the primary file of the same node
-    # The folder among the artifacts to which the paths of the drawn files are relative; ``""`` for the root.
+    # The folder among the artifacts to which the paths of the drawn files are relative; ``""`` for
+    # the root.
     into: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)  # Plain values for the drawing
     tables: tuple[str, ...] = ()  # The drawn paths that MLflow shows as tables
@@ -166,14 +184,16 @@ class Node(_Exact):
     # Sections of the run's description, in Markdown, by key.
     sections: Mapping[str, str] = field(default_factory=dict)
     children: tuple[Node, ...] = ()  # Nested runs
-    # When the run began and ended. By default when the call that logs began, and when the sending ends.
+    # When the run began and ended. By default when the call that logs began, and when the sending
+    # ends.
     started_ms: int | None = None
     ended_ms: int | None = None
     status: str = "FINISHED"  # The status of the ended run
     steps: tuple[tuple[str, float, int], ...] = ()  # Metrics with a step: folds, epochs
     renderings: tuple[Rendering, ...] = ()  # Files drawn from primary files when they are sent
     models: tuple[SavedModel, ...] = ()  # Fitted models of the run
-    # Plain values for the manifest, by the name of what they describe: a role, a comparison, ``"record"``.
+    # Plain values for the manifest, by the name of what they describe: a role, a comparison,
+    # ``"record"``.
     facts: Mapping[str, Any] = field(default_factory=dict)
     # Parameters that the saved view of the experiment shows beside the measures.
     columns: tuple[str, ...] = ()
@@ -190,8 +210,9 @@ class Payload(_Exact):
     model_id: str | None = None  # The logged model that the evaluations are of
     # The version of a registered model that the evaluations are of.
     model_version: tuple[str, str] | None = None
-    # Identity of the work, such as the digest of an experiment. By default two payloads of equal content and target
-    # are the same work. A payload that still waits is sent instead of another one of the same work.
+    # Identity of the work, such as the digest of an experiment. By default two payloads of equal
+    # content and target are the same work. A payload that still waits is sent instead of another
+    # one of the same work.
     key: str | None = None
 
 
@@ -204,7 +225,9 @@ def walk(root: Node, path: str = "0") -> Iterator[tuple[str, Node]]:
 
 def plain(node: Node) -> dict[str, Any]:
     """Return a node without its children as plain values; a file is its hash."""
-    bare = replace(node, files={}, children=(), models=tuple(replace(model, files={}) for model in node.models))
+    bare = replace(
+        node, files={}, children=(), models=tuple(replace(model, files={}) for model in node.models)
+    )
     values = asdict(bare)
     del values["children"]
     for values_of, model in zip(values["models"], node.models, strict=True):
@@ -237,7 +260,10 @@ def checked_experiment(name: str) -> str:
             not name.strip() or not name.isprintable(),
             f"{said} is {name!r}; expected a name whose characters can be shown",
         ),
-        (len(name) > MAX_EXPERIMENT, f"{said} has {len(name)} characters: {name[:40]!r}...; {most}"),
+        (
+            len(name) > MAX_EXPERIMENT,
+            f"{said} has {len(name)} characters: {name[:40]!r}...; {most}",
+        ),
     )
     return name
 
@@ -252,15 +278,25 @@ def fitted(payload: Payload) -> Payload:
 def cut(name: str, longest: int) -> str:
     """Return a name of at most so many characters, in one line; names that differ stay different."""
     shown = "".join(letter if letter.isprintable() else " " for letter in name)
-    return shown if len(shown) <= longest else f"{shown[: longest - 11]}...{sha256(name.encode())[:8]}"
+    return (
+        shown if len(shown) <= longest else f"{shown[: longest - 11]}...{sha256(name.encode())[:8]}"
+    )
 
 
 def _fitted(node: Node) -> Node:
     measured = [scores.metrics for scores in node.scores]
-    for keys in (node.metrics, node.params, node.tags, [key for key, _, _ in node.steps], *measured):
+    for keys in (
+        node.metrics,
+        node.params,
+        node.tags,
+        [key for key, _, _ in node.steps],
+        *measured,
+    ):
         for key in keys:
             if safe_name(key) != key:
-                raise InvalidInput(f"MLflow does not take the name {cut(key, 80)!r}; it takes {safe_name(key)[:80]!r}")
+                raise InvalidInput(
+                    f"MLflow does not take the name {cut(key, 80)!r}; it takes {safe_name(key)[:80]!r}"
+                )
     return replace(
         node,
         name=cut(node.name, MAX_NAME),
@@ -268,9 +304,13 @@ def _fitted(node: Node) -> Node:
             key: value if len(value) <= MAX_TAG else f"{value[: MAX_TAG - 12]}... (cut)"
             for key, value in node.tags.items()
         },
-        scores=tuple(replace(one, dataset_name=cut(one.dataset_name, MAX_DATASET)) for one in node.scores),
+        scores=tuple(
+            replace(one, dataset_name=cut(one.dataset_name, MAX_DATASET)) for one in node.scores
+        ),
         datasets=tuple(
-            replace(use, name=cut(use.name, MAX_DATASET), source=use.source and use.source[:_MAX_SOURCE])
+            replace(
+                use, name=cut(use.name, MAX_DATASET), source=use.source and use.source[:_MAX_SOURCE]
+            )
             for use in node.datasets
         ),
         children=tuple(_fitted(child) for child in node.children),
@@ -285,7 +325,8 @@ def pieces_of(tags: Mapping[str, str]) -> dict[str, str]:
 def pieces_by_role(tags: Mapping[str, str]) -> dict[str, str]:
     """Return the label of the piece that holds the evaluation of a role, by role; the role with bare names first.
 
-    A role that was logged at several steps has the piece of the greatest step, as MLflow shows its metrics.
+    A role that was logged at several steps has the piece of the greatest step, as MLflow shows its
+    metrics.
     """
     labels: dict[str, str] = {}
     for found in _PIECE.finditer(tags.get(COMPLETE, "")):
@@ -312,7 +353,9 @@ def refuse_altered(content: bytes, expected: str | None, what: str) -> None:
     """Raise TrackingError if the SHA-256 of some bytes does not begin as expected."""
     found = sha256(content)
     if expected is None or not found.startswith(expected):
-        raise TrackingError(f"{what} was altered or replaced (SHA-256 {found[:SHOWN]} instead of {expected})")
+        raise TrackingError(
+            f"{what} was altered or replaced (SHA-256 {found[:SHOWN]} instead of {expected})"
+        )
 
 
 def is_held(tags: Mapping[str, str], node: Node) -> bool:
@@ -337,7 +380,11 @@ def with_piece(run: Any, node: Node) -> str:
             f"run {run_id} already holds {what} with other content",
             remedy="log this one to a run of its own or under another name",
         )
-    spelt = node.label if _roles(node.label, None) == tuple(roles) else f"{node.label}({','.join(roles)})"
+    spelt = (
+        node.label
+        if _roles(node.label, None) == tuple(roles)
+        else f"{node.label}({','.join(roles)})"
+    )
     tag = f"{tags.get(COMPLETE, '')} {spelt}:{_shown_hash(node)}".lstrip()
     if len(tag) > MAX_TAG:
         raise InvalidInput(

@@ -1,12 +1,14 @@
 """Deliver an upload: keep it on disk, send it, and say what to do if the store refuses.
 
-A refusal is passing or permanent (`connection`). After a passing one the upload waits for ``rankeval mlflow resend``.
-After a permanent one its runs end as FAILED, and it waits as undeliverable: it is sent again only if it is named.
+A refusal is passing or permanent (`connection`). After a passing one the upload waits for
+``rankeval mlflow resend``. After a permanent one its runs end as FAILED, and it waits as
+undeliverable: it is sent again only if it is named.
 
-Uploads to one run take turns on this machine, since each reads what the run holds and then adds to it. One from another
-machine may still be faster: then the run is read again.
+Uploads to one run take turns on this machine, since each reads what the run holds and then adds to
+it. One from another machine may still be faster: then the run is read again.
 
-An experiment tries the store first (`check_store`), so that no look at the test part is spent on what cannot be logged.
+An experiment tries the store first (`check_store`), so that no look at the test part is spent on
+what cannot be logged.
 """
 
 from __future__ import annotations
@@ -30,16 +32,24 @@ from rankeval.ledger.folder import try_writing
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow.delivery import spool
 from rankeval_mlflow.delivery.addresses import absolute, complete, store
-from rankeval_mlflow.delivery.connection import connected, is_overtaken, is_permanent, no_such_host, reason
+from rankeval_mlflow.delivery.connection import (
+    connected,
+    is_overtaken,
+    is_permanent,
+    no_such_host,
+    reason,
+)
 from rankeval_mlflow.delivery.payload import Payload, checked_experiment, fitted
 from rankeval_mlflow.delivery.steps import Steps, refuse_deleted
 from rankeval_mlflow.layout import name_hash
 
 # A report of many queries is drawn within seconds; a process that sends one for longer hangs.
 _PATIENCE = 600.0
-# How often others may be faster with a row: once for each kind of row that uploads have in common is plenty.
+# How often others may be faster with a row: once for each kind of row that uploads have in common
+# is plenty.
 _OVERTAKEN = 5
-# Seconds in which a store writes the rest of a batch: MLflow writes its parameters first, and our tag of the role last.
+# Seconds in which a store writes the rest of a batch: MLflow writes its parameters first, and our
+# tag of the role last.
 _REST_OF_A_BATCH = 0.2
 # Seconds to wait for another upload to the same run, and the runs whose turn this thread has.
 _LONGEST_TURN = 60.0
@@ -49,8 +59,9 @@ _TURNS = threading.local()
 def deliver(payload: Payload, *, aggregates: bool = True) -> TrackedRun:
     """Write a payload to the spool and send it.
 
-    If an upload of the same work waits (`spool.identity`), it is sent instead, and a warning says so: a caller that
-    was told of a failure, or was killed, logs again. Equal payloads of which none waits are logged once each.
+    If an upload of the same work waits (`spool.identity`), it is sent instead, and a warning says
+    so: a caller that was told of a failure, or was killed, logs again. Equal payloads of which none
+    waits are logged once each.
     """
     payload = fitted(payload)
     with contextlib.ExitStack() as stack:
@@ -65,12 +76,18 @@ def deliver(payload: Payload, *, aggregates: bool = True) -> TrackedRun:
 
 
 def send(
-    upload: spool.PendingUpload, *, uri: str | None = None, aggregates: bool = True, patience: float = _PATIENCE
+    upload: spool.PendingUpload,
+    *,
+    uri: str | None = None,
+    aggregates: bool = True,
+    patience: float = _PATIENCE,
 ) -> TrackedRun | None:
     """Send a waiting upload, and delete it from the spool once the server has it."""
     with spool.locked(upload, patience) as ours:
         if not ours:
-            raise TrackingError(f"another process is sending the upload {upload.id}", remedy="wait for it")
+            raise TrackingError(
+                f"another process is sending the upload {upload.id}", remedy="wait for it"
+            )
         if not upload.folder.is_dir():
             return None
         return _sent(upload, _addressed(spool.read(upload), uri), aggregates=aggregates)
@@ -85,7 +102,9 @@ def _addressed(payload: Payload, uri: str | None) -> Payload:
     return replace(payload, target=replace(target, uri=there, registry_uri=registry))
 
 
-def _twin(payload: Payload, stack: contextlib.ExitStack) -> tuple[spool.PendingUpload, Payload] | None:
+def _twin(
+    payload: Payload, stack: contextlib.ExitStack
+) -> tuple[spool.PendingUpload, Payload] | None:
     """Return a waiting upload of the same work that nobody sends, locked, and its payload."""
     upload = spool.waiting_twin(payload)
     if upload is None:
@@ -97,7 +116,9 @@ def _twin(payload: Payload, stack: contextlib.ExitStack) -> tuple[spool.PendingU
     except RankevalError as error:
         warn(f"an upload of the same work waits, but cannot be sent: {error}")
         return None
-    warn(f"the upload {upload.id} of the same work waited in {upload.folder.parent}: it is sent, and no second one")
+    warn(
+        f"the upload {upload.id} of the same work waited in {upload.folder.parent}: it is sent, and no second one"
+    )
     target = replace(kept.target, uri=payload.target.uri, registry_uri=payload.target.registry_uri)
     return upload, replace(kept, target=target)
 
@@ -127,7 +148,9 @@ def _in_a_folder(write: Callable[[Path], Any]) -> tuple[Any, list[OSError]]:
     )
 
 
-def _sent(upload: spool.PendingUpload, payload: Payload, *, aggregates: bool, fresh: bool = False) -> TrackedRun:
+def _sent(
+    upload: spool.PendingUpload, payload: Payload, *, aggregates: bool, fresh: bool = False
+) -> TrackedRun:
     try:
         with connected(payload.target.uri, payload.target.registry_uri) as client:
             steps = Steps(client, upload, payload, aggregates=aggregates, fresh=fresh)
@@ -137,7 +160,9 @@ def _sent(upload: spool.PendingUpload, payload: Payload, *, aggregates: bool, fr
                 if _for_good(error):
                     steps.end_failed()
                 raise
-    except Exception as error:  # stores and artifact repositories raise whatever their own clients raise
+    except (
+        Exception
+    ) as error:  # stores and artifact repositories raise whatever their own clients raise
         why = hidden(reason(error), (payload.target.uri, payload.target.registry_uri))
         if _for_good(error):
             upload.remember({**upload.sent(), "refused": why})
@@ -151,7 +176,8 @@ def _sent(upload: spool.PendingUpload, payload: Payload, *, aggregates: bool, fr
 
 def _whole(steps: Steps) -> TrackedRun:
     with _turn(steps.payload.target.run_id):
-        # Another process may be faster with a row that uploads share: that of a data set, or a parameter of the run.
+        # Another process may be faster with a row that uploads share: that of a data set, or a
+        # parameter of the run.
         for _ in range(_OVERTAKEN):
             try:
                 return steps.whole()
@@ -178,7 +204,9 @@ def _turn(run_id: str | None) -> Iterator[None]:
 
 
 def _for_good(error: Exception) -> bool:
-    return isinstance(error, InvalidInput) or (not isinstance(error, RankevalError) and is_permanent(error))
+    return isinstance(error, InvalidInput) or (
+        not isinstance(error, RankevalError) and is_permanent(error)
+    )
 
 
 def _message(upload: spool.PendingUpload, payload: Payload, why: str, *, for_good: bool) -> str:
@@ -208,7 +236,9 @@ def check_store(experiment: str, uri: str | None = None) -> str | None:
     except InvalidInput:
         raise
     except UnsupportedModelRegistryStoreURIException as error:
-        raise InvalidInput(f"MLflow knows no kind of tracking store that is written {bare(where)}") from error
+        raise InvalidInput(
+            f"MLflow knows no kind of tracking store that is written {bare(where)}"
+        ) from error
     except Exception as error:
         why = hidden(reason(error), [where])
         if no_such_host(error):

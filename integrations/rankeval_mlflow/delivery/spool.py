@@ -1,24 +1,25 @@
 """The spool: keep every upload on disk until the server has all of it.
 
-An upload is written whole before the first byte goes to a server, so a crash or a dead server loses nothing. Each one
-is a folder in ``$RANKEVAL_SPOOL`` or else in the user's data directory (``~/.local/share/rankeval/spool``
-on Linux)::
+An upload is written whole before the first byte goes to a server, so a crash or a dead server loses
+nothing. Each one is a folder in ``$RANKEVAL_SPOOL`` or else in the user's data directory
+(``~/.local/share/rankeval/spool`` on Linux)::
 
     <time>-<random>/record.json     the payload, with the hashes of its files; addresses without their secrets
                     files/<node>/   the artifacts of each run
                     models/<node>/  the fitted models of each run, in folders 0, 1, ...
                     sent.json       what a server has so far, and why it refused for good
 
-A folder gets its name only when it is whole, so every folder without a leading dot can be sent. A lock beside the
-folder keeps two processes from sending it at the same time. If the spool cannot be written, an upload is kept in the
-directory of temporary files.
+A folder gets its name only when it is whole, so every folder without a leading dot can be sent. A
+lock beside the folder keeps two processes from sending it at the same time. If the spool cannot be
+written, an upload is kept in the directory of temporary files.
 
-A lock ends with its process, so a crash leaves none behind; its file is removed. That is safe, since whoever has locked
-a file checks that it is still the one of that name. Else two processes could lock two files of one name: the first
-removes its file while the second waits for it, and a third makes a new one.
+A lock ends with its process, so a crash leaves none behind; its file is removed. That is safe,
+since whoever has locked a file checks that it is still the one of that name. Else two processes
+could lock two files of one name: the first removes its file while the second waits for it, and a
+third makes a new one.
 
-Users may share a spool or have one that is another's. An upload is its owner's alone: others pass it over, and whoever
-may not write into the spool keeps his uploads among the temporary files.
+Users may share a spool or have one that is another's. An upload is its owner's alone: others pass
+it over, and whoever may not write into the spool keeps his uploads among the temporary files.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ from rankeval_mlflow.layout import sha256
 
 # A draft or a remnant this old belongs to a process that is gone.
 _STALE = 3600.0
-# Seconds to wait for the lock of a new upload: `tidy` of another process may try it before its maker has it.
+# Seconds to wait for the lock of a new upload: `tidy` of another process may try it before its
+# maker has it.
 _BESIDE_TIDY = 10.0
 
 
@@ -140,7 +142,9 @@ class PendingUpload:
         shutil.rmtree(gone)
 
 
-def put(payload: Payload, stack: contextlib.ExitStack | None = None, spool: Path | None = None) -> PendingUpload:
+def put(
+    payload: Payload, stack: contextlib.ExitStack | None = None, spool: Path | None = None
+) -> PendingUpload:
     """Write a payload to the spool, whole or not at all."""
     spool = spool or spool_directory()
     stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(payload.created_ms / 1000))
@@ -152,7 +156,9 @@ def put(payload: Payload, stack: contextlib.ExitStack | None = None, spool: Path
         draft.folder.mkdir(mode=0o700)
         for place, node in walk(payload.root):
             folders = [(draft.files(place), node.files)]
-            folders += [(draft.model(place, index), model.files) for index, model in enumerate(node.models)]
+            folders += [
+                (draft.model(place, index), model.files) for index, model in enumerate(node.models)
+            ]
             for folder, files in folders:
                 for path, content in files.items():
                     _write(folder / checked_path(path), content)
@@ -169,7 +175,9 @@ def put(payload: Payload, stack: contextlib.ExitStack | None = None, spool: Path
 def waiting() -> list[PendingUpload]:
     """Return the pending uploads that this user may read, oldest first."""
     found = [
-        PendingUpload(path) for path in _kept() if path.name[0] != "." and os.access(path / "record.json", os.R_OK)
+        PendingUpload(path)
+        for path in _kept()
+        if path.name[0] != "." and os.access(path / "record.json", os.R_OK)
     ]
     return sorted(found, key=lambda upload: upload.id)
 
@@ -194,7 +202,10 @@ def waiting_twin(payload: Payload) -> PendingUpload | None:
     wanted = identity(payload) if there else ""
     for upload in there:
         with contextlib.suppress(TrackingError):  # a damaged record is told when it is sent
-            if _plain(upload.folder / "record.json").get("identity") == wanted and upload.refusal() is None:
+            if (
+                _plain(upload.folder / "record.json").get("identity") == wanted
+                and upload.refusal() is None
+            ):
                 return upload
     return None
 
@@ -202,7 +213,9 @@ def waiting_twin(payload: Payload) -> PendingUpload | None:
 def tidy() -> None:
     """Remove what processes left behind that were killed: drafts, half-deleted uploads, locks of uploads gone."""
     for path in _kept():
-        with contextlib.suppress(OSError):  # another process is faster, or at work; or it is another user's
+        with contextlib.suppress(
+            OSError
+        ):  # another process is faster, or at work; or it is another user's
             if path.name[0] == "." and path.suffix == ".lock":
                 with held(path, 0):
                     pass
@@ -243,7 +256,9 @@ def read(upload: PendingUpload) -> Payload:
         )
     try:
         said_of_all = {name: found[name] for name in Payload.__dataclass_fields__ if name != "root"}
-        return TypeAdapter(Payload).validate_python({**said_of_all, "root": _node(upload, found["nodes"], "0")})
+        return TypeAdapter(Payload).validate_python(
+            {**said_of_all, "root": _node(upload, found["nodes"], "0")}
+        )
     except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:
         if isinstance(error, RankevalError):
             raise
@@ -296,7 +311,12 @@ def _node(upload: PendingUpload, nodes: dict[str, Any], place: str) -> dict[str,
     ]
     below = takewhile(nodes.__contains__, (f"{place}-{index}" for index in count()))
     children = [_node(upload, nodes, child) for child in below]
-    return {**values, "files": _files(upload.files(place), values["files"]), "models": models, "children": children}
+    return {
+        **values,
+        "files": _files(upload.files(place), values["files"]),
+        "models": models,
+        "children": children,
+    }
 
 
 def _files(folder: Path, hashes: dict[str, str]) -> dict[str, bytes]:
@@ -319,7 +339,9 @@ def held(path: Path, patience: float) -> Iterator[None]:
     try:
         yield
     finally:
-        with contextlib.suppress(OSError):  # Windows does not remove an open file; the next holder does
+        with contextlib.suppress(
+            OSError
+        ):  # Windows does not remove an open file; the next holder does
             path.unlink()
         file.close()
 

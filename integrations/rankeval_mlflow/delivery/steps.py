@@ -1,21 +1,22 @@
 """The steps that send an upload. Every step can be repeated, so a broken upload goes on from where it stopped.
 
 * Runs and logged models: each has the tag `rankeval.record` with the upload and its place in it, by which a later
-  attempt finds it again. MLflow repeats a request whose answer was lost, and so would make a second one: it may not
-  here. If there are two nevertheless, since the server was still at the first, the empty one is deleted.
+  attempt finds it again. MLflow repeats a request whose answer was lost, and so would make a second
+  one: it may not here. If there are two nevertheless, since the server was still at the first, the
+  empty one is deleted.
 * Metrics: they carry the time of the upload, and MLflow keeps one of two that agree in name, value, step and time. A
   piece that the run holds already carries the time of the first upload.
 * Parameters, tags, artifacts: a repetition writes the same values again. MLflow never changes a parameter: if the run
   has another value of that name, ours is called ``<label>/<name>``.
 * Inputs: MLflow keeps each once.
 
-The files with the numbers go first; what is drawn from them for people comes after them. The completeness tag comes
-last: a run that has it has everything.
+The files with the numbers go first; what is drawn from them for people comes after them. The
+completeness tag comes last: a run that has it has everything.
 
 Logged models are made first, so that metrics name them; their files are sent after the numbers.
 
-MLflow keeps one input for each name and digest in a run, so dev and test of the same content would be one. The role
-that came second has its name behind the digest. A tag has the digest whole.
+MLflow keeps one input for each name and digest in a run, so dev and test of the same content would
+be one. The role that came second has its name behind the digest. A tag has the digest whole.
 """
 
 from __future__ import annotations
@@ -89,7 +90,9 @@ def drawn_files(node: Node, attempt: int) -> tuple[dict[str, bytes], list[str]]:
     failures = []
     for rendering in node.renderings:
         if attempt > _ATTEMPTS:
-            failures.append(f"Not drawn from {rendering.source}: drawing it ended {attempt - 1} processes.")
+            failures.append(
+                f"Not drawn from {rendering.source}: drawing it ended {attempt - 1} processes."
+            )
             continue
         try:
             files = render(rendering.kind, node.files[rendering.source], rendering.options)
@@ -104,13 +107,19 @@ def drawn_files(node: Node, attempt: int) -> tuple[dict[str, bytes], list[str]]:
 
 def promised_tables(node: Node) -> list[str]:
     """Return the artifact paths of the tables that a node is to have."""
-    return [posixpath.join(rendering.into, path) for rendering in node.renderings for path in rendering.tables]
+    return [
+        posixpath.join(rendering.into, path)
+        for rendering in node.renderings
+        for path in rendering.tables
+    ]
 
 
 def shown_digests(run: Any, uses: Iterable[DatasetUse]) -> Digests:
     """Return the digest that MLflow shows of each data set."""
     roles = {
-        (each.dataset.name, each.dataset.digest): next((tag.value for tag in each.tags if tag.key == _CONTEXT), "")
+        (each.dataset.name, each.dataset.digest): next(
+            (tag.value for tag in each.tags if tag.key == _CONTEXT), ""
+        )
         for each in (run.inputs.dataset_inputs if run.inputs else ())
     }
     chosen = {}
@@ -127,10 +136,16 @@ def dataset_input(use: DatasetUse, digests: Digests) -> entities.DatasetInput:
     source: dict[str, Any] = {"uri": use.source} if use.source else {"tags": {}}
     ours = {"source_type": "local" if use.source else "code", "source": json.dumps(source)}
     profile = {**json.loads(use.given.get("profile") or "{}"), **use.profile}
-    named = {"name": use.name, "digest": digests[use.name, use.digest, use.role], "profile": json.dumps(profile)}
+    named = {
+        "name": use.name,
+        "digest": digests[use.name, use.digest, use.role],
+        "profile": json.dumps(profile),
+    }
     dataset = entities.Dataset(**{**ours, **use.given, **named})
     tags = {_CONTEXT: use.role, "rankeval.role": use.role, "rankeval.digest": use.digest}
-    return entities.DatasetInput(dataset, [entities.InputTag(key, value) for key, value in tags.items()])
+    return entities.DatasetInput(
+        dataset, [entities.InputTag(key, value) for key, value in tags.items()]
+    )
 
 
 @dataclass
@@ -172,20 +187,28 @@ class Steps:
         measures = [key for key in dict.fromkeys(keys) if not key.endswith(INTERVAL_ENDS)]
         params = [name for _, node in walk(self.payload.root) for name in node.columns]
         if value := with_measures(tags.get(layout.VIEW), measures, self.payload.created_ms, params):
-            with contextlib.suppress(MlflowException):  # who may log runs may lack the right to change the experiment
+            with contextlib.suppress(
+                MlflowException
+            ):  # who may log runs may lack the right to change the experiment
                 self.client.set_experiment_tag(experiment_id, layout.VIEW, value)
 
     def end_failed(self) -> None:
         """End the runs that this upload made: nobody is sending to them any more."""
         for run_id in self.state["runs"].values():
-            with contextlib.suppress(Exception):  # the refusal itself is told; a run may be gone or refuse this too
+            with contextlib.suppress(
+                Exception
+            ):  # the refusal itself is told; a run may be gone or refuse this too
                 self.client.set_terminated(run_id, "FAILED")
 
     def _there(self) -> Any | None:
         payload = self.payload
         run = self._asked("run", self.client.get_run, payload.target.run_id)
         self._asked("logged model", self.client.get_logged_model, payload.model_id)
-        self._asked("version of a registered model", self.client.get_model_version, *(payload.model_version or (None,)))
+        self._asked(
+            "version of a registered model",
+            self.client.get_model_version,
+            *(payload.model_version or (None,)),
+        )
         if run is not None and run.info.lifecycle_stage == "deleted":
             raise InvalidInput(
                 f"the run {run.info.run_id} was deleted",
@@ -200,28 +223,43 @@ class Steps:
             raise InvalidInput(f"there is no {what} {asked} in {bare(self.payload.target.uri)}")
         return there
 
-    def _experiment(self, name: str | None, experiment_id: str | None) -> tuple[str, Mapping[str, str]]:
+    def _experiment(
+        self, name: str | None, experiment_id: str | None
+    ) -> tuple[str, Mapping[str, str]]:
         if name is None:
             there = self._asked("experiment with the id", self.client.get_experiment, experiment_id)
         else:
             there = self.client.get_experiment_by_name(name)
         if there is None:
-            if made := existing(self.client.create_experiment, name, codes={"RESOURCE_ALREADY_EXISTS"}):
+            if made := existing(
+                self.client.create_experiment, name, codes={"RESOURCE_ALREADY_EXISTS"}
+            ):
                 return str(made), {}
             there = self.client.get_experiment_by_name(name)  # another process has just made it
         refuse_deleted(there)
         return str(there.experiment_id), there.tags
 
     def _run(
-        self, place: str, node: Node, experiment_id: str, *, parent: str | None = None, given: Any | None = None
+        self,
+        place: str,
+        node: Node,
+        experiment_id: str,
+        *,
+        parent: str | None = None,
+        given: Any | None = None,
     ) -> TrackedRun:
         run = given or self._own_run(place, node, experiment_id, parent)
         run_id, experiment_id = run.info.run_id, run.info.experiment_id
         complete = with_piece(run, node)
         model_ids = [
-            self._own_model(f"{place}/{index}", model, run_id, experiment_id) for index, model in enumerate(node.models)
+            self._own_model(f"{place}/{index}", model, run_id, experiment_id)
+            for index, model in enumerate(node.models)
         ]
-        linked = self.payload.model_id if place == "0" and self.payload.model_id else next(iter(model_ids), None)
+        linked = (
+            self.payload.model_id
+            if place == "0" and self.payload.model_id
+            else next(iter(model_ids), None)
+        )
         digests = shown_digests(run, node.datasets)
         self._inputs(run_id, place, node, digests)
         self._files(run_id, place, node)
@@ -239,7 +277,11 @@ class Steps:
         self.client.set_tag(run_id, layout.COMPLETE, complete, synchronous=True)
         if given is None:
             # After the time of its sending, but not after the time that an upload waited.
-            ended = self._started(node) + now_ms() - self.began_ms if node.ended_ms is None else node.ended_ms
+            ended = (
+                self._started(node) + now_ms() - self.began_ms
+                if node.ended_ms is None
+                else node.ended_ms
+            )
             self.client.set_terminated(run_id, node.status, ended)
         where = where_to_look(self.payload.target.uri, experiment_id, run_id)
         return TrackedRun(run_id, children, where, tuple(model_ids))
@@ -251,16 +293,21 @@ class Steps:
         tags = {**self.payload.context, **({_PARENT: parent} if parent else {})}
 
         def end(run_id: str) -> None:
-            self.client.set_terminated(run_id, "KILLED")  # it is ended too if this user may not delete
+            self.client.set_terminated(
+                run_id, "KILLED"
+            )  # it is ended too if this user may not delete
             self.client.delete_run(run_id)
 
         return self._made(
             "runs",
             place,
             lambda marked: [
-                self.client.get_run(run.info.run_id) for run in self.client.search_runs([experiment_id], marked)
+                self.client.get_run(run.info.run_id)
+                for run in self.client.search_runs([experiment_id], marked)
             ],
-            lambda mark: self.client.create_run(experiment_id, self._started(node), tags | mark, run_name=node.name),
+            lambda mark: self.client.create_run(
+                experiment_id, self._started(node), tags | mark, run_name=node.name
+            ),
             end,
         )
 
@@ -271,14 +318,24 @@ class Steps:
             place,
             lambda marked: self.client.search_logged_models([experiment_id], marked),
             lambda mark: self.client.create_logged_model(
-                experiment_id, model.name, run_id, signed | mark, dict(model.params), model.model_type
+                experiment_id,
+                model.name,
+                run_id,
+                signed | mark,
+                dict(model.params),
+                model.model_type,
             ),
             self.client.delete_logged_model,
         )
         return str(made.model_id)
 
     def _made(
-        self, kind: str, place: str, find: Callable[[str], Any], make: Callable[[Any], Any], end: Callable[[str], None]
+        self,
+        kind: str,
+        place: str,
+        find: Callable[[str], Any],
+        make: Callable[[Any], Any],
+        end: Callable[[str], None],
     ) -> Any:
         """Return the run or model at a place; make it if no attempt did, and end any second one."""
         ids, mark = self.state[kind], f"{self.upload.id}/{place}"
@@ -304,10 +361,16 @@ class Steps:
                 self._model_files(place, index, model, logged, run.info.run_id)
                 self.client.finalize_logged_model(model_id, "READY")
         linked = {output.model_id for output in (run.outputs.model_outputs if run.outputs else ())}
-        if missing := [entities.LoggedModelOutput(model_id, 0) for model_id in model_ids if model_id not in linked]:
+        if missing := [
+            entities.LoggedModelOutput(model_id, 0)
+            for model_id in model_ids
+            if model_id not in linked
+        ]:
             self.client.log_outputs(run.info.run_id, missing)
 
-    def _model_files(self, place: str, index: int, model: SavedModel, logged: Any, run_id: str) -> None:
+    def _model_files(
+        self, place: str, index: int, model: SavedModel, logged: Any, run_id: str
+    ) -> None:
         """Send the files of a model; its ``MLmodel`` last, with the ids that the store gave."""
         with_ids = identified(
             model.files[MLMODEL],
@@ -336,14 +399,22 @@ class Steps:
     def _batch(self, run: Any, node: Node, model_id: str | None, digests: Digests) -> str:
         """Log metrics, parameters and tags in one batch, synchronously; return the description."""
         headline = run.data.tags.get(layout.ROLE) or (node.scores[0].role if node.scores else None)
-        own = model_id if node.models else None  # the numbers of a run that made a model are those of the model
+        own = (
+            model_id if node.models else None
+        )  # the numbers of a run that made a model are those of the model
         metrics = [
-            entities.Metric(key, value, self.payload.created_ms, 0, model_id=own) for key, value in node.metrics.items()
+            entities.Metric(key, value, self.payload.created_ms, 0, model_id=own)
+            for key, value in node.metrics.items()
         ]
-        metrics += [entities.Metric(key, value, self.payload.created_ms, step) for key, value, step in node.steps]
+        metrics += [
+            entities.Metric(key, value, self.payload.created_ms, step)
+            for key, value, step in node.steps
+        ]
         for scores in node.scores if self.aggregates else ():
             digest = digests.get((scores.dataset_name, scores.dataset_digest, scores.role))
-            metrics += self._aggregates(scores, bare=scores.role == headline, model_id=model_id, digest=digest)
+            metrics += self._aggregates(
+                scores, bare=scores.role == headline, model_id=model_id, digest=digest
+            )
         if is_held(run.data.tags, node):
             metrics = [self._again(run, metric) for metric in metrics]
         note = merged(run.data.tags.get(layout.NOTE, ""), node.sections)
@@ -354,18 +425,24 @@ class Steps:
         }
         if layout.KIND in run.data.tags:  # a run is what it was first
             tags.pop(layout.KIND, None)
-        if tables := promised_tables(node):  # with the numbers, to save a request: they are drawn next
+        if tables := promised_tables(
+            node
+        ):  # with the numbers, to save a request: they are drawn next
             tags[layout.TABLES] = _listed(run, tables)
         self.client.log_batch(
             run.info.run_id,
             metrics=metrics,
-            params=[entities.Param(key, value) for key, value in _params(run.data.params, node).items()],
+            params=[
+                entities.Param(key, value) for key, value in _params(run.data.params, node).items()
+            ],
             tags=[entities.RunTag(key, value) for key, value in tags.items()],
             synchronous=True,
         )
         return note
 
-    def _aggregates(self, scores: Scores, *, bare: bool, model_id: str | None, digest: str | None) -> Iterable[Any]:
+    def _aggregates(
+        self, scores: Scores, *, bare: bool, model_id: str | None, digest: str | None
+    ) -> Iterable[Any]:
         """Yield the metrics of an evaluation, linked to its data set and to the model if there is one."""
         for key, value in scores.metrics.items():
             yield entities.Metric(

@@ -1,7 +1,7 @@
 """The class that MLflow loads from the entry point ``rankeval`` of the group ``mlflow.model_evaluator``.
 
-MLflow loads it while ``import mlflow`` runs, and forgives only AttributeError and ImportError there. So this module
-imports MLflow's base class and nothing else; an evaluation imports the rest.
+MLflow loads it while ``import mlflow`` runs, and forgives only AttributeError and ImportError
+there. So this module imports MLflow's base class and nothing else; an evaluation imports the rest.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ MODEL_TYPE = "ranker"
 class RankevalEvaluator(ModelEvaluator):  # type: ignore[misc]  # MLflow is not typed
     """Evaluates rankers for `mlflow.models.evaluate` with the measures of `rankeval.evaluate`.
 
-    The keys of ``evaluator_config`` are the fields of `rankeval_mlflow.evaluator.evaluating.Settings`.
+    The keys of ``evaluator_config`` are the fields of
+    `rankeval_mlflow.evaluator.evaluating.Settings`.
 
     Examples
     --------
@@ -63,4 +64,6 @@ class RankevalEvaluator(ModelEvaluator):  # type: ignore[misc]  # MLflow is not 
         except Exception as error:
             raise ImportError(f"the evaluator 'rankeval' cannot be loaded: {error!r}") from error
         refuse_extras(extra_metrics=extra_metrics, custom_artifacts=custom_artifacts)
-        return evaluate_ranker(dataset, run_id, evaluator_config, model, more.get("model_id"), predictions)
+        return evaluate_ranker(
+            dataset, run_id, evaluator_config, model, more.get("model_id"), predictions
+        )

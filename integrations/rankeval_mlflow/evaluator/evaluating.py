@@ -1,10 +1,12 @@
 """The evaluation of a ranker for MLflow: settings, rows, scores, guard, measures, log, result.
 
-The trap: if there is a logged model, `mlflow.models.evaluate` logs the metrics that come back from here, to the run and
-to the model. So the upload leaves them out then, and each metric is there once. Without a model, only the upload logs
-them. A kill between the two leaves a whole evaluation without metrics in the run; they can be computed from it.
+The trap: if there is a logged model, `mlflow.models.evaluate` logs the metrics that come back from
+here, to the run and to the model. So the upload leaves them out then, and each metric is there
+once. Without a model, only the upload logs them. A kill between the two leaves a whole evaluation
+without metrics in the run; they can be computed from it.
 
-The trap: MLflow leaves the columns of ids among the features, and a model would take them for features.
+The trap: MLflow leaves the columns of ids among the features, and a model would take them for
+features.
 """
 
 from __future__ import annotations
@@ -126,7 +128,8 @@ class Settings(BaseModel):
             raise _refusal(error) from error
         # A misspelt name is an error before the model predicts.
         parse_measures(
-            settings.measures, rules_of_call(settings.convention, settings.qrels is None, **settings.single_rules)
+            settings.measures,
+            rules_of_call(settings.convention, settings.qrels is None, **settings.single_rules),
         )
         return settings
 
@@ -151,7 +154,9 @@ class Settings(BaseModel):
         require(bool(url), "guard", where, "a Guard, or the place of its ledger", _CONFIG)
         require(discovery.default_url() is not None, "guard", where, off, _CONFIG)
         require(discovery.may_exist(url), "guard", where, "a ledger that exists", _CONFIG)
-        if not isinstance(self.guard, Guard):  # which is watched, and whose address is shown without its password
+        if not isinstance(
+            self.guard, Guard
+        ):  # which is watched, and whose address is shown without its password
             discovery.watch(url)
 
 
@@ -194,7 +199,9 @@ class Rows:
         features = dataset.features_data
         keys = {"qid": settings.qid, "docid": settings.docid, "query_weight": settings.query_weight}
         taken = {key: _column(features, key, given) for key, given in keys.items()}
-        ids = tuple(given for given in keys.values() if isinstance(given, str) and given in _names(features))
+        ids = tuple(
+            given for given in keys.values() if isinstance(given, str) and given in _names(features)
+        )
         if settings.qrels is not None:
             _refuse_two_truths(dataset, settings)
             return cls(features, ids, **taken)
@@ -250,8 +257,12 @@ def _named(features: Any, key: str, name: str) -> Any:
     index = getattr(features, "index", None)
     if index is not None and name in index.names:
         return index.get_level_values(name).to_numpy()
-    wrong = unknown(f"column (evaluator_config: {key})", name, _names(features), summary="it is not in the data")
-    raise wrong.having(remedy=f"give {key} as an array if the column is not among the features that MLflow has")
+    wrong = unknown(
+        f"column (evaluator_config: {key})", name, _names(features), summary="it is not in the data"
+    )
+    raise wrong.having(
+        remedy=f"give {key} as an array if the column is not among the features that MLflow has"
+    )
 
 
 def _names(features: Any) -> list[Any]:
@@ -272,7 +283,9 @@ def _refuse_two_truths(dataset: Any, settings: Settings) -> None:
 
 def static_scores(dataset: Any) -> NDArray[Any]:
     """Return the predictions that the data set holds."""
-    neither = "there is neither a model nor predictions: give model=, or name the column of the scores "
+    neither = (
+        "there is neither a model nor predictions: give model=, or name the column of the scores "
+    )
     neither += "(predictions=; for a Dataset: from_pandas(..., predictions=))"
     refuse((not dataset.has_predictions, neither))
     return _checked(dataset.predictions_data, len(dataset.features_data))
@@ -285,7 +298,9 @@ def predicted_scores(model: Any, rows: Rows, column: str | None, *, pass_ids: bo
     index: Any = index_of(output)
     ours = index_of(features)
     known = index is not None and len(index) == len(features)
-    kept = known and (np.array_equal(index, range(len(features))) or (ours is not None and same_rows(index, ours)))
+    kept = known and (
+        np.array_equal(index, range(len(features))) or (ours is not None and same_rows(index, ours))
+    )
     other = f"{_HERE}: the model returned a Series whose index is not that of the data, in the same order"
     refuse((known and not kept, other, "return an array in the order of the rows"))
     return _checked(output, len(features))
@@ -310,7 +325,8 @@ def _one_column(output: Any, column: str | None) -> Any:
     chosen = column or next(iter(names), None)
     if column is None and len(names) != 1:
         raise InvalidInput(
-            f"{_HERE}: the model returned {len(names)} columns ({few(names)})", remedy="choose one with predictions="
+            f"{_HERE}: the model returned {len(names)} columns ({few(names)})",
+            remedy="choose one with predictions=",
         )
     if chosen not in names:
         raise unknown("column of the model's output (predictions=)", chosen, names)
@@ -342,7 +358,12 @@ def refuse_extras(**given: Any) -> None:
 
 
 def evaluate_ranker(
-    dataset: Any, run_id: str, config: Mapping[str, Any] | None, model: Any, model_id: str | None, column: str | None
+    dataset: Any,
+    run_id: str,
+    config: Mapping[str, Any] | None,
+    model: Any,
+    model_id: str | None,
+    column: str | None,
 ) -> EvaluationResult:
     """Score a ranking, log the evaluation to the run, and return its metrics and artifacts."""
     settings = Settings.of(config)
@@ -356,12 +377,16 @@ def evaluate_ranker(
     features = rows.for_guard() if settings.qrels is None and discovery.active_urls() else None
     if features is not None:
         check = ContaminationCheck.current()
-        check.refuse(features, rows.relevance, rows.qid, docid=rows.docid, score=scores, action=_ACTION)
+        check.refuse(
+            features, rows.relevance, rows.qid, docid=rows.docid, score=scores, action=_ACTION
+        )
     if model_id and not settings.name:
         name = str(mlflow.get_logged_model(model_id).name)
     evaluation = _evaluated(rows, scores, settings, settings.name or name)
     named = None if dataset.name in {_UNNAMED, dataset.hash} else str(dataset.name)
-    node = node_of(evaluation.record(role=settings.role, data=settings.data or named), report=settings.report)
+    node = node_of(
+        evaluation.record(role=settings.role, data=settings.data or named), report=settings.report
+    )
     target = Target(uri=store(None), registry_uri=mlflow.get_registry_uri(), run_id=run_id)
     # MLflow logs what comes back from here for a logged model, and to the run.
     deliver(Payload(target, node, now_ms(), {}, model_id), aggregates=model_id is None)
@@ -369,7 +394,9 @@ def evaluate_ranker(
     return _result(node, evaluation, settings.role, run_id)
 
 
-def _evaluated(rows: Rows, scores: NDArray[Any], settings: Settings, name: str | None) -> Evaluation:
+def _evaluated(
+    rows: Rows, scores: NDArray[Any], settings: Settings, name: str | None
+) -> Evaluation:
     rules: dict[str, Any] = {"convention": settings.convention, "query_weight": rows.query_weight}
     rules |= {"measures": settings.measures, "name": name, **settings.single_rules}
     if settings.qrels is not None:
@@ -381,12 +408,16 @@ def _evaluated(rows: Rows, scores: NDArray[Any], settings: Settings, name: str |
 def _result(node: Node, evaluation: Evaluation, role: str, run_id: str) -> EvaluationResult:
     run = mlflow.get_run(run_id)
     prefix = "" if run.data.tags[ROLE] == role else f"{role}/"
-    metrics = {f"{prefix}{key}": value for scores in node.scores for key, value in scores.metrics.items()}
+    metrics = {
+        f"{prefix}{key}": value for scores in node.scores for key, value in scores.metrics.items()
+    }
     folder = run.info.artifact_uri
     # With their content: MLflow saves what is there, and downloads nothing then.
     facts = json.loads(manifest(node))
     artifacts = {
-        f"{prefix}per_query": ParquetEvaluationArtifact(f"{folder}/{evaluation_path(role)}", evaluation.per_query),
+        f"{prefix}per_query": ParquetEvaluationArtifact(
+            f"{folder}/{evaluation_path(role)}", evaluation.per_query
+        ),
         f"{prefix}manifest": JsonEvaluationArtifact(f"{folder}/{manifest_path(node.label)}", facts),
     }
     return EvaluationResult(metrics, artifacts, run_id)

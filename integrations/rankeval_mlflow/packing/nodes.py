@@ -1,6 +1,7 @@
 """Make the run of a record: here a result meets the names, limits and pages of MLflow.
 
-The layout of an evaluation of role ``dev``; at a step of training, the folder is ``rankeval/dev/step-3/``::
+The layout of an evaluation of role ``dev``; at a step of training, the folder is
+``rankeval/dev/step-3/``::
 
     params     system, measure (the first), convention, data, role
     metrics    nDCG_at_10 ...                   the keys of the measures; dev/nDCG_at_10 if the run already has an
@@ -13,7 +14,8 @@ The layout of an evaluation of role ``dev``; at a step of training, the folder i
                rankeval/dev/queries.html        if the caller gives a page of queries
     inputs     the data set, role as context, full digest in the tag `rankeval.digest`
 
-Each fold of a cross-validation is a step of a metric, and a nested run if asked for; beside those of the evaluation::
+Each fold of a cross-validation is a step of a metric, and a nested run if asked for; beside those
+of the evaluation::
 
     metrics    nDCG_at_10_fold       the value of each fold, the fold as step: a line in MLflow's charts
                nDCG_at_10_sd         their standard deviation (n - 1); 0 says that folds agree, not that models do
@@ -66,7 +68,9 @@ _LONGEST = 1_000_000  # the schema of more columns is refused by the server
 _PEOPLE = ("system", "baseline")  # parameters that are names of any length
 
 
-def node_of(record: Record, label: str | None = None, *, report: bool = True, ended_ms: int | None = None) -> Node:
+def node_of(
+    record: Record, label: str | None = None, *, report: bool = True, ended_ms: int | None = None
+) -> Node:
     """Return the run of a record."""
     if record.kind == "evaluation":
         node = _evaluation(record, report=report)
@@ -80,7 +84,12 @@ def node_of(record: Record, label: str | None = None, *, report: bool = True, en
     children = tuple(node_of(child, ended_ms=ended_ms) for child in record.children.values())
     if record.seconds is None:
         return replace(node, children=children)
-    return replace(node, children=children, started_ms=ended_ms - round(1000 * record.seconds), ended_ms=ended_ms)
+    return replace(
+        node,
+        children=children,
+        started_ms=ended_ms - round(1000 * record.seconds),
+        ended_ms=ended_ms,
+    )
 
 
 def _evaluation(record: Record, *, report: bool) -> Node:
@@ -96,11 +105,22 @@ def _evaluation(record: Record, *, report: bool) -> Node:
         step=step or 0,
     )
     has_table = step is None and n_queries > 0
-    options = {"role": role, "said": " ".join(record.notes), "report": report, "table": step is None}
+    options = {
+        "role": role,
+        "said": " ".join(record.notes),
+        "report": report,
+        "table": step is None,
+    }
     if "slices" in record.tables:
         options["slices"] = vars(table_of_texts(record.tables["slices"]))
     folder = layout.folder(label)
-    drawn = Rendering("evaluation", layout.evaluation_path(label), folder, options, (QUERIES,) if has_table else ())
+    drawn = Rendering(
+        "evaluation",
+        layout.evaluation_path(label),
+        folder,
+        options,
+        (QUERIES,) if has_table else (),
+    )
     section = record.text
     if has_table:
         section += f"\n\n{query_table_note(facts['n_telling'], n_queries, f'{folder}/{QUERIES}')}"
@@ -124,11 +144,20 @@ def _facts(record: Record, data: LoggedData) -> dict[str, Any]:
     infinite = [key for key, value in record.metrics.items() if not math.isfinite(value)]
     told = {name: record.facts[name] for name in ("system", "convention", "judgments", "ranking")}
     measures = {safe[key]: spelt for key, spelt in record.facts["measures"].items()}
-    # MLflow turns infinity into the largest float, and nan of a model's metric into 0: neither is sent.
-    not_finite = {safe[key]: repr(record.metrics[key]) for key in record.facts["measures"] if key in infinite}
+    # MLflow turns infinity into the largest float, and nan of a model's metric into 0: neither is
+    # sent.
+    not_finite = {
+        safe[key]: repr(record.metrics[key]) for key in record.facts["measures"] if key in infinite
+    }
     named = {"name": data.name, "digest": data.digest}
     version = rankeval.__version__
-    return {**told, "measures": measures, "data": named, "not_finite": not_finite, "rankeval": version}
+    return {
+        **told,
+        "measures": measures,
+        "data": named,
+        "not_finite": not_finite,
+        "rankeval": version,
+    }
 
 
 def _cross_validation(record: Record) -> Node:
@@ -136,7 +165,9 @@ def _cross_validation(record: Record) -> Node:
     node = with_folds(_evaluation(evaluation, report=True), record)
     settings = {name: text for name, text in record.params.items() if name != "n_folds"}
     # The evaluation is a piece of its own, from which the reader takes this part.
-    own = {path: content for path, content in packed(record).items() if not path.startswith("parts/")}
+    own = {
+        path: content for path, content in packed(record).items() if not path.startswith("parts/")
+    }
     told = replace(
         node,
         name=layout.short_name(record.name, most=200),
@@ -151,7 +182,9 @@ def _cross_validation(record: Record) -> Node:
 def with_folds(node: Node, record: Record) -> Node:
     """Return a node with each fold as a step of metrics, the spread of the folds, and their table."""
     folder, tables = layout.folder(node.label), record.tables
-    folds = tables["folds"].join(tables["best_params"]) if "best_params" in tables else tables["folds"]
+    folds = (
+        tables["folds"].join(tables["best_params"]) if "best_params" in tables else tables["folds"]
+    )
     return replace(
         node,
         metrics={**node.metrics, **layout.metrics_of(record.metrics)},
@@ -183,7 +216,10 @@ def _cross_validations(record: Record) -> Node:
         label=label,
         params=_params(record),
         tags={layout.KIND: label},
-        files=within(layout.folder(label), {"folds.csv": record.tables["folds"].to_csv().encode(), **packed(record)}),
+        files=within(
+            layout.folder(label),
+            {"folds.csv": record.tables["folds"].to_csv().encode(), **packed(record)},
+        ),
         sections={label: record.text},
         datasets=tuple(map(dataset_use, record.data)),
     )
@@ -207,8 +243,13 @@ def _result(record: Record, label: str | None, *, report: bool) -> Node:
         files["notes.txt"] = record.text.encode()
         # It is drawn here, since no file of the run holds the whole result.
         if report and record.kind in KINDS:
-            files[REPORT] = report_for_judging([result_of(record)], title=title_of(record.kind)).encode()
-    said = {layout.HEADLINE: record.headline, **{f"rankeval.{name}": value for name, value in record.tags.items()}}
+            files[REPORT] = report_for_judging(
+                [result_of(record)], title=title_of(record.kind)
+            ).encode()
+    said = {
+        layout.HEADLINE: record.headline,
+        **{f"rankeval.{name}": value for name, value in record.tags.items()},
+    }
     tags = {_tag(name, label): layout.param_text(value) for name, value in said.items()}
     drawn = Rendering("comparison", f"{folder}/comparison.json", into=folder)
     facts = {**record.facts, "notes": list(record.notes), "rankeval": rankeval.__version__}
@@ -235,11 +276,17 @@ def _named(record: Record, values: Mapping[str, Any], label: str) -> dict[str, A
     if label == record.kind:
         return dict(values)
     split = {name: name.partition("/") for name in values}
-    return {f"{what}/{label}/{rest}" if rest else name: values[name] for name, (what, _, rest) in split.items()}
+    return {
+        f"{what}/{label}/{rest}" if rest else name: values[name]
+        for name, (what, _, rest) in split.items()
+    }
 
 
 def _params(record: Record, label: str | None = None) -> dict[str, str]:
-    shown = {name: layout.short_name(str(value)) if name in _PEOPLE else value for name, value in record.params.items()}
+    shown = {
+        name: layout.short_name(str(value)) if name in _PEOPLE else value
+        for name, value in record.params.items()
+    }
     return layout.params_of(_named(record, shown, label) if label else shown)
 
 
@@ -258,10 +305,17 @@ def name_and_given(data: Any) -> tuple[Any, dict[str, str]]:
     """Return the name of a data set of MLflow, and what it says of itself; anything else stays, and says nothing."""
     if not isinstance(data, Dataset):
         is_data = data is None or isinstance(data, str | RankingData | LoggedData)
-        require(is_data, "data", type(data), "its name, an mlflow.data.Dataset, RankingData or LoggedData")
+        require(
+            is_data,
+            "data",
+            type(data),
+            "its name, an mlflow.data.Dataset, RankingData or LoggedData",
+        )
         return data, {}
     told = {key: str(value) for key, value in data.to_dict().items() if key != "name" and value}
-    given = {key: text for key, text in told.items() if len(text) <= _LONGEST} | {"source": hidden(told["source"])}
+    given = {key: text for key, text in told.items() if len(text) <= _LONGEST} | {
+        "source": hidden(told["source"])
+    }
     return None if data.name == _NO_NAME else data.name, given
 
 
@@ -270,7 +324,9 @@ def with_given(node: Node, given: Mapping[str, str]) -> Node:
     if not given:
         return node
     uses = tuple(replace(use, given=given) for use in node.datasets)
-    return replace(node, datasets=uses, children=tuple(with_given(child, given) for child in node.children))
+    return replace(
+        node, datasets=uses, children=tuple(with_given(child, given) for child in node.children)
+    )
 
 
 def values_of(evaluation: Evaluation) -> dict[str, float]:

@@ -1,8 +1,9 @@
 """Pack a RunRecord with its children: a tree of runs.
 
-A record with a comparison and children is an experiment: its run has the metrics of the best child under the names that
-the child uses, and a table of all (``rankeval/record/rankers.csv``, drawn as ``rankers.json``). A report of the record
-itself (``report.html``) is at ``rankeval/record/report.html``, as every other one is in the folder of its piece.
+A record with a comparison and children is an experiment: its run has the metrics of the best child
+under the names that the child uses, and a table of all (``rankeval/record/rankers.csv``, drawn as
+``rankers.json``). A report of the record itself (``report.html``) is at
+``rankeval/record/report.html``, as every other one is in the folder of its piece.
 """
 
 from __future__ import annotations
@@ -41,12 +42,20 @@ def record_node(record: RunRecord) -> Node:
         node_of(ev.record(role=role, data=by_role.get(role), note=record.said.get(role, "")))
         for role, ev in record.evaluations.items()
     ]
-    ended = None if record.started is None or record.seconds is None else record.started + record.seconds
+    ended = (
+        None
+        if record.started is None or record.seconds is None
+        else record.started + record.seconds
+    )
     children = tuple(_candidate(record, child) for child in record.children)
     reports = {REPORT: f"{layout.folder(LABEL)}/{REPORT}"}
     # Of the tags of a guard the run has the two that its ledger is checked by; the facts have all.
     checked = (layout.GUARD_LEDGER, layout.GUARD_HEAD) if record.tags.get(layout.GUARD_HEAD) else ()
-    tags = {name: value for name, value in record.tags.items() if name in checked or not name.startswith(_GUARD)}
+    tags = {
+        name: value
+        for name, value in record.tags.items()
+        if name in checked or not name.startswith(_GUARD)
+    }
     own = Node(
         name=layout.short_name(record.name, most=200),
         label=LABEL,
@@ -114,7 +123,11 @@ def _joined(node: Node, pieces: Iterable[Node]) -> Node:
     for part in parts[1:]:
         for name, value in part.params.items():
             if name != "role":
-                params[name if params.get(name, value) == value else layout.safe_name(f"{part.label}/{name}")] = value
+                params[
+                    name
+                    if params.get(name, value) == value
+                    else layout.safe_name(f"{part.label}/{name}")
+                ] = value
     if roles:
         params["role"] = ", ".join(dict.fromkeys(roles))
     return replace(
@@ -147,19 +160,32 @@ def _best(child: RunRecord, node: Node) -> Node:
         for place, scores in enumerate(node.scores)
         for key, value in scores.metrics.items()
     }
-    own = {*layout.params_of(child.params), *(name for model in node.models for name in model.params)}
+    own = {
+        *layout.params_of(child.params),
+        *(name for model in node.models for name in model.params),
+    }
     params = {name: value for name, value in node.params.items() if name not in own}
     return Node(
-        name=node.name, label=LABEL, params={**params, "system": layout.short_name(child.name)}, metrics=metrics
+        name=node.name,
+        label=LABEL,
+        params={**params, "system": layout.short_name(child.name)},
+        metrics=metrics,
     )
 
 
 def _table(children: list[RunRecord], record: RunRecord) -> Node:
     measure = main_measure(record.comparison)  # type: ignore[arg-type] # there are ranked children
     rows = [_means(child, measure) for child in children]
-    caption = f"The rankers, the best first; the metrics of this run are those of {rows[0]['ranker']}."
-    tuned = [{name: layout.param_text(value) for name, value in child.params.items()} for child in children]
-    whole = pd.DataFrame([{**row, **params, **row} for row, params in zip(rows, tuned, strict=True)])
+    caption = (
+        f"The rankers, the best first; the metrics of this run are those of {rows[0]['ranker']}."
+    )
+    tuned = [
+        {name: layout.param_text(value) for name, value in child.params.items()}
+        for child in children
+    ]
+    whole = pd.DataFrame(
+        [{**row, **params, **row} for row, params in zip(rows, tuned, strict=True)]
+    )
     return Node(
         name=record.name,
         label=LABEL,
@@ -183,8 +209,19 @@ def _facts(record: RunRecord) -> dict[str, Any]:
     for names in (record.params, record.metrics, record.tags):
         changed |= {safe: name for name, safe in layout.safe_names(names).items() if safe != name}
     return {
-        "not_finite": {name: repr(float(value)) for name, value in record.metrics.items() if not math.isfinite(value)},
+        "not_finite": {
+            name: repr(float(value))
+            for name, value in record.metrics.items()
+            if not math.isfinite(value)
+        },
         "names": changed,
-        "data": {checked_word(data.role): {"name": data.name, "digest": data.digest} for data in record.data},
-        "guard": {key.removeprefix("rankeval."): value for key, value in record.tags.items() if key.startswith(_GUARD)},
+        "data": {
+            checked_word(data.role): {"name": data.name, "digest": data.digest}
+            for data in record.data
+        },
+        "guard": {
+            key.removeprefix("rankeval."): value
+            for key, value in record.tags.items()
+            if key.startswith(_GUARD)
+        },
     }

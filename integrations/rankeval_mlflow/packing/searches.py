@@ -1,7 +1,7 @@
 """Pack the runs of automatic logging: of a search, of scikit-learn's ``cross_validate``, and of a call that failed.
 
-A search is a run with the best setting, and a nested run of each setting; a cross-validation is a run with means, and a
-nested run of each fold. `Scored` finds our scorers in what they score by.
+A search is a run with the best setting, and a nested run of each setting; a cross-validation is a
+run with means, and a nested run of each fold. `Scored` finds our scorers in what they score by.
 """
 
 from __future__ import annotations
@@ -45,8 +45,11 @@ class Scored:
     scorer: QueryScorer  # The first of our scorers
     # The name in scikit-learn's results (``score``, ``nDCG@10``), and the metric's name.
     names: Mapping[str, str]
-    signs: Mapping[str, int]  # By the same names: -1 if scikit-learn's result is the negative of the measure
-    # By the same names: the measure in its canonical spelling, or the name of a scorer that is not ours.
+    signs: Mapping[
+        str, int
+    ]  # By the same names: -1 if scikit-learn's result is the negative of the measure
+    # By the same names: the measure in its canonical spelling, or the name of a scorer that is not
+    # ours.
     spelt: Mapping[str, str]
     measure: Measure  # The first measure
 
@@ -123,14 +126,19 @@ def steps(folds: Mapping[str, NDArray[np.float64]]) -> tuple[tuple[str, float, i
 
 def _fold(place: int, values: Mapping[str, float], started_ms: int) -> Node:
     seconds = values["fit_seconds"] + values["score_seconds"]
-    record = Record("fold", f"fold {place}", params={"fold": place}, metrics=values, seconds=seconds)
+    record = Record(
+        "fold", f"fold {place}", params={"fold": place}, metrics=values, seconds=seconds
+    )
     return node_of(record, ended_ms=started_ms + round(1000 * seconds))
 
 
 def reason_of(trace: str) -> str:
     """Return the line with the error of a traceback that was printed."""
     last = trace.rpartition("Traceback (most recent call last):")[2]
-    return next((line for line in last.splitlines() if line and not line.startswith(" ")), "an unknown error")
+    return next(
+        (line for line in last.splitlines() if line and not line.startswith(" ")),
+        "an unknown error",
+    )
 
 
 def failed_node(name: str, reason: str, label: str) -> Node:
@@ -146,7 +154,12 @@ def failed_node(name: str, reason: str, label: str) -> Node:
 
 
 def search_node(
-    search: Any, scored: Scored, settings: Settings, label: str, started_ms: int, failures: Sequence[str | None] = ()
+    search: Any,
+    scored: Scored,
+    settings: Settings,
+    label: str,
+    started_ms: int,
+    failures: Sequence[str | None] = (),
 ) -> Node:
     """Pack a fitted search: the best setting, and a nested run of each setting."""
     results = _Results(search, scored, failures)
@@ -158,7 +171,11 @@ def search_node(
         "search": type(search).__name__,
         "estimator": kind_of(getattr(search, "best_estimator_", search.estimator)),
         "measure": scored.spelt[results.chosen_by],
-        **({} if search.refit is True else {"refit": str(getattr(search.refit, "__name__", search.refit))}),
+        **(
+            {}
+            if search.refit is True
+            else {"refit": str(getattr(search.refit, "__name__", search.refit))}
+        ),
         "convention": scored.scorer.convention.name,
         "n_settings": len(ranked),
         "n_folds": results.n_folds,
@@ -170,12 +187,20 @@ def search_node(
         metrics={} if best is None else results.metrics(best),
         steps=() if best is None else steps(results.folds(best)),
         tags={KIND: "search"},
-        files={f"rankeval/{label}/cv_results.csv": pd.DataFrame(search.cv_results_).to_csv(index=False).encode()},
+        files={
+            f"rankeval/{label}/cv_results.csv": pd.DataFrame(search.cv_results_)
+            .to_csv(index=False)
+            .encode()
+        },
         sections={label: results.section(ranked)},
         children=tuple(results.child(place, started_ms) for place in shown),
     )
     told = with_estimator(node, getattr(search, "best_estimator_", search.estimator))
-    return replace(told, params={**told.params, **params_of(chosen), **node.params}, columns=("estimator", *chosen))
+    return replace(
+        told,
+        params={**told.params, **params_of(chosen), **node.params},
+        columns=("estimator", *chosen),
+    )
 
 
 class _Results:
@@ -199,15 +224,23 @@ class _Results:
 
     def params(self, place: int) -> dict[str, Any]:
         """Return the parameters of a setting by the names of a run; of a halving search, the iteration too."""
-        extra = {name: self.table[name][place] for name in ("iter", "n_resources") if name in self.table}
-        own = {self.names.get(name, name): shown_text(name, value) for name, value in self.rows[place].items()}
+        extra = {
+            name: self.table[name][place] for name in ("iter", "n_resources") if name in self.table
+        }
+        own = {
+            self.names.get(name, name): shown_text(name, value)
+            for name, value in self.rows[place].items()
+        }
         return {**own, **extra}
 
     def folds(self, place: int) -> dict[str, NDArray[np.float64]]:
         """Return the value of each fold by metric."""
         return {
             key: self.scored.signs[name]
-            * np.array([self.table[f"split{fold}_test_{name}"][place] for fold in range(self.n_folds)], dtype=float)
+            * np.array(
+                [self.table[f"split{fold}_test_{name}"][place] for fold in range(self.n_folds)],
+                dtype=float,
+            )
             for name, key in self.scored.names.items()
         }
 
@@ -228,12 +261,18 @@ class _Results:
     def failed(self, place: int) -> bool:
         """Say whether no fold of a setting has a value: all fits failed, or all scores did."""
         values = self.folds(place).values()
-        return len(self.errors(place)) == self.n_folds or all(np.isnan(each).all() for each in values)
+        return len(self.errors(place)) == self.n_folds or all(
+            np.isnan(each).all() for each in values
+        )
 
     def child(self, place: int, started_ms: int) -> Node:
         """Pack one setting."""
         errors, failed = self.errors(place), self.failed(place)
-        why = _fits_failed(errors, self.n_folds) if errors else "No fold has a score: scoring failed, or is undefined."
+        why = (
+            _fits_failed(errors, self.n_folds)
+            if errors
+            else "No fold has a score: scoring failed, or is undefined."
+        )
         params, values = self.params(place), self.metrics(place)
         text = ", ".join(f"{name}={value}" for name, value in params.items())
         seconds = values.get("fit_seconds", 0.0) + values.get("score_seconds", 0.0)
@@ -244,8 +283,12 @@ class _Results:
             metrics=values,
             steps=steps(self.folds(place)),
             tags={KIND: "setting"},
-            sections={"setting": f"**Failed.** {why}" if failed else why} if failed or errors else {},
-            files={"rankeval/setting/error.txt": "\n".join(dict.fromkeys(errors)).encode()} if errors else {},
+            sections={"setting": f"**Failed.** {why}" if failed else why}
+            if failed or errors
+            else {},
+            files={"rankeval/setting/error.txt": "\n".join(dict.fromkeys(errors)).encode()}
+            if errors
+            else {},
             status="FAILED" if failed else "FINISHED",
             started_ms=started_ms,
             ended_ms=started_ms + round(1000 * seconds),
@@ -254,7 +297,10 @@ class _Results:
     def section(self, ranked: list[int]) -> str:
         """Describe the ten best settings in Markdown."""
         rows = [
-            {**{name: str(value) for name, value in self.params(place).items()}, **means(self.folds(place))}
+            {
+                **{name: str(value) for name, value in self.params(place).items()},
+                **means(self.folds(place)),
+            }
             for place in ranked[:10]
         ]
         more = f" The best ten of {len(ranked)} settings." if len(ranked) > 10 else ""
@@ -280,7 +326,8 @@ def validation_node(
 ) -> Node:
     """Pack a cross-validation of scikit-learn."""
     folds = {
-        key: scored.signs[name] * np.asarray(result[f"test_{name}"], dtype=float) for name, key in scored.names.items()
+        key: scored.signs[name] * np.asarray(result[f"test_{name}"], dtype=float)
+        for name, key in scored.names.items()
     }
     seconds = {"fit_seconds": result["fit_time"], "score_seconds": result["score_time"]}
     facts = {
@@ -297,7 +344,8 @@ def validation_node(
         name=f"cross-validation of {kind_of(estimator)}",
         label=label,
         params=params_of(facts),
-        metrics=means(folds) | metrics_of({name: float(np.sum(value)) for name, value in seconds.items()}),
+        metrics=means(folds)
+        | metrics_of({name: float(np.sum(value)) for name, value in seconds.items()}),
         steps=steps(folds),
         tags={KIND: "cross-validation"},
         files={f"rankeval/{label}/folds.csv": table.to_csv().encode()},

@@ -1,16 +1,19 @@
 """Count the decisions for an alias that were made without a gate, by the records of its promotions in this store.
 
-The runs of kind promotion are all read, those of deleted runs and experiments too. A decision counts if it was made on
-today's queries. Its record names the judgments, and the run of the evaluation, which holds the ids of the queries::
+The runs of kind promotion are all read, those of deleted runs and experiments too. A decision
+counts if it was made on today's queries. Its record names the judgments, and the run of the
+evaluation, which holds the ids of the queries::
 
     the same judgments                              counts
     5 or more, or 5 %, of today's ids among its own counts: a part, a superset, other judgments
     fewer                                           does not count: fresh queries
     its evaluation is gone                          counts, since nobody knows
 
-Decisions by a gate are counted by the gate, in its ledger. `rankeval.guard.gate_terms.Account` counts both.
+Decisions by a gate are counted by the gate, in its ledger. `rankeval.guard.gate_terms.Account`
+counts both.
 
-The trap: a record that cannot be read may be of these queries. It is an error, since it must not count as none.
+The trap: a record that cannot be read may be of these queries. It is an error, since it must not
+count as none.
 """
 
 from __future__ import annotations
@@ -55,7 +58,11 @@ def made_on(alias: Alias, ids: Any, judgments: str) -> list[Past]:
     """
     hashes, is_same = text_hashes(ids), {judgments: True}
     with alias.asking(f"list the promotions to {alias}"):
-        past = [one for run in recorded(alias, "promotion") if (one := _decision(alias, run)) is not None][::-1]
+        past = [
+            one
+            for run in recorded(alias, "promotion")
+            if (one := _decision(alias, run)) is not None
+        ][::-1]
         for one in past:
             if one.judgments not in is_same:
                 is_same[one.judgments] = _shares(alias, one, hashes)
@@ -80,7 +87,10 @@ def recorded(alias: Alias, *kinds: str) -> Iterator[Any]:
     ids = [one.experiment_id for one in pages(alias.client.search_experiments, view_type=every)]
     asked = f"params.alias = '{alias.name}'"
     for run in pages(alias.client.search_runs, ids, asked, run_view_type=every, max_results=PAGE):
-        if run.data.params.get("model") == param_text(alias.model) and run.data.tags.get(KIND) in kinds:
+        if (
+            run.data.params.get("model") == param_text(alias.model)
+            and run.data.tags.get(KIND) in kinds
+        ):
             yield run
 
 
@@ -88,8 +98,14 @@ def last_holder(alias: Alias) -> str:
     """Say which version a record gave the alias last; "" if there is none."""
     with alias.asking(f"list the promotions to {alias}"):
         runs = recorded(alias, "promotion", "rollback")
-        moved = next((run for run in runs if run.data.tags.get(PROMOTION, "").startswith("moved")), None)
-    return "" if moved is None else f"version {moved.data.params['version']} had it last, by run {moved.info.run_id}"
+        moved = next(
+            (run for run in runs if run.data.tags.get(PROMOTION, "").startswith("moved")), None
+        )
+    return (
+        ""
+        if moved is None
+        else f"version {moved.data.params['version']} had it last, by run {moved.info.run_id}"
+    )
 
 
 def _decision(alias: Alias, run: Any) -> Past | None:
@@ -136,7 +152,9 @@ def chosen_here(alias: Alias, past: Sequence[Past], holder: str | None) -> str:
         f" Version {holder} of {alias.model} was itself accepted on these queries, so its mean here is too high by "
         "that choice: the test of another version holds and is only harder to pass, but do not quote this mean."
     )
-    return said if any(one.accepted and one.name == f"{alias.model} v{holder}" for one in past) else ""
+    return (
+        said if any(one.accepted and one.name == f"{alias.model} v{holder}" for one in past) else ""
+    )
 
 
 def made_elsewhere(alias: Alias, past: Sequence[Past]) -> str:

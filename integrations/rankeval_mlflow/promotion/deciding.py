@@ -1,21 +1,23 @@
 """Decide on two versions: by the evaluations that were logged of them, or by a guard's gate.
 
-For a gate nobody evaluates the versions beforehand: that would be a look. The gate ranks its registered queries by the
-scores of the two models, compares, and tells whether it accepts. No score, no difference and no p-value comes out, so
-none can reach a run or a tag.
+For a gate nobody evaluates the versions beforehand: that would be a look. The gate ranks its
+registered queries by the scores of the two models, compares, and tells whether it accepts. No
+score, no difference and no p-value comes out, so none can reach a run or a tag.
 
-To decide on two evaluations (`decide`), no store is asked. The numbers are those of `rankeval.compare`:
+To decide on two evaluations (`decide`), no store is asked. The numbers are those of
+`rankeval.compare`:
 
 * the claim, over all queries: "better" or "not worse" by the margin, one-sided at the level of one decision, which is
   alpha over the budget;
 * the floors, slice by slice: "not worse" by the floor of the slice, one-sided at the same level. A candidate that wins
-  on the head queries may lose on the tail. Small slices show little: the table has the floor that an equal candidate
-  passes four times in five.
+  on the head queries may lose on the tail. Small slices show little: the table has the floor that
+  an equal candidate passes four times in five.
 
-The candidate is accepted if all of them are shown. Nothing is corrected for their number, since each must be shown: a
-candidate for which one of them is false is accepted with the probability of that level or less, as nearly as the test
-holds it (intersection-union test: Berger, 1982, doi:10.1080/00401706.1982.10487790). The decisions on the same queries
-share alpha, and `rankeval.guard.gate_terms.Account` counts them: a gate's by its ledger, others by `counting`.
+The candidate is accepted if all of them are shown. Nothing is corrected for their number, since
+each must be shown: a candidate for which one of them is false is accepted with the probability of
+that level or less, as nearly as the test holds it (intersection-union test: Berger, 1982,
+doi:10.1080/00401706.1982.10487790). The decisions on the same queries share alpha, and
+`rankeval.guard.gate_terms.Account` counts them: a gate's by its ledger, others by `counting`.
 """
 
 from __future__ import annotations
@@ -37,7 +39,13 @@ from rankeval.comparison import Comparison, compare
 from rankeval.comparison.design import LEAST_QUERIES, TOGETHER
 from rankeval.comparison.record import directions, gains, kept, part_of_row
 from rankeval.contamination.hashing import text_hashes
-from rankeval.errors import ConventionMismatch, InvalidInput, QueryIdError, TrackingError, UnknownName
+from rankeval.errors import (
+    ConventionMismatch,
+    InvalidInput,
+    QueryIdError,
+    TrackingError,
+    UnknownName,
+)
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.choosing import labels_of
 from rankeval.evaluation.result import data_of
@@ -76,7 +84,9 @@ def tested_floors(
     """Test "not worse" on each slice that has a floor: one comparison for all floors of the same size."""
     tables = []
     for floor in dict.fromkeys(floors.values()):
-        compared = compare(systems, baseline=baseline, by=slices, claim="not_worse", margin=floor, **options)
+        compared = compare(
+            systems, baseline=baseline, by=slices, claim="not_worse", margin=floor, **options
+        )
         table = compared.table
         columns = {
             "slice": part_of_row(compared),
@@ -92,12 +102,18 @@ def tested_floors(
         }
         rows = pd.DataFrame(columns)[(table[compared.settings.grouped] != TOGETHER).to_numpy()]
         parts = rows["slice"].tolist()
-        named = parts if TOGETHER in floors else [chosen("slice", one, parts) for one in floors if floors[one] == floor]
+        named = (
+            parts
+            if TOGETHER in floors
+            else [chosen("slice", one, parts) for one in floors if floors[one] == floor]
+        )
         tables.append(rows[rows["slice"].isin(named)])
     table = pd.concat(tables, ignore_index=True)
     small = table[table["n_queries"] < LEAST_QUERIES]
     if len(small):
-        found = ", ".join(f"{name!r} ({n})" for name, n in zip(small["slice"], small["n_queries"], strict=True))
+        found = ", ".join(
+            f"{name!r} ({n})" for name, n in zip(small["slice"], small["n_queries"], strict=True)
+        )
         least = f"{LEAST_QUERIES} {compared.settings.units} or more"
         raise InvalidInput(
             f"slices with a floor need {least}, found {found}: make larger slices, or name "
@@ -118,17 +134,27 @@ class Rule:
     slices: Any = None  # An attribute of the queries, as in `Evaluation.slices`
     floors: Floors | None = None  # The loss that must be ruled out on each slice, or on those named
     budget: int = 20  # Number of these decisions; each is tested at alpha over the budget
-    run_ids: tuple[Any, ...] = ()  # The runs whose evaluations decide, if a version has several that disagree
-    # The group of each query, as in `rankeval.compare`: the claim and the floors are then tested over groups.
+    run_ids: tuple[
+        Any, ...
+    ] = ()  # The runs whose evaluations decide, if a version has several that disagree
+    # The group of each query, as in `rankeval.compare`: the claim and the floors are then tested
+    # over groups.
     groups: Any = None
 
     def __post_init__(self) -> None:
         require(self.claim in CLAIMS, "claim", self.claim, " or ".join(map(repr, CLAIMS)))
         check_number("margin", self.margin, least=0)
         shows = self.claim == "better" or self.margin > 0
-        require(shows, "margin", self.margin, "a number in units of the measure, above 0: nothing shows equality")
+        require(
+            shows,
+            "margin",
+            self.margin,
+            "a number in units of the measure, above 0: nothing shows equality",
+        )
         _ = self.floors_by_slice, self.shared  # raise for floors or a budget that are none
-        require(self.alpha < 0.25, "alpha", self.alpha, "a one-sided level below 0.25, such as 0.05")
+        require(
+            self.alpha < 0.25, "alpha", self.alpha, "a one-sided level below 0.25, such as 0.05"
+        )
 
     @property
     def shared(self) -> Budget:
@@ -138,7 +164,9 @@ class Rule:
     @cached_property
     def floors_by_slice(self) -> dict[str, float]:
         """The floors by the text of their value; one for all slices stands under "all"."""
-        both = 'both or neither of slices and floors, as in slices=kind_by_qid, floors={"tail": 0.05}'
+        both = (
+            'both or neither of slices and floors, as in slices=kind_by_qid, floors={"tail": 0.05}'
+        )
         require((self.slices is None) == (self.floors is None), "floors", self.floors, both)
         if self.floors is None:
             return {}
@@ -174,9 +202,10 @@ class Verdict:
 
     accepted: bool  # Whether the claim, and all floors, were shown
     comparison: Comparison  # The candidate against the version in use
-    # A row per slice with a floor: slice, n_queries, mean_holder, mean_candidate, gain, gain_low (its one-sided lower
-    # limit), floor, p_value, passes_if_equal (the floor that an equal candidate passes four times in five; nan for
-    # tests whose power is not that of Student's t) and passed.
+    # A row per slice with a floor: slice, n_queries, mean_holder, mean_candidate, gain, gain_low
+    # (its one-sided lower limit), floor, p_value, passes_if_equal (the floor that an equal
+    # candidate passes four times in five; nan for tests whose power is not that of Student's t) and
+    # passed.
     floors: pd.DataFrame | None
     claimed: bool  # Whether the claim over all queries was shown
 
@@ -184,7 +213,9 @@ class Verdict:
     def reason(self) -> str:
         """The verdict in a sentence or two; a claim that is shown may still fail by a floor."""
         headline = self.comparison.headline
-        failed = [] if self.floors is None else self.floors["slice"][~self.floors["passed"]].tolist()
+        failed = (
+            [] if self.floors is None else self.floors["slice"][~self.floors["passed"]].tolist()
+        )
         if not failed:
             return headline
         slices = f"slice {failed[0]!r}" if len(failed) == 1 else f"slices {few(failed)}"
@@ -193,14 +224,21 @@ class Verdict:
 
 
 def decide(
-    candidate: Evaluation, holder: Evaluation, rule: Rule, names: tuple[str, str] = ("candidate", "holder")
+    candidate: Evaluation,
+    holder: Evaluation,
+    rule: Rule,
+    names: tuple[str, str] = ("candidate", "holder"),
 ) -> Verdict:
     """Decide whether a candidate takes the place of the version in use."""
     systems = {names[1]: holder, names[0]: candidate}
-    compared = compare(systems, baseline=names[1], claim=rule.claim, margin=rule.margin, **rule.options)
+    compared = compare(
+        systems, baseline=names[1], claim=rule.claim, margin=rule.margin, **rule.options
+    )
     if len(compared.table) > 1:
         several = ", ".join(compared.table["measure"])
-        raise InvalidInput(f"measure is {str(rule.measure)!r}, which names several ({several}): one decides")
+        raise InvalidInput(
+            f"measure is {str(rule.measure)!r}, which names several ({several}): one decides"
+        )
     claimed, floors = bool(compared.shown.all()), None
     if rule.floors_by_slice:
         floors = tested_floors(systems, names[1], rule.slices, rule.floors_by_slice, rule.options)
@@ -237,12 +275,19 @@ class Logged:
     def agrees(self, other: Logged, measure: Any) -> bool:
         """Return whether another evaluation is the same by a measure that both have, up to `SAME` on each query."""
         mine, theirs = self.scores(measure), other.scores(measure)
-        if mine is None or theirs is None or self.content != other.content or not mine.index.equals(theirs.index):
+        if (
+            mine is None
+            or theirs is None
+            or self.content != other.content
+            or not mine.index.equals(theirs.index)
+        ):
             return False
         return np.allclose(mine.to_numpy(), theirs.to_numpy(), rtol=0, atol=SAME, equal_nan=True)
 
 
-def by_evaluations(alias: Alias, version: str, holder: str | None, rule: Rule, role: str) -> Decided:
+def by_evaluations(
+    alias: Alias, version: str, holder: str | None, rule: Rule, role: str
+) -> Decided:
     """Decide by the evaluations that were logged of two versions; without a version in use, nothing is compared."""
     candidate = _logged(alias, version, rule, role)
     used = None if holder is None else _logged(alias, holder, rule, role, candidate)
@@ -270,17 +315,26 @@ def by_evaluations(alias: Alias, version: str, holder: str | None, rule: Rule, r
         said = f"{verdict.reason} This is {decision.counted} on these queries, tested at {rule.shared.level:.2g}."
         said += f" {not_known(alias)}{chosen_here(alias, past, holder)}"
     else:
-        of = "" if known.name == names[0] else f" on {known.name}, which has the same scores by query"
+        of = (
+            ""
+            if known.name == names[0]
+            else f" on {known.name}, which has the same scores by query"
+        )
         said = f"Decided before{of}, so it is free ({decision.counted}), in run {known.run_id}: {known.reason}"
     said += said_of_runs if said_of_runs not in said else ""
-    facts = _facts(rule, role, candidate, used) | {"question": question, "budget": _counts(decision)}
+    facts = _facts(rule, role, candidate, used) | {
+        "question": question,
+        "budget": _counts(decision),
+    }
     facts["budget"]["not_known"] = not_known(alias)
     facts["numbers"] = _plain(verdict.comparison.table)[0]
     if verdict.floors is not None:
         facts["floors"] = _plain(verdict.floors)
     if rule.groups is not None:
         facts["rule"]["groups"] = verdict.comparison.settings.sized(facts["numbers"]["n_queries"])
-    return Decided(decision.accepted, said, data, facts, verdict.comparison, verdict.floors, decision)
+    return Decided(
+        decision.accepted, said, data, facts, verdict.comparison, verdict.floors, decision
+    )
 
 
 def untested(_alias: Alias, _version: str, _holder: str | None) -> Decided:
@@ -290,12 +344,19 @@ def untested(_alias: Alias, _version: str, _holder: str | None) -> Decided:
 
 def _question(rule: Rule, verdict: Verdict, candidate: Logged, used: Logged) -> str:
     """Return a hash of what is asked, and of the scores by query that answer it."""
-    floors = [] if verdict.floors is None else _plain(verdict.floors.drop(columns=["gain_low", "p_value", "passed"]))
+    floors = (
+        []
+        if verdict.floors is None
+        else _plain(verdict.floors.drop(columns=["gain_low", "p_value", "passed"]))
+    )
     parts = [json.dumps([rule.claim, float(rule.margin), rule.test, floors]).encode()]
     for one in (candidate.evaluation, used.evaluation):
         own = one.per_query[labels_of(rule.measure, one.measure_names)]
         parts += [text_hashes(one.queries).tobytes(), own.to_numpy().tobytes()]
-        parts += [",".join(own.columns).encode(), b"" if one.weights is None else one.weights.tobytes()]
+        parts += [
+            ",".join(own.columns).encode(),
+            b"" if one.weights is None else one.weights.tobytes(),
+        ]
     grouped = kept(verdict.comparison).groups
     parts += [] if grouped is None else [grouped.numbers.tobytes()]
     return sha256(b"".join(sha256(part).encode() for part in parts))
@@ -308,8 +369,14 @@ def _counts(decision: Decision) -> dict[str, Any]:
 def _facts(rule: Rule, role: str, candidate: Logged, used: Logged | None = None) -> dict[str, Any]:
     evaluation = candidate.evaluation
     return {
-        "rule": {name: getattr(rule, name) for name in ("claim", "margin", "alpha", "budget", "test")}
-        | {"measure": str(rule.measure), "level": rule.shared.level, "floors": rule.floors_by_slice},
+        "rule": {
+            name: getattr(rule, name) for name in ("claim", "margin", "alpha", "budget", "test")
+        }
+        | {
+            "measure": str(rule.measure),
+            "level": rule.shared.level,
+            "floors": rule.floors_by_slice,
+        },
         "role": role,
         "convention": evaluation.convention.card(),
         "judgments": evaluation.judgments_digest,
@@ -320,7 +387,9 @@ def _facts(rule: Rule, role: str, candidate: Logged, used: Logged | None = None)
     }
 
 
-def _logged(alias: Alias, version: str, rule: Rule, role: str, candidate: Logged | None = None) -> Logged:
+def _logged(
+    alias: Alias, version: str, rule: Rule, role: str, candidate: Logged | None = None
+) -> Logged:
     """Return the evaluation that decides: the named one, else the first if all that could be meant are equal.
 
     The first, since the same question then stays the same if a version is evaluated once more.
@@ -329,7 +398,9 @@ def _logged(alias: Alias, version: str, rule: Rule, role: str, candidate: Logged
     who = f"version {version} of {alias.model}{f', which has the alias {alias.name} now,' if candidate else ''}"
     try:
         with alias.asking(f"read the evaluation of models:/{spelt}"):
-            logged = logged_for(alias.client, alias.client.get_model_version(alias.model, version), role)
+            logged = logged_for(
+                alias.client, alias.client.get_model_version(alias.model, version), role
+            )
     except InvalidInput as error:
         raise InvalidInput(
             f"{who} has no evaluation of role {role!r} to decide by ({error})",
@@ -341,8 +412,12 @@ def _logged(alias: Alias, version: str, rule: Rule, role: str, candidate: Logged
     if candidate is not None:
         meant = [one for one in meant if one.content == candidate.content] or meant
     if not all(meant[0].agrees(one, rule.measure) for one in meant[1:]):
-        means = [one.evaluation.aggregate()[one.scores(rule.measure).columns[0]] for one in meant[:5]]
-        found = ", ".join(f"{mean:.4f} in run {one.run_id}" for mean, one in zip(means, meant, strict=False))
+        means = [
+            one.evaluation.aggregate()[one.scores(rule.measure).columns[0]] for one in meant[:5]
+        ]
+        found = ", ".join(
+            f"{mean:.4f} in run {one.run_id}" for mean, one in zip(means, meant, strict=False)
+        )
         raise InvalidInput(
             f"{who} has evaluations of role {role!r} that disagree by {rule.measure}, or are of other data: {found}",
             argument="run_id",
@@ -356,9 +431,17 @@ def _named(rule: Rule, candidate: Logged, used: Logged | None) -> str:
     both = [one for one in (candidate, used) if one is not None]
     others = [one for one in rule.run_ids if one not in {one.run_id for one in both}]
     versions = " or ".join(f"version {one.version}" for one in both)
-    require(not others, "run_id", (*others, "")[0], f"a run with an evaluation of {versions}, one for each")
+    require(
+        not others,
+        "run_id",
+        (*others, "")[0],
+        f"a run with an evaluation of {versions}, one for each",
+    )
     named = [one for one in both if one.run_id in rule.run_ids]
-    return "".join(f" The caller named run {one.run_id} as the evaluation of version {one.version}." for one in named)
+    return "".join(
+        f" The caller named run {one.run_id} as the evaluation of version {one.version}."
+        for one in named
+    )
 
 
 def _data(logged: Logged, role: str) -> LoggedData:
@@ -378,11 +461,18 @@ def _plain(table: pd.DataFrame) -> list[dict[str, Any]]:
         value = value.item() if hasattr(value, "item") else value
         return repr(value) if isinstance(value, float) and not np.isfinite(value) else value
 
-    return [{str(key): plain(value) for key, value in row.items()} for row in table.to_dict("records")]
+    return [
+        {str(key): plain(value) for key, value in row.items()} for row in table.to_dict("records")
+    ]
 
 
 def by_gate(
-    alias: Alias, version: str, holder: str | None, gate: Gate, role: str, systems: tuple[Any | None, Any | None]
+    alias: Alias,
+    version: str,
+    holder: str | None,
+    gate: Gate,
+    role: str,
+    systems: tuple[Any | None, Any | None],
 ) -> Decided:
     """Let a gate decide; without a version in use, the candidate is compared with the baseline that the gate knows.
 
@@ -394,16 +484,25 @@ def by_gate(
         used = scores_of(alias, holder, gate.test)
     test, terms = gate.test, gate.terms
     named = "the baseline that the caller gave" if holder is None else f"{alias.model} v{holder}"
-    decision = gate.decide(f"{alias.model} v{version}", candidate, baseline=used, baseline_name=named)
+    decision = gate.decide(
+        f"{alias.model} v{version}", candidate, baseline=used, baseline_name=named
+    )
     against = decision.against or Standard(decision.baseline, "")
     baseline = f"the gate's baseline {decision.baseline!r}" if used is None else decision.baseline
     asked = terms.words(f"{baseline} ({against.on_record})")
     claim = f"{'' if decision.accepted else 'not '}shown to be {asked}, one-sided at {terms.shared.level:.2g}"
-    callers = [name for name, own in zip(("candidate", "holder"), systems, strict=True) if own is not None]
+    callers = [
+        name for name, own in zip(("candidate", "holder"), systems, strict=True) if own is not None
+    ]
     facts = {
         "scores_given_by_caller": callers,
         "gate": {"name": gate.name, "claim": claim},
-        "baseline": {"name": decision.baseline, "ranking": against.output, "since": against.time, "by": against.who},
+        "baseline": {
+            "name": decision.baseline,
+            "ranking": against.output,
+            "since": against.time,
+            "by": against.who,
+        },
         "rule": {**terms.content(), "level": terms.shared.level, "baseline": decision.baseline},
         "role": role,
         "convention": terms.convention.card(),
@@ -448,8 +547,13 @@ def scores_of(alias: Alias, version: str, test: RegisteredCollection) -> Any:
             return scores
         why = f"predicts an array of shape {predicted.shape} for the {count(test.n_rows, 'row')} of {test.name!r}"
     except Exception as error:  # noqa: BLE001 - a model raises whatever its own library raises
-        why, cause = f"gives no scores for {test.name!r} ({type(error).__name__}: {reason(error)})", error
-    raise InvalidInput(f"{uri} {why}", remedy="give its scores, one a row, by candidate= or holder=") from cause
+        why, cause = (
+            f"gives no scores for {test.name!r} ({type(error).__name__}: {reason(error)})",
+            error,
+        )
+    raise InvalidInput(
+        f"{uri} {why}", remedy="give its scores, one a row, by candidate= or holder="
+    ) from cause
 
 
 def _predicted(uri: str, X: Any) -> Any:

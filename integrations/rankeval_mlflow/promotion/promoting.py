@@ -1,19 +1,20 @@
 """Promote a version: decide, record, move the alias, and look again. A rollback takes the same steps back.
 
-MLflow sets an alias without asking which version has it: there is no compare-and-set. So the order of the steps does
-what can be done::
+MLflow sets an alias without asking which version has it: there is no compare-and-set. So the order
+of the steps does what can be done::
 
     1 read the alias -> 2 decide -> 3 write the record -> 4 tag the version -> 5 read the alias again
       -> 6 move it -> 7 read it once more, and look for versions accepted over the same one
 
-A promoter that is killed between two steps leaves at most a record of a move that did not take place. So an alias that
-only promoters move is never with a version without a record. Two promoters on machines that do not share a lock may
-both pass step 5 before either moves. Then the alias is with the one that moved last, which was compared with the
-version before both, and not with the other one. Step 7 tells the last one so.
+A promoter that is killed between two steps leaves at most a record of a move that did not take
+place. So an alias that only promoters move is never with a version without a record. Two promoters
+on machines that do not share a lock may both pass step 5 before either moves. Then the alias is
+with the one that moved last, which was compared with the version before both, and not with the
+other one. Step 7 tells the last one so.
 
-A rollback tags the version that it takes back after its move, so that one that is killed before can be made again. If
-it meets a promotion between the promoter's steps 5 and 6, the promoter moves the alias on and is not told; the rollback
-looks again, finds the alias elsewhere, and says so.
+A rollback tags the version that it takes back after its move, so that one that is killed before can
+be made again. If it meets a promotion between the promoter's steps 5 and 6, the promoter moves the
+alias on and is not told; the rollback looks again, finds the alias elsewhere, and says so.
 """
 
 from __future__ import annotations
@@ -48,8 +49,22 @@ from rankeval_mlflow.delivery.connection import answered, connected
 from rankeval_mlflow.delivery.spool import alone
 from rankeval_mlflow.layout import sha256
 from rankeval_mlflow.promotion.counting import last_holder
-from rankeval_mlflow.promotion.deciding import Floors, OneSided, Rule, by_evaluations, by_gate, untested
-from rankeval_mlflow.promotion.registry import Alias, Decided, Question, acceptance, checked_alias, said_of
+from rankeval_mlflow.promotion.deciding import (
+    Floors,
+    OneSided,
+    Rule,
+    by_evaluations,
+    by_gate,
+    untested,
+)
+from rankeval_mlflow.promotion.registry import (
+    Alias,
+    Decided,
+    Question,
+    acceptance,
+    checked_alias,
+    said_of,
+)
 
 Outcome = Literal["moved", "in place", "rejected", "overtaken", "would move"]
 
@@ -89,20 +104,23 @@ class Promotion:
     alias_before : str or None
         The version that had the alias; None if none had it.
     comparison : Comparison or None
-        The candidate against that version; None if nothing was compared, or a gate with a budget decided.
+        The candidate against that version; None if nothing was compared, or a gate with a budget
+        decided.
     floors : DataFrame or None
-        A row per slice with a floor: slice, n_queries, mean_holder, mean_candidate, gain, gain_low (its one-sided
-        lower limit), floor, p_value, passes_if_equal (the floor that an equal candidate passes four times in five; nan
-        for tests whose power is not that of Student's t) and passed.
+        A row per slice with a floor: slice, n_queries, mean_holder, mean_candidate, gain, gain_low
+        (its one-sided lower limit), floor, p_value, passes_if_equal (the floor that an equal
+        candidate passes four times in five; nan for tests whose power is not that of Student's t)
+        and passed.
     decision : Decision or None
-        Which decision of the budget it is (``counted``, ``remaining``), by a gate or by evaluations; None if nothing
-        was compared.
+        Which decision of the budget it is (``counted``, ``remaining``), by a gate or by
+        evaluations; None if nothing was compared.
     run_id : str or None
         The run with the record; None if nothing was written.
     where : str
         How to look at the record; "" without one.
     override : str
-        "override by WHO: REASON" if the alias was to move although the claim was not shown; "" otherwise.
+        "override by WHO: REASON" if the alias was to move although the claim was not shown; ""
+        otherwise.
     """
 
     model: str
@@ -179,11 +197,15 @@ class Attempt:
         self.alias.refuse_unready(candidate)
         taken = self.alias.rolled_back(candidate)
         if taken and not again:
-            raise InvalidInput(taken, argument="again", remedy="if it may have the alias all the same: again=True")
+            raise InvalidInput(
+                taken, argument="again", remedy="if it may have the alias all the same: again=True"
+            )
         if before is None:
             self._refuse_first(first=first)
         overridden = "" if before is None else _overridden(self.alias, self.alias.version(before))
-        question = Question(number, before, self.who, started, self.alias.ended_over(before), dry_run)
+        question = Question(
+            number, before, self.who, started, self.alias.ended_over(before), dry_run
+        )
         decided = decide(self.alias, number, before)
         if taken:
             decided = replace(decided, reason=f"{decided.reason} Asked with again=True: {taken}.")
@@ -197,7 +219,11 @@ class Attempt:
         last, others = last_holder(self.alias), sorted(self.alias.aliases())
         if first and (self.override or not last):
             return
-        known = f"{self.alias.model} has the aliases {', '.join(others)}" if others else "it has no alias at all"
+        known = (
+            f"{self.alias.model} has the aliases {', '.join(others)}"
+            if others
+            else "it has no alias at all"
+        )
         remedy = "to give it to this version without a comparison: first=True"
         if last:
             known = f"{last}, and it was deleted since"
@@ -224,7 +250,10 @@ class Attempt:
     def taken_back(self, reason: str) -> Promotion:
         """Take the steps of `rollback`, whose decision is the reason of the caller."""
         started, holder = time.time(), self.alias.holder()
-        before, run_id = (holder and acceptance(self.alias.version(holder), self.alias.name)) or ("", "")
+        before, run_id = (holder and acceptance(self.alias.version(holder), self.alias.name)) or (
+            "",
+            "",
+        )
         why = ""
         if holder is None:
             why = "no version has it"
@@ -236,11 +265,15 @@ class Attempt:
         elif before == "none":
             why = f"version {holder} was the first to have it"
         if why:
-            raise InvalidInput(f"{self.alias} cannot be rolled back: {why}", remedy="set the alias yourself")
+            raise InvalidInput(
+                f"{self.alias} cannot be rolled back: {why}", remedy="set the alias yourself"
+            )
         self.alias.refuse_unready(self.alias.version(before))
         facts = {"takes_back": run_id}
         decided = Decided(True, f"Rolled back: {reason.strip()}", None, facts, takes_back=run_id)
-        return self._recorded(Question(before, holder, self.who, started, self.alias.ended_over(holder)), decided)
+        return self._recorded(
+            Question(before, holder, self.who, started, self.alias.ended_over(holder)), decided
+        )
 
     def _recorded(self, question: Question, decided: Decided) -> Promotion:
         tracked = self.alias.write_record(question, decided, self.experiment)
@@ -255,20 +288,29 @@ class Attempt:
         try:
             if not decided.takes_back:
                 self.alias.tag_version(question, decided, run_id)
-            outcome, said = self._move(question, decided, run_id) if decided.moves else ("rejected", "")
+            outcome, said = (
+                self._move(question, decided, run_id) if decided.moves else ("rejected", "")
+            )
         except RankevalError as error:
             became = "unknown whether it moved" if isinstance(error, _NotKnown) else "not moved"
             self.alias.note_outcome(run_id, f"{became}: {error}")
             raise TrackingError(f"{error}. The decision is recorded in run {run_id}") from error
         before = question.before or "none"
-        noted = {"moved": f"moved from {before} to {question.version}", "rejected": f"stays with {before}: rejected"}
+        noted = {
+            "moved": f"moved from {before} to {question.version}",
+            "rejected": f"stays with {before}: rejected",
+        }
         self.alias.note_outcome(run_id, " ".join([noted.get(outcome, outcome), said]).strip())
         return outcome, said
 
     def _move(self, question: Question, decided: Decided, run_id: str) -> tuple[Outcome, str]:
         now = self.alias.holder()
         if now != question.before:
-            ways = "Roll back again if it must go too." if decided.takes_back else "Promote again to compare with it."
+            ways = (
+                "Roll back again if it must go too."
+                if decided.takes_back
+                else "Promote again to compare with it."
+            )
             return "overtaken", f"Meanwhile the alias went to {_named_version(now)}. {ways}"
         self._set(question.version)
         try:
@@ -281,7 +323,10 @@ class Attempt:
     def _looked_again(self, question: Question) -> tuple[Outcome, str]:
         now = self.alias.holder()
         if now != question.version:
-            return "overtaken", f"It was moved, and then went to {_named_version(now)} by another hand."
+            return (
+                "overtaken",
+                f"It was moved, and then went to {_named_version(now)} by another hand.",
+            )
         others = self.alias.rivals(question)
         if not others:
             return "moved", ""
@@ -293,7 +338,9 @@ class Attempt:
     def _set(self, version: str) -> None:
         try:
             self.alias.move(version)
-        except TrackingError as lost:  # the answer may be, and not the move: look which version has the alias
+        except (
+            TrackingError
+        ) as lost:  # the answer may be, and not the move: look which version has the alias
             try:
                 now = self.alias.holder()
             except RankevalError as error:
@@ -305,7 +352,12 @@ class Attempt:
                 raise
 
     def _told(
-        self, question: Question, decided: Decided, outcome: Outcome, said: str = "", run: TrackedRun | None = None
+        self,
+        question: Question,
+        decided: Decided,
+        outcome: Outcome,
+        said: str = "",
+        run: TrackedRun | None = None,
     ) -> Promotion:
         run_id, where = (None, "") if run is None else (run.run_id, run.where)
         return Promotion(
@@ -332,7 +384,9 @@ def _overridden(alias: Alias, version: Any) -> str:
     """Say that a version got the alias by an override; "" if it did not."""
     said = said_of(version, alias.name)
     return (
-        f" Version {version.version} got the alias by {said.partition('; ')[2]}." if said.startswith("forced") else ""
+        f" Version {version.version} got the alias by {said.partition('; ')[2]}."
+        if said.startswith("forced")
+        else ""
     )
 
 
@@ -367,17 +421,19 @@ def promote(
 ) -> Promotion:
     """Move an alias of a registered model to a version, if the version is shown to be better than the one in use.
 
-    Both versions need an evaluation on the same frozen content (`log` with ``model_version=``), or a gate of the guard.
-    If evaluations of a version disagree, one must be named. The decision is written to a run of its own before the
-    alias moves, and the version gets a short tag that leads to it. MLflow cannot set an alias only if nobody else did
-    meanwhile, so it is read before and after; of two promoters on one machine, the second waits.
+    Both versions need an evaluation on the same frozen content (`log` with ``model_version=``), or
+    a gate of the guard. If evaluations of a version disagree, one must be named. The decision is
+    written to a run of its own before the alias moves, and the version gets a short tag that leads
+    to it. MLflow cannot set an alias only if nobody else did meanwhile, so it is read before and
+    after; of two promoters on one machine, the second waits.
 
     Parameters
     ----------
     name : str
         The registered model.
     version : int, str or ModelVersion
-        The candidate: ``7``, ``"latest"``, ``"models:/ranker/7"`` or ``"models:/ranker@challenger"``.
+        The candidate: ``7``, ``"latest"``, ``"models:/ranker/7"`` or
+        ``"models:/ranker@challenger"``.
     alias : str, default "champion"
         The alias.
     measure : str or Measure
@@ -389,48 +445,55 @@ def promote(
     alpha : float, default 0.05
         One-sided level of all decisions for this alias on the same queries together.
     budget : int, default 20
-        The number of these decisions. Each is tested at alpha / budget, and no more are made. 1 is a single release.
-        A gate counts its decisions in its ledger. Without a gate, the recorded promotions to this alias in this store
-        are counted, whatever was asked, and the terms stay as they were. Other servers, erased runs and other tools are
-        not known. The same question again has the recorded answer, for free.
+        The number of these decisions. Each is tested at alpha / budget, and no more are made. 1 is
+        a single release. A gate counts its decisions in its ledger. Without a gate, the recorded
+        promotions to this alias in this store are counted, whatever was asked, and the terms stay
+        as they were. Other servers, erased runs and other tools are not known. The same question
+        again has the recorded answer, for free.
     test : str, default "t"
         The test, as in `rankeval.compare`.
     slices : Series, mapping, DataFrame or str, optional
         An attribute of the queries, as in ``Evaluation.slices``.
     floors : float or mapping of value to float, optional
-        The loss that must be ruled out on each slice, or on those named: "not worse" by that much must be shown there
-        too, at the same level.
+        The loss that must be ruled out on each slice, or on those named: "not worse" by that much
+        must be shown there too, at the same level.
     groups : Series or mapping by query id, DataFrame or array, optional
-        The group of each query, such as its conversation, as in `rankeval.compare`: the claim and the floors are then
-        tested over groups. The record says how many there are.
+        The group of each query, such as its conversation, as in `rankeval.compare`: the claim and
+        the floors are then tested over groups. The record says how many there are.
     gate : Gate, optional
-        A gate of the guard that decides by its own terms, within its budget. It shows only whether it accepts.
+        A gate of the guard that decides by its own terms, within its budget. It shows only whether
+        it accepts.
     candidate, holder : array or Run, optional
-        For a gate: scores or rankings of the two versions. By default their models predict the registered rows.
+        For a gate: scores or rankings of the two versions. By default their models predict the
+        registered rows.
     role : str, default "test"
         The role of the evaluations.
     run_id : str or list of str, optional
-        The run of the evaluation that decides, if a version has several that differ by more than 1e-6 on a query; of
-        both versions, if both have. The record says that it was named. Of equal evaluations the first decides.
+        The run of the evaluation that decides, if a version has several that differ by more than
+        1e-6 on a query; of both versions, if both have. The record says that it was named. Of equal
+        evaluations the first decides.
     first : bool
-        Whether the alias may be given without a comparison if no version has it. A gate compares with its baseline. If
-        a version had it by the records, the alias was deleted since: that is an error that names the version, unless
-        there is an override.
+        Whether the alias may be given without a comparison if no version has it. A gate compares
+        with its baseline. If a version had it by the records, the alias was deleted since: that is
+        an error that names the version, unless there is an override.
     again : bool
-        Whether a version that was rolled back from this alias may have it again. The record names the rollback.
+        Whether a version that was rolled back from this alias may have it again. The record names
+        the rollback.
     override : str, optional
-        Move the alias although the claim is not shown, for this reason. A decision that was made counts; without a gate
-        and a measure nothing is tested. The record, the tag and the result say "override by WHO: REASON".
+        Move the alias although the claim is not shown, for this reason. A decision that was made
+        counts; without a gate and a measure nothing is tested. The record, the tag and the result
+        say "override by WHO: REASON".
     override_by : str, optional
         Who answers for that; needed with ``override``.
     dry_run : bool
-        Decide, and leave the alias and the version alone. The decision is recorded and counts; promoting the version
-        then has the same answer, for free. Refused for a gate.
+        Decide, and leave the alias and the version alone. The decision is recorded and counts;
+        promoting the version then has the same answer, for free. Refused for a gate.
     experiment : str, optional
-        The name of the experiment for the record, which is made if there is none; by default ``"<name> promotions"``,
-        apart from the candidates. Databricks needs a path.
+        The name of the experiment for the record, which is made if there is none; by default
+        ``"<name> promotions"``, apart from the candidates. Databricks needs a path.
     who : str, optional
-        The person or machine, for the record; by default ``RANKEVAL_WHO``, or the user as MLflow knows it.
+        The person or machine, for the record; by default ``RANKEVAL_WHO``, or the user as MLflow
+        knows it.
     uri : str, optional
         The tracking store; by default MLflow's own setting.
 
@@ -442,17 +505,18 @@ def promote(
     Raises
     ------
     InvalidInput
-        If the version, its model or its evaluation does not exist, evaluations of a version disagree and none is
-        named, the version is archived, nobody has the alias and ``first`` is not set, or it is set and somebody had it,
-        the version was rolled back from it and ``again`` is not set, an override says not who or why, or an argument is
-        out of range.
+        If the version, its model or its evaluation does not exist, evaluations of a version
+        disagree and none is named, the version is archived, nobody has the alias and ``first`` is
+        not set, or it is set and somebody had it, the version was rolled back from it and ``again``
+        is not set, an override says not who or why, or an argument is out of range.
     ConventionMismatch, QueryIdError
         If the two evaluations are not of the same content by the same rules.
     LedgerError
-        If the gate cannot decide, the budget is spent, or earlier decisions on these queries have other terms.
+        If the gate cannot decide, the budget is spent, or earlier decisions on these queries have
+        other terms.
     TrackingError
-        If the store cannot be reached, does not let this user write, or has a record of a promotion that cannot be read
-        and so cannot be counted. The message says what was done before.
+        If the store cannot be reached, does not let this user write, or has a record of a promotion
+        that cannot be read and so cannot be counted. The message says what was done before.
 
     Examples
     --------
@@ -476,22 +540,45 @@ def promote(
     checked_word(role)
     overriding = _checked_override(override, override_by)
     rankings = {"candidate": candidate, "holder": holder}
-    own = {"floors": floors, "slices": slices, "dry_run": dry_run, "run_id": run_id, "groups": groups}
+    own = {
+        "floors": floors,
+        "slices": slices,
+        "dry_run": dry_run,
+        "run_id": run_id,
+        "groups": groups,
+    }
     decide: Callable[[Alias, str, str | None], Decided] = untested
     if gate is not None:
         _refuse(own, "a gate counts its decisions and shows one bit: leave it out")
-        terms = {"measure": measure, "margin": margin, "claim": claim, "alpha": alpha, "budget": budget}
+        terms = {
+            "measure": measure,
+            "margin": margin,
+            "claim": claim,
+            "alpha": alpha,
+            "budget": budget,
+        }
         _refuse_other_terms(gate, terms)
         decide = partial(by_gate, gate=gate, role=role, systems=(candidate, holder))
     elif measure is not None:
         _refuse(rankings, "it is a ranking for a gate: give gate= too, or log evaluations")
-        run_ids = () if run_id is None else tuple(run_id) if isinstance(run_id, list | tuple) else (run_id,)
+        run_ids = (
+            ()
+            if run_id is None
+            else tuple(run_id)
+            if isinstance(run_id, list | tuple)
+            else (run_id,)
+        )
         rule = Rule(measure, claim, margin, alpha, test, slices, floors, budget, run_ids, groups)
         decide = partial(by_evaluations, rule=rule, role=role)
     elif overriding:
-        _refuse(own | rankings, "an override without a measure tests nothing: name one, or leave this out")
+        _refuse(
+            own | rankings,
+            "an override without a measure tests nothing: name one, or leave this out",
+        )
     else:
-        raise InvalidInput('name the measure that decides, such as measure="nDCG@10"', argument="measure")
+        raise InvalidInput(
+            'name the measure that decides, such as measure="nDCG@10"', argument="measure"
+        )
     checked_alias(alias)
     with _attempt(name, alias, who, experiment, uri, overriding) as attempt:
         return attempt.made(version, decide, first=first, again=again, dry_run=dry_run)
@@ -509,9 +596,10 @@ def rollback(
 ) -> Promotion:
     """Give an alias back to the version that had it before the last recorded promotion.
 
-    No test is asked. A rollback waits for a promotion that runs on this machine. The reason is written to a run of its
-    own before the alias moves, and the tag of the version that is taken back leads to it. The version that has the
-    alias again loses the tag of an earlier rejection. The next rollback takes back the promotion before that one.
+    No test is asked. A rollback waits for a promotion that runs on this machine. The reason is
+    written to a run of its own before the alias moves, and the tag of the version that is taken
+    back leads to it. The version that has the alias again loses the tag of an earlier rejection.
+    The next rollback takes back the promotion before that one.
 
     Parameters
     ----------
@@ -532,10 +620,11 @@ def rollback(
     Raises
     ------
     InvalidInput
-        If there is no recorded promotion or no version before it, the alias went elsewhere since by another hand, the
-        earlier version is deleted or archived, or the reason is empty.
+        If there is no recorded promotion or no version before it, the alias went elsewhere since by
+        another hand, the earlier version is deleted or archived, or the reason is empty.
     TrackingError
-        If the store cannot be reached, or does not let this user write. The message says what was done before.
+        If the store cannot be reached, or does not let this user write. The message says what was
+        done before.
 
     Examples
     --------
@@ -554,7 +643,12 @@ def rollback(
     reranker@champion: moved from version 2 to version 1. Rolled back: empty pages
     """
     checked_alias(alias)
-    require(isinstance(reason, str) and reason.strip() != "", "reason", reason, "a sentence for the record")
+    require(
+        isinstance(reason, str) and reason.strip() != "",
+        "reason",
+        reason,
+        "a sentence for the record",
+    )
     with _attempt(name, alias, who, experiment, uri, {}) as attempt:
         return attempt.taken_back(reason)
 
@@ -570,9 +664,17 @@ def _checked_override(reason: Any, who: Any) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _attempt(
-    name: str, alias: str, who: str | None, experiment: str | None, uri: str | None, override: Mapping[str, str]
+    name: str,
+    alias: str,
+    who: str | None,
+    experiment: str | None,
+    uri: str | None,
+    override: Mapping[str, str],
 ) -> Iterator[Attempt]:
-    where, asker = store(uri), who or os.environ.get(WHO) or run_context().get("mlflow.user", "unknown")
+    where, asker = (
+        store(uri),
+        who or os.environ.get(WHO) or run_context().get("mlflow.user", "unknown"),
+    )
     with contextlib.ExitStack() as stack:
         if uri is not None:  # a gate loads models from there
             stack.callback(mlflow.set_tracking_uri, mlflow.get_tracking_uri())
@@ -586,7 +688,9 @@ def _attempt(
                 f"another promoter of {name}@{alias} at {bare(where)} is still at work: {error}"
             ) from error
         client = stack.enter_context(connected(where))
-        yield Attempt(Alias(client, where, name, alias), asker, experiment or f"{name} promotions", override)
+        yield Attempt(
+            Alias(client, where, name, alias), asker, experiment or f"{name} promotions", override
+        )
 
 
 def _refuse(given: Mapping[str, Any], why: str) -> None:
@@ -600,6 +704,10 @@ def _refuse_other_terms(gate: Any, given: Mapping[str, Any]) -> None:
     defaults = {"measure": None, "margin": 0, "claim": "better", "alpha": 0.05, "budget": 20}
     for name, value in given.items():
         term = getattr(gate.terms, name)
-        meant = str(parsed(value, gate.terms.convention)) if name == "measure" and value is not None else value
+        meant = (
+            str(parsed(value, gate.terms.convention))
+            if name == "measure" and value is not None
+            else value
+        )
         expected = f"{term!r}, by which gate {gate.name!r} decides: leave it out"
         require(meant in (defaults[name], term), name, value, expected)

@@ -1,9 +1,10 @@
 """One alias of one registered model, and the record of a decision about it.
 
-MLflow sets an alias without asking which version has it (there is no compare-and-set), so `promoting` reads it before
-and after.
+MLflow sets an alias without asking which version has it (there is no compare-and-set), so
+`promoting` reads it before and after.
 
-The record is a run with the decision, written before the alias moves, and short tags that lead to it.
+The record is a run with the decision, written before the alias moves, and short tags that lead to
+it.
 
 ::
 
@@ -16,13 +17,15 @@ The record is a run with the decision, written before the alias moves, and short
                                                    "rolled back to 3 in <run id>"
                tag rankeval.rejection.<alias>      "rejected against 3 in <run id>", until the version gets the alias
 
-A gate's claim stands behind these words, after a semicolon: what was shown, of which baseline, at which level.
+A gate's claim stands behind these words, after a semicolon: what was shown, of which baseline, at
+which level.
 
-A rejection has a tag of its own, so that it never covers the acceptance by which a version came to its alias.
+A rejection has a tag of its own, so that it never covers the acceptance by which a version came to
+its alias.
 
-The run lies in an experiment of its own, by default "<model> promotions": the experiment of the candidates has the
-candidates only, and the decisions on all of them stand together wherever they were trained. A saved view would not do,
-since MLflow shows all runs until somebody chooses it.
+The run lies in an experiment of its own, by default "<model> promotions": the experiment of the
+candidates has the candidates only, and the decisions on all of them stand together wherever they
+were trained. A saved view would not do, since MLflow shows all runs until somebody chooses it.
 """
 
 from __future__ import annotations
@@ -62,7 +65,9 @@ FORMAT = 1
 def checked_alias(alias: str) -> str:
     """Return an alias that MLflow accepts; raise InvalidInput for another one."""
     expected = "letters, digits, _ and -, and neither 'latest' nor 'v' with a number, which MLflow reserves"
-    require(isinstance(alias, str) and _ALIAS.fullmatch(alias) is not None, "alias", alias, expected)
+    require(
+        isinstance(alias, str) and _ALIAS.fullmatch(alias) is not None, "alias", alias, expected
+    )
     return alias
 
 
@@ -103,8 +108,14 @@ class Alias:
     def refuse_unready(self, found: Any) -> None:
         """Raise InvalidInput if a version is not ready, or was archived."""
         if found.status not in {None, "READY"} or found.current_stage == "Archived":
-            state = "archived" if found.current_stage == "Archived" else f"not ready: its status is {found.status}"
-            raise InvalidInput(f"version {found.version} of {self.model} is {state}", remedy="promote another")
+            state = (
+                "archived"
+                if found.current_stage == "Archived"
+                else f"not ready: its status is {found.status}"
+            )
+            raise InvalidInput(
+                f"version {found.version} of {self.model} is {state}", remedy="promote another"
+            )
 
     def tag(self, number: str, key: str, value: str) -> None:
         """Set a tag of a version."""
@@ -118,7 +129,10 @@ class Alias:
 
     def _acceptances(self) -> dict[str, tuple[str, str]]:
         with self.asking(f"list the versions of {self.model}"):
-            every = {str(one.version): acceptance(one, self.name) for one in versions_of(self.client, self.model)}
+            every = {
+                str(one.version): acceptance(one, self.name)
+                for one in versions_of(self.client, self.model)
+            }
         return {version: found for version, found in every.items() if found}
 
     def _outcome(self, run_id: str, tag: str = PROMOTION) -> str:
@@ -133,47 +147,60 @@ class Alias:
             case ["rolled", "back", "to", before, "in", run_id]:
                 why = self._outcome(run_id, HEADLINE).removeprefix("rolled back: Rolled back: ")
                 return (
-                    f"version {version.version} was rolled back from {self} to version {before} in run {run_id} ({why})"
+                    f"version {version.version} was rolled back from {self} to version {before} in "
+                    f"run {run_id} ({why})"
                 )
         return ""
 
     def ended_over(self, before: str | None) -> frozenset[str]:
         """Return the runs of the promotions over a version that have ended."""
-        runs = [run_id for over, run_id in self._acceptances().values() if over == (before or "none")]
+        runs = [
+            run_id for over, run_id in self._acceptances().values() if over == (before or "none")
+        ]
         return frozenset(run_id for run_id in runs if self._outcome(run_id))
 
     def promoted_from(self, holder: str) -> list[str]:
         """Return versions promoted over `holder` and not rolled back since.
 
-        Versions that had the alias before the holder do not count: tags lead from each to the one before it. So no
-        clock is asked, and the run of an acceptance only if its version is none of these.
+        Versions that had the alias before the holder do not count: tags lead from each to the one
+        before it. So no clock is asked, and the run of an acceptance only if its version is none of
+        these.
         """
         accepted = self._acceptances()
         earlier, last = set(), accepted.get(holder)
         while last and last[0] not in earlier:
             earlier.add(last[0])
             last = accepted.get(last[0])
-        over = [(one, run_id) for one, (before, run_id) in accepted.items() if before == holder and one not in earlier]
+        over = [
+            (one, run_id)
+            for one, (before, run_id) in accepted.items()
+            if before == holder and one not in earlier
+        ]
         return [version for version, run_id in over if self._outcome(run_id).startswith("moved")]
 
     def rivals(self, question: Question) -> list[str]:
         """Return the other versions that were accepted over the same version in use, and whose promotion had not ended.
 
-        A promoter tags its version before it moves the alias. So whoever moves it last sees the promoters that moved it
-        meanwhile. A rollback tags after its move: it is seen from its own side, as it looks again after the tag. A
-        promotion that had ended before this one began is history: the alias came back since, or never went.
+        A promoter tags its version before it moves the alias. So whoever moves it last sees the
+        promoters that moved it meanwhile. A rollback tags after its move: it is seen from its own
+        side, as it looks again after the tag. A promotion that had ended before this one began is
+        history: the alias came back since, or never went.
         """
         over, ours = question.before or "none", question.version
         accepted = self._acceptances().items()
         return sorted(
-            one for one, (before, run) in accepted if before == over and one != ours and run not in question.ended
+            one
+            for one, (before, run) in accepted
+            if before == over and one != ours and run not in question.ended
         )
 
     def write_record(self, question: Question, decided: Decided, experiment: str) -> TrackedRun:
         """Write the record to a run of its own; raise TrackingError if that fails: it is kept on disk then."""
         target = Target(uri=self.uri, experiment_name=experiment)
         try:
-            return deliver(Payload(target, _record_of(self, question, decided), now_ms(), run_context()))
+            return deliver(
+                Payload(target, _record_of(self, question, decided), now_ms(), run_context())
+            )
         except TrackingError as error:
             raise TrackingError(
                 f"the decision could not be recorded, so the alias {self} stays as it is: {error}\n"
@@ -183,10 +210,14 @@ class Alias:
     def tag_version(self, question: Question, decided: Decided, run_id: str) -> None:
         """Set the short tag of the version that leads to its record; of a rollback, that of the version taken back.
 
-        The version that gets the alias loses the tag of an earlier rejection, which would speak against it from then
-        on.
+        The version that gets the alias loses the tag of an earlier rejection, which would speak
+        against it from then on.
         """
-        before, promotion, rejection = question.before or "none", f"{PROMOTION}.{self.name}", f"{REJECTION}.{self.name}"
+        before, promotion, rejection = (
+            question.before or "none",
+            f"{PROMOTION}.{self.name}",
+            f"{REJECTION}.{self.name}",
+        )
         said = "; ".join(filter(None, [f"{before} in {run_id}", decided.override, decided.claim]))
         if decided.takes_back:
             self.tag(before, promotion, f"rolled back to {question.version} in {run_id}")
@@ -244,7 +275,8 @@ class Question:
     before: str | None  # The version in use
     who: str  # The person or machine
     started: float  # When the promotion began, in seconds since the epoch
-    # The runs of promotions over that version which had ended when this one began: they are no rivals.
+    # The runs of promotions over that version which had ended when this one began: they are no
+    # rivals.
     ended: frozenset[str]
     dry_run: bool = False  # Whether the alias and the version stay as they are, whatever is decided
 
@@ -285,7 +317,9 @@ def _record_of(alias: Alias, question: Question, decided: Decided) -> Node:
             params={**params, "decision": verdict},
             comparison=decided.comparison,
             data=(decided.data,) if decided.data else (),
-            artifacts={DECISION: json.dumps(_decision(alias, question, decided), indent=1).encode()},
+            artifacts={
+                DECISION: json.dumps(_decision(alias, question, decided), indent=1).encode()
+            },
             started=question.started,
             seconds=time.time() - question.started,
         )
@@ -307,7 +341,9 @@ def _decision(alias: Alias, question: Question, decided: Decided) -> dict[str, A
         "alias_before": question.before,
         "who": question.who,
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(question.started)),
-        "data": {"name": decided.data.name, "digest": decided.data.digest} if decided.data else None,
+        "data": {"name": decided.data.name, "digest": decided.data.digest}
+        if decided.data
+        else None,
         "takes_back": decided.takes_back,
         "rankeval": rankeval.__version__,
         **decided.facts,
@@ -315,7 +351,12 @@ def _decision(alias: Alias, question: Question, decided: Decided) -> dict[str, A
 
 
 def _runs(decided: Decided) -> str:
-    names = {"candidate_run": "Evaluation of the candidate", "holder_run": "Evaluation of the version in use"}
+    names = {
+        "candidate_run": "Evaluation of the candidate",
+        "holder_run": "Evaluation of the version in use",
+    }
     return "\n".join(
-        f"* {words}: run `{decided.facts[key]}`" for key, words in names.items() if decided.facts.get(key) is not None
+        f"* {words}: run `{decided.facts[key]}`"
+        for key, words in names.items()
+        if decided.facts.get(key) is not None
     )

@@ -1,6 +1,7 @@
 """Rank the evaluations of an experiment by a measure: those on the same data by the same rules, others apart.
 
-A leaderboard has the table of the ranked evaluations, tested against the first, and the runs that are not ranked.
+A leaderboard has the table of the ranked evaluations, tested against the first, and the runs that
+are not ranked.
 """
 
 from __future__ import annotations
@@ -33,7 +34,15 @@ from rankeval.render.tables import Table
 from rankeval.significance.orders import competition_ranks
 from rankeval_mlflow.layout import short_digest
 from rankeval_mlflow.packing.nodes import keys_of, values_of
-from rankeval_mlflow.reading.listing import PAGE, Entry, broke_off, difference, entries_of, of_data, prevailing
+from rankeval_mlflow.reading.listing import (
+    PAGE,
+    Entry,
+    broke_off,
+    difference,
+    entries_of,
+    of_data,
+    prevailing,
+)
 from rankeval_mlflow.reading.loading import evaluation_of
 from rankeval_mlflow.reading.resolving import asking, experiment_ids, pages
 
@@ -44,7 +53,17 @@ _SAME = 1e-9
 _AT_ONCE = 8
 
 
-COLUMNS = ("rank", "system", "run_id", "value", "ci_low", "ci_high", "group", "n_queries", "logged_at")
+COLUMNS = (
+    "rank",
+    "system",
+    "run_id",
+    "value",
+    "ci_low",
+    "ci_high",
+    "group",
+    "n_queries",
+    "logged_at",
+)
 _TESTED = (
     'group: "below" is shown to differ from the first (paired t test over queries, alpha {alpha:g}{corrected}); '
     '"tied" is not'
@@ -91,7 +110,9 @@ class Other:
 def chosen_measure(client: Any, entries: Sequence[Entry], measure: str | Measure | None) -> Chosen:
     """Return the measure that was asked for, or the one that comes first in most evaluations."""
     logged = dict.fromkeys(key for entry in entries for key in entry.metrics)
-    first = Counter(entry.run.data.params.get("measure", "") for entry in entries).most_common(1)[0][0]
+    first = Counter(entry.run.data.params.get("measure", "") for entry in entries).most_common(1)[
+        0
+    ][0]
     asked = first if measure is None else str(measure)
     key = asked if asked in logged else _key(asked)
     if key not in logged:
@@ -110,15 +131,19 @@ def by_value(entries: Sequence[Entry], chosen: Chosen) -> tuple[list[Ranked], li
     ranked = [Ranked(entry, value) for entry, value in found if value is not None]
     ranked.sort(key=lambda one: (-direction(chosen.name).sign * one.value, one.entry.logged_at))
     missing = f"no value by {chosen.name}"
-    return ranked, [Other(entry.run_id, entry.system, missing) for entry, value in found if value is None]
+    return ranked, [
+        Other(entry.run_id, entry.system, missing) for entry, value in found if value is None
+    ]
 
 
-def with_scores(client: Any, ranked: Sequence[Ranked], chosen: Chosen, limit: int) -> tuple[list[Ranked], list[Other]]:
+def with_scores(
+    client: Any, ranked: Sequence[Ranked], chosen: Chosen, limit: int
+) -> tuple[list[Ranked], list[Other]]:
     """Load the scores of the first evaluations, until as many as asked for can be compared with each other.
 
-    Data sets of the same digest may have been cut to other queries, which only the scores tell. The judgments that most
-    of the first evaluations share are the ones that count. An evaluation whose run says another value than its scores
-    is ranked by neither.
+    Data sets of the same digest may have been cut to other queries, which only the scores tell. The
+    judgments that most of the first evaluations share are the ones that count. An evaluation whose
+    run says another value than its scores is ranked by neither.
     """
     load = partial(_loaded, client, chosen)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -130,11 +155,15 @@ def with_scores(client: Any, ranked: Sequence[Ranked], chosen: Chosen, limit: in
     for found in chain(first, map(load, ranked[limit:])):
         if isinstance(found, Other):
             others.append(found)
-        elif found.evaluation.judgments_digest == (digest := digest or found.evaluation.judgments_digest):
+        elif found.evaluation.judgments_digest == (
+            digest := digest or found.evaluation.judgments_digest
+        ):
             kept.append(found)
         else:
             n = found.evaluation.n_queries
-            others.append(_other(found, f"other queries or judgments ({n} queries) of the same data"))
+            others.append(
+                _other(found, f"other queries or judgments ({n} queries) of the same data")
+            )
         if len(kept) == limit:
             break
     return [*kept, *ranked[len(kept) + len(others) :]], others
@@ -148,7 +177,8 @@ def _loaded(client: Any, chosen: Chosen, one: Ranked) -> Ranked | Other:
     own = values_of(evaluation).get(chosen.key, math.nan)
     if not math.isclose(own, one.value, rel_tol=_SAME):
         return _other(
-            one, f"its metric {chosen.key} is {one.value:.6g}, and its evaluation {own:.6g}: another was logged later"
+            one,
+            f"its metric {chosen.key} is {one.value:.6g}, and its evaluation {own:.6g}: another was logged later",
         )
     return replace(one, evaluation=evaluation)
 
@@ -179,16 +209,18 @@ class Leaderboard(WithTable):
     Attributes
     ----------
     table : DataFrame
-        A row per evaluation, the best first. Columns: rank (tied values share the best of their ranks), system, run_id,
-        value (the aggregate), ci_low and ci_high (95 % interval of this mean alone; nan where none is defined), group,
-        n_queries, logged_at. The group is "first"; "below" if the evaluation is shown to differ from the first; "tied"
-        if it is not; "weighted" if its queries have weights, so that it is not tested; "" if nothing was tested.
+        A row per evaluation, the best first. Columns: rank (tied values share the best of their
+        ranks), system, run_id, value (the aggregate), ci_low and ci_high (95 % interval of this
+        mean alone; nan where none is defined), group, n_queries, logged_at. The group is "first";
+        "below" if the evaluation is shown to differ from the first; "tied" if it is not; "weighted"
+        if its queries have weights, so that it is not tested; "" if nothing was tested.
     others : DataFrame
         The runs that are not ranked. Columns: run_id, system, reason.
     measure : str
         The measure.
     data, digest, role, convention : str
-        What the ranked evaluations share: the name of the data set, its digest, the role, the convention.
+        What the ranked evaluations share: the name of the data set, its digest, the role, the
+        convention.
     n_ranked : int
         The number of evaluations that were ranked, of which the table has the first.
     comparison : Comparison or None
@@ -211,7 +243,11 @@ class Leaderboard(WithTable):
     @property
     def caption(self) -> str:
         """What was ranked, in one line."""
-        part = "" if self.n_ranked == len(self.table) else f", the first {len(self.table)} of {self.n_ranked:,}"
+        part = (
+            ""
+            if self.n_ranked == len(self.table)
+            else f", the first {len(self.table)} of {self.n_ranked:,}"
+        )
         return (
             f"{self.measure} on {self.data} ({short_digest(self.digest)}), role {self.role}, convention "
             f"{self.convention}{part}"
@@ -223,14 +259,18 @@ class Leaderboard(WithTable):
             for one in self.others.itertuples()
         )
         more = (
-            f"<details><summary>{escape(visible(self._left_out()))}</summary><ul>{rows}</ul></details>" if rows else ""
+            f"<details><summary>{escape(visible(self._left_out()))}</summary><ul>{rows}</ul></details>"
+            if rows
+            else ""
         )
         return self._laid_out().to_html() + more
 
     def _laid_out(self) -> Table:
         shown = self.table.copy()
         shown["logged_at"] = shown["logged_at"].dt.strftime("%Y-%m-%d %H:%M")
-        shown = shown.rename(columns={"logged_at": "logged (UTC)", "run_id": "run", "value": self.measure})
+        shown = shown.rename(
+            columns={"logged_at": "logged (UTC)", "run_id": "run", "value": self.measure}
+        )
         left = (self._left_out(),) if len(self.others) else ()
         return Table(shown, {"rank": "d"}, caption=self.caption, notes=(*self.notes, *left))
 
@@ -241,19 +281,31 @@ class Leaderboard(WithTable):
 
 
 def laid_out(
-    ranked: Sequence[Ranked], others: Sequence[Other], chosen: Chosen, limit: int, alpha: float = 0.05
+    ranked: Sequence[Ranked],
+    others: Sequence[Other],
+    chosen: Chosen,
+    limit: int,
+    alpha: float = 0.05,
 ) -> Leaderboard:
     """Make the leaderboard of ranked evaluations."""
     shown = ranked[:limit]
     names = _names(shown)
     compared, why = _compared(shown, names, chosen, alpha)
     groups = _groups(compared, names, shown)
-    ranks = competition_ranks([direction(chosen.name).sign * one.value for one in shown]) if len(shown) > 1 else [1]
+    ranks = (
+        competition_ranks([direction(chosen.name).sign * one.value for one in shown])
+        if len(shown) > 1
+        else [1]
+    )
     rows = zip(map(int, ranks), shown, names, groups, strict=True)
     entry = shown[0].entry
     return Leaderboard(
-        table=pd.DataFrame([_row(rank, one, group, chosen) for rank, one, _, group in rows], columns=list(COLUMNS)),
-        others=pd.DataFrame([asdict(one) for one in others], columns=["run_id", "system", "reason"]),
+        table=pd.DataFrame(
+            [_row(rank, one, group, chosen) for rank, one, _, group in rows], columns=list(COLUMNS)
+        ),
+        others=pd.DataFrame(
+            [asdict(one) for one in others], columns=["run_id", "system", "reason"]
+        ),
         measure=chosen.name,
         data=Counter(one.entry.data for one in ranked).most_common(1)[0][0],
         digest=entry.content.digest,
@@ -268,7 +320,8 @@ def laid_out(
 def _names(shown: Sequence[Ranked]) -> list[str]:
     n = Counter(one.entry.system for one in shown)
     return [
-        one.entry.system if n[one.entry.system] == 1 else f"{one.entry.system} ({one.entry.run_id})" for one in shown
+        one.entry.system if n[one.entry.system] == 1 else f"{one.entry.system} ({one.entry.run_id})"
+        for one in shown
     ]
 
 
@@ -284,7 +337,9 @@ def _compared(
 ) -> tuple[Comparison | None, tuple[str, ...]]:
     if any(one.evaluation is None for one in shown):
         return None, ()
-    tested = {name: one.evaluation for name, one in zip(names, shown, strict=True) if not one.weighted}
+    tested = {
+        name: one.evaluation for name, one in zip(names, shown, strict=True) if not one.weighted
+    }
     notes = (_WEIGHTED,) if len(tested) < len(shown) else ()
     if len(tested) < 2:
         return None, notes
@@ -299,10 +354,16 @@ def _compared(
     pooled = fold_notes(tested)
     pairs = len(tested) * (len(tested) - 1) // 2
     corrected = _CORRECTED.format(pairs=pairs, rows=len(tested)) if pairs > 1 else ""
-    return with_notes(compared, *pooled), (_TESTED.format(alpha=alpha, corrected=corrected), *notes, *pooled)
+    return with_notes(compared, *pooled), (
+        _TESTED.format(alpha=alpha, corrected=corrected),
+        *notes,
+        *pooled,
+    )
 
 
-def _groups(compared: Comparison | None, names: Sequence[str], shown: Sequence[Ranked]) -> list[str]:
+def _groups(
+    compared: Comparison | None, names: Sequence[str], shown: Sequence[Ranked]
+) -> list[str]:
     groups = {name: "weighted" for name, one in zip(names, shown, strict=True) if one.weighted}
     if compared is not None:
         first, *others = (name for name in names if name not in groups)
@@ -336,9 +397,10 @@ def leaderboard(
 ) -> Leaderboard:
     """Rank the evaluations of an experiment, with groups against the first.
 
-    Evaluations are ranked together only if they are of the same role, on the same data (by its digest) and by the same
-    convention. By default these are the ones that most runs share; the other runs are listed with the reason. One
-    search gives all runs; scores by query are loaded for the rows shown only.
+    Evaluations are ranked together only if they are of the same role, on the same data (by its
+    digest) and by the same convention. By default these are the ones that most runs share; the
+    other runs are listed with the reason. One search gives all runs; scores by query are loaded for
+    the rows shown only.
 
     Parameters
     ----------
@@ -353,8 +415,9 @@ def leaderboard(
     limit : int, default 20
         The number of rows.
     significance : bool, default True
-        Whether to load the scores by query, hold the metrics of the runs against them, and test the rows shown against
-        the first of them. Without it, the ranking is by whatever was logged last as the metric.
+        Whether to load the scores by query, hold the metrics of the runs against them, and test the
+        rows shown against the first of them. Without it, the ranking is by whatever was logged last
+        as the metric.
     alpha : float, default 0.05
         Level of these tests, over all pairs of the rows shown.
     uri : str, optional
@@ -395,12 +458,16 @@ def leaderboard(
     """
     check_count("limit", limit)
     check_alpha(alpha)
-    with asking(uri, "its runs" if experiment is None else f"the runs of experiment {shown(experiment)}") as client:
+    with asking(
+        uri, "its runs" if experiment is None else f"the runs of experiment {shown(experiment)}"
+    ) as client:
         runs = list(pages(client.search_runs, experiment_ids(client, experiment), max_results=PAGE))
         entries = [entry for run in runs for entry in entries_of(run)]
         if not entries:
             remedy = "log one with rankeval_mlflow.log"
-            raise InvalidInput(f"experiment {shown(experiment)} holds no whole evaluation", remedy=remedy)
+            raise InvalidInput(
+                f"experiment {shown(experiment)} holds no whole evaluation", remedy=remedy
+            )
         asked = entries if data is None else of_data(entries, data)
         held = [entry for entry in asked if role in (None, entry.content.role)]
         if not held:
@@ -413,7 +480,15 @@ def leaderboard(
             ranked, more = with_scores(client, ranked, chosen, limit)
             others += more
         if not ranked:
-            raise InvalidInput(f"no evaluation can be ranked by {chosen.name}: {others[0].run_id}: {others[0].reason}")
-    others += [Other(entry.run_id, entry.system, why) for entry in entries if (why := difference(entry, content))]
-    others += [Other(run.info.run_id, run.info.run_name or "", NOT_WHOLE) for run in runs if broke_off(run)]
+            raise InvalidInput(
+                f"no evaluation can be ranked by {chosen.name}: {others[0].run_id}: {others[0].reason}"
+            )
+    others += [
+        Other(entry.run_id, entry.system, why)
+        for entry in entries
+        if (why := difference(entry, content))
+    ]
+    others += [
+        Other(run.info.run_id, run.info.run_name or "", NOT_WHOLE) for run in runs if broke_off(run)
+    ]
     return laid_out(ranked, others, chosen, limit, alpha)

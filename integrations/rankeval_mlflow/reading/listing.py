@@ -18,7 +18,8 @@ from rankeval_mlflow.reading.resolving import asking, experiment_ids, pages, res
 # The end of the tags that hold the head of a ledger.
 _HEAD = ".guard.head"
 
-# Runs to a page, as `mlflow.search_runs` asks for: a store makes the whole search again for each page.
+# Runs to a page, as `mlflow.search_runs` asks for: a store makes the whole search again for each
+# page.
 PAGE = 10_000
 
 
@@ -67,7 +68,11 @@ class Entry:
         if self.run.data.tags.get(ROLE) == self.content.role:
             return {key: value for key, value in found.items() if "/" not in key}
         before = f"{self.content.role}/"
-        return {key.removeprefix(before): value for key, value in found.items() if key.startswith(before)}
+        return {
+            key.removeprefix(before): value
+            for key, value in found.items()
+            if key.startswith(before)
+        }
 
 
 def entries_of(run: Any) -> list[Entry]:
@@ -77,7 +82,9 @@ def entries_of(run: Any) -> list[Entry]:
     for each in run.inputs.dataset_inputs if COMPLETE in tags else ():
         about = {tag.key: tag.value for tag in each.tags}
         if about.get("rankeval.digest"):
-            used.setdefault(about.get("rankeval.role", ""), (each.dataset, about["rankeval.digest"]))
+            used.setdefault(
+                about.get("rankeval.role", ""), (each.dataset, about["rankeval.digest"])
+            )
     found = []
     for role in pieces_by_role(tags):
         if role in used:
@@ -99,7 +106,8 @@ def of_data(entries: Sequence[Entry], data: str) -> list[Entry]:
     found = [
         entry
         for entry in entries
-        if entry.data == data or (long and entry.content.digest.removeprefix("sha256:").startswith(digest))
+        if entry.data == data
+        or (long and entry.content.digest.removeprefix("sha256:").startswith(digest))
     ]
     if not found:
         raise unknown("data set", data, {entry.data for entry in entries})
@@ -138,7 +146,9 @@ class LoggedRun:
 
 def logged_runs(experiment: str | None = None, uri: str | None = None) -> list[LoggedRun]:
     """Return the runs with whole evaluations, newest first."""
-    with asking(uri, "its runs" if experiment is None else f"the runs of experiment {experiment!r}") as client:
+    with asking(
+        uri, "its runs" if experiment is None else f"the runs of experiment {experiment!r}"
+    ) as client:
         ids = experiment_ids(client, experiment)
         runs = list(pages(client.search_runs, ids, f"tags.`{COMPLETE}` LIKE '%'", max_results=PAGE))
     return [found for found in map(_logged_run, runs) if found.roles]
@@ -148,8 +158,14 @@ def noted_heads(name: Any, uri: str | None = None) -> list[tuple[str, str]]:
     """Return the ledgers that a run names, each with the head that it had then."""
     with asking(uri, text_of(name)) as client:
         tags = resolve(client, name).data.tags
-    keys = [key for key, value in tags.items() if key.endswith(_HEAD) and key.startswith("rankeval.") and value]
-    return [(tags.get(f"{key.removesuffix(_HEAD)}.guard.ledger", ""), tags[key]) for key in sorted(keys)]
+    keys = [
+        key
+        for key, value in tags.items()
+        if key.endswith(_HEAD) and key.startswith("rankeval.") and value
+    ]
+    return [
+        (tags.get(f"{key.removesuffix(_HEAD)}.guard.ledger", ""), tags[key]) for key in sorted(keys)
+    ]
 
 
 def _logged_run(run: Any) -> LoggedRun:
@@ -159,4 +175,6 @@ def _logged_run(run: Any) -> LoggedRun:
         for key, value in run.data.metrics.items()
         if not ("/" in key or key.startswith(FOLD_START) or key.endswith(FOLD_END))
     }
-    return LoggedRun(run.info.run_id, run.info.run_name or "", roles_of(tags), metrics, tags.get(ROLE, ""))
+    return LoggedRun(
+        run.info.run_id, run.info.run_name or "", roles_of(tags), metrics, tags.get(ROLE, "")
+    )

@@ -1,13 +1,16 @@
 """Load results from MLflow, the same that were logged, or an error; compare runs.
 
-A run holds pieces: the completeness tag names their manifests, and files are held against the hashes of these.
+A run holds pieces: the completeness tag names their manifests, and files are held against the
+hashes of these.
 
-A decision on a version of a registered model needs the evaluation that was logged for it. Loading may take the run that
-the version was made in for the run of its evaluation. A decision may not: that run can hold the evaluation of another
-system. A decision sees all evaluations of the version, since the last of several need not be the right one:
+A decision on a version of a registered model needs the evaluation that was logged for it. Loading
+may take the run that the version was made in for the run of its evaluation. A decision may not:
+that run can hold the evaluation of another system. A decision sees all evaluations of the version,
+since the last of several need not be the right one:
 
 * the runs whose tag ``rankeval.<role>.version`` names it, as `log` with ``model_version=`` wrote it, if the version
-  says that it has such an evaluation: whoever may log runs need not have the right to change the version;
+  says that it has such an evaluation: whoever may log runs need not have the right to change the
+  version;
 * the runs that have metrics on a data set which are linked to the logged model behind it, as `log` with ``model_id=``
   wrote them. Their values must be those of the evaluation.
 """
@@ -37,7 +40,12 @@ from rankeval.shelf.folder import fetched
 from rankeval.shelf.kinds import result_of
 from rankeval_mlflow import layout
 from rankeval_mlflow.delivery.connection import reason
-from rankeval_mlflow.delivery.payload import checked_manifest, pieces_by_role, pieces_of, refuse_altered
+from rankeval_mlflow.delivery.payload import (
+    checked_manifest,
+    pieces_by_role,
+    pieces_of,
+    refuse_altered,
+)
 from rankeval_mlflow.packing.nodes import values_of
 from rankeval_mlflow.reading import resolving
 from rankeval_mlflow.reading.listing import PAGE
@@ -68,7 +76,9 @@ def held_instead(run: Any) -> str:
 
 def manifest_of(client: Any, run: Any, label: str) -> dict[str, Any]:
     """Return the manifest of a piece."""
-    return checked_manifest(artifact(client, run, layout.manifest_path(label)), label, run.data.tags)
+    return checked_manifest(
+        artifact(client, run, layout.manifest_path(label)), label, run.data.tags
+    )
 
 
 def checked_file(client: Any, run: Any, manifest: dict[str, Any], path: str, what: str) -> bytes:
@@ -81,7 +91,8 @@ def checked_file(client: Any, run: Any, manifest: dict[str, Any], path: str, wha
 def artifact(client: Any, run: Any, path: str) -> bytes:
     """Return the bytes of an artifact.
 
-    The place of the artifacts stands in the run, and MLflow's own call would ask for the run and its models again.
+    The place of the artifacts stands in the run, and MLflow's own call would ask for the run and
+    its models again.
     """
     where = add_databricks_profile_info_to_artifact_uri(run.info.artifact_uri, client.tracking_uri)
     repository = get_artifact_repository(where, tracking_uri=client.tracking_uri)
@@ -93,7 +104,8 @@ def artifact(client: Any, run: Any, path: str) -> bytes:
 
 
 def _not_read(repository: Any, run_id: str, path: str, error: Exception) -> Exception:
-    # A store that answers lists what it has: so what is gone is told from a store that does not answer.
+    # A store that answers lists what it has: so what is gone is told from a store that does not
+    # answer.
     folder = posixpath.dirname(path)
     try:
         there = [found.path for found in repository.list_artifacts(folder)]
@@ -101,8 +113,12 @@ def _not_read(repository: Any, run_id: str, path: str, error: Exception) -> Exce
         there = [path]
     if path not in there:
         held = ", ".join(there) or "nothing"
-        return InvalidInput(f"run {run_id} no longer has the artifact {path!r}: {folder} holds {held}")
-    return TrackingError(f"the artifact {path!r} of run {run_id} cannot be read: {hidden(reason(error))}")
+        return InvalidInput(
+            f"run {run_id} no longer has the artifact {path!r}: {folder} holds {held}"
+        )
+    return TrackingError(
+        f"the artifact {path!r} of run {run_id} cannot be read: {hidden(reason(error))}"
+    )
 
 
 @explained
@@ -112,12 +128,13 @@ def load_evaluation(name: Any, role: str | None = None, *, uri: str | None = Non
     Parameters
     ----------
     name : str or object
-        A run by its id or as `log` returned it. Or a model, which stands for the run that holds its evaluation: a
-        version ``"models:/ranker/7"``, ``"models:/ranker/latest"`` or ``"models:/ranker@champion"`` (the first part may
-        be left out), a logged model ``"models:/m-..."``, or what MLflow returned for these.
+        A run by its id or as `log` returned it. Or a model, which stands for the run that holds its
+        evaluation: a version ``"models:/ranker/7"``, ``"models:/ranker/latest"`` or
+        ``"models:/ranker@champion"`` (the first part may be left out), a logged model
+        ``"models:/m-..."``, or what MLflow returned for these.
     role : str, optional
-        The role of the evaluation; needed only if there are several. ``"dev/step-3"`` is the evaluation that was logged
-        with ``step=3``; the role alone is that of the greatest step.
+        The role of the evaluation; needed only if there are several. ``"dev/step-3"`` is the
+        evaluation that was logged with ``step=3``; the role alone is that of the greatest step.
     uri : str, optional
         The tracking store, with its model registry; by default MLflow's own setting.
 
@@ -129,8 +146,8 @@ def load_evaluation(name: Any, role: str | None = None, *, uri: str | None = Non
     Raises
     ------
     InvalidInput
-        If nothing has this name, the run has no whole evaluation of this role, there are several and ``role`` is
-        missing, or an artifact is gone. The message says what there is.
+        If nothing has this name, the run has no whole evaluation of this role, there are several
+        and ``role`` is missing, or an artifact is gone. The message says what there is.
     TrackingError
         If the store cannot be reached, or an artifact was altered.
 
@@ -147,8 +164,12 @@ def load_evaluation(name: Any, role: str | None = None, *, uri: str | None = Non
         run = resolving.resolve(client, name, role)
         if (version := resolving.version_meant(client, name)) is not None:
             chosen = _chosen(run, role)[0]
-            found = {_content(one, chosen): one.info.run_id for one in _naming(client, version, chosen)}
-            others = [run_id for content, run_id in found.items() if content != _content(run, chosen)]
+            found = {
+                _content(one, chosen): one.info.run_id for one in _naming(client, version, chosen)
+            }
+            others = [
+                run_id for content, run_id in found.items() if content != _content(run, chosen)
+            ]
             if others:
                 warn(
                     f"{resolving.text_of(name)} has several evaluations of role {chosen!r}; this is the last, of run "
@@ -166,21 +187,23 @@ def load(run: Any, label: str | None = None, *, uri: str | None = None) -> Any:
     run : str or object
         A run or a model, as in `load_evaluation`.
     label : str, optional
-        The name of the result in the run: the role of an evaluation or a cross-validation, the name of another result,
-        such as "comparison" or "agreement". Needed only if the run holds several.
+        The name of the result in the run: the role of an evaluation or a cross-validation, the name
+        of another result, such as "comparison" or "agreement". Needed only if the run holds
+        several.
     uri : str, optional
         The tracking store, with its model registry; by default MLflow's own setting.
 
     Returns
     -------
     object
-        The result, the same numbers bit for bit. Fitted estimators and scores by row are not stored.
+        The result, the same numbers bit for bit. Fitted estimators and scores by row are not
+        stored.
 
     Raises
     ------
     InvalidInput
-        If nothing has this name, the run holds several results and ``label`` is missing, or an artifact is gone. The
-        message says what there is.
+        If nothing has this name, the run holds several results and ``label`` is missing, or an
+        artifact is gone. The message says what there is.
     TrackingError
         If the store cannot be reached, or an artifact was altered.
 
@@ -220,21 +243,36 @@ def _of_record(client: Any, run: Any, manifest: dict[str, Any], within: str) -> 
     piece = within.removesuffix(f"/{CROSS_VALIDATION}")
 
     def opened(path: str) -> io.BytesIO:
-        kind, _, rest = path.partition("/")  # the evaluation of a cross-validation is a piece of its own
-        place = f"{piece}/{rest.partition('/')[2]}" if kind == "parts" and piece != within else f"{within}/{path}"
+        kind, _, rest = path.partition(
+            "/"
+        )  # the evaluation of a cross-validation is a piece of its own
+        place = (
+            f"{piece}/{rest.partition('/')[2]}"
+            if kind == "parts" and piece != within
+            else f"{within}/{path}"
+        )
         return io.BytesIO(checked_file(client, run, manifest, place, f"the file {place!r}"))
 
     record = fetched(opened, f"run {run.info.run_id}", children=False)
     if record.kind != SEVERAL:
         return result_of(record)
     asked = f"tags.`mlflow.parentRunId` = '{run.info.run_id}'"
-    children = [*resolving.pages(client.search_runs, [run.info.experiment_id], asked, max_results=PAGE)]
+    children = [
+        *resolving.pages(client.search_runs, [run.info.experiment_id], asked, max_results=PAGE)
+    ]
     runs = {str(child.data.tags["mlflow.runName"]): child for child in children}
     systems = [str(system) for system in record.tables["folds"].index.unique("system")]
     held = {system: runs.get(layout.short_name(system, most=200)) for system in systems}
     gone = [system for system, child in held.items() if child is None]
-    refuse((bool(gone), f"run {run.info.run_id} has no child run of {few(gone)}: it was deleted or has another name"))
-    return CrossValidations({system: _loaded(client, child, None) for system, child in held.items()})
+    refuse(
+        (
+            bool(gone),
+            f"run {run.info.run_id} has no child run of {few(gone)}: it was deleted or has another name",
+        )
+    )
+    return CrossValidations(
+        {system: _loaded(client, child, None) for system, child in held.items()}
+    )
 
 
 def evaluation_of(client: Any, run: Any, role: str | None) -> Evaluation:
@@ -257,7 +295,10 @@ def _chosen(run: Any, role: str | None) -> tuple[str, str]:
 
 def logged_for(client: Any, version: Any, role: str) -> list[tuple[Any, Evaluation]]:
     """Return the runs with evaluations of a role logged for a version or its logged model, oldest first."""
-    called, named = f"models:/{version.name}/{version.version}", layout.evaluated_runs(version.tags).get(role)
+    called, named = (
+        f"models:/{version.name}/{version.version}",
+        layout.evaluated_runs(version.tags).get(role),
+    )
     linked = list(_linked(client, resolving.model_behind(version), role))
     runs = [*(_naming(client, version, role) if named else ()), *(run for run, _ in linked)]
     if not runs:
@@ -272,7 +313,9 @@ def logged_for(client: Any, version: Any, role: str) -> list[tuple[Any, Evaluati
     for run, values in linked:
         if not _agree(values, values_of(loaded[_content(run, role)])):
             run_id = run.info.run_id
-            raise InvalidInput(f"the evaluation in run {run_id} is not the one logged for {called}: the values differ")
+            raise InvalidInput(
+                f"the evaluation in run {run_id} is not the one logged for {called}: the values differ"
+            )
     once = {(run.info.start_time, run.info.run_id): run for run in runs}
     return [(run, loaded[_content(run, role)]) for _, run in sorted(once.items())]
 
@@ -286,8 +329,12 @@ def _content(run: Any, role: str) -> str:
 def _naming(client: Any, version: Any, role: str) -> Iterator[Any]:
     key = layout.version_tag(role)
     asked = f"tags.`{key}` LIKE '%/{version.version}%'"
-    for run in resolving.pages(client.search_runs, resolving.experiment_ids(client, None), asked, max_results=PAGE):
-        if f"{version.name}/{version.version}" in run.data.tags[key].split("; ") and _content(run, role):
+    for run in resolving.pages(
+        client.search_runs, resolving.experiment_ids(client, None), asked, max_results=PAGE
+    ):
+        if f"{version.name}/{version.version}" in run.data.tags[key].split("; ") and _content(
+            run, role
+        ):
             yield run
 
 
@@ -308,7 +355,8 @@ def _linked(client: Any, model_id: str | None, role: str) -> Iterator[tuple[Any,
 def _agree(said: Mapping[str, float], held: Mapping[str, float]) -> bool:
     finite = {key: value for key, value in held.items() if math.isfinite(value)}
     return bool(finite) and all(
-        key in said and math.isclose(said[key], value, rel_tol=CLOSE, abs_tol=CLOSE) for key, value in finite.items()
+        key in said and math.isclose(said[key], value, rel_tol=CLOSE, abs_tol=CLOSE)
+        for key, value in finite.items()
     )
 
 
@@ -328,14 +376,14 @@ def load_comparison(name: Any, label: str = "comparison", *, uri: str | None = N
     Returns
     -------
     Comparison
-        The logged numbers, bit for bit, and the evaluations by which figures, ``best`` and the like are computed.
-        Systems that were compared as frames of scores have none.
+        The logged numbers, bit for bit, and the evaluations by which figures, ``best`` and the like
+        are computed. Systems that were compared as frames of scores have none.
 
     Raises
     ------
     InvalidInput
-        If nothing has this name, the run holds no comparison of this label, or an artifact is gone. The message says
-        what there is.
+        If nothing has this name, the run holds no comparison of this label, or an artifact is gone.
+        The message says what there is.
     TrackingError
         If the store cannot be reached, or an artifact was altered.
 
@@ -356,14 +404,24 @@ def load_comparison(name: Any, label: str = "comparison", *, uri: str | None = N
         run = resolving.resolve(client, name)
         found = _of_record(client, run, *_record_in(client, run, label))
         is_comparison = isinstance(found, Comparison)
-        refuse((not is_comparison, f"run {run.info.run_id} holds no comparison {label!r}; {held_instead(run)}"))
+        refuse(
+            (
+                not is_comparison,
+                f"run {run.info.run_id} holds no comparison {label!r}; {held_instead(run)}",
+            )
+        )
         compared: Comparison = found
         return compared
 
 
 @explained
 def compare_runs(
-    runs: Iterable[Any], *, role: str | None = None, baseline: Any | None = None, uri: str | None = None, **options: Any
+    runs: Iterable[Any],
+    *,
+    role: str | None = None,
+    baseline: Any | None = None,
+    uri: str | None = None,
+    **options: Any,
 ) -> Comparison:
     """Compare the evaluations of several runs, paired by query.
 
@@ -374,8 +432,9 @@ def compare_runs(
     role : str, optional
         The role of the evaluation in each run.
     baseline : str or object, optional
-        The run that the others are compared with, in any spelling of `load_evaluation`, or the name of its evaluation;
-        by default all pairs are compared. A baseline that is not among the runs is added to them.
+        The run that the others are compared with, in any spelling of `load_evaluation`, or the name
+        of its evaluation; by default all pairs are compared. A baseline that is not among the runs
+        is added to them.
     uri : str, optional
         The tracking store; by default MLflow's own setting.
     **options
@@ -384,15 +443,16 @@ def compare_runs(
     Returns
     -------
     Comparison
-        A system has the name of its evaluation, or the name under which its run was given if names are missing or
-        equal.
+        A system has the name of its evaluation, or the name under which its run was given if names
+        are missing or equal.
 
     Raises
     ------
     ConventionMismatch
         If conventions or judgments differ.
     InvalidInput
-        If an evaluation cannot be loaded, two names mean the same run, or `rankeval.compare` refuses an option.
+        If an evaluation cannot be loaded, two names mean the same run, or `rankeval.compare`
+        refuses an option.
     UnknownName
         If a setting of `rankeval.compare` does not exist.
     TrackingError
@@ -417,7 +477,8 @@ def compare_runs(
         found = [resolving.resolve(client, one, role) for one in given]
         _refuse_repeated(spelt, [run.info.run_id for run in found])
         loaded = {
-            name: (run.info.run_id, evaluation_of(client, run, role)) for name, run in zip(spelt, found, strict=True)
+            name: (run.info.run_id, evaluation_of(client, run, role))
+            for name, run in zip(spelt, found, strict=True)
         }
         reference = _among(client, baseline, loaded, role) if baseline is not None else None
     called = _called({name: evaluation for name, (_, evaluation) in loaded.items()})
@@ -425,7 +486,9 @@ def compare_runs(
     return compare(systems, baseline=None if reference is None else called[reference], **options)
 
 
-def _among(client: Any, baseline: Any, loaded: dict[str, tuple[str, Evaluation]], role: str | None) -> str:
+def _among(
+    client: Any, baseline: Any, loaded: dict[str, tuple[str, Evaluation]], role: str | None
+) -> str:
     """Return the name of the baseline among the loaded runs; load it if it is a run besides them."""
     spelt = resolving.text_of(baseline)
     names = [name for name, (_, evaluation) in loaded.items() if evaluation.name == spelt]
@@ -434,7 +497,9 @@ def _among(client: Any, baseline: Any, loaded: dict[str, tuple[str, Evaluation]]
     if spelt in loaded:
         return spelt
     if len(names) > 1:
-        raise InvalidInput(f"baseline {shown(baseline)} is the name of several evaluations; give the id of its run")
+        raise InvalidInput(
+            f"baseline {shown(baseline)} is the name of several evaluations; give the id of its run"
+        )
     run = resolving.resolve(client, baseline, role)
     for name, (run_id, _) in loaded.items():
         if run_id == run.info.run_id:
@@ -457,5 +522,7 @@ def _refuse_repeated(spelt: list[str], ids: list[str]) -> None:
     for name, run_id in zip(spelt, ids, strict=True):
         if run_id in first:
             also = "" if name == first[run_id] else f" and {name}"
-            raise InvalidInput(f"runs names one run twice: {first[run_id]}{also}", remedy="give each run once")
+            raise InvalidInput(
+                f"runs names one run twice: {first[run_id]}{also}", remedy="give each run once"
+            )
         first[run_id] = name

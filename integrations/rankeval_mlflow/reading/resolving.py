@@ -1,9 +1,10 @@
 """Ask a tracking store: one client for all questions of a call, errors of our own, and the run that a name means.
 
-A name is the id of a run, a logged model, or a version of a registered model. A version leads to its evaluation by the
-tag ``rankeval.evaluation`` that `log` wrote, else by the logged model that it was made from, else by the run that it
-was made in. A logged model leads to the runs that logged metrics for it. If several runs hold an evaluation of the
-role with the same content, the newest one is meant.
+A name is the id of a run, a logged model, or a version of a registered model. A version leads to
+its evaluation by the tag ``rankeval.evaluation`` that `log` wrote, else by the logged model that it
+was made from, else by the run that it was made in. A logged model leads to the runs that logged
+metrics for it. If several runs hold an evaluation of the role with the same content, the newest one
+is meant.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ def experiment_ids(client: Any, name: str | None) -> list[str]:
         return [experiment.experiment_id for experiment in pages(client.search_experiments)]
     found = client.get_experiment_by_name(name)
     if found is None:
-        raise unknown("experiment", name, [experiment.name for experiment in pages(client.search_experiments)])
+        raise unknown(
+            "experiment", name, [experiment.name for experiment in pages(client.search_experiments)]
+        )
     return [found.experiment_id]
 
 
@@ -130,8 +133,8 @@ def text_of(name: Any) -> str:
 def _parsed(name: Any, argument: str = "name", expected: str = _FORMS) -> _Name:
     """Take a name apart.
 
-    Objects first by the version that they are, then by the run: a ModelInfo of a logged model has a run of its own,
-    which made the model and evaluated nothing, so a model's id goes before that.
+    Objects first by the version that they are, then by the run: a ModelInfo of a logged model has a
+    run of its own, which made the model and evaluated nothing, so a model's id goes before that.
     """
     found = _parsed_text(name) if isinstance(name, str) else _parsed_object(name)
     require(found != _Name(), argument, name, expected)
@@ -158,7 +161,9 @@ def _parsed_text(name: str) -> _Name:
     if alias := _ALIAS.fullmatch(rest):
         return _Name(registered=alias["name"], alias=alias["alias"])
     if version := _VERSION.fullmatch(rest):
-        return _Name(registered=version["name"], version=str(int(version["version"])))  # a store takes "02" for 2
+        return _Name(
+            registered=version["name"], version=str(int(version["version"]))
+        )  # a store takes "02" for 2
     return _Name(run_id="" if name != rest or {"/", "@"} & set(name) else name)
 
 
@@ -169,7 +174,10 @@ def run_with(client: Any, run_id: str) -> Any:
     back = f"`mlflow runs restore --run-id {run_id}` brings it back"
     refuse(
         (run is None, none),
-        (run is not None and is_deleted(run), f"run {run_id} was deleted, so nothing in it counts; {back}"),
+        (
+            run is not None and is_deleted(run),
+            f"run {run_id} was deleted, so nothing in it counts; {back}",
+        ),
     )
     return run
 
@@ -188,7 +196,9 @@ def _version(client: Any, parts: _Name) -> Any:
         aliases = aliases_of(client, parts.registered)
         if parts.alias:
             raise unknown(f"alias of {parts.registered}", parts.alias, aliases)
-        there = sorted((int(one.version) for one in versions_of(client, parts.registered)), reverse=True)
+        there = sorted(
+            (int(one.version) for one in versions_of(client, parts.registered)), reverse=True
+        )
         raise InvalidInput(
             f"{parts.registered} has no version {parts.version}, or it was deleted; its versions are "
             f"{few(there) or 'none'}"
@@ -200,7 +210,9 @@ def aliases_of(client: Any, model: str) -> dict[str, str]:
     """Return the version of each alias of a registered model."""
     found = existing(client.get_registered_model, model, codes=NOT_READ)
     if found is None:
-        raise unknown("registered model", model, [one.name for one in pages(client.search_registered_models)])
+        raise unknown(
+            "registered model", model, [one.name for one in pages(client.search_registered_models)]
+        )
     return {str(alias): str(version) for alias, version in found.aliases.items()}
 
 
@@ -245,9 +257,13 @@ def _only(name: str, runs: Sequence[Any], role: str | None) -> Any:
     roles = sorted({each for _, labels in held for each in labels})
     instead = f"it has {roles or 'none'}. rankeval_mlflow.log(ev, model_id=...) logs one"
     wanted = chosen_role(name, roles, role, instead)
-    found = [(run, pieces_of(run.data.tags)[labels[wanted]]) for run, labels in held if wanted in labels]
+    found = [
+        (run, pieces_of(run.data.tags)[labels[wanted]]) for run, labels in held if wanted in labels
+    ]
     ids = few([run.info.run_id for run, _ in found])
-    several = f"{name} has several evaluations of role {wanted!r}; give the id of one of the runs {ids}"
+    several = (
+        f"{name} has several evaluations of role {wanted!r}; give the id of one of the runs {ids}"
+    )
     refuse((len({content for _, content in found}) > 1, several))
     return max((run for run, _ in found), key=lambda run: run.info.start_time)
 
@@ -258,6 +274,9 @@ def chosen_role(name: str, roles: Collection[str], role: str | None, instead: st
     several = f"{name} has evaluations of the roles {sorted(roles)}; choose one with role="
     refuse(
         (role is None and len(roles) > 1, several),
-        (wanted not in roles, f"{name} has no evaluation{f' of role {role!r}' if role else ''}; {instead}"),
+        (
+            wanted not in roles,
+            f"{name} has no evaluation{f' of role {role!r}' if role else ''}; {instead}",
+        ),
     )
     return wanted
