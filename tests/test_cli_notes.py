@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 from tables import each_row
 
 MARKS = re.compile(r"^(\* |note: |warning: |error: )")
@@ -34,6 +35,7 @@ def notes_of(out: str, err: str) -> list[str]:
     return lines
 
 
+@pytest.mark.further
 @each_row("form", ["table", "csv", "json"])
 @each_row(
     "command",

@@ -153,6 +153,7 @@ def floors():
     return {room: number for number, layer in enumerate(reversed(layers)) for room in layer.split(" | ")}
 
 
+@pytest.mark.worth("the way of a reader of the code from a file to its numbers")
 def test_the_walk_from_a_trec_file_to_its_numbers(tmp_path):
     """Few modules take part, and every call goes down.
 

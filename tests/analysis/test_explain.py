@@ -57,6 +57,7 @@ def test_queries_filled_with_0_are_told_from_empty_rankings():
     assert "zero" not in set(rk.explain_difference(truth, ranking, measure="AP", values=(0.1, 0.2)).table["missing"])
 
 
+@pytest.mark.further
 def test_parameters_are_found_as_well():
     """The gain of nDCG, the normaliser of AP, and both a gain and a rule at once."""
     truth, ranking = collection()
@@ -79,6 +80,7 @@ def test_parameters_are_found_as_well():
     assert "gain" not in rk.explain_difference(truth, ranking, measure="nDCG(gain='exp')@5", values=both).table
 
 
+@pytest.mark.further
 def test_a_default_is_tried_that_only_this_measure_has():
     """RBP's binary gain against ranx' labels and trec_eval's shares; F by beta, where no alpha is the default."""
     truth, ranking = collection()
@@ -142,6 +144,7 @@ def test_all_that_fits_is_said():
     assert "0.5 is what trec_eval-9.0.8, trec_eval-9.0.8-float32 give" in why.sentence
 
 
+@pytest.mark.further
 @pytest.mark.parametrize(
     ("name", "one", "two", "difference"),
     [

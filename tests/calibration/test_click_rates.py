@@ -78,7 +78,7 @@ def test_intervals_without_a_warning_hold():
     assert f"held in {100 * min(few):.0f} to {100 * max(few):.0f} % of logs with 5 to 10 clicks" in TOO_FEW
 
 
-@pytest.mark.parametrize(("users", "trials"), [("position", 150), ("trust", 60)])
+@pytest.mark.parametrize(("users", "trials"), [("position", 150), pytest.param("trust", 60, marks=pytest.mark.rest)])
 def test_the_code_notes_as_often_as_was_measured(users, trials):
     log = "1,000 of 30 queries"
     known, found = NOTES[users, log], dependence_rates(users, log, trials, seed=1)

@@ -119,6 +119,7 @@ def test_ones_on_five_queries_show_no_absence_of_harm(claim):
         rk.testing.assert_not_worse(ones, ones, margin=0.001)
 
 
+@pytest.mark.further
 @each_row("claim", ["difference", "better", "not_worse", "equivalent"])
 @each_row("test", ["t", "randomization", "bootstrap", "sign"])
 @each_row("gain", [0.0, 0.1])

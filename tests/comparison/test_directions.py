@@ -55,6 +55,7 @@ def said(compared):
     return " ".join(texts(compared))
 
 
+@pytest.mark.further
 @settings(max_examples=examples(10), deadline=None)
 @given(
     name=st.text(min_size=1, max_size=12).map(str.strip).filter(bool).filter(lambda name: not direction(name).sign),

@@ -420,6 +420,7 @@ def noisy_and_steady(seed):
     return {"base": pd.DataFrame({"AP": base})} | {name: pd.DataFrame({"AP": one}) for name, one in systems.items()}
 
 
+@pytest.mark.further
 @each_row("correction", ["holm", "max_t", "bonferroni", "bh"])
 @each_row("seed", range(6))
 def test_the_steady_system_is_named_though_the_noisy_one_has_the_larger_mean(seed, correction):

@@ -21,6 +21,7 @@ def many():
     return rk.compare(systems)
 
 
+@pytest.mark.further
 def test_a_table_of_very_many_pairs_says_which_rows_it_leaves_out(many):
     """The rows with the smallest p-values stay, in the order of the table."""
     said = "the 2,000 of 2,415 comparisons with the smallest p-values are shown; .table has all of them"

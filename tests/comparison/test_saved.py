@@ -68,6 +68,7 @@ def show(found: rk.Comparison) -> None:
     _ = (repr(found), str(found), found._repr_html_(), found.findings, found.caption, found.to_json(), found.notes)
 
 
+@pytest.mark.further
 @pytest.mark.random
 @pytest.mark.filterwarnings("ignore:on fewer than 50 queries")
 @each_row("which", EXAMPLES)

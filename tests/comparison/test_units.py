@@ -101,6 +101,7 @@ def check_noun(case, noun):
     assert any(plural(noun) in text for text in expected)
 
 
+@pytest.mark.further
 @each_row("case", CASES)
 def test_no_page_and_no_figure_of_a_comparison_by_users_names_queries(case):
     """Tables, HTML, LaTeX and all texts of the figures."""

@@ -39,6 +39,7 @@ def outputs(compared) -> dict[str, str]:
     }
 
 
+@pytest.mark.further
 @each_row("test", [name for name, one in TESTS.items() if not getattr(one, "needs", ())])
 def test_no_output_has_an_interval_without_bounds(test):
     for name in OTHERS if test == "t" else ("equal", "one differs"):

@@ -79,6 +79,7 @@ def part_of(frame: pd.DataFrame, part: str) -> tuple[pd.DataFrame, pd.Series, pd
     return rows[[f"f{number}" for number in range(12)]], rows["relevance"], rows["query_id"]
 
 
+@pytest.mark.worth("the one experiment of the default on a user's own table")
 @pytest.mark.usefixtures("ledger")
 def test_from_a_parquet_file_to_a_report(table):
     """Two LightGBM variants, early stopping on the validation part, a random search; the test part is opened once."""
@@ -148,6 +149,7 @@ def test_all_rankers_train_on_the_same_rows_if_one_stops_early(table):
     assert [each.n_iterations is None for each in result.facts.candidates] == [True, False]
 
 
+@pytest.mark.further
 def test_changed_validation_rows_train_again_those_that_watch_them(table):
     raw = yaml.safe_load(EXPERIMENT)
     ridge = {"ridge": {"estimator": "sklearn.linear_model.Ridge"}}

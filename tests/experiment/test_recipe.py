@@ -61,6 +61,7 @@ def kept_under(config) -> str:
     return candidate_digest("ridge", config, dev=dev.digest, test=test.digest)
 
 
+@pytest.mark.further
 @pytest.mark.usefixtures("ledger")
 def test_a_second_run_trains_nothing_adds_no_look_and_says_the_same():
     first, second = run_experiment(small()), run_experiment(small())
@@ -216,6 +217,7 @@ def test_a_ledger_that_lost_what_the_last_report_names_is_not_opened_again(tmp_p
     assert run_experiment(small(guard=guard)).looks_added == 0
 
 
+@pytest.mark.further
 def test_reports_of_another_ledger_or_of_none_or_in_another_folder_do_not_stop_a_run(tmp_path):
     for name in ("l2", "l"):
         assert run_experiment(small(guard={"ledger": str(tmp_path / name)})).looks_added == 1
@@ -229,6 +231,7 @@ def test_reports_of_another_ledger_or_of_none_or_in_another_folder_do_not_stop_a
     assert run_experiment(small(guard=lost, output={"directory": str(tmp_path / "new")})).looks_added == 1
 
 
+@pytest.mark.further
 @pytest.mark.usefixtures("ledger")
 def test_a_report_that_another_run_writes_meanwhile_does_not_stop_a_run(tmp_path, monkeypatch):
     """The other run adds its entry and its report after this one has read the ledger."""
@@ -354,6 +357,7 @@ def other_tree(depth):
     }
 
 
+@pytest.mark.further
 @pytest.mark.usefixtures("ledger")
 def test_fresh_queries_are_those_of_the_extended_test_part_that_nobody_saw():
     """All numbers of the report are about them: the other queries were not opened for these rankings."""

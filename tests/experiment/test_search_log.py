@@ -390,6 +390,7 @@ FIT = [
 ]
 
 
+@pytest.mark.further
 def test_a_check_lets_categories_pass_that_an_estimator_takes(log):
     """What a check lets pass is trained: boosters, histograms, encoders of the columns or of all, a constant."""
     log.dropna(subset="brand").to_csv("log.csv", index=False)

@@ -170,6 +170,7 @@ def assert_predicts(client, run, result):
     return model
 
 
+@pytest.mark.further
 def test_each_ranker_has_its_folds_its_time_and_its_model_and_a_cached_one_the_same(tmp_path):
     """Nothing is trained for the second run, and its models predict the same as those of the first."""
     before = time.time()
@@ -200,6 +201,7 @@ def test_each_ranker_has_its_folds_its_time_and_its_model_and_a_cached_one_the_s
         assert model.model_id != twin.model_id
 
 
+@pytest.mark.further
 def test_the_parent_has_the_measures_of_the_winner_and_the_table_of_rankers(tmp_path):
     result = rivals(tmp_path)
     client, (parent, *children) = logged(result)
@@ -213,6 +215,7 @@ def test_the_parent_has_the_measures_of_the_winner_and_the_table_of_rankers(tmp_
     assert len(others) == 1
 
 
+@pytest.mark.further
 def test_a_model_that_no_earlier_run_kept_is_told(tmp_path):
     rivals(tmp_path, tracking="off")
     client, (_, *children) = logged(rivals(tmp_path))
@@ -236,6 +239,7 @@ def _refuse(*_):
     raise ValueError("not in this flavour")
 
 
+@pytest.mark.further
 def test_a_damaged_packed_model_is_a_warning(tmp_path):
     first = rivals(tmp_path)
     for path in first.directory.glob("kept/*/model-mlflow"):

@@ -41,6 +41,7 @@ def look_at_parts(guard, X, y, qid, n_parts):
         assert opened(guard, f"part {part}", X[rows], y[rows], qid[rows]) == CONFIRMATORY
 
 
+@pytest.mark.further
 @pytest.mark.parametrize("n_parts", [4, PARTS])
 def test_with_a_new_feature_the_whole_is_known_by_all_its_parts(guard, data, n_parts):
     X, y, qid = data

@@ -261,6 +261,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.further
 @pytest.mark.usefixtures("guard")
 def test_a_pool_of_multiprocessing_gets_an_exception_and_joblib_and_executors_the_refusal(tmp_path):
     """In a program of its own, because it would hang otherwise; also if a call in a pool starts threads."""

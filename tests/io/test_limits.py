@@ -83,6 +83,7 @@ def test_a_zstd_bomb_is_found_out_early(tmp_path: Path, read):
     assert "expansion" in refused(read, tmp_path / "bomb.zst")
 
 
+@pytest.mark.further
 def test_a_parquet_file_of_nothing_but_rows_is_refused(tmp_path: Path):
     """A column of one value takes no bytes, however often it is repeated."""
     column = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), 20_000_000), ["q"])
@@ -94,6 +95,7 @@ def test_a_parquet_file_of_nothing_but_rows_is_refused(tmp_path: Path):
         assert "20,000,000 rows in" in refused(read, tmp_path / "r.parquet")
 
 
+@pytest.mark.further
 def test_a_column_of_lists_is_refused(tmp_path: Path):
     """Before it is read: one row may hold gigabytes."""
     lists = pa.array([[0] * 30_000_000], pa.list_(pa.int8()))

@@ -270,6 +270,7 @@ def test_a_run_without_a_group_is_refused():
         reusability(ANN, TWO, depth=2, groups={"one": "a"})
 
 
+@pytest.mark.further
 def test_tables_and_pictures_name_the_systems():
     world, runs = simulated(n_systems=4, n_queries=10, keeps=0.5)
     runs = {f"<{name}>$": run for name, run in runs.items()}

@@ -54,6 +54,7 @@ with joblib.parallel_config("multiprocessing", n_jobs=2):
 """
 
 
+@pytest.mark.further
 @pytest.mark.timeout(120)
 def test_forked_workers_score_alike_and_refuse(tmp_path):
     done = subprocess.run(

@@ -71,6 +71,7 @@ def told(call, ranker, ltr, cv, **options):
     return caught(lambda: call(ranker, ltr.X, ltr.y_indexed, cv=cv, **options))
 
 
+@pytest.mark.further
 @pytest.mark.parametrize("ranker", RANKERS)
 def test_a_splitter_of_rows_is_told_once_and_one_of_queries_never(ranker, ltr):
     """By a scorer, and by the ranker's own score."""
@@ -89,6 +90,7 @@ def test_a_splitter_of_rows_is_told_once_and_one_of_queries_never(ranker, ltr):
     assert issubclass(QueryCutWarning, RankevalWarning)
 
 
+@pytest.mark.further
 @pytest.mark.parametrize("call", CALLS)
 def test_every_search_tells_it_once(call, ltr):
     """And again in the next search, though ranker, scorer and data are the same."""

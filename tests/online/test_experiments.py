@@ -31,7 +31,7 @@ def world(n=400, lift=0.0, seed=0, arms=("A", "B")):
     return pd.DataFrame({"user": np.arange(n), "arm": arm, "clicks": clicks, "views": views, **early})
 
 
-@pytest.mark.parametrize("share", [0.001, 0.01, 0.1, 0.5])
+@pytest.mark.parametrize("share", [0.001, 0.1, *(pytest.param(share, marks=pytest.mark.rest) for share in (0.01, 0.5))])
 def test_shares_hold(share):
     """Of 100,000 users each arm has its share, within the binomial error, from .1 % to 50 %."""
     found = pd.Series([assign(user, "exp", {"A": share, "B": share}) for user in range(100_000)])
@@ -132,6 +132,7 @@ def test_cuped_lowers_the_variance(rho):
     assert any("CUPED" in note for note in adjusted.notes)
 
 
+@pytest.mark.further
 def test_equal_arms_of_a_ratio_metric():
     """Of 240 ratios of equal arms with 1,000 strong users .03 to .07 differ, and no note says that few users decide."""
     metrics, p = {f"ctr{i}": (f"clicks{i}", f"views{i}") for i in range(10)}, []

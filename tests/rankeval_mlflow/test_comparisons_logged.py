@@ -68,6 +68,7 @@ def test_a_comparison_by_users_speaks_of_users(client, tmp_path):
     assert "unit" not in client.get_run(rkm.log(rk.compare(systems)).run_id).data.params
 
 
+@pytest.mark.further
 def test_releases_are_one_column_of_the_table_of_runs(systems):
     """Each against the one before; the names are parameters, and the comparison comes back whole."""
     names = list(systems)

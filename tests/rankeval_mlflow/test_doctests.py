@@ -8,6 +8,7 @@ import importlib
 import pytest
 
 
+@pytest.mark.further
 @pytest.mark.parametrize(
     "name",
     [

@@ -192,7 +192,7 @@ def test_names_tell_baselines_apart_and_share_them(project):
     project.runpytest_inprocess().assert_outcomes(passed=6)
 
 
-@pytest.mark.worth("the one run of the default with two workers of pytest-xdist")
+@pytest.mark.further
 def test_workers_write_one_baseline_at_once_and_the_summary_is_whole(project):
     """Sixteen tests of two workers renew the same file: it is whole at the end, and no part is left."""
     write(
@@ -455,7 +455,7 @@ def test_without():
 """
 
 
-@pytest.mark.worth("a ledger of its own must hold in the processes that a test starts too")
+@pytest.mark.further
 @pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.rest)])
 def test_a_ledger_of_its_own_is_empty_for_each_test_and_forgotten_after_it(project, monkeypatch, workers):
     """Other processes that the test starts use it; a test that does not ask for it has the project's ledger."""

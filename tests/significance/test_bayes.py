@@ -36,6 +36,7 @@ def test_the_correlated_t_equals_baycomp(case):
     np.testing.assert_allclose(probabilities(found), case["probs"], atol=1e-14)
 
 
+@pytest.mark.further
 @each_row("case", GOLDEN["signed_rank"], ids=lambda one: f"{one['case']}, {one['rope']}")
 def test_the_signed_rank_test_equals_baycomp_to_monte_carlo_error(case):
     """Within four standard errors of the difference of two samples, and 1e-4 for shares that nearly never occur."""

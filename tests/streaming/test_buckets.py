@@ -34,6 +34,7 @@ def test_rows_of_a_query_are_in_one_bucket_in_their_order(ids, n_rows, number):
     assert_in_one_bucket_in_their_order(ids, n_rows, number)
 
 
+@pytest.mark.further
 def test_keys_of_64_bits_keep_queries_together_too():
     assert_in_one_bucket_in_their_order("whole", 5000, 1 << 24)
 

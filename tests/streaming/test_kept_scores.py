@@ -215,6 +215,7 @@ def test_a_manifest_of_another_format_is_said(tmp_path):
         evaluate(ours, folder=scores)
 
 
+@pytest.mark.further
 def test_a_worker_that_was_killed_is_said_with_what_to_do(tmp_path):
     log = Log.made(n_queries=200).shuffled()
     log.write(tmp_path / "log")

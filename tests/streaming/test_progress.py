@@ -20,6 +20,7 @@ def order_of(form, n_rows):
     return order
 
 
+@pytest.mark.further
 @each_row("form", ["sorted", "shuffled", "found late"])
 @each_row("keeps", [False, True])
 def test_progress_ends_with_all(form, keeps, tmp_path):

@@ -130,6 +130,7 @@ def test_a_search_is_logged_once_in_any_order_of_calls(order, data, client):
     assert mlflow.active_run() is None
 
 
+@pytest.mark.further
 @pytest.mark.parametrize("order", ORDERS)
 def test_other_estimators_are_left_alone(order, data, client):
     """They are logged as without us: by MLflow's automatic logging if it is on, else not at all."""
@@ -142,6 +143,7 @@ def test_other_estimators_are_left_alone(order, data, client):
     assert not any("rankeval.kind" in run.data.tags for run in parents)
 
 
+@pytest.mark.further
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.usefixtures("guarded")
 def test_a_refusal_ends_the_run_as_failed(order, data, client):
@@ -438,6 +440,7 @@ SEARCHES = {
 }
 
 
+@pytest.mark.further
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning", "ignore:One or more of the test scores")
 @each_row("kind", SEARCHES)
 def test_a_setting_whose_fits_fail_says_why(kind, data, client):

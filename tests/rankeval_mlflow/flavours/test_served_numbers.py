@@ -114,6 +114,7 @@ def libraries():
     return found
 
 
+@pytest.mark.further
 @each_row(
     "kind, place",
     [(kind, place) for kind in COLUMNS for place in ((3, LATE) if kind[0].isupper() or kind == "boolean" else (None,))],

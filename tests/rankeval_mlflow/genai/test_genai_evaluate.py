@@ -80,6 +80,7 @@ def test_on_a_server_the_values_are_the_same_bits(server):
     assert values(evaluated("v2")) == expected("v2").per_query["nDCG@10"].to_dict()
 
 
+@pytest.mark.further
 def test_rows_that_failed_or_are_not_judged_are_in_no_mean():
     """Each says why in its trace."""
     unjudged = {"inputs": {"question": QUESTIONS[0]}, "expectations": {"expected_response": "42"}}
@@ -95,6 +96,7 @@ def test_rows_that_failed_or_are_not_judged_are_in_no_mean():
     assert sorted(codes) == ["NOT_JUDGED", "NO_RANKING", "NO_RANKING"]
 
 
+@pytest.mark.further
 def test_traces_of_production_are_scored_again():
     """The values are those of the first time."""
     first = evaluated("v1")

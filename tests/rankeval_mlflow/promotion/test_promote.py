@@ -88,6 +88,7 @@ FORMS = {
 }
 
 
+@pytest.mark.further
 def test_a_version_is_given_in_any_form(ranker, client):
     ranker.put(ranker.add(0.1), "challenger")
     version = client.get_model_version("ranker", "2")
@@ -257,6 +258,7 @@ def test_where_less_is_better_a_lower_mean_is_a_gain(client):
     assert (done.floors["gain_low"] < done.floors["gain"]).all()
 
 
+@pytest.mark.further
 def test_the_record_lies_apart_from_the_candidates_and_has_the_data(ranker, client):
     """In an experiment by the name of the model, or in the one that is named."""
     mlflow.set_experiment("letor")

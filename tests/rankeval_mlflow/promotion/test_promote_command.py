@@ -27,6 +27,7 @@ def run(*arguments):
     return CliRunner().invoke(host("mlflow").commands(), ["promote", *map(str, arguments)])
 
 
+@pytest.mark.further
 def test_a_better_version_exits_with_0_and_an_equal_one_with_1(ranker, client):
     better, equal = ranker.add(0.1), ranker.add(scores=None)
     options = ("--alias", "champion", "--measure", "nDCG@10", "--claim", "better", "--margin", 0)

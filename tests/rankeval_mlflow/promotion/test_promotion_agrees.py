@@ -12,6 +12,7 @@ from rankeval_mlflow.promotion.deciding import Rule, decide
 RULE = Rule("nDCG@10")
 
 
+@pytest.mark.further
 @pytest.mark.random
 def test_pairs_through_mlflow_decide_as_the_pure_function(ranker, evaluated):
     """Half of them are equal, the others better by .05, with 200 queries and differences of standard deviation .20."""

@@ -32,6 +32,7 @@ def test_the_numbers_are_those_of_compare_over_groups(ranker, client, tmp_path):
     assert decision_of(client, done.run_id, tmp_path)["rule"]["groups"] == "40 conversations of 200 queries"
 
 
+@pytest.mark.further
 def test_other_groups_are_another_question(ranker, client, tmp_path):
     """The same groups under other names have the recorded answer, for free."""
     candidate = ranker.add(0.0)

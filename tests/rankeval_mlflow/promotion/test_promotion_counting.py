@@ -96,6 +96,7 @@ def test_an_answer_of_another_version_with_the_same_scores_names_it(ranker, scor
     assert done.reason.startswith("Decided before on ranker v2, which has the same scores by query, so it is free (")
 
 
+@pytest.mark.further
 def test_first_versions_and_rollbacks_are_no_decisions(ranker):
     rkm.promote("ranker", 1, "canary", **ASKED, first=True)
     assert rkm.promote("ranker", ranker.add(0.1), "canary", **ASKED).decision.counted == "decision 1 of 20"
@@ -103,6 +104,7 @@ def test_first_versions_and_rollbacks_are_no_decisions(ranker):
     assert rkm.promote("ranker", ranker.add(0.0), "canary", **ASKED).decision.counted == "decision 2 of 20"
 
 
+@pytest.mark.further
 def test_other_aliases_and_models_have_decisions_of_their_own(ranker, ranker_of, client):
     rkm.promote("ranker", ranker.add(0.0), **ASKED)
     ranker.put("1", "canary")
@@ -111,6 +113,7 @@ def test_other_aliases_and_models_have_decisions_of_their_own(ranker, ranker_of,
     assert rkm.promote("reranker", other.add(0.0), **ASKED).decision.remaining == 19
 
 
+@pytest.mark.further
 def test_parts_more_and_relabelled_judgments_of_the_same_queries_count(ranker):
     names = [f"q{number}" for number in range(80)]
     assert promoted(ranker, names[:40]).decision.remaining == 19
@@ -128,6 +131,7 @@ def test_fresh_queries_do_not_count_and_ids_are_texts(ranker):
     assert promoted(ranker, [str(number) for number in range(100)]).decision.remaining == 18, "7 and '7' are one id"
 
 
+@pytest.mark.further
 def test_decisions_whose_evaluation_is_gone_count(ranker, client):
     """Nobody knows of which queries they were."""
     done = promoted(ranker, [f"q{number}" for number in range(40)])
@@ -139,6 +143,7 @@ def test_decisions_whose_evaluation_is_gone_count(ranker, client):
     assert promoted(ranker, [f"t{number}" for number in range(40)]).decision.remaining == 18
 
 
+@pytest.mark.further
 def test_deleted_records_and_those_of_other_experiments_count(ranker, client):
     """Such as those of before, which lie among the candidates."""
     names = [f"q{number}" for number in range(40)]
@@ -171,6 +176,7 @@ OTHER_TERMS = [
 ]
 
 
+@pytest.mark.further
 def test_terms_do_not_change_on_the_same_queries(ranker, client, promotions):
     rejected = rkm.promote("ranker", ranker.add(0.0), **ASKED)
     for version in (rejected.version, ranker.add(0.1)):
@@ -203,6 +209,7 @@ def test_a_record_that_cannot_be_read_does_not_count_as_none(ranker, client, cha
     assert rkm.promote("ranker", better, "canary", **ASKED).moved, "another alias has records of its own"
 
 
+@pytest.mark.further
 def test_a_record_from_before_counts_by_its_judgments(ranker, client):
     """It has no question and no budget."""
 
@@ -218,6 +225,7 @@ def test_a_record_from_before_counts_by_its_judgments(ranker, client):
     assert promoted(ranker, [f"q{number}" for number in range(40)]).decision.counted == "decision 1 of 20"
 
 
+@pytest.mark.further
 def test_a_champion_that_was_chosen_on_these_queries_is_noted(ranker):
     first = rkm.promote("ranker", ranker.add(0.1), **ASKED)
     assert "itself accepted" not in first.reason
@@ -227,6 +235,7 @@ def test_a_champion_that_was_chosen_on_these_queries_is_noted(ranker):
     assert "itself accepted" not in promoted(ranker, names).reason
 
 
+@pytest.mark.further
 def test_a_gate_counts_its_own_decisions_and_says_how_many_were_made_without_it(ranker, tmp_path):
     """The ids are those of the evaluations, so the queries are the same."""
     data = rk.datasets.make_ranking(200, 10, 4, rng=3)
@@ -253,6 +262,7 @@ def test_a_gate_decides_though_a_record_cannot_be_read(ranker, client, tmp_path)
     assert "Whether other decisions were made on these queries is not known" in done.reason
 
 
+@pytest.mark.further
 def test_two_machines_may_both_make_the_third_decision_and_both_count(ranker, monkeypatch):
     """Neither sees the record of the other; who comes after sees both."""
     first, second, third = (ranker.add(0.0) for _ in "abc")
@@ -281,6 +291,7 @@ def in_a_ledger(tmp_path, monkeypatch):
     return Ledger(ledger_url(place))
 
 
+@pytest.mark.further
 def test_no_decision_by_evaluations_is_an_entry_of_a_ledger(ranker, tmp_path, monkeypatch):
     """The guard's ledger has what the guard did; promotions are counted by their records in MLflow."""
     ledger = in_a_ledger(tmp_path, monkeypatch)

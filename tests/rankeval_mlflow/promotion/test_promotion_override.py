@@ -57,6 +57,7 @@ def test_a_test_that_is_overridden_counts_and_its_answer_stays(ranker, client, t
     assert (again.outcome, again.decision.is_new, again.decision.remaining) == ("rejected", False, 19)
 
 
+@pytest.mark.further
 def test_the_next_decision_says_how_the_version_in_use_came_there(ranker):
     rkm.promote("ranker", ranker.add(0.0), **WHY)
     done = rkm.promote("ranker", ranker.add(0.3), measure="nDCG@10")

@@ -208,6 +208,7 @@ def test_a_server_that_is_down_is_said_in_one_sentence(ranker, monkeypatch):
     assert ranker.holder() == "1"
 
 
+@pytest.mark.further
 def test_a_second_promoter_of_this_machine_waits_and_compares_with_the_new_holder(ranker, meanwhile):
     """Without the lock both would compare with version 1."""
     better, equal = ranker.add(0.1), ranker.add(0.1)

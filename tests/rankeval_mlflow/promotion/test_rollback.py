@@ -35,6 +35,7 @@ def test_the_alias_returns_step_by_step_on_record(champions, client):
         rkm.rollback("ranker", reason="once more")
 
 
+@pytest.mark.further
 def test_what_was_rolled_back_is_promoted_again_by_consent_only(champions, store):
     """A job that repeats its promotion undoes no rollback, in a dry run neither; one that may says so on record."""
     back = rkm.rollback("ranker", reason="a wrong alarm")
@@ -132,6 +133,7 @@ def test_a_promotion_that_had_ended_is_no_rival_however_the_alias_came_back(rank
     assert "Beware" not in done.reason
 
 
+@pytest.mark.further
 def test_a_rival_that_was_champion_once_is_told_all_the_same(ranker, meanwhile, monkeypatch, tmp_path):
     """Two machines promote over version 1, one of them a version that 1 has replaced before."""
     assert rkm.promote("ranker", ranker.add(0.1), measure="nDCG@10").moved

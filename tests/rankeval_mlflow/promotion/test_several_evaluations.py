@@ -85,6 +85,7 @@ def test_a_second_evaluation_of_the_holder_turns_no_decision(ranker, scores_of, 
     assert (done.outcome, ranker.holder()) == ("rejected", "1")
 
 
+@pytest.mark.further
 def test_equal_evaluations_are_one_and_the_first_counts(ranker, scores_of, evaluated, client, tmp_path):
     """Equal to 1e-6 by query: the question stays the same, so its answer stays free."""
     better = ranker.add(0.1)
@@ -180,6 +181,7 @@ def test_a_champion_without_evaluation_is_named_as_the_champion(ranker):
     assert 'log one: rankeval_mlflow.log(ev, role="test", model_version="ranker/2")' in said
 
 
+@pytest.mark.further
 def test_a_version_has_at_most_three_tags(ranker, client):
     """Its evaluations, its last acceptance, and its last rejection since."""
     better = ranker.add(0.1)
@@ -214,6 +216,7 @@ def test_a_second_evaluation_through_a_server(server, ranker_of, scores_of, eval
     assert not rkm.promote("evaluated-twice", equal, **ASKED, run_id=ranker.runs[equal])
 
 
+@pytest.mark.further
 def test_evaluations_of_the_candidate_on_other_data_need_a_name(ranker, scores_of, evaluated):
     """Nobody can say which month is meant; the version in use then follows the candidate."""
     logged(evaluated, scores_of(0.3), 1, salt=1)

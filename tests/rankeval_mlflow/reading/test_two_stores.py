@@ -37,6 +37,7 @@ CALLS = {
 }
 
 
+@pytest.mark.further
 @pytest.mark.parametrize("call", CALLS)
 def test_a_call_asks_the_store_that_it_was_given(other, call):
     uri, runs, compared = other

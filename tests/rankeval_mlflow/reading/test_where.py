@@ -48,6 +48,7 @@ SPELLINGS = {
 }
 
 
+@pytest.mark.further
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_every_spelling_leads_to_the_evaluation(registered, small, assert_same, spelling):
     name = SPELLINGS[spelling](registered)
@@ -75,6 +76,7 @@ WRONG = {
 }
 
 
+@pytest.mark.further
 @pytest.mark.parametrize("name", WRONG)
 def test_every_wrong_name_is_answered_with_what_there_is(registered, name):  # noqa: ARG001 - it fills the registry
     with pytest.raises(InvalidInput, match=WRONG[name]):
