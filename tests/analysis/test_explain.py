@@ -144,7 +144,7 @@ def test_all_that_fits_is_said():
     assert "0.5 is what trec_eval-9.0.8, trec_eval-9.0.8-float32 give" in why.sentence
 
 
-@pytest.mark.further
+@pytest.mark.rest
 @pytest.mark.parametrize(
     ("name", "one", "two", "difference"),
     [

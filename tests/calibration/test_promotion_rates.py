@@ -62,6 +62,7 @@ def check_histories(stream, n_histories):
         assert rate == pytest.approx(known[name], abs=4 * error + 2 / n_histories)
 
 
+@pytest.mark.world
 def test_a_history_is_as_documented():
     check_histories("tweaks", 15)
 

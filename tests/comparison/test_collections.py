@@ -285,7 +285,7 @@ def test_everything_downstream_reads_the_rows_over_all():
         assert "12 queries (c2)" in text
 
 
-@pytest.mark.further
+@pytest.mark.world
 def test_null_collections_of_unlike_size_and_difficulty():
     """300 pairs of equal systems on 10 easy and 60 hard queries: 3 to 8 % false claims over all, at 5 %."""
     generator = np.random.default_rng(11)

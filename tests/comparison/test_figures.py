@@ -160,7 +160,7 @@ def test_cells_of_a_claim_say_what_is_shown():
     ]
 
 
-@pytest.mark.further
+@pytest.mark.rest
 @pytest.mark.parametrize("n", [2, 16, 50])
 def test_matrix_ranks_and_intervals_of_many_systems(n):
     generator = np.random.default_rng(1)

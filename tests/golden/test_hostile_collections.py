@@ -75,7 +75,7 @@ def is_left_out(line: str, version: str) -> bool:
 
 
 @pytest.mark.random
-@pytest.mark.parametrize("version", choose(default=["trec_eval-9.0.8"], complete=[*PRINTED]))
+@pytest.mark.parametrize("version", choose(default=["trec_eval-9.0.8"], full=[*PRINTED]))
 def test_every_printed_line_is_the_same(tmp_path, version):
     """Names, topics, order and digits; where the program stops because the run lacks a topic, we refuse."""
     cases = recorded(version)

@@ -95,7 +95,7 @@ def test_a_parquet_file_of_nothing_but_rows_is_refused(tmp_path: Path):
         assert "20,000,000 rows in" in refused(read, tmp_path / "r.parquet")
 
 
-@pytest.mark.further
+@pytest.mark.rest
 def test_a_column_of_lists_is_refused(tmp_path: Path):
     """Before it is read: one row may hold gigabytes."""
     lists = pa.array([[0] * 30_000_000], pa.list_(pa.int8()))

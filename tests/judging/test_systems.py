@@ -136,6 +136,7 @@ def simulated(n_systems, n_queries, keeps, seed=0):
     return world, runs
 
 
+@pytest.mark.world
 def test_tau_stays_high_where_systems_differ_widely():
     """Judges who share less than half of their relevant documents order systems of very different quality alike."""
     world, runs = simulated(n_systems=20, n_queries=50, keeps=0.64)

@@ -195,6 +195,7 @@ def taste_rates(n_runs, *, n_users=60, per_user=10, seed=0):
     return np.mean(found, axis=0)
 
 
+@pytest.mark.world
 def test_users_with_strong_tastes_make_no_difference_of_equal_rankings():
     """A/A: by users at most .10 of 30 tests find a difference; by impressions about .31, here at least .20."""
     by_user, by_impression = taste_rates(30, n_users=40)

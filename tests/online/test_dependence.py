@@ -48,7 +48,7 @@ def noted(call):
     return result, [str(one.message) for one in told if "more than position and document" in str(one.message)]
 
 
-@pytest.mark.further
+@pytest.mark.world
 @each_row(
     ("kind", "check", "meaning"),
     [

@@ -132,7 +132,7 @@ def test_cuped_lowers_the_variance(rho):
     assert any("CUPED" in note for note in adjusted.notes)
 
 
-@pytest.mark.further
+@pytest.mark.world
 def test_equal_arms_of_a_ratio_metric():
     """Of 240 ratios of equal arms with 1,000 strong users .03 to .07 differ, and no note says that few users decide."""
     metrics, p = {f"ctr{i}": (f"clicks{i}", f"views{i}") for i in range(10)}, []

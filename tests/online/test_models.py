@@ -89,7 +89,7 @@ def test_factor_models_equal_pyclick(name):
         np.testing.assert_allclose(model.parameters["examination"], examination / examination[0], rtol=0, atol=1e-12)
 
 
-@pytest.mark.further
+@pytest.mark.world
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_foresees_its_own_clicks(name):
     """Fitted to 30,000 of its own impressions, it comes near the truth on others, and beats both click rates."""

@@ -76,7 +76,7 @@ def test_random_arms_agree_with_all_arms(sizes):
     assert [found.low, found.high] == pytest.approx([estimate - most * error, estimate - least * error], rel=0.1)
 
 
-@pytest.mark.further
+@pytest.mark.world
 def test_the_skewness_is_that_of_t_in_simulations():
     """It cancels in arms of one size, and turns its sign with the arms."""
     rng = np.random.default_rng(3)

@@ -34,7 +34,7 @@ def rows(*given):
     return ClickLog.from_frame(frame, complete=False)
 
 
-@pytest.mark.further
+@pytest.mark.world
 @pytest.mark.parametrize("truth", RATES)
 @pytest.mark.parametrize(
     ("shown", "how"), [("shuffled", "randomized"), ("swapped", "swap"), ("rankers", "all_pairs"), ("rankers", "em")]
@@ -189,7 +189,7 @@ def clicked_lists(n, *, rng):
     return log, relevance
 
 
-@pytest.mark.further
+@pytest.mark.world
 def test_values_are_unbiased_and_intervals_hold():
     """50 runs: the mean is near the truth, and intervals of 95 % hold it in 43 or more; raw clicks are far off."""
     values, held = [], []

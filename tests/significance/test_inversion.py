@@ -29,7 +29,7 @@ def deltas_of(d, low, high, rng):
     return [*ends, *beside, 0.0, 0.1, -0.1, d.mean(), np.median(d), rng.choice(d)]
 
 
-@pytest.mark.further
+@pytest.mark.world
 @pytest.mark.parametrize("kind", DRAW)
 def test_the_interval_holds_delta_exactly_if_its_p_value_is_above_alpha(kind):
     """With the same seed: over 4,000 checks in all, ties and the ends among them, without one exception."""

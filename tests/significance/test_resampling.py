@@ -98,7 +98,7 @@ def test_pairs_do_not_know_of_each_other(name):
     assert alone.ci_low == pytest.approx(together.ci_low[300], rel=1e-9)
 
 
-@pytest.mark.further
+@pytest.mark.rest
 @pytest.mark.parametrize("name", RESAMPLING)
 def test_blocks_of_columns_change_nothing(name):
     """Wide input is worked off in blocks that share their resamples."""

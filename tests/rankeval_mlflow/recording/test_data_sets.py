@@ -87,7 +87,7 @@ def test_cross_validations_and_comparisons_take_it_too(dataset, small):
         rkm.log(compared, data=pd.DataFrame())
 
 
-@pytest.mark.further
+@pytest.mark.rest
 def test_a_schema_that_no_server_takes_is_left_out(small):
     """MLflow takes a megabyte."""
     wide = pd.DataFrame(np.zeros((2, 20_000)), columns=[f"column_{number:06}" for number in range(20_000)])
