@@ -198,7 +198,7 @@ def test_groups_are_split_whole_at_every_level(ltr):
             assert not set(X[:, -1]) & seen[-1]
             return super().predict(X)
 
-    told = {"qid": ltr.qid, "unit": author, "measures": "AP"}
+    told = {"qid": ltr.qid, "groups": author, "measures": "AP"}
     result = rk.cross_validate(Authors(), X, ltr.y, cv=3, **told)
     for cv in (GroupKFold(3), LeaveOneOut(), QueryKFold(3, shuffle=True, random_state=0)):
         rk.cross_validate(Authors(), X, ltr.y, cv=cv, **told)
@@ -209,13 +209,13 @@ def test_groups_are_split_whole_at_every_level(ltr):
     rk.cross_validate(search.set_params(error_score="raise"), X, ltr.y, cv=3, **told)
     rk.learning_curve(Authors(), X, ltr.y, cv=3, sizes=[3, 1.0], **told)
     ranker = rk.QueryRanker(LGBM, early_stopping_rounds=3, validation_fraction=0.3).fit(
-        X, ltr.y, qid=ltr.qid, unit=author
+        X, ltr.y, qid=ltr.qid, groups=author
     )
     assert ranker.n_iterations_ > 0
-    with pytest.raises(InvalidInput, match="unit differs within the query"):
-        rk.cross_validate(Ridge(), X, ltr.y, qid=ltr.qid, unit=np.arange(len(ltr.y)))
-    with pytest.raises(InvalidInput, match="is split by a splitter"):
-        rk.cross_validate(Ridge(), X, ltr.y, qid=ltr.qid, unit=author, cv=[([0], [1])])
+    with pytest.raises(InvalidInput, match="groups differs within the query"):
+        rk.cross_validate(Ridge(), X, ltr.y, qid=ltr.qid, groups=np.arange(len(ltr.y)))
+    with pytest.raises(InvalidInput, match="are split by a splitter"):
+        rk.cross_validate(Ridge(), X, ltr.y, qid=ltr.qid, groups=author, cv=[([0], [1])])
 
 
 def query_weights(ltr):
