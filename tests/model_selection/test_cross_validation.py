@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from inspect import signature
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,7 @@ import rankeval as rk
 from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import GuardRefusal, InvalidInput, QueryIdError, UnknownName
 from rankeval.model_selection.splitters import QueryKFold, RepeatedQueryKFold
+from rankeval.model_selection.validation import _Options
 
 LGBM = LGBMRanker(n_estimators=8, min_child_samples=5, n_jobs=1, verbose=-1)
 CATBOOST = CatBoostRanker(iterations=5, thread_count=1, verbose=False, allow_writing_files=False)
@@ -368,3 +370,15 @@ def test_a_search_at_the_end_of_a_pipeline_tells_what_it_chose(ltr):
     for around in (make_pipeline("passthrough", search), make_pipeline("passthrough", rk.QueryRanker(search))):
         found = rk.cross_validate(around, ltr.X, ltr.y, qid=ltr.qid, cv=3).best_params
         pd.testing.assert_frame_equal(found, expected)
+
+
+def test_the_options_of_cross_validation_are_the_same_wherever_they_are_written():
+    """In the types of `cross_validate`, and in the signatures of its siblings."""
+    options = signature(rk.cross_validate).parameters
+    assert [name for name, one in options.items() if one.kind is one.KEYWORD_ONLY] == list(_Options.__annotations__)
+    for sibling in (rk.learning_curve, rk.optuna_objective):
+        parameters = signature(sibling).parameters
+        own = {"space", "sizes", "rng", "measure"}
+        assert {name: one.default for name, one in parameters.items() if name not in own} == {
+            name: options[name].default for name in parameters if name not in own
+        }
