@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from functools import partial
-from inspect import signature
 
 import numpy as np
 import pandas as pd
@@ -156,21 +155,6 @@ def test_odd_arguments_are_taken_or_refused_in_one_line(call):
         said = refusal(CALLS[call], value)
         assert "\n" not in said
         assert len(said) < 2000
-
-
-def test_groups_never_stand_beside_group():
-    """Sizes of queries and units of queries are told apart by more than a letter, but where scikit-learn names one."""
-    public = {name: getattr(rk, name) for name in rk.__all__ if callable(getattr(rk, name))}
-    made = [(name, one) for name, one in public.items() if isinstance(one, type)]
-    public |= {
-        f"{name}.{method}": getattr(one, method) for name, one in made for method in dir(one) if method[0] != "_"
-    }
-    both = {
-        name.rpartition(".")[2]
-        for name, one in public.items()
-        if callable(one) and not isinstance(one, type) and {"group", "groups"} <= set(signature(one).parameters)
-    }
-    assert both == {"split", "get_n_splits"}
 
 
 def test_differences_that_no_number_of_queries_shows_are_refused():

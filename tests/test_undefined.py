@@ -81,9 +81,8 @@ def test_the_rule_sees_the_level_of_the_measure_in_every_way_in(measure, zero, o
     X, y, qid = frame[["s"]].to_numpy(), frame["y"].to_numpy(), frame["q"].to_numpy()
     for rule, value in zip(RULES, (zero, one, skip), strict=True):
         scorer = rk.make_scorer(measure, no_relevant=rule)
-        streamed = rk.evaluate_dataset(
-            tmp_path / "rows.parquet", qid="q", relevance="y", score="s", measures=measure, no_relevant=rule
-        )
+        told = {"measures": measure, "convention": rk.Convention.with_rules(no_relevant=rule)}
+        streamed = rk.evaluate_dataset(tmp_path / "rows.parquet", qid="q", relevance="y", score="s", **told)
         _, out, _ = rankeval("evaluate", "q.qrels", "r.run", "-m", measure, "--no-relevant", rule, "--format", "json")
         found = {
             "python": rk.evaluate(y, frame["s"], qid=qid, measures=measure, no_relevant=rule).aggregate().iloc[0],
@@ -130,9 +129,10 @@ def test_cross_validation_refuses_such_measures_before_it_trains():
             raise AssertionError
 
     y, qid = [1, 0, 2, 0, 2, 0, 2, 1], [1, 1, 2, 2, 3, 3, 4, 4]
+    rules = rk.Convention.with_rules(no_relevant="skip")
     with pytest.raises(InvalidInput, match="no_relevant"):
         rk.cross_validate(
-            Untrained(), np.ones((8, 1)), y, qid=qid, cv=2, measures=["AP", "AP(rel=2)"], no_relevant="skip"
+            Untrained(), np.ones((8, 1)), y, qid=qid, cv=2, measures=["AP", "AP(rel=2)"], convention=rules
         )
 
 

@@ -32,9 +32,10 @@ import numpy as np
 import pyarrow as pa
 
 from rankeval import __version__
+from rankeval._arguments import explained
 from rankeval._checks import check_count
 from rankeval._source import install
-from rankeval.collection.convention import Convention, rules_of_call
+from rankeval.collection.convention import Convention, get_convention
 from rankeval.contamination.streamed import StreamedCheck
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import DEFAULT_MEASURES, Evaluation, from_bytes
@@ -240,7 +241,7 @@ def partitions_for(rows: Any) -> int:
 
 
 @contextmanager
-def explained() -> Iterator[None]:
+def importing_there() -> Iterator[None]:
     """Say it in one sentence if the executors lack this package."""
     from pyspark.errors import PySparkException
 
@@ -256,6 +257,7 @@ def explained() -> Iterator[None]:
         ) from error
 
 
+@explained
 def evaluate(
     df: DataFrame,
     *,
@@ -266,10 +268,6 @@ def evaluate(
     columns: Mapping[str, str] | Sequence[str] | str | None = None,
     measures: str | Measure | Iterable[str | Measure] = DEFAULT_MEASURES,
     convention: str | Convention = "rankeval",
-    ties: str | None = None,
-    missing: str | None = None,
-    no_relevant: str | None = None,
-    judgments: str | None = None,
     query_weight: str | None = None,
     name: str | None = None,
     partitions: int | None = None,
@@ -298,10 +296,8 @@ def evaluate(
     measures : str, Measure or iterable of them
         The measures to compute.
     convention : str or Convention
-        As in `rankeval.evaluate`.
-    ties, missing, no_relevant, judgments : str, optional
-        As in `rankeval.evaluate`. ``ties="stable"`` is refused, because the rows of a DataFrame
-        have no order.
+        As in `rankeval.evaluate`. Its rule ``ties="stable"`` is refused, because the rows of a
+        DataFrame have no order.
     query_weight : str, optional
         The column with the weight of the row's query, the same on all its rows.
     name : str, optional
@@ -332,8 +328,7 @@ def evaluate(
     >>> rankeval_mlflow.log(result.evaluation, role="dev")  # doctest: +SKIP
     """
     refuse_session(df)
-    single = {"ties": ties, "missing": missing, "no_relevant": no_relevant, "judgments": judgments}
-    rules = rules_of_call(convention, True, **single)
+    rules = get_convention(convention)
     asked = tuple(parse_measures(measures, rules))
     bound = bound_measures([one for _, one in asked], rules)
     _refuse_order_of_rows(rules)
@@ -358,7 +353,7 @@ def evaluate(
     with ExitStack() as failing:
         if watch is not None:
             failing.callback(watch.unpersist)
-        with explained():
+        with importing_there():
             parts = Kept.of(whole.mapInArrow(scoring.parts, PART))
             failing.callback(parts.forget)
             found = parts.rows.select("note", "evidence").toArrow()
@@ -374,7 +369,7 @@ def _refuse_order_of_rows(rules: Convention) -> None:
     if rules.ties == "stable":
         raise InvalidInput(
             f"ties='stable' ({rules.name!r}): the rows of a DataFrame have no order that tied rows could keep",
-            remedy="choose ties='docid' with docid=, or another rule",
+            remedy="choose rk.Convention.with_rules(ties='docid') with docid=, or another rule",
         )
 
 

@@ -149,8 +149,7 @@ class Convention:
 
     def _changed(self, preset: Convention) -> list[str]:
         """Return the rules that differ from a preset's; judgments that are "given" there may be either."""
-        rules = [part.name for part in fields(self) if part.name != "name"]
-        rules = [rule for rule in rules if getattr(self, rule) != getattr(preset, rule)]
+        rules = [rule for rule in _rules() if getattr(self, rule) != getattr(preset, rule)]
         return [rule for rule in rules if rule != "judgments" or preset.judgments != "given"]
 
     def resolved(self, judgments: str) -> Convention:
@@ -172,20 +171,46 @@ class Convention:
             else self
         )
 
-    def with_rules(self, **rules: Any) -> Convention:
-        """Return this convention with single rules changed; a rule given as None stays as it is."""
+    # Without an object it changes the default: mypy takes no default of ``self``, but takes ``*base``.
+    def with_rules(*base: str | Convention, **rules: Any) -> Convention:
+        """Return a convention with single rules changed: this one, the default, or a preset.
+
+        Parameters
+        ----------
+        *base : str or Convention
+            The preset to change, as in ``rk.Convention.with_rules("trec_eval-10", ties="stable")``.
+            By default "rankeval"; as the method of a convention, that convention.
+        **rules
+            Rules by name, as the parameters of `Convention`. A rule given as None stays as it is.
+
+        Returns
+        -------
+        Convention
+            Its name ends in ``+`` if a rule differs.
+
+        Raises
+        ------
+        UnknownName
+            If there is no such preset, rule or value.
+
+        Examples
+        --------
+        >>> Convention.with_rules(ties="docid").name
+        'rankeval+'
+        >>> Convention.with_rules("trec_eval-10", missing="empty").name
+        'trec_eval-10+'
+        """
+        own = get_convention(*base or ("rankeval",))
         given = {rule: value for rule, value in rules.items() if value is not None}
+        for rule in given:
+            chosen("rule of a convention", rule, _rules())
         if not given:
-            return self
+            return own
         # Making it checks the values, so that they can be compared afterwards.
-        changed = replace(
-            self, name=self.name if self.name.endswith("+") else f"{self.name}+", **given
-        )
-        return (
-            self
-            if all(getattr(self, rule) == getattr(changed, rule) for rule in given)
-            else changed
-        )
+        name = own.name if own.name.endswith("+") else f"{own.name}+"
+        changed = replace(own, name=name, **given)
+        is_same = all(getattr(own, rule) == getattr(changed, rule) for rule in given)
+        return own if is_same else changed
 
     @classmethod
     def from_card(cls, card: Mapping[str, Any]) -> Convention:
@@ -230,6 +255,10 @@ class Convention:
         """Return the rules as a plain dict, for logs and reports."""
         rules = {part.name: getattr(self, part.name) for part in fields(self)}
         return rules | {"bind": {family: dict(bound) for family, bound in self.bind.items()}}
+
+
+def _rules() -> list[str]:
+    return [part.name for part in fields(Convention) if part.name != "name"]
 
 
 _TREC = {"ties": "docid", "judgments": "qrels", "negative": "unjudged"}
@@ -300,7 +329,7 @@ def get_convention(spec: str | Convention) -> Convention:
 
 def rules_of_call(spec: str | Convention, rows: bool = True, /, **single: str | None) -> Convention:
     """Return a convention with the single rules that a call changes."""
-    rules = get_convention(spec).with_rules(**single)
+    rules = Convention.with_rules(spec, **single)
     if rows and single.get("judgments") == "qrels":
         raise InvalidInput(
             "judgments='qrels' needs a collection (qrels and run); arrays hold the ranked rows only"

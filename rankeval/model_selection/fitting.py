@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
 from rankeval._checks import check_jobs, refuse
-from rankeval.collection.convention import Convention
+from rankeval.collection.convention import Convention, get_convention
 from rankeval.collection.data import RankingData
 from rankeval.contamination.fingerprint import fingerprint
 from rankeval.contamination.refusal import ContaminationCheck
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Rows to be split into folds, and perhaps the unit and the weights of each row."""
+    """Rows to be split into folds, and perhaps the group and the weights of each row."""
 
     data: RankingData  # All rows
-    # (n_rows,): What is given for each row, by its name in `QueryRanker.fit`: ``unit``, which no
-    # split cuts, ``sample_weight``, ``query_weight`` (that of the row's query) and ``position``.
+    # (n_rows,): What is given for each row, by its name in `QueryRanker.fit`: ``groups``, which
+    # no split cuts, ``sample_weight``, ``query_weight`` (that of the row's query) and ``position``.
     beside: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     validation: RankingData | None = (
         None  # A validation part on which every fit that can stops early
@@ -59,31 +59,27 @@ class Task:
     def of(
         cls,
         rankers: Sequence[QueryRanker],
-        X: Any,
-        y: Any,
+        arguments: Mapping[str, Any],
         *,
         who: str,
         action: str = "",
-        **given: Any,
     ) -> Task:
-        """Check all that is given beside the rankers, and ask the guard, before anything is fitted."""
-        query_weight, eval_set, eval_qid = (
-            given.pop(name) for name in ("query_weight", "eval_set", "eval_qid")
-        )
-        data = as_ranking_data(X, y, who=who, **given)
+        """Check the rows among the arguments of `cross_validate`, and ask the guard, before anything is fitted."""
+        X, y, qid = arguments["X"], arguments["y"], arguments["qid"]
+        columns = {name: arguments[name] for name in ("groups", "sample_weight", "position")}
+        ids = {name: arguments[name] for name in ("qid", "group", "docid")}
+        data = as_ranking_data(X, y, who=who, **ids, **columns)
         check, action = ContaminationCheck.current(), action or who
         check.refuse(data.X, data.y, data.qid, docid=data.docid, action=action)
-        part = validation_part(eval_set, eval_qid)
+        part = validation_part(arguments["eval_set"], arguments["eval_qid"])
         if part is not None:
             useless = "eval_set has rows to stop training on, and no ranker stops: give early_stopping_rounds too"
             refuse((not any(stops_early(ranker) for ranker in rankers), useless))
             check.refuse(
                 part.X, part.y, part.qid, docid=part.docid, action=f"{action} with this eval_set"
             )
-        beside = row_columns(
-            data.qid, **{name: given[name] for name in ("unit", "sample_weight", "position")}
-        )
-        means = query_weight_of_rows(query_weight, data.qid, X=X, y=y, qid=given["qid"])
+        beside = row_columns(data.qid, **columns)
+        means = query_weight_of_rows(arguments["query_weight"], data.qid, X=X, y=y, qid=qid)
         return cls(data, beside if means is None else {**beside, "query_weight": means}, part)
 
     def refuse_unusable(self, ranker: QueryRanker) -> None:
@@ -95,7 +91,7 @@ class Task:
 
     def folds(self, cv: Any) -> Folds:
         """Return the rows of each split; refuse a validation part that has queries of them."""
-        folds = query_folds(cv, self.data, self.beside.get("unit"))
+        folds = query_folds(cv, self.data, self.beside.get("groups"))
         if self.validation is not None:
             part, used = (
                 self.validation,
@@ -149,7 +145,7 @@ class FoldScoring:
         cls,
         task: Task,
         asked: Sequence[tuple[str, Measure]],
-        convention: Convention,
+        convention: str | Convention,
         columns: Any = None,
     ) -> FoldScoring:
         """Group the rows of a task, with the columns of `cross_validate` that the measures read."""
@@ -163,8 +159,9 @@ class FoldScoring:
             read=read,
             arguments=("y", "estimator"),
         )
-        joined = given.join(convention)
-        if convention.no_relevant == "skip" and len(asked) > 1:
+        rules = get_convention(convention)
+        joined = given.join(rules)
+        if rules.no_relevant == "skip" and len(asked) > 1:
             score_part(
                 joined, asked
             )  # refuses measures that leave out different queries before anything is trained

@@ -331,13 +331,13 @@ def hold_out(
 
 def _held_out(share: float, rows: TrainingRows) -> NDArray[np.bool_]:
     check_share("validation_fraction", share)
-    codes, units = encode(rows.qid if rows.unit is None else rows.unit)
-    noun = "queries" if rows.unit is None else "units"
-    n_held_out = max(1, round(share * len(units)))
-    few = f"{len(units)} {noun} are too few to hold out a share of {share} for early stopping"
-    refuse((n_held_out >= len(units), few))
-    held_out = np.zeros(len(units), dtype=bool)
-    held_out[np.argsort(hashed_share(units, "early stopping"), kind="stable")[:n_held_out]] = True
+    codes, groups = encode(rows.qid if rows.groups is None else rows.groups)
+    noun = "queries" if rows.groups is None else "groups"
+    n_held_out = max(1, round(share * len(groups)))
+    few = f"{len(groups)} {noun} are too few to hold out a share of {share} for early stopping"
+    refuse((n_held_out >= len(groups), few))
+    held_out = np.zeros(len(groups), dtype=bool)
+    held_out[np.argsort(hashed_share(groups, "early stopping"), kind="stable")[:n_held_out]] = True
     return held_out[codes]
 
 

@@ -168,10 +168,9 @@ def _fitted_by_routing(estimator: Any, rows: TrainingRows, watch: EarlyStopping 
     if rows.sample_weight is not None:
         _ask_for_weights(estimator)
         told["sample_weight"] = rows.sample_weight
-    # A unit goes to the splitter of a search under the name that scikit-learn has for it.
+    # Groups go to the splitter of a search, and to a QueryRanker inside that asks for them.
     beside = {
-        "groups": rows.unit,
-        "unit": rows.unit,
+        "groups": rows.groups,
         "query_weight": rows.query_weight,
         "position": rows.position,
     }
@@ -236,7 +235,7 @@ def _whole_queries(estimator: Any, rows: TrainingRows) -> Iterator[None]:
     if cv is None or (rows.codes == rows.codes[0]).all():
         yield
         return
-    estimator.set_params(cv=list(cv.split(rows.X, rows.y, rows.unit, qid=rows.qid)))
+    estimator.set_params(cv=list(cv.split(rows.X, rows.y, rows.groups, qid=rows.qid)))
     try:
         yield
     finally:

@@ -116,7 +116,7 @@ class QuerySplit:
             The relevance of each row, which stratified splitters need.
         groups : array-like of shape (n_rows,), optional
             The query of each row, as scikit-learn names it. If ``qid`` is given too, a coarser unit
-            than the query, which is ``unit`` in `rankeval.cross_validate`.
+            than the query, as in `rankeval.cross_validate`.
         qid : array-like of shape (n_rows,), optional
             The query of each row.
         group : array-like of int of shape (n_queries,), optional

@@ -121,7 +121,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
     # These names have no other meaning, so they are asked for, as qid is.
     __metadata_request__fit: ClassVar = {
         "qid": True,
-        "unit": False,
+        "groups": False,
         **dict.fromkeys(
             ("docid", "query_weight", "position", "eval_set", "eval_qid", "eval_X", "eval_y"), True
         ),
@@ -155,7 +155,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         qid: Any = None,
         group: Any = None,
         docid: Any = None,
-        unit: Any = None,
+        groups: Any = None,
         sample_weight: Any = None,
         query_weight: Any = None,
         position: Any = None,
@@ -179,10 +179,10 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         docid : array-like of shape (n_rows,), optional
             The document of each row, or a pandas index level named "docid". Only a guard reads it,
             which knows test queries by their documents.
-        unit : array-like of shape (n_rows,), optional
+        groups : array-like of shape (n_rows,), optional
             A coarser unit than the query, such as its author. Early stopping and the folds of a
-            search keep it whole. To route scikit-learn's ``groups`` here, call
-            ``set_fit_request(unit="groups")``.
+            search keep it whole. A search of scikit-learn passes it here if routing is on and
+            ``set_fit_request(groups=True)`` asks for it.
         sample_weight : array-like of shape (n_rows,), optional
             The weight of each row, or of its query, in fitting. If weights differ within a query,
             LGBMRanker, regressors and classifiers use them by row, and CatBoostRanker with losses
@@ -250,7 +250,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
                 y=y,
                 qid=qid,
                 docid=docid,
-                unit=unit,
+                groups=groups,
                 sample_weight=sample_weight,
                 position=position,
             )
@@ -272,7 +272,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             watched.refuse_in(
                 fingerprint(features, labels, ids), "the training data", by_id=given is not None
             )
-        beside = row_columns(ids, sample_weight=sample_weight, unit=unit, position=position)
+        beside = row_columns(ids, sample_weight=sample_weight, groups=groups, position=position)
         with (
             nullcontext() if limits.decides(searched()) else stopping(UnusableRows)
         ):  # another setting may take them

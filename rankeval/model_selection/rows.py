@@ -22,7 +22,7 @@ from rankeval.model_selection.query_ids import by_id, encode, id_array, per_quer
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """Features, labels and query of each row, perhaps its document, weights, unit and position too.
+    """Features, labels and query of each row, perhaps its document, weights, group and position too.
 
     ``validation`` has the rows of a validation part, for an estimator inside that stops early by
     itself.
@@ -34,7 +34,7 @@ class TrainingRows:
     codes: NDArray[np.int64]
     sample_weight: NDArray[np.float64] | None = None
     query_weight: NDArray[np.float64] | None = None
-    unit: NDArray[Any] | None = None
+    groups: NDArray[Any] | None = None
     position: NDArray[np.int32] | None = None
     docid: Any | None = None
     validation: TrainingRows | None = None
@@ -102,7 +102,7 @@ def query_weight_of_rows(
 
 
 def row_columns(
-    ids: NDArray[Any], *, sample_weight: Any = None, unit: Any = None, position: Any = None
+    ids: NDArray[Any], *, sample_weight: Any = None, groups: Any = None, position: Any = None
 ) -> dict[str, NDArray[Any]]:
     """Check what is given for each row, and return it as arrays by argument."""
     rows, found = len(ids), dict[str, NDArray[Any]]()
@@ -118,9 +118,9 @@ def row_columns(
                 f"sample_weight is {weights[bad[0]]} in row {bad[0]}: give finite weights, none below 0"
             )
         refuse((not weights.any(), "sample_weight is zero in every row: nothing would be learnt"))
-    if unit is not None:
-        found["unit"] = id_array(unit, rows, "unit")
-        per_query(encode(found["unit"])[0], encode(ids)[0], "unit")
+    if groups is not None:
+        found["groups"] = id_array(groups, rows, "groups")
+        per_query(encode(found["groups"])[0], encode(ids)[0], "groups")
     if position is not None:
         values = labels(position, "position")
         with np.errstate(invalid="ignore"):  # nan becomes some number, and differs from it

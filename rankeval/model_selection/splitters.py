@@ -496,7 +496,7 @@ def by_query(cv: Any) -> QuerySplit | None:
 
 
 def query_folds(
-    cv: Any, data: RankingData, unit: NDArray[Any] | None, *, name: str = "cv"
+    cv: Any, data: RankingData, groups: NDArray[Any] | None, *, name: str = "cv"
 ) -> Folds:
     """Return the rows of each split. No split cuts a query."""
     splitter, n_queries = by_query(cv), len(np.unique(data.qid))
@@ -508,18 +508,18 @@ def query_folds(
             f"{name} is {shown(cv)}; give a number of folds, a splitter, or pairs of training and test rows"
         )
     n_folds = int(cv) if isinstance(cv, Integral) else 0
-    both = f"unit is split by a splitter, and {name} gives the rows of each split: leave one of them out"
+    both = f"groups are split by a splitter, and {name} gives the rows of each split: leave one of them out"
     refuse(
         (
             n_folds > n_queries,
             f"{name} is {n_folds}, and there are {count(n_queries, 'query')}: a fold holds out one",
         ),
-        (splitter is None and unit is not None, both),
+        (splitter is None and groups is not None, both),
     )
     if splitter is None:
         folds = _given_folds(cv, data, name)
     else:
-        folds = list(splitter.split(data.X, data.y, unit, qid=data.qid))
+        folds = list(splitter.split(data.X, data.y, groups, qid=data.qid))
     used_up = f"{name} has no splits; an iterator that was used up gives none again: pass a list or a splitter"
     refuse((not folds, used_up))
     for number, (train, test) in enumerate(folds):

@@ -15,7 +15,7 @@ import numpy as np
 
 from rankeval._arguments import explained
 from rankeval._checks import refuse, require, shown
-from rankeval.collection.convention import Convention, rules_of_call
+from rankeval.collection.convention import Convention
 from rankeval.errors import Refusal
 from rankeval.evaluation.result import aggregates
 from rankeval.model_selection import boosters
@@ -46,7 +46,7 @@ class OptunaObjective:
     space : callable or mapping
         The source of the parameters.
     task : Task
-        The rows, with units and weights if given.
+        The rows, with groups and weights if given.
     folds : list of (ndarray, ndarray)
         Numbers of the training and the test rows of each fold, of shape (n_train_rows,) and
         (n_test_rows,). They are the same for all trials.
@@ -138,7 +138,7 @@ def optuna_objective(
     group: Any = None,
     docid: Any = None,
     columns: Any = None,
-    unit: Any = None,
+    groups: Any = None,
     sample_weight: Any = None,
     query_weight: Any = None,
     position: Any = None,
@@ -147,10 +147,6 @@ def optuna_objective(
     measure: str | Measure = "nDCG@10",
     cv: Any = 5,
     convention: str | Convention = "rankeval",
-    ties: str | None = None,
-    missing: str | None = None,
-    no_relevant: str | None = None,
-    judgments: str | None = None,
 ) -> OptunaObjective:
     """Make an objective for ``optuna.create_study(direction="maximize").optimize(objective)``.
 
@@ -174,11 +170,11 @@ def optuna_objective(
         A function of a trial that returns parameters of the estimator. Or a mapping of parameters
         to ``optuna.distributions`` or lists of choices: ``[3, 15]`` are two values,
         ``IntDistribution(3, 15)`` is a range.
-    X, y, qid, group, docid, columns, unit, sample_weight, query_weight, position, eval_set, eval_qid, cv
+    X, y, qid, group, docid, columns, groups, sample_weight, query_weight, position, eval_set, eval_qid, cv
         As in `cross_validate`. All trials are scored on the same folds.
     measure : str or Measure, default ``"nDCG@10"``
         The measure to optimise.
-    convention, ties, missing, no_relevant, judgments
+    convention
         As in `cross_validate`.
 
     Returns
@@ -212,6 +208,7 @@ def optuna_objective(
     >>> len(study.trials), objective.ranker(study.best_trial)
     (2, QueryRanker(estimator=Ridge(alpha=...)))
     """
+    arguments = locals()
     forms = "a function of a trial that returns parameters, or a mapping of parameters to distributions or choices"
     refuse(
         (
@@ -219,10 +216,7 @@ def optuna_objective(
             f"space is {shown(space)}; give {forms}",
         )
     )
-    rules = rules_of_call(
-        convention, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments
-    )
-    found = check_measures(measure, rules)
+    found = check_measures(measure, convention)
     refuse(
         (len(found) > 1, f"measure is {shown(measure)}; give one measure for the study to optimise")
     )
@@ -230,23 +224,10 @@ def optuna_objective(
     if not callable(space):
         space = {name: _distribution(name, wanted) for name, wanted in space.items()}
         check_names(estimator, space, where="space")
-    rows = {
-        "qid": qid,
-        "group": group,
-        "docid": docid,
-        "unit": unit,
-        "sample_weight": sample_weight,
-    }
-    told = {
-        "query_weight": query_weight,
-        "position": position,
-        "eval_set": eval_set,
-        "eval_qid": eval_qid,
-    }
-    task = Task.of([ranker], X, y, **rows, **told, who="optuna_objective", action="optimise")
+    task = Task.of([ranker], arguments, who="optuna_objective", action="optimise")
     if not callable(space) and not decides(space):  # else each trial is asked
         task.refuse_unusable(ranker)
-    scoring = FoldScoring.of(task, found, rules, columns)
+    scoring = FoldScoring.of(task, found, convention, columns)
     return OptunaObjective(estimator, space, task, task.folds(cv), scoring)
 
 

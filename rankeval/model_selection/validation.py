@@ -16,7 +16,7 @@ from rankeval._arguments import explained
 from rankeval._checks import check_number, refuse, shown
 from rankeval._registry import chosen
 from rankeval._visible import escaping
-from rankeval.collection.convention import Convention, rules_of_call
+from rankeval.collection.convention import Convention
 from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.fitting import FittedFold, FoldScoring, Task, fold_table, run_folds
 from rankeval.model_selection.query_ids import by_id
@@ -43,7 +43,7 @@ class _Options(TypedDict, total=False):
     group: Any
     docid: Any
     columns: Any
-    unit: Any
+    groups: Any
     sample_weight: Any
     query_weight: Any
     position: Any
@@ -52,10 +52,6 @@ class _Options(TypedDict, total=False):
     measures: str | Measure | Sequence[str | Measure]
     cv: Any
     convention: str | Convention
-    ties: str | None
-    missing: str | None
-    no_relevant: str | None
-    judgments: str | None
     n_jobs: int | None
     name: str | None
     progress: Progress | bool | None
@@ -85,7 +81,7 @@ def cross_validate(
     group: Any = None,
     docid: Any = None,
     columns: Any = None,
-    unit: Any = None,
+    groups: Any = None,
     sample_weight: Any = None,
     query_weight: Any = None,
     position: Any = None,
@@ -94,10 +90,6 @@ def cross_validate(
     measures: str | Measure | Sequence[str | Measure] = ("nDCG@10", "AP", "RR"),
     cv: Any = 5,
     convention: str | Convention = "rankeval",
-    ties: str | None = None,
-    missing: str | None = None,
-    no_relevant: str | None = None,
-    judgments: str | None = None,
     n_jobs: int | None = None,
     name: str | None = None,
     progress: Progress | bool | None = None,
@@ -129,10 +121,9 @@ def cross_validate(
         Columns of the rows that measures read, such as ``{"price": price}`` for
         ``"Revenue@5(column='price')"``, or names of columns of X. By default the columns of X with
         the names that the measures give.
-    unit : array-like of shape (n_rows,), optional
-        A unit coarser than the query, such as its author. Units are kept whole in these folds, in
-        the folds of a search, and when queries are held out for early stopping. (scikit-learn's
-        splitters call it ``groups``.)
+    groups : array-like of shape (n_rows,), optional
+        A unit coarser than the query, such as its author. Groups are kept whole in these folds, in
+        the folds of a search, and when queries are held out for early stopping.
     sample_weight : array-like of shape (n_rows,), optional
         The weight of each row in fitting, as in `QueryRanker`'s ``fit``.
     query_weight : mapping or Series by query id, or array-like of shape (n_rows,), optional
@@ -151,9 +142,8 @@ def cross_validate(
         Number of folds of `QueryKFold`; or a splitter, which is applied to queries; or the row
         numbers of each split.
     convention : str or Convention, default="rankeval"
-        The rules by which rankings are scored.
-    ties, missing, no_relevant, judgments : str, optional
-        Single rules that replace those of the convention, as in `evaluate`.
+        The rules by which rankings are scored: the name of a preset, or a `Convention`, such as
+        ``rk.Convention.with_rules(ties="docid")``.
     n_jobs : int, optional
         Number of folds fitted at once, as for joblib. An enclosing ``joblib.parallel_config``
         chooses the backend, such as a cluster of Dask.
@@ -193,30 +183,15 @@ def cross_validate(
     >>> cross_validate(Ridge(), [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], qid=[1, 1, 2, 2], cv=2, measures="AP")
     CrossValidation(2 folds; over all 2 queries out of fold: AP=1.0000)
     """
-    rules = rules_of_call(
-        convention, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments
-    )
-    asked = check_measures(measures, rules)
+    arguments = locals()  # `Task.of` reads those that give rows by their names
+    asked = check_measures(measures, convention)
     named = _named(estimator, name)
     rankers = [as_ranker(one) for one in named.values()]
-    rows = {
-        "qid": qid,
-        "group": group,
-        "docid": docid,
-        "unit": unit,
-        "sample_weight": sample_weight,
-    }
-    told = {
-        "query_weight": query_weight,
-        "position": position,
-        "eval_set": eval_set,
-        "eval_qid": eval_qid,
-    }
-    task = Task.of(rankers, X, y, **rows, **told, who="cross_validate")
+    task = Task.of(rankers, arguments, who="cross_validate")
     for ranker in rankers:
         task.refuse_unusable(ranker)
     folds = task.folds(cv)
-    scoring = FoldScoring.of(task, asked, rules, columns)
+    scoring = FoldScoring.of(task, asked, convention, columns)
     jobs = [(ranker, train, test) for ranker in rankers for train, test in folds]
     done = run_folds(task, jobs, n_jobs=n_jobs, progress=progress, keep=return_estimators)
     splits = tuple(Split.of(task.data.qid[train], task.data.qid[test]) for train, test in folds)
@@ -335,7 +310,7 @@ def learning_curve(
     group: Any = None,
     docid: Any = None,
     columns: Any = None,
-    unit: Any = None,
+    groups: Any = None,
     sample_weight: Any = None,
     query_weight: Any = None,
     position: Any = None,
@@ -345,10 +320,6 @@ def learning_curve(
     cv: Any = 5,
     sizes: Sequence[float] = (0.1, 0.325, 0.55, 0.775, 1.0),
     convention: str | Convention = "rankeval",
-    ties: str | None = None,
-    missing: str | None = None,
-    no_relevant: str | None = None,
-    judgments: str | None = None,
     n_jobs: int | None = None,
     rng: int = 0,
     progress: Progress | bool | None = None,
@@ -360,7 +331,7 @@ def learning_curve(
 
     Parameters
     ----------
-    estimator, X, y, qid, group, docid, columns, unit, sample_weight, query_weight, position, eval_set, eval_qid
+    estimator, X, y, qid, group, docid, columns, groups, sample_weight, query_weight, position, eval_set, eval_qid
         As in `cross_validate`, for one estimator.
     measures, cv, convention, n_jobs, progress
         As in `cross_validate`.
@@ -392,26 +363,11 @@ def learning_curve(
     >>> learning_curve(Ridge(), rk.datasets.make_ranking(30), sizes=[5, 0.5, 1.0], measures="nDCG@10")
     LearningCurve(nDCG@10 at 5, 12, 24 training queries)
     """
+    arguments = locals()
     import pandas as pd
 
-    rules = rules_of_call(
-        convention, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments
-    )
-    asked, ranker = check_measures(measures, rules), as_ranker(estimator)
-    rows = {
-        "qid": qid,
-        "group": group,
-        "docid": docid,
-        "unit": unit,
-        "sample_weight": sample_weight,
-    }
-    told = {
-        "query_weight": query_weight,
-        "position": position,
-        "eval_set": eval_set,
-        "eval_qid": eval_qid,
-    }
-    task = Task.of([ranker], X, y, **rows, **told, who="learning_curve")
+    asked, ranker = check_measures(measures, convention), as_ranker(estimator)
+    task = Task.of([ranker], arguments, who="learning_curve")
     task.refuse_unusable(ranker)
     codes, _ = by_id(task.data.qid)
     folds = task.folds(cv)
@@ -424,7 +380,7 @@ def learning_curve(
         for count in counts
         for queries, (train, test) in zip(drawn, folds, strict=True)
     ]
-    scoring = FoldScoring.of(task, asked, rules, columns)
+    scoring = FoldScoring.of(task, asked, convention, columns)
     done = run_folds(task, jobs, n_jobs=n_jobs, progress=progress)
     table = fold_table(scoring, [test for _, _, test in jobs], done)
     index = pd.MultiIndex.from_product([counts, range(len(folds))], names=["n_train_queries", FOLD])

@@ -27,7 +27,7 @@ import pyarrow as pa
 from rankeval._arguments import explained
 from rankeval._checks import check_jobs
 from rankeval._memory import keep_freed_memory
-from rankeval.collection.convention import Convention, rules_of_call
+from rankeval.collection.convention import Convention, get_convention
 from rankeval.contamination.streamed import Evidence, StreamedCheck
 from rankeval.errors import InvalidInput, Refusal
 from rankeval.evaluation.front_door import DEFAULT_MEASURES, Specs, columns_read, refuse_unnamed
@@ -163,10 +163,6 @@ def evaluate_dataset(
     columns: Mapping[str, str] | Sequence[str] | str | None = None,
     measures: Specs = DEFAULT_MEASURES,
     convention: str | Convention = "rankeval",
-    ties: str | None = None,
-    missing: str | None = None,
-    no_relevant: str | None = None,
-    judgments: str | None = None,
     query_weight: Any | None = None,
     name: str | None = None,
     memory: int | str | None = None,
@@ -189,7 +185,7 @@ def evaluate_dataset(
     columns : list of str, mapping of str to str, or str, optional
         Columns that measures read, such as ``["price"]`` for ``"Revenue@5(column='price')"``, or
         ``{"price": "price_usd"}`` to give one another name.
-    measures, convention, ties, missing, no_relevant, judgments, name
+    measures, convention, name
         As in `rankeval.evaluate`.
     query_weight : str, or mapping or Series by query id, optional
         The weight of each query in the means, or a column of them, which must be constant within a
@@ -236,9 +232,7 @@ def evaluate_dataset(
     names |= (
         {} if query_weight is None or hasattr(by_query, "items") else {"query_weight": query_weight}
     )
-    rules = rules_of_call(
-        convention, True, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments
-    )
+    rules = get_convention(convention)
     asked = tuple(parse_measures(measures, rules))
     read = columns_read(
         columns, asked, rules

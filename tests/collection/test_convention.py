@@ -12,7 +12,7 @@ from tables import each_row
 
 import rankeval as rk
 from rankeval.collection.convention import PRESETS
-from rankeval.errors import InvalidInput
+from rankeval.errors import InvalidInput, UnknownName
 from rankeval.evaluation import from_bytes, to_bytes
 
 OTHERS = [name for name in PRESETS if name != "rankeval"]
@@ -63,6 +63,21 @@ def test_without_a_name_only_the_default_rules_are_called_rankeval():
     assert rk.Convention(ties="stable") == PRESETS["rankeval"].with_rules(ties="stable")
     with pytest.raises(InvalidInput, match="the name 'rankeval' is that of a preset"):
         rk.Convention("rankeval", ties="stable")
+
+
+def test_rules_are_changed_of_the_default_a_preset_or_a_convention():
+    """By one name: of the class, with the name of a preset first, or of an object."""
+    assert rk.Convention.with_rules(ties="docid") == rk.Convention(ties="docid")
+    assert rk.Convention.with_rules() is PRESETS["rankeval"]
+    of_preset = rk.Convention.with_rules("trec_eval-10", missing="empty", ties=None)
+    assert (of_preset.name, of_preset.missing, of_preset.ties) == ("trec_eval-10+", "empty", "docid")
+    assert PRESETS["trec_eval-10"].with_rules(missing="empty") == of_preset
+    assert of_preset.with_rules(missing="error") != PRESETS["trec_eval-10"]  # it keeps the name of a changed one
+    for rules in ({"tie": "docid"}, {"ties": "dcid"}, {"name": "mine"}):
+        with pytest.raises(UnknownName):
+            rk.Convention.with_rules(**rules)
+    with pytest.raises(UnknownName, match="did you mean"):
+        rk.Convention.with_rules("trec_eval10", ties="docid")
 
 
 @each_row("name", ["", " ", 3, b"rankeval"])

@@ -20,9 +20,9 @@ INDEX = pd.Index(RNG.permutation(200) + 1000)
 X = pd.DataFrame(RNG.normal(size=(200, 3)), index=INDEX, columns=list("abc"))
 Y = pd.Series(RNG.integers(0, 3, 200), index=INDEX)
 QID = pd.Series(np.repeat(np.arange(20), 10), index=INDEX)
-UNIT = QID // 2
+GROUPS = QID // 2
 WEIGHT = 1.0 + QID % 3
-COLUMNS = {"X": X, "y": Y, "qid": QID, "unit": UNIT, "sample_weight": WEIGHT, "query_weight": WEIGHT}
+COLUMNS = {"X": X, "y": Y, "qid": QID, "groups": GROUPS, "sample_weight": WEIGHT, "query_weight": WEIGHT}
 
 
 def fit(X, y, **beside):
@@ -44,7 +44,7 @@ DOORS = {
     "RankingData": rk.RankingData,
     "split": split,
 }
-LEFT = dict.fromkeys(("dev_test_split", "RankingData", "split"), ("unit", "sample_weight", "query_weight"))
+LEFT = dict.fromkeys(("dev_test_split", "RankingData", "split"), ("groups", "sample_weight", "query_weight"))
 TAKES = [(door, name) for door in DOORS for name in COLUMNS if name not in LEFT.get(door, ())]
 
 
@@ -69,7 +69,7 @@ def test_scorers_refuse_past_error_score(name):
     """An ordinary exception would become a column of nan."""
     fitted = rk.QueryRanker(Ridge()).fit(X, Y, qid=QID)
     columns = {**COLUMNS, name: COLUMNS[name].iloc[::-1]}
-    del columns["unit"], columns["sample_weight"]
+    del columns["groups"], columns["sample_weight"]
     with pytest.raises(MissingQueryIds, match="have different indexes"):
         rk.make_scorer("AP")(fitted, columns.pop("X"), columns.pop("y"), **columns)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from inspect import signature
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,7 @@ import rankeval as rk
 from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import GuardRefusal, InvalidInput, QueryIdError, UnknownName
 from rankeval.model_selection.splitters import QueryKFold, RepeatedQueryKFold
+from rankeval.model_selection.validation import _Options
 
 LGBM = LGBMRanker(n_estimators=8, min_child_samples=5, n_jobs=1, verbose=-1)
 CATBOOST = CatBoostRanker(iterations=5, thread_count=1, verbose=False, allow_writing_files=False)
@@ -198,7 +200,7 @@ def test_groups_are_split_whole_at_every_level(ltr):
             assert not set(X[:, -1]) & seen[-1]
             return super().predict(X)
 
-    told = {"qid": ltr.qid, "unit": author, "measures": "AP"}
+    told = {"qid": ltr.qid, "groups": author, "measures": "AP"}
     result = rk.cross_validate(Authors(), X, ltr.y, cv=3, **told)
     for cv in (GroupKFold(3), LeaveOneOut(), QueryKFold(3, shuffle=True, random_state=0)):
         rk.cross_validate(Authors(), X, ltr.y, cv=cv, **told)
@@ -209,13 +211,13 @@ def test_groups_are_split_whole_at_every_level(ltr):
     rk.cross_validate(search.set_params(error_score="raise"), X, ltr.y, cv=3, **told)
     rk.learning_curve(Authors(), X, ltr.y, cv=3, sizes=[3, 1.0], **told)
     ranker = rk.QueryRanker(LGBM, early_stopping_rounds=3, validation_fraction=0.3).fit(
-        X, ltr.y, qid=ltr.qid, unit=author
+        X, ltr.y, qid=ltr.qid, groups=author
     )
     assert ranker.n_iterations_ > 0
-    with pytest.raises(InvalidInput, match="unit differs within the query"):
-        rk.cross_validate(Ridge(), X, ltr.y, qid=ltr.qid, unit=np.arange(len(ltr.y)))
-    with pytest.raises(InvalidInput, match="is split by a splitter"):
-        rk.cross_validate(Ridge(), X, ltr.y, qid=ltr.qid, unit=author, cv=[([0], [1])])
+    with pytest.raises(InvalidInput, match="groups differs within the query"):
+        rk.cross_validate(Ridge(), X, ltr.y, qid=ltr.qid, groups=np.arange(len(ltr.y)))
+    with pytest.raises(InvalidInput, match="are split by a splitter"):
+        rk.cross_validate(Ridge(), X, ltr.y, qid=ltr.qid, groups=author, cv=[([0], [1])])
 
 
 def query_weights(ltr):
@@ -368,3 +370,15 @@ def test_a_search_at_the_end_of_a_pipeline_tells_what_it_chose(ltr):
     for around in (make_pipeline("passthrough", search), make_pipeline("passthrough", rk.QueryRanker(search))):
         found = rk.cross_validate(around, ltr.X, ltr.y, qid=ltr.qid, cv=3).best_params
         pd.testing.assert_frame_equal(found, expected)
+
+
+def test_the_options_of_cross_validation_are_the_same_wherever_they_are_written():
+    """In the types of `cross_validate`, and in the signatures of its siblings."""
+    options = signature(rk.cross_validate).parameters
+    assert [name for name, one in options.items() if one.kind is one.KEYWORD_ONLY] == list(_Options.__annotations__)
+    for sibling in (rk.learning_curve, rk.optuna_objective):
+        parameters = signature(sibling).parameters
+        own = {"space", "sizes", "rng", "measure"}
+        assert {name: one.default for name, one in parameters.items() if name not in own} == {
+            name: options[name].default for name in parameters if name not in own
+        }

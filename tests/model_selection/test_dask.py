@@ -118,7 +118,7 @@ def as_frame_with_column(ltr):
 def with_groups_and_weights(ltr):
     number = np.array([int(query[1:]) for query in ltr.qid])
     return validated(
-        ltr.X, ltr.y, ltr.qid, unit=number // 2, sample_weight=1.0 + number % 3, query_weight=1.0 + number % 3
+        ltr.X, ltr.y, ltr.qid, groups=number // 2, sample_weight=1.0 + number % 3, query_weight=1.0 + number % 3
     )
 
 

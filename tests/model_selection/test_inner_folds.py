@@ -102,7 +102,7 @@ def test_groups_are_kept_whole_in_them(ltr):
     """The folds of groups, not those of queries."""
     groups = np.array([int(query[1:]) // 5 for query in ltr.qid])
     ranker = rk.QueryRanker(GridSearchCV(TREE, {"max_depth": [1, 2, 8]}, cv=2))
-    ranker.fit(ltr.X, ltr.y, qid=ltr.qid, unit=groups)
+    ranker.fit(ltr.X, ltr.y, qid=ltr.qid, groups=groups)
     inner = list(rk.QueryKFold(2).split(ltr.X, ltr.y, groups))
     expected = GridSearchCV(TREE, {"max_depth": [1, 2, 8]}, cv=inner).fit(ltr.X, ltr.y)
     np.testing.assert_array_equal(

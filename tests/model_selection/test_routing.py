@@ -88,3 +88,23 @@ def test_a_pipeline_around_a_ranker_is_told_by_our_cross_validation_either_way(o
     with sklearn.config_context(enable_metadata_routing=on):
         both = rk.cross_validate({"last": last, "around": around}, ltr.X, ltr.y, qid=ltr.qid, cv=CV)
     assert both["last"].predictions.tolist() == both["around"].predictions.tolist()
+
+
+@each_row("asked", [False, True])
+def test_a_search_hands_groups_to_a_ranker_that_asks_for_them(asked, ltr):
+    """Its splitter gets them in any case."""
+    seen = []
+
+    class Ranker(rk.QueryRanker):
+        def fit(self, X, y, *, groups=None, **told):
+            seen.append(groups)
+            return super().fit(X, y, groups=groups, **told)
+
+    author = np.array([int(query[1:]) // 3 for query in ltr.qid])
+    with sklearn.config_context(enable_metadata_routing=True):
+        ranker = Ranker(Ridge()).set_fit_request(groups=asked)
+        search = GridSearchCV(ranker, {"estimator__alpha": [1.0]}, cv=rk.QueryKFold(2), scoring=rk.make_scorer("AP"))
+        search.fit(ltr.X, ltr.y, qid=ltr.qid, groups=author)
+    assert all((groups is not None) == asked for groups in seen)
+    if asked:
+        assert not set(seen[0]) & set(seen[1])  # the two parts of two folds

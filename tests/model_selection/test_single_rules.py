@@ -46,7 +46,8 @@ def test_scorer_and_cross_validation_score_as_evaluate(rules, barren):
     expected = by_hand(barren, rules)
     found = cross_val_score(STUMP, barren.X, barren.y_indexed, cv=CV, scoring=scorer)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
-    told = {"qid": barren.qid, "measures": "AP", "cv": CV, **rules}
+    convention = rk.Convention.with_rules(**rules)
+    told = {"qid": barren.qid, "measures": "AP", "cv": CV, "convention": convention}
     own = rk.cross_validate(STUMP, barren.X, barren.y, **told)
     np.testing.assert_allclose(own.folds["AP"], expected, rtol=1e-12)
     plain = rk.evaluate(barren.y, own.predictions, qid=barren.qid, measures="AP", **rules)
@@ -87,19 +88,42 @@ def test_a_rule_replaces_that_of_a_preset(barren):
     ("rules", "error", "says"),
     [
         ({"ties": "bets"}, UnknownName, "did you mean 'best'"),
-        ({"judgments": "qrels"}, InvalidInput, "arrays hold the ranked rows only"),
         ({"no_relevant": "none"}, UnknownName, "no_relevant"),
         ({"ties": "best", "measure": "Bpref"}, InvalidInput, "not monotone"),
     ],
 )
 def test_a_wrong_rule_is_an_error_before_anything_is_fitted(rules, error, says, ltr):
     measure = rules.pop("measure", "AP")
+    rows = {"X": ltr.X, "y": ltr.y, "qid": ltr.qid}
+    changed = rk.Convention.with_rules
     calls = (
         lambda: rk.make_scorer(measure, **rules),
-        lambda: rk.cross_validate(None, ltr.X, ltr.y, qid=ltr.qid, measures=measure, **rules),
-        lambda: rk.learning_curve(None, ltr.X, ltr.y, qid=ltr.qid, measures=measure, **rules),
-        lambda: rk.optuna_objective(None, {}, ltr.X, ltr.y, qid=ltr.qid, measure=measure, **rules),
+        lambda: rk.cross_validate(None, **rows, measures=measure, convention=changed(**rules)),
+        lambda: rk.learning_curve(None, **rows, measures=measure, convention=changed(**rules)),
+        lambda: rk.optuna_objective(None, {}, **rows, measure=measure, convention=changed(**rules)),
     )
     for call in calls:
         with pytest.raises(error, match=says):
             call()
+
+
+def test_judgments_beyond_the_rows_are_refused_where_they_are_a_single_rule():
+    with pytest.raises(InvalidInput, match="arrays hold the ranked rows only"):
+        rk.make_scorer("AP", judgments="qrels")
+
+
+@each_row("rule", ["ties", "missing", "no_relevant", "judgments"])
+def test_elsewhere_a_single_rule_is_answered_by_the_convention(rule, ltr):
+    """Only `evaluate` and `make_scorer` take single rules."""
+    rows = {"X": ltr.X, "y": ltr.y, "qid": ltr.qid, rule: "zero"}
+    calls = (
+        lambda: rk.cross_validate(STUMP, **rows),
+        lambda: rk.learning_curve(STUMP, **rows),
+        lambda: rk.optuna_objective(STUMP, {}, **rows),
+        lambda: rk.evaluate_dataset("none.parquet", qid="q", relevance="y", score="s", **{rule: "zero"}),
+    )
+    for call in calls:
+        with pytest.raises(InvalidInput) as refused:
+            call()
+        assert refused.value.argument == rule
+        assert refused.value.remedy == f"use convention=rk.Convention.with_rules({rule}=...)"

@@ -186,7 +186,7 @@ def test_the_measure_is_read_under_the_convention(ltr):
     told = {
         "docid": np.arange(len(ltr.y)),
         **dict.fromkeys(("sample_weight", "query_weight"), np.array([1.0 + int(query[1:]) % 3 for query in ltr.qid])),
-        "unit": np.array([int(query[1:]) % 8 for query in ltr.qid]),
+        "groups": np.array([int(query[1:]) % 8 for query in ltr.qid]),
         "convention": "trec_eval-9.0.8",
         "cv": 3,
     }

@@ -164,10 +164,7 @@ class Names:
                 changed[new] = values.get(value, value) if isinstance(value, str) else value
         if rules:
             base = changed.get("convention", "rankeval")
-            known_as = found("rankeval.Convention")
-            changed["convention"] = (known_as(base) if isinstance(base, str) else base).with_rules(
-                **rules
-            )
+            changed["convention"] = found("rankeval.Convention").with_rules(base, **rules)
         return changed
 
     def old_class(self, name: str) -> str:

@@ -34,6 +34,11 @@ def rows(seed=0, n_queries=60, ids="int64", score=None):
     return table.set_column(0, "q", table["q"].cast(ids))
 
 
+SKIPPED = rk.Convention.with_rules(no_relevant="skip", ties="docid")
+COUNTED = rk.Convention.with_rules("trec_eval-9.0.8", no_relevant="one")
+BEST_OF_SKLEARN = rk.Convention.with_rules("sklearn", ties="best")
+
+
 def in_memory(table, **how):
     how = {name: table[value] if name in ("docid", "query_weight") else value for name, value in how.items()}
     return rk.evaluate(table["y"], table["s"], qid=table["q"], **how)
@@ -43,8 +48,8 @@ def in_memory(table, **how):
     ("ids", "score", "how"),
     [
         ("int64", "float64", {"query_weight": "w", "name": "ours"}),
-        ("string", "float32", {"no_relevant": "skip", "ties": "docid", "docid": "d", "partitions": np.int64(3)}),
-        ("int32", "decimal", {"no_relevant": "one", "convention": "trec_eval-9.0.8", "docid": "d"}),
+        ("string", "float32", {"convention": SKIPPED, "docid": "d", "partitions": np.int64(3)}),
+        ("int32", "decimal", {"convention": COUNTED, "docid": "d"}),
     ],
 )
 def test_the_bytes_are_those_of_memory(spark, ids, score, how):
@@ -86,11 +91,15 @@ def test_errors_of_the_rows_are_said_at_the_driver_with_the_column(spark):
     gaps = spark.createDataFrame([(np.nan,), (np.inf,), (-np.inf,), (None,), (0.1,)], "s double")
     assert [row.s for row in gaps.where("abs(`s`) < double('inf')").collect()] == [0.1]  # as the message says
     refused("qid: the column 'q' has 1 row without a value .1 null.;", QueryIdError, q=["a", None, "b"])
-    refused("relevance: found 1 label below zero", y=[-1, 0, 1], what={"convention": "sklearn", "ties": "best"})
+    refused("relevance: found 1 label below zero", y=[-1, 0, 1], what={"convention": BEST_OF_SKLEARN})
     refused("in one partition of Spark: .*'d' stands twice in query 'a'", d=["d", "d", "d"], what={"docid": "d"})
     refused("query_weight: found several within one query", w=[1.0, 2.0, 1.0], what={"query_weight": "w"})
     refused("query_weight: expected finite numbers", w=[0.0, 0.0, 0.0], what={"query_weight": "w"})
-    refused("is no bound of it", y=[1, 2, 3], what={"measures": "nDCG(gain={2: 9})", "ties": "best"})
+    refused(
+        "is no bound of it",
+        y=[1, 2, 3],
+        what={"measures": "nDCG(gain={2: 9})", "convention": rk.Convention.with_rules(ties="best")},
+    )
 
 
 def test_what_cannot_work_is_refused_before_a_job_starts(spark):
@@ -100,6 +109,7 @@ def test_what_cannot_work_is_refused_before_a_job_starts(spark):
         ("relevance: the column 'd' is of type string; expected numbers", InvalidInput, {"relevance": "d"}),
         ("qid: the column 's' is of type double; expected text", QueryIdError, {"qid": "s"}),
         ("ties='stable' .'lightgbm'.: the rows of a DataFrame have no order", InvalidInput, {"convention": "lightgbm"}),
+        ("ties: this argument is gone; use convention=rk.Convention.with_rules", InvalidInput, {"ties": "docid"}),
         ("partitions is 0", InvalidInput, {"partitions": 0}),
         ("unknown measure", UnknownName, {"measures": "nGCD"}),
         ("unknown column qid= None; known are: d, q, s, w, y", UnknownName, {"qid": None}),

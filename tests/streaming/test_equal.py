@@ -90,7 +90,7 @@ def test_the_order_of_rows_decides_as_in_memory(tmp_path, ties, shuffled):
     log = Log.made(most=60)
     log.score = np.round(log.score)
     log = log.shuffled() if shuffled else log.ordered(np.roll(np.arange(len(log.qid)), len(log.qid) // 2))
-    how = {"ties": ties, "measures": ["nDCG@10", "AP"]}
+    how = {"convention": rk.Convention.with_rules(ties=ties), "measures": ["nDCG@10", "AP"]}
     data = log.write(tmp_path / "log", cuts=(len(log.qid) - len(log.qid) // 2,))
     assert to_bytes(evaluate(data, **how)) == to_bytes(log.evaluation(**how))
 

@@ -127,7 +127,7 @@ def test_what_only_a_join_sees_is_said_with_the_row_groups(tmp_path):
     for how, said in (
         ({"query_weight": "weight"}, r"query \d+ in .*log.parquet, row group 0: query_weight='weight': found several"),
         ({"docid": "doc"}, r"docid='doc': document 'd' stands twice in query"),
-        ({"ties": "docid"}, r"ties='docid' needs docid="),
+        ({"convention": rk.Convention.with_rules(ties="docid")}, r"ties='docid' needs docid="),
         ({"convention": "sklearn"}, r"labels? below zero"),
     ):
         with pytest.raises(InvalidInput, match=said):
@@ -183,7 +183,7 @@ def test_a_folder_of_another_call_is_refused_with_the_difference(tmp_path, data)
     evaluate(data, folder=scores)
     for how, said in (
         ({"measures": "AP"}, "measures is .* there and .* here"),
-        ({"ties": "worst"}, "convention is"),
+        ({"convention": rk.Convention.with_rules(ties="worst")}, "convention is"),
         ({"name": "b"}, 'name is null there and "b" here'),
         ({"query_weight": {1: 2.0}}, "weights is"),
     ):
@@ -221,7 +221,7 @@ def test_a_mean_over_no_query_is_said(tmp_path):
     log = Log.made()
     log.y[:] = 0
     with pytest.warns(RankevalWarning, match="no query is left"):
-        evaluate(log.write(tmp_path / "log"), no_relevant="skip")
+        evaluate(log.write(tmp_path / "log"), convention=rk.Convention.with_rules(no_relevant="skip"))
 
 
 @pytest.mark.filterwarnings("ignore:RG00[18]", "ignore:the ledger")

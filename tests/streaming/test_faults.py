@@ -94,7 +94,11 @@ def faults_of_a_query(rows: pa.Table, query: object):
     )
     yield changed(rows, "label", second, -3), {"convention": "sklearn"}, "relevance='label': found 1 label below zero"
     tied = changed(rows, "value", second, rows["value"][first].as_py())
-    yield tied, {"ties": "docid"}, "ties='docid' needs docid=, one document id for each row"
+    yield (
+        tied,
+        {"convention": rk.Convention.with_rules(ties="docid")},
+        "ties='docid' needs docid=, one document id for each row",
+    )
     weights = {one: 1.0 for one in rows["query"].to_pylist() if one != query}
     yield rows, {"query_weight": weights}, f"query_weight: query {query!r} has none"
 

@@ -207,7 +207,7 @@ def test_grades_of_parts_that_are_there_are_known(tmp_path):
     log = Log.made(n_queries=100)
     log.y = (log.qid > 500).astype(int) * 2
     data = log.write(tmp_path / "log")
-    how = {"measures": "nDCG(gain={1: 3, 3: 9})@5", "ties": "best"}
+    how = {"measures": "nDCG(gain={1: 3, 3: 9})@5", "convention": rk.Convention.with_rules(ties="best")}
     for _ in range(2):
         with pytest.raises(InvalidInput, match="grade 1 has gain 3 and grade 2 has gain 2") as streamed:
             evaluate(data, folder=tmp_path / "scores", **how)

@@ -24,9 +24,10 @@ from mlflow.models.evaluation.artifacts import JsonEvaluationArtifact, ParquetEv
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, StrictBool, ValidationError
 
+from rankeval._arguments import gone
 from rankeval._checks import few, refuse, require, shown
 from rankeval._registry import unknown
-from rankeval.collection.convention import Convention, rules_of_call
+from rankeval.collection.convention import Convention
 from rankeval.collection.rows import check_rows, index_of, same_rows
 from rankeval.collection.run import Run
 from rankeval.contamination.refusal import ContaminationCheck
@@ -49,9 +50,6 @@ _CONFIG, _HERE = "evaluator_config", "predictions"
 
 # The name of the evaluator, under which a nested ``evaluator_config`` has our keys.
 NAME = "rankeval"
-
-_RULES = ("ties", "missing", "no_relevant", "judgments")
-
 
 _ACTION = "mlflow.models.evaluate"
 # MLflow's name for a data set without one.
@@ -77,15 +75,7 @@ class Settings(BaseModel):
     measures: Any = DEFAULT_MEASURES
     """Measures, as rankeval.evaluate takes them."""
     convention: str | Convention = "rankeval"
-    """Name of a preset, or a Convention."""
-    ties: str | None = None
-    """Single rule that replaces the one of the convention."""
-    missing: str | None = None
-    """As ties."""
-    no_relevant: str | None = None
-    """As ties."""
-    judgments: str | None = None
-    """As ties."""
+    """Name of a preset, or a Convention, such as rk.Convention.with_rules(ties="docid")."""
     guard: Any = None
     """A Guard or the place of a ledger whose collections are refused too, beside the ledger of the project."""
     role: Annotated[str, AfterValidator(checked_word)] = "dev"
@@ -119,6 +109,8 @@ class Settings(BaseModel):
         if isinstance(given, Mapping) and set(given) == {NAME}:
             given = given[NAME]
         require(isinstance(given, Mapping), _CONFIG, given, "a mapping of keys")
+        if answer := gone(given, cls.model_fields):
+            raise answer.having(where=_CONFIG)
         for key in given:
             if key not in cls.model_fields:
                 raise unknown("key of evaluator_config", key, cls.model_fields)
@@ -127,16 +119,8 @@ class Settings(BaseModel):
         except ValidationError as error:
             raise _refusal(error) from error
         # A misspelt name is an error before the model predicts.
-        parse_measures(
-            settings.measures,
-            rules_of_call(settings.convention, settings.qrels is None, **settings.single_rules),
-        )
+        parse_measures(settings.measures, settings.convention)
         return settings
-
-    @property
-    def single_rules(self) -> dict[str, str | None]:
-        """The rules that replace those of the convention."""
-        return {rule: getattr(self, rule) for rule in _RULES}
 
     def respect_guard(self) -> None:
         """Look into the ledger that ``guard`` names, too.
@@ -398,7 +382,7 @@ def _evaluated(
     rows: Rows, scores: NDArray[Any], settings: Settings, name: str | None
 ) -> Evaluation:
     rules: dict[str, Any] = {"convention": settings.convention, "query_weight": rows.query_weight}
-    rules |= {"measures": settings.measures, "name": name, **settings.single_rules}
+    rules |= {"measures": settings.measures, "name": name}
     if settings.qrels is not None:
         ranking = Run(rows.qid, rows.docid, scores)
         return evaluate(settings.qrels, ranking, **rules)

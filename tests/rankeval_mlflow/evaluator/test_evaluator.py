@@ -197,10 +197,10 @@ def test_arrays_in_place_of_columns(frame):
     assert rkm.load_evaluation(run.info.run_id).per_query.equals(ev.per_query)
 
 
-def test_convention_and_single_rules_reach_the_evaluation(frame):
+def test_a_changed_convention_reaches_the_evaluation(frame):
     """The preset and a rule of its own stand in the card."""
     data = frame.drop(columns=["first", "second"]).assign(bm25=frame["bm25"].round())
-    rules = {"convention": "sklearn", "no_relevant": "skip"}
+    rules = {"convention": rk.Convention.with_rules("sklearn", no_relevant="skip")}
     result, run = evaluated(
         None, data, targets="relevance", predictions="bm25", evaluator_config={**CONFIG, **rules, "role": "test"}
     )
