@@ -3,7 +3,8 @@
 NumPy, pandas and Python refuse what they cannot use, but in their own words, which name no argument
 of ours. So public functions and classes are `explained`: if a call fails with an error that is not
 ours, its arguments are compared with their annotations, and the first that does not fit is refused.
-If all fit, the error goes on as it is: it is the estimator's, say, or a defect of ours.
+If all fit, the error goes on as it is: it is the estimator's, say, or a defect of ours. An argument
+that was taken out is answered by the new one, as `GONE` has it.
 
 The trap: this checks nothing beforehand. An argument that does not fit its annotation and works
 nevertheless goes on working. So a value that would go on in silence, or for ever, needs a check of
@@ -16,7 +17,7 @@ import builtins
 import functools
 import inspect
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from fractions import Fraction
 from numbers import Integral, Real
 from os import PathLike, fspath
@@ -27,6 +28,15 @@ from rankeval.errors import InvalidInput, RankevalError
 
 T = TypeVar("T")
 Test = Callable[[Any], bool]
+
+GONE = {
+    rule: ("convention", f"convention=rk.Convention.with_rules({rule}=...)")
+    for rule in ("ties", "missing", "no_relevant", "judgments")
+} | {"unit": ("groups", "groups=")}
+"""Argument that was taken out -> the argument of now, and how to write it.
+
+It is the answer of each call that has the argument of now, and not the old one.
+"""
 
 
 def explained(thing: T) -> T:
@@ -64,6 +74,8 @@ def _misfit(
     function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
 ) -> InvalidInput | None:
     """Return the refusal of the first argument that does not fit its annotation, or None."""
+    if answer := gone(options, inspect.signature(function).parameters):
+        return answer
     for argument, value, annotation in _given(inspect.signature(function), args, options):
         fits, words = _kind(_hint(annotation, function))
         if not fits(value):
@@ -72,6 +84,15 @@ def _misfit(
             refusal = InvalidInput(argument=argument, found=shown(value), expected=expected)
             vars(refusal)["is_misfit"] = True
             return refusal
+    return None
+
+
+def gone(arguments: Iterable[str], known: Collection[str]) -> InvalidInput | None:
+    """Return the answer to the first argument that a call no longer knows, or None."""
+    for old in arguments:
+        new, written = GONE.get(old, ("", ""))
+        if old not in known and new in known:
+            return InvalidInput("this argument is gone", argument=old, remedy=f"use {written}")
     return None
 
 

@@ -243,3 +243,19 @@ def test_a_path_that_cannot_be_is_refused(call):
 def test_a_surrogate_in_a_name_is_refused_before_a_server_is_asked():
     with pytest.raises(InvalidInput, match=r"name is .*; expected text that UTF-8 can write"):
         rkm.rollback("\ud800", reason="worse")
+
+
+@explained
+def renamed(groups: Any = None, convention: str = "") -> str:
+    """Know the arguments of now."""
+    return "a value"
+
+
+@each_row("old, new", [("unit", "groups="), ("ties", "convention=rk.Convention.with_rules(ties=...)")])
+def test_an_argument_that_was_taken_out_is_answered_by_the_new_one(old, new):
+    with pytest.raises(InvalidInput) as refused:
+        renamed(**{old: "docid"})
+    assert refused.value.argument == old
+    assert new in refused.value.remedy
+    with pytest.raises(TypeError):  # a call that never had it
+        explained(lambda text="": text)(**{old: "docid"})
