@@ -34,7 +34,7 @@ from rankeval.comparison.record import (
 from rankeval.errors import InvalidInput
 from rankeval.significance.strata import WEIGHTS
 
-JSON_FORMAT = "rankeval.comparison/8"
+JSON_FORMAT = "rankeval.comparison/9"
 PLACE, REMEDY = "this is no whole comparison", "pass the output of to_json"
 _WORDS = ("nan", "inf", "-inf")
 _STANDINGS = {"concurrent": "exploratory"}  # the word of an earlier version
@@ -69,7 +69,6 @@ _SHAPE: dict[Any, Any] = {
     "n_comparisons": int,
     "notes": [str],
     "primary": (str, None),
-    "alternative": str,
     "n_resamples": int,
     "claim": str,
     "margin": float,
