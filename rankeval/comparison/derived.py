@@ -220,7 +220,9 @@ def rank_table(record: ComparisonRecord) -> pd.DataFrame:
     for _, rows in table.groupby([*leading, "measure"], sort=False):
         part = _ranks_of(rows, scores.get(rows["measure"].iloc[0]), record)
         parts.append(part.assign(**rows[leading].iloc[0]))
-    return pd.concat(parts, ignore_index=True)[[*leading, *RANK_COLUMNS]]
+    ranks = pd.concat(parts, ignore_index=True)[[*leading, *RANK_COLUMNS]]
+    ranks.attrs["caption"] = record.caption
+    return ranks
 
 
 def _ranks_of(table: pd.DataFrame, scores: Floats | None, record: ComparisonRecord) -> pd.DataFrame:

@@ -155,7 +155,7 @@ class Calibration(Recorded):
 
     @property
     def caption(self) -> str:
-        """Who judged how many queries, and which intervals are shown, in one line."""
+        """The test, which intervals are shown, and who judged how many queries, in one line."""
         first, kind = self.table.iloc[0], shown_interval(self.table)[2]
         family = (
             f", {CORRECTIONS[self.correction].words} over {len(self.table)}"
@@ -163,7 +163,7 @@ class Calibration(Recorded):
             else ""
         )
         judged = f"People judged {first.n_human:,} of the {first.n_machine:,} queries that the machine judged"
-        return f"{judged}; {100 * (1 - self.alpha):g} % intervals{kind} by regression, t{family}"
+        return f"Regression t test{family}; {100 * (1 - self.alpha):g} % intervals{kind}. {judged}"
 
     def plot(self) -> Figure:
         """Draw each estimate with its interval beside those of the people alone and of the machine alone."""

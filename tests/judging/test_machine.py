@@ -543,6 +543,7 @@ def test_a_plan_for_very_many_queries_of_the_machine_needs_no_memory():
 def test_it_is_laid_out_and_drawn():
     """A row and three intervals for each pair; the picture names who judged."""
     found = calibrate(*frames(systems="abc", measures=["AP"]))
+    assert found.caption.startswith("Regression t test, Holm over 3; 95 % intervals")
     assert "People judged 12 of the 60 queries" in found.caption
     assert "| AP | a | b |" in found.to_markdown()
     (axes,) = found.plot().axes
