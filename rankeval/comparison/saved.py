@@ -34,7 +34,7 @@ from rankeval.comparison.record import (
 from rankeval.errors import InvalidInput
 from rankeval.significance.strata import WEIGHTS
 
-JSON_FORMAT = "rankeval.comparison/9"
+JSON_FORMAT = "rankeval.comparison/8"
 PLACE, REMEDY = "this is no whole comparison", "pass the output of to_json"
 _WORDS = ("nan", "inf", "-inf")
 _STANDINGS = {"concurrent": "exploratory"}  # the word of an earlier version
@@ -69,6 +69,7 @@ _SHAPE: dict[Any, Any] = {
     "n_comparisons": int,
     "notes": [str],
     "primary": (str, None),
+    "alternative": str,
     "n_resamples": int,
     "claim": str,
     "margin": float,
@@ -172,7 +173,7 @@ def _read(found: dict[str, Any]) -> dict[str, Any]:
     grouped = [found["grouped"]] if found["grouped"] else []
     rows = [*grouped, *COLUMNS]
     table = _frame(found["table"], rows, grouped)
-    known: dict[str, set[Any]] = {"weights": {"", *WEIGHTS}}
+    known: dict[str, set[Any]] = {"weights": {"", *WEIGHTS}, "alternative": {"two-sided"}}
     if len(table):
         known |= {
             "baseline": {None, *table["baseline"], *table["system"]},
