@@ -32,7 +32,12 @@ Test = Callable[[Any], bool]
 GONE = {
     rule: ("convention", f"convention=rk.Convention.with_rules({rule}=...)")
     for rule in ("ties", "missing", "no_relevant", "judgments")
-} | {"unit": ("groups", "groups=")}
+} | {
+    "unit": ("groups", "groups="),
+    "test": ("collection", "collection="),
+    "level": ("confidence_level", "confidence_level="),
+    "alternative": ("claim", 'claim="better"'),
+}
 """Argument that was taken out -> the argument of now, and how to write it.
 
 It is the answer of each call that has the argument of now, and not the old one.

@@ -1,14 +1,42 @@
 """The errors of rankeval, in one place.
 
+::
+
+    RankevalError                        Exception
+        InvalidInput                     ValueError
+            FileFormatError
+                LimitExceeded
+            UnknownName
+            AmbiguousName
+            QueryIdError
+                UnusableQueryIdsError
+            ConventionMismatch
+            ConfigError
+            SharedQueriesError
+        CheckFailed                      AssertionError
+        LedgerError                      RuntimeError
+        TrackingError                    RuntimeError
+        GuardRefusalError
+    Refusal                              BaseException
+        GuardRefusal
+        MissingQueryIdsRefusal
+            ConflictingQueryIdsRefusal
+        SharedQueriesRefusal
+        UnusableWeightsRefusal
+        UnusableColumnsRefusal
+        UnusableRowsRefusal
+    RankevalWarning                      UserWarning
+        NotedWarning
+        QueryCutWarning
+
+Beside each class stands the built-in class that it derives from too. A name ends in ``Refusal`` if
+``except Exception`` does not catch the class: scikit-learn turns every `Exception` inside a scorer
+into nan (`error_score`), and Optuna into a failed trial, so that a search would go on over data that
+it must not see. `GuardRefusalError` and `SharedQueriesError` say the same where an `Exception` may.
+
 An error has fields, and its message is made of them: ``where: argument is found; expected this;
 remedy``, or ``where: argument: problem; remedy``. Programs read the fields, people read the
 message, and no code reads a message.
-
-There are two families. Errors that a caller may catch derive from `RankevalError` and from
-`ValueError`, `TypeError` or `RuntimeError`. Errors that nobody must swallow derive from `Refusal`,
-which is a `BaseException`: scikit-learn turns every `Exception` inside a scorer into nan
-(`error_score`), and Optuna into a failed trial, so that a search would go on over data that it must
-not see.
 """
 
 from __future__ import annotations
@@ -194,7 +222,7 @@ class GuardRefusalError(_OfCollection, RankevalError):
     """
 
 
-class MissingQueryIds(Refusal):
+class MissingQueryIdsRefusal(Refusal):
     """Query ids are forgotten or unusable inside a scorer, or inside a fit that a search of scikit-learn calls.
 
     This is a BaseException, as every `Refusal`: to catch it, name it.
@@ -213,23 +241,23 @@ class SharedQueriesError(_OfQueries, InvalidInput):
     """A validation part to stop early on has queries that are trained on or held out."""
 
 
-class SharedQueries(_OfQueries, Refusal):
+class SharedQueriesRefusal(_OfQueries, Refusal):
     """`SharedQueriesError` inside a search of scikit-learn; a BaseException, as every `Refusal`."""
 
 
-class UnusableWeights(Refusal):
+class UnusableWeightsRefusal(Refusal):
     """A search of scikit-learn gives a scorer weights that differ within a query."""
 
 
-class UnusableColumns(Refusal):
+class UnusableColumnsRefusal(Refusal):
     """A search of scikit-learn gives a scorer no column that a measure reads, or one with missing numbers."""
 
 
-class UnusableRows(Refusal):
+class UnusableRowsRefusal(Refusal):
     """A search of scikit-learn fits a booster to labels, queries or columns that its library refuses."""
 
 
-class ConflictingQueryIds(MissingQueryIds):
+class ConflictingQueryIdsRefusal(MissingQueryIdsRefusal):
     """Two sources of query ids disagree; a BaseException, as every `Refusal`."""
 
 

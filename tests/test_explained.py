@@ -246,12 +246,23 @@ def test_a_surrogate_in_a_name_is_refused_before_a_server_is_asked():
 
 
 @explained
-def renamed(groups: Any = None, convention: str = "") -> str:
+def renamed(
+    groups: Any = None, convention: str = "", collection: Any = None, claim: str = "", confidence_level: float = 0.95
+) -> str:
     """Know the arguments of now."""
     return "a value"
 
 
-@each_row("old, new", [("unit", "groups="), ("ties", "convention=rk.Convention.with_rules(ties=...)")])
+@each_row(
+    "old, new",
+    [
+        ("unit", "groups="),
+        ("ties", "convention=rk.Convention.with_rules(ties=...)"),
+        ("test", "collection="),
+        ("level", "confidence_level="),
+        ("alternative", 'claim="better"'),
+    ],
+)
 def test_an_argument_that_was_taken_out_is_answered_by_the_new_one(old, new):
     with pytest.raises(InvalidInput) as refused:
         renamed(**{old: "docid"})

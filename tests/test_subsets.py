@@ -366,7 +366,7 @@ def test_a_row_of_slices_has_the_numbers_of_the_subset():
     """Values ascending, queries without one last; the declared aggregates, by weight, with limits if asked for."""
     measures = ["nDCG@10", "gm_AP", "NumRel"]
     ev = scored(measures=measures)
-    table = ev.slices(LENGTH, level=0.9)
+    table = ev.slices(LENGTH, confidence_level=0.9)
     assert table.columns.tolist() == [
         "n_queries", "nDCG@10", "nDCG@10 ci_low", "nDCG@10 ci_high", "gm_AP", "NumRel",
     ]  # fmt: skip
@@ -382,7 +382,7 @@ def test_a_row_of_slices_has_the_numbers_of_the_subset():
     weighted = scored(query_weight={f"q{one:02}": 1.0 + one for one in range(12)})
     assert weighted.slices(LENGTH).loc["long", "AP"] == aggregates(weighted.subset(["q00", "q03", "q06", "q09"]))["AP"]
     with pytest.raises(InvalidInput, match="no interval is given for weighted means"):
-        weighted.slices(LENGTH, level=0.95)
+        weighted.slices(LENGTH, confidence_level=0.95)
 
 
 @each_row(

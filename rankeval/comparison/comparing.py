@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from rankeval._arguments import explained
+from rankeval._arguments import explained, gone
 from rankeval._checks import count, refuse, require
 from rankeval._registry import chosen
 from rankeval.comparison.concluding import conclude, counted_by_row, with_parts
@@ -54,7 +54,6 @@ from rankeval.significance.declarations import (
     CORRECTIONS,
     FOLD_TESTS,
     TESTS,
-    Alternative,
     ClaimName,
     Floats,
     Rng,
@@ -77,7 +76,6 @@ def compare(
     correction: str = "holm",
     family: str = "all",
     alpha: float = 0.05,
-    alternative: Alternative = "two-sided",
     claim: ClaimName = "difference",
     margin: float = 0.0,
     unseen: int = 1,
@@ -118,9 +116,6 @@ def compare(
         The comparisons to correct for: all that are made here, or those within one measure.
     alpha : float, default 0.05
         The level of the tests; the intervals have the level 1 - alpha.
-    alternative : {"two-sided", "greater", "less"}, default "two-sided"
-        The side of a difference to show. "greater": the system has the greater mean, which is
-        better for most measures, but not for all.
     claim : {"difference", "better", "not_worse", "equivalent"}, default "difference"
         What to show. "better": the gain is above the margin. "not_worse": a loss is smaller than
         the margin (non-inferiority). "equivalent": neither gain nor loss reaches the margin (two
@@ -161,7 +156,7 @@ def compare(
         its own direction. A column named by latency, time, cost, price, bytes or memory, such as
         "latency_ms" or "cost per 1000", has one too: a system is then said to be faster, cheaper or
         smaller. All other columns show a difference only. They have no best system and no ranks,
-        and one-sided claims and alternatives are refused.
+        and one-sided claims are refused.
     unit : str, default "query"
         The noun, in the singular, for a row of the scores. Of an online experiment it is "user",
         "session" or "impression": headline, tables, figures and notes then speak of users, and the
@@ -216,7 +211,9 @@ def compare(
     >>> print(f"{row.difference:.2f} [{row.ci_low:.2f}, {row.ci_high:.2f}], p = {row.p_adjusted:.3f}")
     0.20 [-0.05, 0.45], p = 0.074
     """
-    settings = ComparisonSettings(alternative, alpha, n_resamples, rng, claim, margin, unseen)
+    settings = ComparisonSettings(
+        alpha=alpha, n_resamples=n_resamples, rng=rng, claim=claim, margin=margin, unseen=unseen
+    )
     chosen("test", test, TESTS)
     chosen("value of collection_weights", collection_weights, WEIGHTS)
     chosen("correction", correction, CORRECTIONS)
@@ -249,9 +246,7 @@ def compare(
         *few_query_notes(declared, promised, n, asked),
     ):
         warn(note, NotedWarning)
-    plain = replace(
-        settings, correction="none", claim="difference", margin=0.0, alternative="two-sided"
-    )
+    plain = replace(settings, correction="none", claim="difference", margin=0.0)
     by_t = replace(plain, test="t", n_resamples=1, rng=0)
     compared = with_first_two(
         compared, lambda measure, second: made(systems, replace(plain, baseline=second), measure)
@@ -266,10 +261,7 @@ def compare(
 
 
 def _check_correction(settings: ComparisonSettings) -> None:
-    name, needed = (
-        settings.correction,
-        {"alternative": "two-sided", "claim": "difference", "baseline": None},
-    )
+    name, needed = settings.correction, {"claim": "difference", "baseline": None}
     for argument, value in needed.items() if CORRECTIONS[name].all_pairs_only else ():
         if (found := getattr(settings, argument)) != value:
             expected = f"{value!r}, since {name} tests all pairs for a difference"
@@ -291,10 +283,8 @@ def _compared(
     shared = shared_scores(
         systems, measures, unpaired=unpaired, baseline=settings.baseline, unit=settings.unit
     )
-    if CLAIMS[settings.claim].sides == 1 or settings.alternative != "two-sided":
-        settings.must_know_directions(
-            shared.measures, "one-sided claims and alternatives have a direction"
-        )
+    if CLAIMS[settings.claim].sides == 1:
+        settings.must_know_directions(shared.measures, "one-sided claims have a direction")
     design = Design(
         shared.systems,
         shared.measures,
@@ -373,7 +363,7 @@ def with_first_two(compared: Comparison, again: Callable[[str, str], Comparison]
 
 
 DEFAULT_TEST = "corrected_resampled_t"
-OPTIONS = ("correction", "family", "alpha", "alternative", "claim", "margin")
+OPTIONS = ("correction", "family", "alpha", "claim", "margin")
 """The options of a comparison of algorithms beside baseline, measures and test."""
 
 
@@ -398,6 +388,8 @@ def compare_algorithms(
     **options: Any,
 ) -> Comparison:
     """Compare algorithms by the corrected resampled t test over the same folds."""
+    if answer := gone(options, OPTIONS):
+        raise answer
     for name in options:
         chosen("option for algorithms", name, (*OPTIONS, "baseline", "measures", "test"))
     plain = (

@@ -196,9 +196,8 @@ def rank_table(record: ComparisonRecord) -> pd.DataFrame:
     needs = {
         "all pairs: compare without baseline=, or call rankeval.rank_intervals": asked.baseline
         is None,
-        'both directions of each pair: compare with claim="difference" and alternative="two-sided"': (
-            asked.alternative == "two-sided" and asked.claim == "difference"
-        ),
+        'both directions of each pair: compare with claim="difference"': asked.claim
+        == "difference",
         f"control of the chance of any false claim: compare with correction= one of {able}": correction.familywise,
         "adjusted p-values: this comparison has none, and a note of it says why": (
             record.table["p_adjusted"].notna().any()
@@ -221,7 +220,9 @@ def rank_table(record: ComparisonRecord) -> pd.DataFrame:
     for _, rows in table.groupby([*leading, "measure"], sort=False):
         part = _ranks_of(rows, scores.get(rows["measure"].iloc[0]), record)
         parts.append(part.assign(**rows[leading].iloc[0]))
-    return pd.concat(parts, ignore_index=True)[[*leading, *RANK_COLUMNS]]
+    ranks = pd.concat(parts, ignore_index=True)[[*leading, *RANK_COLUMNS]]
+    ranks.attrs["caption"] = record.caption
+    return ranks
 
 
 def _ranks_of(table: pd.DataFrame, scores: Floats | None, record: ComparisonRecord) -> pd.DataFrame:

@@ -44,7 +44,6 @@ from rankeval.significance.declarations import (
     CLAIMS,
     CORRECTIONS,
     TESTS,
-    Settings,
     all_tests,
     unseen_share,
 )
@@ -158,11 +157,7 @@ def _rows(record: ComparisonRecord) -> pd.DataFrame:
 def _is_turned(record: ComparisonRecord) -> bool:
     """Tell whether each pair is turned so that it shows a gain; a one-sided test has the side of the table."""
     asked = record.settings
-    return (
-        asked.baseline is None
-        and asked.alternative == "two-sided"
-        and not CLAIMS[asked.claim].hypotheses
-    )
+    return asked.baseline is None and not CLAIMS[asked.claim].hypotheses
 
 
 def _of_pairs(record: ComparisonRecord, rows: pd.DataFrame) -> bool:
@@ -229,12 +224,7 @@ def _nothing_shown(record: ComparisonRecord, row: _Row, pair: str) -> list[str]:
     # By another measure or in a slice something may have been shown: then it is not said that
     # nothing was.
     lead = f"Nothing was shown by {row.measure}" if elsewhere else CLAIMS[asked.claim].nothing
-    side = (
-        ""
-        if asked.alternative == "two-sided"
-        else f" in the direction tested ({asked.alternative})"
-    )
-    said = [f"{lead}{side}{_margin(record)}: {pair}", *_parting(record, row)]
+    said = [f"{lead}{_margin(record)}: {pair}", *_parting(record, row)]
     if elsewhere:
         said.append(f"In {count(elsewhere, 'row')} of other measures or parts something was shown.")
     return [*said, *_detectable(record, row)]
@@ -483,6 +473,6 @@ def _lacking(record: ComparisonRecord, row: _Row, units: str) -> str:
     correction = CORRECTIONS.get(asked.correction)
     if test is None or correction is None:
         return f"{asked.units} or resamples"
-    settings = Settings(asked.alternative, asked.alpha, asked.n_resamples, asked.rng)
+    settings = asked.of_resampling
     limited = limited_by_resamples(test, correction, row.n_queries, settings)
     return f"resamples ({asked.n_resamples:,})" if limited else units

@@ -262,8 +262,9 @@ def rank_intervals(
     measure : str or Measure, optional
         By default the only one that the systems share.
     test, correction : str, default "randomization" and "max_t"
-        As in `rankeval.compare`. The correction must control the chance of any false claim:
-        "max_t", "holm", "bonferroni", "tukey".
+        As in `rankeval.compare`, which has other defaults: all pairs are one family here, and max-T
+        uses how their scores go together. The correction must control the chance of any false
+        claim: "max_t", "holm", "bonferroni", "tukey".
     alpha : float, default 0.05
         In about 1 - alpha of the samples of queries, or more, the ranges hold all true ranks at
         once. With fewer than 50 queries and strong skew it is less: the guide to significance has
@@ -286,8 +287,8 @@ def rank_intervals(
     DataFrame
         As `Comparison.ranks`: a row per system, the best first, with measure, mean, rank, rank_low,
         rank_high, and share_first, which describes the sample and is no probability of being the
-        best. The pairs and notes behind it are those of ``rk.compare(systems, test=test,
-        correction=correction, groups=groups)``.
+        best. ``attrs["caption"]`` names the test. The pairs and notes behind it are those of
+        ``rk.compare(systems, test=test, correction=correction, groups=groups)``.
 
     Raises
     ------

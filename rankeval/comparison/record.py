@@ -321,9 +321,8 @@ class ComparisonRecord:
         test, correction = all_tests().get(asked.test), CORRECTIONS.get(asked.correction)
         own = test.words if test else asked.test
         words = STRATIFIED if asked.collection_weights else own
-        side = "" if asked.alternative == "two-sided" else f", one-sided ({asked.alternative})"
         claim = CLAIMS[asked.claim]
-        side += f", {claim.caption.format(margin=asked.margin)}," if claim.caption else ""
+        side = f", {claim.caption.format(margin=asked.margin)}," if claim.caption else ""
         side += f" with {count(asked.unseen, f'unseen {asked.unit}')}," if asked.unseen else ""
         corrected = f"{asked.correction_words} over"
         weighted = (

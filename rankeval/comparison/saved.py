@@ -173,7 +173,7 @@ def _read(found: dict[str, Any]) -> dict[str, Any]:
     grouped = [found["grouped"]] if found["grouped"] else []
     rows = [*grouped, *COLUMNS]
     table = _frame(found["table"], rows, grouped)
-    known: dict[str, set[Any]] = {"weights": {"", *WEIGHTS}}
+    known: dict[str, set[Any]] = {"weights": {"", *WEIGHTS}, "alternative": {"two-sided"}}
     if len(table):
         known |= {
             "baseline": {None, *table["baseline"], *table["system"]},

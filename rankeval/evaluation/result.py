@@ -157,13 +157,13 @@ class Evaluation:
         means = [name for name, one in by_name(self).items() if one.family.aggregate == "mean"]
         return self.aggregate()[means]
 
-    def ci(self, level: float = 0.95) -> pd.DataFrame:
+    def ci(self, confidence_level: float = 0.95) -> pd.DataFrame:
         """Return a confidence interval for each measure that is a mean, by Student's t over queries.
 
         Parameters
         ----------
-        level : float
-            Between 0 and 1.
+        confidence_level : float, default 0.95
+            Level of the interval, between 0 and 1.
 
         Returns
         -------
@@ -188,7 +188,7 @@ class Evaluation:
         import pandas as pd
         from scipy import stats
 
-        check_share("level", level)
+        check_share("confidence_level", confidence_level)
         if self.weights is not None:
             raise InvalidInput(
                 "ci: no interval is given for weighted means; resample the weighted queries instead"
@@ -199,7 +199,7 @@ class Evaluation:
         ends = np.full((2, len(columns)), np.nan)
         if n > 1:
             spread = np.where((scores != scores[0]).any(axis=0), scores.std(axis=0, ddof=1), np.nan)
-            half = spread * stats.t.ppf((1 + level) / 2, n - 1) / np.sqrt(n)
+            half = spread * stats.t.ppf((1 + confidence_level) / 2, n - 1) / np.sqrt(n)
             # A measure of somebody else's may have scores beyond the bounds that it declares.
             low, high = (
                 np.array([self.measures[column].family.bounds for column in columns])
@@ -340,7 +340,7 @@ class Evaluation:
         frame.attrs["left_out"] = self.n_queries - len(places)
         return frame
 
-    def slices(self, by: Any, *, level: float | None = None) -> pd.DataFrame:
+    def slices(self, by: Any, *, confidence_level: float | None = None) -> pd.DataFrame:
         """Return the aggregates for each value of an attribute of the queries.
 
         Parameters
@@ -353,7 +353,7 @@ class Evaluation:
             order of the rows, or ``log.market.set_axis(log.qid)`` in any other order and for
             evaluations that were loaded. A str names one of ``query_counts``. Cut a number with
             many values into classes first (``pandas.cut``, ``pandas.qcut``).
-        level : float, optional
+        confidence_level : float, optional
             Between 0 and 1: adds the limits of ``ci`` for each mean of each slice. If there are
             many slices, one is likely to look unusual by chance.
 
@@ -386,7 +386,7 @@ class Evaluation:
 
         values, places = slices_of(by, self.queries, self.facts.query_counts, self.facts.rows)
         parts = [self._part(each) for each in places]
-        return pd.DataFrame([_row(part, level) for part in parts], index=values)
+        return pd.DataFrame([_row(part, confidence_level) for part in parts], index=values)
 
     def save(self, path: str | Path) -> None:
         """Write the evaluation to one Parquet file with a checksum of its bytes, replaced atomically.
@@ -549,8 +549,8 @@ class Evaluation:
         return f"{table}<small>{escape('; '.join(notes))}</small>"
 
 
-def _row(part: Evaluation, level: float | None) -> dict[str, float]:
-    limits = {} if level is None else part.ci(level).to_dict("index")
+def _row(part: Evaluation, confidence_level: float | None) -> dict[str, float]:
+    limits = {} if confidence_level is None else part.ci(confidence_level).to_dict("index")
     row: dict[str, float] = {"n_queries": part.n_queries}
     for label, value in aggregates(part).items():
         row[label] = value
@@ -605,7 +605,8 @@ def intervals(evaluation: Evaluation) -> dict[str, tuple[float, float]]:
 
 def table_of_slices(evaluation: Evaluation, by: Any) -> pd.DataFrame:
     """Return `Evaluation.slices` with 95 % intervals, which weighted means have not."""
-    return evaluation.slices(by, level=0.95 if evaluation.weights is None else None).reset_index()
+    confidence_level = 0.95 if evaluation.weights is None else None
+    return evaluation.slices(by, confidence_level=confidence_level).reset_index()
 
 
 def _described(

@@ -339,11 +339,11 @@ class RegisteredCollection:
         return f"<code>{escape(repr(self))}</code><ul>{notes}</ul>"
 
 
-def check_registered(test: Any, *, or_name: bool = False) -> None:
+def check_registered(collection: Any, *, or_name: bool = False) -> None:
     """Refuse anything but a registered collection, or its name if that will do."""
     expected = "a registered collection or its name" if or_name else "the result of guard.register"
     kinds = (RegisteredCollection, str) if or_name else (RegisteredCollection,)
-    require(isinstance(test, kinds), "test", test, expected)
+    require(isinstance(collection, kinds), "collection", collection, expected)
 
 
 def load_collection(

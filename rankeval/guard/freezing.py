@@ -41,7 +41,7 @@ from rankeval.measures import Measure, measure
 class _Asked:
     """A plan about to be frozen: the rankings of all queries, and the fields of the plan."""
 
-    test: RegisteredCollection
+    collection: RegisteredCollection
     loaded: LoadedCollection
     rankings: Mapping[str, Ranking]
     fields: Mapping[str, Any]
@@ -51,7 +51,7 @@ class _Asked:
 
 def freeze(
     journal: Journal,
-    test: RegisteredCollection,
+    collection: RegisteredCollection,
     systems: Mapping[str, Any],
     folds: Any = None,
     *,
@@ -66,7 +66,7 @@ def freeze(
         raise InvalidInput(
             "systems must map names to rankings: at least one, for its mean, or two to compare them"
         )
-    check_registered(test)
+    check_registered(collection)
     require(isinstance(fresh, (bool, np.bool_)), "fresh", fresh, "True or False")
     primary, *secondary = dict.fromkeys(str(measure(one, convention)) for one in measures)
     fields = options | {"measure": primary, "secondary": tuple(secondary), "convention": convention}
@@ -78,9 +78,9 @@ def freeze(
     )
     fields["unseen"] = int(CLAIMS[fields["claim"]].harmless)
     records = journal.read()
-    records.in_use(test)
+    records.in_use(collection)
     journal.ledger.check_writable()
-    loaded = test.loaded()
+    loaded = collection.loaded()
     if folds is not None:
         predicted = out_of_fold(loaded, systems, folds)
         systems, fields = (
@@ -88,12 +88,12 @@ def freeze(
             {**fields, "folds": predicted.folds, "n_folds": predicted.n_folds},
         )
     rankings = {str(name): loaded.ranking(str(name), system) for name, system in systems.items()}
-    asked = _Asked(test, loaded, rankings, fields, bool(fresh), groups)
+    asked = _Asked(collection, loaded, rankings, fields, bool(fresh), groups)
     return journal.transact(lambda records: _record(journal, records, asked), records)
 
 
 def _record(journal: Journal, records: Records, asked: _Asked) -> Plan:
-    entry, ledger = records.in_use(asked.test), journal.ledger
+    entry, ledger = records.in_use(asked.collection), journal.ledger
     loaded, rankings, places = asked.loaded, asked.rankings, None
     if asked.fresh:
         places = fresh_places(records, entry)
@@ -110,8 +110,8 @@ def _record(journal: Journal, records: Records, asked: _Asked) -> Plan:
         fields |= keep_groups(ledger, grouped)
     plan = Plan(
         project=journal.project,
-        collection=asked.test.name,
-        digest=asked.test.digest,
+        collection=asked.collection.name,
+        digest=asked.collection.digest,
         systems=tuple(
             (name, output_digest(loaded.outputs(ranking))) for name, ranking in rankings.items()
         ),

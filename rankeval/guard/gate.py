@@ -87,7 +87,9 @@ def scores_of(loaded: LoadedCollection, system: Candidate, terms: Terms) -> NDAr
     return scores
 
 
-def groups_of(gate: GateRecord, test: RegisteredCollection, loaded: LoadedCollection) -> Groups:
+def groups_of(
+    gate: GateRecord, collection: RegisteredCollection, loaded: LoadedCollection
+) -> Groups:
     """Return the groups that a gate was declared with, in the order of the content; without any, a query is one."""
     records, terms = gate.records, gate.terms
     if not terms.groups:
@@ -95,34 +97,38 @@ def groups_of(gate: GateRecord, test: RegisteredCollection, loaded: LoadedCollec
     # By the ids of the queries: the content of a revision has another order.
     ids = {one.id: one.signature.ids for one in records.contents}
     kept = groups_kept(records.ledger, terms, ids[gate.declared[0].body["registration"]])
-    return loaded.grouped(kept.reindex(ids[records.registered(test).hash]).set_axis(loaded.ids))
+    return loaded.grouped(
+        kept.reindex(ids[records.registered(collection).hash]).set_axis(loaded.ids)
+    )
 
 
-def exposed(records: Records, test: RegisteredCollection, gate: GateRecord | None = None) -> int:
+def exposed(
+    records: Records, collection: RegisteredCollection, gate: GateRecord | None = None
+) -> int:
     """Return how many queries of a collection somebody looked at, apart from the decisions of a gate; 0 if few."""
     own = set() if gate is None else {entry.hash for entry in gate.decided}
     exposure = records.exposure
-    queries = exposure.queries_of(about(test, records))
+    queries = exposure.queries_of(about(collection, records))
     others = [one for one in exposure.exposing(records.project) if one.hash not in own]
     n_exposed = int(exposure.exposed(queries, others).sum())
     return 0 if is_few(n_exposed, len(queries)) else n_exposed
 
 
-def exposed_words(n_exposed: int, test: RegisteredCollection) -> str:
+def exposed_words(n_exposed: int, collection: RegisteredCollection) -> str:
     """Say what looks beside the gate mean for it."""
     return (
-        f"{n_exposed} of {count(test.n_queries, 'query')} of {test.name!r} were looked at outside of this gate. Its "
-        "level does not hold for candidates that such a look helped to make: declare a gate on fresh queries"
+        f"{n_exposed} of {count(collection.n_queries, 'query')} of {collection.name!r} were looked at outside of this "
+        "gate. Its level does not hold for candidates that such a look helped to make: declare a gate on fresh queries"
     )
 
 
-def about(test: RegisteredCollection, records: Records) -> dict[str, Any]:
+def about(collection: RegisteredCollection, records: Records) -> dict[str, Any]:
     """Return the keys by which entries name a collection."""
     return {
-        "registration": records.registered(test).hash,
+        "registration": records.registered(collection).hash,
         "queries": None,
-        "digest": test.digest,
-        "collection": test.name,
+        "digest": collection.digest,
+        "collection": collection.name,
     }
 
 
@@ -142,7 +148,7 @@ class Gate:
     ----------
     name : str
         Its name.
-    test : RegisteredCollection
+    collection : RegisteredCollection
         The collection.
     terms : Terms
         Measure, convention, claim, margin, alpha, budget, groups.
@@ -170,7 +176,7 @@ class Gate:
     """
 
     name: str
-    test: RegisteredCollection
+    collection: RegisteredCollection
     terms: Terms
     detectable: float
     sd: float
@@ -243,18 +249,18 @@ class Gate:
         """
         check_text("name", name, "a name for the system")
         check_text("baseline_name", baseline_name, "a name for the baseline")
-        loaded = self.test.loaded()
+        loaded = self.collection.loaded()
         candidate = Candidate.of(loaded, name, system)
         given = None if baseline is None else Candidate.of(loaded, baseline_name, baseline)
         self._journal.check_lasting()
 
         def record(records: Records) -> Decision:
-            records.in_use(self.test)
+            records.in_use(self.collection)
             gate = self._record(records)
             told: dict[str, Any] = {
                 "name": name,
                 "gate": self.name,
-                "n_exposed": exposed(records, self.test, gate),
+                "n_exposed": exposed(records, self.collection, gate),
             }
             known = gate.decision(candidate.output, None if given is None else given.output)
             if known is not None:
@@ -283,14 +289,14 @@ class Gate:
         declared = self._now.declared[0]
         if decision.n_exposed > declared.body["n_exposed"] and declared.hash not in _WARNED:
             _WARNED.add(declared.hash)
-            warn(f"gate {self.name!r}: {exposed_words(decision.n_exposed, self.test)}")
+            warn(f"gate {self.name!r}: {exposed_words(decision.n_exposed, self.collection)}")
 
     @property
     def _now(self) -> GateRecord:
         return self._record(self._journal.read())
 
     def _record(self, records: Records) -> GateRecord:
-        found = GateRecord.find(records, self.name, records.registered(self.test).hash)
+        found = GateRecord.find(records, self.name, records.registered(self.collection).hash)
         if found is None:
             raise LedgerError(
                 f"gate {self.name!r} is no longer in the ledger {records.where}: restore it from a copy"
@@ -299,7 +305,7 @@ class Gate:
 
     def _standard(self, gate: GateRecord, loaded: LoadedCollection) -> Candidate:
         kept = gate.standard
-        if kept.digest != self.test.digest:
+        if kept.digest != self.collection.digest:
             raise LedgerError(
                 f"the collection was revised since the ranking of {kept.name!r} was kept, which therefore does not fit "
                 "its rows: give the system in use by baseline="
@@ -311,7 +317,7 @@ class Gate:
         self, gate: GateRecord, loaded: LoadedCollection, candidate: Candidate, against: Candidate
     ) -> bool:
         """Decide, and record one bit before it is told: a process that is killed here has used a decision."""
-        means = groups_of(gate, self.test, loaded).means
+        means = groups_of(gate, self.collection, loaded).means
         before, after = (means(scores_of(loaded, one, self.terms)) for one in (against, candidate))
         gains = direction(self.terms.measure).sign * (after - before)
         accepted, ledger = (
@@ -320,7 +326,7 @@ class Gate:
         )
         rankings = ledger.keep("rankings", loaded.stored(candidate.ranking)) if accepted else None
         body = {
-            **about(self.test, gate.records),
+            **about(self.collection, gate.records),
             "gate": gate.declared[0].hash,
             "system": candidate.name,
             "output": candidate.output,
@@ -338,7 +344,7 @@ class Gate:
         what = "a true gain" if terms.claim == "better" else "with a margin"
         equal = "" if terms.claim == "better" else "a system that is equal "
         told = (
-            f"Gate({self.name!r} on {self.test.name!r}: accepts a system shown {terms.words()}, at "
+            f"Gate({self.name!r} on {self.collection.name!r}: accepts a system shown {terms.words()}, at "
             f"{terms.shared.level:.2g} (alpha {terms.alpha:g} over {count(terms.budget, 'decision')}); "
             f"{gate.account.n_made} made, {gate.account.remaining} left; "
             f"{what} of {self.detectable:.2g} {equal}is accepted four times in five if differences by "
@@ -350,8 +356,8 @@ class Gate:
             ]
             n_over = count(gate.account.n_over, "decision")
             told += f"\n{n_over} over the budget ({', '.join(verdicts)}): clones decided without knowing of each other"
-        n_exposed = exposed(gate.records, self.test, gate)
-        return told + (f"\n{exposed_words(n_exposed, self.test)}" if n_exposed else "")
+        n_exposed = exposed(gate.records, self.collection, gate)
+        return told + (f"\n{exposed_words(n_exposed, self.collection)}" if n_exposed else "")
 
     def __repr__(self) -> str:
         return self._told()
@@ -366,7 +372,7 @@ ASSUMED_SD = 0.2
 
 def declare(
     journal: Journal,
-    test: RegisteredCollection,
+    collection: RegisteredCollection,
     name: str,
     terms: Terms,
     *,
@@ -376,21 +382,21 @@ def declare(
     groups: Any = None,
 ) -> Gate:
     """Record a gate, unless it is on record; a new one needs its baseline."""
-    check_registered(test)
+    check_registered(collection)
     check_text("name", name, "a name for the gate")
     check_text("baseline_name", baseline_name, "a name for the baseline")
     spread = ASSUMED_SD if sd is None else sd
     check_positive("sd", spread)
-    loaded, ledger = test.loaded(), journal.ledger
+    loaded, ledger = collection.loaded(), journal.ledger
     ledger.check_writable()
     given = None if baseline is None else Candidate.of(loaded, baseline_name, baseline)
     grouped = loaded.grouped(groups)
 
     def record(records: Records) -> tuple[Terms, Groups]:
-        records.in_use(test)
-        found = GateRecord.find(records, name, records.registered(test).hash)
+        records.in_use(collection)
+        found = GateRecord.find(records, name, records.registered(collection).hash)
         if found is not None:
-            kept = groups_of(found, test, loaded)
+            kept = groups_of(found, collection, loaded)
             is_regrouped = groups is not None and not np.array_equal(grouped.numbers, kept.numbers)
             asked = replace(terms, groups=found.terms.groups, grouped_by=found.terms.grouped_by)
             _refuse_other_terms(found, asked, given, is_regrouped=is_regrouped)
@@ -400,14 +406,14 @@ def declare(
                 "baseline is missing: give the system in use, with which candidates are compared"
             )
         size = len(grouped.sizes)
-        problem = f"{test.name!r} has {count(size, grouped.noun)}, on which no candidate can be accepted at "
+        problem = f"{collection.name!r} has {count(size, grouped.noun)}, on which no candidate can be accepted at "
         problem += f"{terms.shared.level:.2g}: that takes {terms.least_queries}"
         refuse((size < terms.least_queries, problem, "take more of them, or a smaller budget"))
         scores_of(loaded, given, terms)  # raises if a query cannot be scored
-        n_exposed = exposed(records, test)
+        n_exposed = exposed(records, collection)
         asked = terms if groups is None else replace(terms, **keep_groups(ledger, grouped))
         body = {
-            **about(test, records),
+            **about(collection, records),
             "gate": name,
             "terms": asked.content(),
             "baseline": given.output,
@@ -417,13 +423,13 @@ def declare(
         }
         journal.append(records, ("gate", body))
         if n_exposed:
-            warn(f"gate {name!r}: {exposed_words(n_exposed, test)}")
+            warn(f"gate {name!r}: {exposed_words(n_exposed, collection)}")
         return asked, grouped
 
     declared, of_queries = journal.transact(record)
     return Gate(
         name,
-        test,
+        collection,
         declared,
         declared.detectable(len(of_queries.sizes), spread),
         spread,

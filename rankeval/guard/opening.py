@@ -50,16 +50,16 @@ def open_plan(
 
     records = journal.read()
     plan = records.plan(plan_id)
-    test = next((one for one in collections if one.digest == plan.digest), None)
-    if test is None:
+    collection = next((one for one in collections if one.digest == plan.digest), None)
+    if collection is None:
         raise LedgerError(
             f"plan {plan.id} needs the data that {plan.collection!r} had when it was frozen: register it again, "
             f"guard.register({plan.collection!r}, ...), then open the plan"
         )
-    records.in_use(test)
+    records.in_use(collection)
     if records.standings.opening_of(plan.id) is None:
         journal.check_lasting()
-    loaded = test.loaded()
+    loaded = collection.loaded()
     if plan.queries is not None:
         loaded = loaded.part(loaded.rows_of(places_of(journal.ledger, plan.queries)))
     # Scored before the records are decided on: that takes longest, and is the same however often
@@ -69,7 +69,7 @@ def open_plan(
     made: list[tuple[Standing, Batch, Comparison]] = []
 
     def record(records: Records) -> Comparison:
-        records.in_use(test)
+        records.in_use(collection)
         body = records.standings.frozen[plan.id][0].body
         history, before = History(records.standings, body), records.standings.opening_of(plan.id)
         standing = records.standings.of(

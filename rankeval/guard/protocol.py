@@ -177,7 +177,7 @@ class Guard:
 
     def freeze(
         self,
-        test: RegisteredCollection,
+        collection: RegisteredCollection,
         *,
         systems: Mapping[str, Any],
         folds: Any = None,
@@ -201,7 +201,7 @@ class Guard:
 
         Parameters
         ----------
-        test : RegisteredCollection
+        collection : RegisteredCollection
             The collection that `register` returned.
         systems : mapping of str to array, fitted model or Run
             One system or more: name -> scores of shape (n_rows,) in the order of the registered
@@ -269,7 +269,7 @@ class Guard:
         check_alpha(alpha)
         return freezing.freeze(
             self._journal,
-            test,
+            collection,
             systems,
             folds,
             measures=(
@@ -287,7 +287,7 @@ class Guard:
             groups=groups,
         )
 
-    def open(self, plan: Plan | str, test: RegisteredCollection | None = None) -> Comparison:
+    def open(self, plan: Plan | str, collection: RegisteredCollection | None = None) -> Comparison:
         """Score all systems of a plan in one batch, and record the looks.
 
         Opening the same plan again is free, and must give the same scores.
@@ -296,7 +296,7 @@ class Guard:
         ----------
         plan : Plan or str
             The plan, or its id.
-        test : RegisteredCollection, optional
+        collection : RegisteredCollection, optional
             The collection; needed only if this guard did not register it.
 
         Returns
@@ -321,16 +321,16 @@ class Guard:
         for an ``alpha`` of .05, and up to .125 for claims with one side. No p-value is
         adjusted for systems that were made after an opening.
         """
-        if test is not None:
-            check_registered(test)
+        if collection is not None:
+            check_registered(collection)
         plan_id = plan.id if isinstance(plan, Plan) else plan
         return opening.open_plan(
-            self._journal, plan_id, [test] if test else self._collections.values()
+            self._journal, plan_id, [collection] if collection else self._collections.values()
         )
 
     def gate(
         self,
-        test: RegisteredCollection,
+        collection: RegisteredCollection,
         *,
         baseline: Any = None,
         baseline_name: str = "baseline",
@@ -355,7 +355,7 @@ class Guard:
 
         Parameters
         ----------
-        test : RegisteredCollection
+        collection : RegisteredCollection
             The collection that `register` returned.
         baseline : array, fitted model or Run
             The system in use, as in `freeze`. Candidates are compared with it until one is
@@ -425,7 +425,7 @@ class Guard:
         )
         return declare(
             self._journal,
-            test,
+            collection,
             name,
             terms,
             baseline=baseline,
@@ -455,7 +455,7 @@ class Guard:
 
     def looks(
         self,
-        test: RegisteredCollection | str | None = None,
+        collection: RegisteredCollection | str | None = None,
         *,
         projects: Literal["own", "all"] = "own",
     ) -> pd.DataFrame:
@@ -468,7 +468,7 @@ class Guard:
 
         Parameters
         ----------
-        test : RegisteredCollection or str, optional
+        collection : RegisteredCollection or str, optional
             The collection or its name; with all its revisions. Without one, all looks of the
             project.
         projects : {"own", "all"}, default "own"
@@ -479,7 +479,7 @@ class Guard:
         DataFrame
             Columns: look, time, who, project, system, measure, value (the aggregate that was seen),
             status (confirmatory or exploratory), plan, output, n_queries (those of the collection
-            that the look was at); without ``test`` a first column ``test``. Its ``attrs`` hold
+            that the look was at); without ``collection``, a first column ``collection``. Its ``attrs`` hold
             ledger, head, the number of looks of other projects at these queries (``elsewhere``),
             and that of the decisions of gates on them (``decisions``): these are no looks, and
             ``gate.decisions()`` lists them.
@@ -490,7 +490,7 @@ class Guard:
             If the collection is not registered, or the ledger is not whole.
         """
         chosen("projects", projects, ("own", "all"))
-        return looks_table(self._journal.read(), test, everybody=projects == "all")
+        return looks_table(self._journal.read(), collection, everybody=projects == "all")
 
     def verify(
         self,
@@ -629,7 +629,7 @@ class Guard:
         )
 
     def exempt(
-        self, test: RegisteredCollection | str, queries: Iterable[Any] | Status, reason: str
+        self, collection: RegisteredCollection | str, queries: Iterable[Any] | Status, reason: str
     ) -> int:
         """Exempt some queries of a registered collection: they are not refused any more anywhere.
 
@@ -639,7 +639,7 @@ class Guard:
 
         Parameters
         ----------
-        test : RegisteredCollection or str
+        collection : RegisteredCollection or str
             The collection of any project, as "name" or "project/name".
         queries : iterable of query id, or Status
             The queries, by the ids under which they were registered; or the result of `status`, for
@@ -671,9 +671,9 @@ class Guard:
         >>> guard.status(part).refused
         False
         """
-        return releasing.exempt(self._journal, test, queries, reason)
+        return releasing.exempt(self._journal, collection, queries, reason)
 
-    def retire(self, test: RegisteredCollection | str, reason: str) -> None:
+    def retire(self, collection: RegisteredCollection | str, reason: str) -> None:
         """Retire a test collection for good: its content may be fitted on from now on, and it is never opened again.
 
         All its revisions are retired with it. Other projects that registered the same content keep
@@ -681,7 +681,7 @@ class Guard:
 
         Parameters
         ----------
-        test : RegisteredCollection or str
+        collection : RegisteredCollection or str
             The collection or its name.
         reason : str
             The reason, which goes on record.
@@ -703,7 +703,7 @@ class Guard:
         >>> guard.verify()
         True
         """
-        releasing.retire(self._journal, test, reason)
+        releasing.retire(self._journal, collection, reason)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.project!r}, ledger={self.ledger!r})"

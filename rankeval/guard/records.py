@@ -88,14 +88,14 @@ class Records:
             if entry.project == self.project and entry.body["name"] == name
         ]
 
-    def registered(self, test: RegisteredCollection | str) -> Entry:
+    def registered(self, collection: RegisteredCollection | str) -> Entry:
         """Return the entry that registered a collection of the project; by its name, the latest."""
-        check_registered(test, or_name=True)
-        name = test if isinstance(test, str) else test.name
+        check_registered(collection, or_name=True)
+        name = collection if isinstance(collection, str) else collection.name
         found = [
             one
             for one in self.named(name)
-            if isinstance(test, str) or one.body["digest"] == test.digest
+            if isinstance(collection, str) or one.body["digest"] == collection.digest
         ]
         if not found:
             entries = self.exposure.registrations.values()
@@ -108,30 +108,30 @@ class Records:
             )
         return found[-1]
 
-    def anybodys(self, test: RegisteredCollection | str) -> Entry:
+    def anybodys(self, collection: RegisteredCollection | str) -> Entry:
         """Return the entry that registered a collection of any project, by "name" or "project/name"."""
-        if isinstance(test, RegisteredCollection):
-            return Records(test.project, self.ledger, self.snapshot).registered(test)
-        check_registered(test, or_name=True)
-        if self.named(test):
-            return self.registered(test)
+        if isinstance(collection, RegisteredCollection):
+            return Records(collection.project, self.ledger, self.snapshot).registered(collection)
+        check_registered(collection, or_name=True)
+        if self.named(collection):
+            return self.registered(collection)
         entries = self.exposure.registrations.values()
         found = [
             one
             for one in entries
-            if test in {one.body["name"], f"{one.project}/{one.body['name']}"}
+            if collection in {one.body["name"], f"{one.project}/{one.body['name']}"}
         ]
         if len({one.project for one in found}) != 1:
             known = dict.fromkeys(f"{one.project}/{one.body['name']}" for one in found or entries)
             raise LedgerError(
-                f"{len(known) if found else 'no'} collections are called {test!r} in the ledger {self.where}: give one "
-                f"of {', '.join(known) or 'none'}"
+                f"{len(known) if found else 'no'} collections are called {collection!r} in the ledger {self.where}: "
+                f"give one of {', '.join(known) or 'none'}"
             )
         return found[-1]
 
-    def in_use(self, test: RegisteredCollection | str) -> Entry:
+    def in_use(self, collection: RegisteredCollection | str) -> Entry:
         """Return the entry of a collection as `registered` does; raises LedgerError if it was retired."""
-        entry = self.registered(test)
+        entry = self.registered(collection)
         reason = self.retired.get(entry.hash)
         if reason is not None:
             raise LedgerError(
@@ -261,16 +261,16 @@ COLUMNS = (
 
 
 def looks_table(
-    records: Records, test: RegisteredCollection | str | None, *, everybody: bool
+    records: Records, collection: RegisteredCollection | str | None, *, everybody: bool
 ) -> pd.DataFrame:
     """Return the looks, one row each, in the order of the ledger."""
     import pandas as pd
 
-    queries = _queries(records, test)
+    queries = _queries(records, collection)
     found = list(_looks(records, queries))
     own = [one for one in found if one["project"] == records.project]
     shown = found if everybody else own
-    columns = list(COLUMNS) if test is not None else ["test", *COLUMNS]
+    columns = list(COLUMNS) if collection is not None else ["collection", *COLUMNS]
     rows = [one | {"look": number} for number, one in enumerate(shown, start=1)]
     table = pd.DataFrame(rows, columns=columns).astype(
         {"look": "int64", "value": "float64", "n_queries": "int64"}
@@ -284,10 +284,10 @@ def looks_table(
     return table
 
 
-def _queries(records: Records, test: RegisteredCollection | str | None) -> NDArray[np.int64]:
+def _queries(records: Records, collection: RegisteredCollection | str | None) -> NDArray[np.int64]:
     """Return the classes of the queries that are asked about: of a collection with its revisions, or of all."""
-    if test is not None:
-        entries = records.named(records.registered(test).body["name"])
+    if collection is not None:
+        entries = records.named(records.registered(collection).body["name"])
     else:
         entries = [
             one for one in records.exposure.registrations.values() if one.project == records.project
@@ -335,7 +335,7 @@ def _n_decisions(records: Records, queries: NDArray[np.int64], *, everybody: boo
 def _row(entry: Entry, name: str) -> dict[str, Any]:
     body = entry.body
     return {
-        "test": body["collection"],
+        "collection": body["collection"],
         "time": entry.time,
         "who": entry.who,
         "project": entry.project,

@@ -135,7 +135,10 @@ def status_of(
 
 
 def exempt(
-    journal: Journal, test: RegisteredCollection | str, queries: Iterable[Any] | Status, reason: str
+    journal: Journal,
+    collection: RegisteredCollection | str,
+    queries: Iterable[Any] | Status,
+    reason: str,
 ) -> int:
     """Record that some queries of a collection may be used elsewhere."""
     check_text("reason", reason, "why the queries are exempted; it goes on record")
@@ -144,7 +147,7 @@ def exempt(
     given = queries if isinstance(queries, Status) else list(queries)
 
     def record(records: Records) -> int:
-        entry, exposure = records.anybodys(test), records.exposure
+        entry, exposure = records.anybodys(collection), records.exposure
         wanted = (
             _matched(records, entry, given)
             if isinstance(given, Status)
@@ -172,12 +175,12 @@ def exempt(
     return journal.transact(record)
 
 
-def retire(journal: Journal, test: RegisteredCollection | str, reason: str) -> None:
+def retire(journal: Journal, collection: RegisteredCollection | str, reason: str) -> None:
     """Record that a collection of the project, with all its revisions, is no test any more."""
     check_text("reason", reason, "why the collection is given up; it goes on record")
 
     def record(records: Records) -> None:
-        entry = records.in_use(test)
+        entry = records.in_use(collection)
         revisions = [
             one for one in records.named(entry.body["name"]) if one.hash not in records.retired
         ]

@@ -155,7 +155,7 @@ class Calibration(Recorded):
 
     @property
     def caption(self) -> str:
-        """Who judged how many queries, and which intervals are shown, in one line."""
+        """The test, which intervals are shown, and who judged how many queries, in one line."""
         first, kind = self.table.iloc[0], shown_interval(self.table)[2]
         family = (
             f", {CORRECTIONS[self.correction].words} over {len(self.table)}"
@@ -163,7 +163,7 @@ class Calibration(Recorded):
             else ""
         )
         judged = f"People judged {first.n_human:,} of the {first.n_machine:,} queries that the machine judged"
-        return f"{judged}; {100 * (1 - self.alpha):g} % intervals{kind} by regression, t{family}"
+        return f"Regression t test{family}; {100 * (1 - self.alpha):g} % intervals{kind}. {judged}"
 
     def plot(self) -> Figure:
         """Draw each estimate with its interval beside those of the people alone and of the machine alone."""
@@ -503,19 +503,22 @@ class Plan(WithTable):
         those that they must judge without it; n_machine, the queries of the machine; least_width,
         that of the interval if people judge all of these. About half of the intervals of n_human
         queries are wider.
-    width, level : float
+    width : float
         Of the interval, from end to end.
+    confidence_level : float
+        Of the interval.
     notes : tuple of str
         Sentences that a reader of the numbers must see.
     """
 
     table: pd.DataFrame
     width: float
-    level: float
+    confidence_level: float
     notes: tuple[str, ...] = ()
 
     def _laid_out(self) -> Table:
-        caption = f"Queries that people judge: {100 * self.level:g} % intervals, unadjusted, mean width {self.width:g}"
+        intervals = f"{100 * self.confidence_level:g} % intervals, unadjusted"
+        caption = f"Queries that people judge: {intervals}, mean width {self.width:g}"
         return Table(
             self.table,
             {"least_width": partial(number, digits=3)},
@@ -526,7 +529,11 @@ class Plan(WithTable):
 
 @explained
 def plan(
-    pilot: Calibration, *, width: float, n_machine: int | None = None, level: float = 0.95
+    pilot: Calibration,
+    *,
+    width: float,
+    n_machine: int | None = None,
+    confidence_level: float = 0.95,
 ) -> Plan:
     """Say how many queries people must judge for intervals of a wanted width, with the machine and without.
 
@@ -539,7 +546,7 @@ def plan(
         several rows are wider: for Holm or Bonferroni give the level 1 - alpha / rows.
     n_machine : int, optional
         Queries that the machine will judge; by default as many as in the pilot.
-    level : float, default 0.95
+    confidence_level : float, default 0.95
         Of the interval.
 
     Returns
@@ -572,9 +579,9 @@ def plan(
     check_number("width", width, least=0)
     require(width > 0, "width", width, "a number above 0")
     width = float(width)
-    check_share("level", level)
+    check_share("confidence_level", confidence_level)
     check_count("n_machine", n_all, least=FEWEST)
-    rows, notes, tail = [], [], (1 - level) / 2
+    rows, notes, tail = [], [], (1 - confidence_level) / 2
     for name, one in zip(row_names(pilot.table), pilot.table.to_dict("records"), strict=True):
         least, at_all = _fewest(one, tail, width, n_all), _width(one, tail, n_all, n_all)
         rows.append([least, _fewest(one, tail, width, None), n_all, at_all])
@@ -591,7 +598,7 @@ def plan(
     )
     numbers = pd.DataFrame(rows, columns=["n_human", "n_without", "n_machine", "least_width"])
     table = pilot.table[ROW].join(numbers.astype({"n_human": "Int64", "n_without": "Int64"}))
-    return Plan(table, width, level, tuple(notes))
+    return Plan(table, width, confidence_level, tuple(notes))
 
 
 def _width(one: Mapping[Any, Any], tail: float, n: int, n_all: int | None) -> float:

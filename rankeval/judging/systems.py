@@ -379,7 +379,8 @@ def _effect(
         .astype("Int64")
     )
     table = order.table[["b", "tau_b", "tau_ap", "swaps"]].rename(columns={"b": "judgments"})
-    caption = f"{count(len(runs), 'system')} by {scores.columns[0][2]}; true: {truth}. {compared[truth].caption}"
+    systems = f"{count(len(runs), 'system')} by {scores.columns[0][2]}; true: {truth}"
+    caption = f"{compared[truth].caption}. {systems}"
     return scores, JudgmentEffect(
         table.join(fates, on="judgments"), pairs, order, order.notes, caption
     )

@@ -33,7 +33,7 @@ from rankeval.collection.convention import Convention
 from rankeval.collection.rows import check_rows
 from rankeval.contamination.fingerprint import fingerprint
 from rankeval.contamination.refusal import Allowance, ContaminationCheck, granted
-from rankeval.errors import InvalidInput, UnusableRows, UnusableWeights
+from rankeval.errors import InvalidInput, UnusableRowsRefusal, UnusableWeightsRefusal
 from rankeval.evaluation.responses import responses
 from rankeval.io import columns
 from rankeval.model_selection import boosters, limits, nesting, threads
@@ -215,7 +215,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         ------
         QueryIdError
             If the query of each row is not known.
-        MissingQueryIds
+        MissingQueryIdsRefusal
             The same inside a search of scikit-learn, which would turn a QueryIdError into nan.
         InvalidInput
             If there is no estimator, an option does not fit it, weights are negative, or they
@@ -223,12 +223,12 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             ``position``. Also if ``eval_set`` has other columns than X, or nothing says when to
             stop on it; or if a booster's library refuses a label, the size of a query, or the name
             or type of a column.
-        UnusableRows
+        UnusableRowsRefusal
             If a booster's library refuses such rows inside a search of scikit-learn that does not
             vary its objective.
         SharedQueriesError
             If ``eval_set`` has queries of X, by their ids or by their rows and labels.
-        SharedQueries
+        SharedQueriesRefusal
             The same inside a search of scikit-learn.
         GuardRefusal
             If X and y, or those of ``eval_set``, are registered test content.
@@ -274,14 +274,14 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             )
         beside = row_columns(ids, sample_weight=sample_weight, groups=groups, position=position)
         with (
-            nullcontext() if limits.decides(searched()) else stopping(UnusableRows)
+            nullcontext() if limits.decides(searched()) else stopping(UnusableRowsRefusal)
         ):  # another setting may take them
             refuse_unusable(self.estimator, features, labels, ids)
             if validation is not None:
                 refuse_unusable(
                     self.estimator, validation.X, validation.y, validation.qid, where="eval_set"
                 )
-        with stopping(UnusableWeights):
+        with stopping(UnusableWeightsRefusal):
             means = query_weight_of_rows(query_weight, ids, X=X, y=y, qid=qid)
         rows = TrainingRows.of(features, labels, ids, **beside, query_weight=means)
         rows, watch = hold_out(self, rows, validation)
@@ -375,7 +375,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
 
         Raises
         ------
-        MissingQueryIds
+        MissingQueryIdsRefusal
             If the query of each row is not known.
         InvalidInput
             If labels or scores are refused, for instance because lengths differ.

@@ -105,8 +105,8 @@ class CrossValidation:
             "models": which of the fitted models ranks better? The test is paired, over the held-out
             queries: exact for one hold-out, approximate for pooled folds.
         **options
-            ``measures``, ``correction``, ``family``, ``alpha``, ``alternative``, ``claim``,
-            ``margin`` as in `rankeval.compare`; for "models" also its other options. Claims are of
+            ``measures``, ``correction``, ``family``, ``alpha``, ``claim``, ``margin`` as
+            in `rankeval.compare`; for "models" also its other options. Claims are of
             ``other`` against this one.
 
         Returns

@@ -5,7 +5,7 @@ A scorer needs no base class: scikit-learn routes ``qid`` to every object with a
 many measures from one predict; a dict of scorers would predict once for each.
 
 The trap: ``error_score=np.nan`` turns every Exception of a scorer into nan. So query ids that are
-missing, unusable or contradicted raise a ``MissingQueryIds``, which is a BaseException.
+missing, unusable or contradicted raise a ``MissingQueryIdsRefusal``, which is a BaseException.
 
 Below it stand the same measures for the training loops of LightGBM and XGBoost.
 """
@@ -28,7 +28,13 @@ from rankeval._registry import chosen
 from rankeval.collection.convention import Convention, get_convention, rules_of_call
 from rankeval.collection.rows import check_rows
 from rankeval.contamination.refusal import ContaminationCheck
-from rankeval.errors import InvalidInput, QueryIdError, UnusableColumns, UnusableWeights, warn
+from rankeval.errors import (
+    InvalidInput,
+    QueryIdError,
+    UnusableColumnsRefusal,
+    UnusableWeightsRefusal,
+    warn,
+)
 from rankeval.evaluation import Evaluation, Given, query_weights, score
 from rankeval.evaluation.front_door import columns_by_name
 from rankeval.evaluation.lacking import lacking_everywhere, undefined_notes
@@ -238,7 +244,7 @@ class QueryScorer:
             ids = require(X, y, who=f"{self!r}", ways=ways, qid=qid, group=group, bound=self.qid)
         except InvalidInput as error:
             stop(error)
-        with stopping(UnusableColumns):
+        with stopping(UnusableColumnsRefusal):
             read = read_columns(X, y, self.by_name.values(), self.columns | columns)
         labels = io_columns.labels(io_columns.as_column(y), "y")
         check_fold(estimator, without_ids(X), labels, ids)
@@ -249,7 +255,7 @@ class QueryScorer:
         )
         given = Given(labels, predicted, ids, documents, read=read, arguments=("y", "estimator"))
         joined = given.join(self.convention)
-        with stopping(UnusableWeights):
+        with stopping(UnusableWeightsRefusal):
             weights = query_weights(query_weight, joined, {"X": X, "y": y, "qid": qid})
         return score(joined, [*self.by_name.items()], weights=weights, name=self.name)
 

@@ -40,14 +40,14 @@ from rankeval.contamination.hashing import join
 from rankeval.contamination.refusal import hangs_on_refusals
 from rankeval.contamination.signature import Signature
 from rankeval.errors import (
-    ConflictingQueryIds,
+    ConflictingQueryIdsRefusal,
     InvalidInput,
-    MissingQueryIds,
+    MissingQueryIdsRefusal,
     QueryCutWarning,
     QueryIdError,
     Refusal,
-    SharedQueries,
     SharedQueriesError,
+    SharedQueriesRefusal,
     UnusableQueryIdsError,
 )
 from rankeval.join.matching import Hashes
@@ -89,7 +89,7 @@ def stop(error: InvalidInput, refusal: type[Refusal] | None = None) -> NoReturn:
     if hangs_on_refusals():
         raise error
     conflict = isinstance(error, QueryIdError) and not isinstance(error, UnusableQueryIdsError)
-    raise (refusal or (ConflictingQueryIds if conflict else MissingQueryIds))(
+    raise (refusal or (ConflictingQueryIdsRefusal if conflict else MissingQueryIdsRefusal))(
         **error.fields
     ) from error
 
@@ -141,7 +141,11 @@ class Watched:
                 if renamed
                 else ""
             )
-            kind = SharedQueries if in_search() and not hangs_on_refusals() else SharedQueriesError
+            kind = (
+                SharedQueriesRefusal
+                if in_search() and not hangs_on_refusals()
+                else SharedQueriesError
+            )
             raise kind(
                 f"eval_set and {where} have {count(len(shared), 'query')} in common: {few(shared)}{other}. Early "
                 "stopping must watch other queries than those that are trained on or scored: leave them out of "

@@ -61,8 +61,8 @@ ONE_PAIR = """\
 ## Error rates of one pair
 
 False claims about two systems that are equally good, in percent: two-sided / one-sided, the greater rate of both sides.
-One-sided tests (`alternative="greater"`, `"less"`) are more fragile: skew moves errors from one side to the other. The
-liberal bootstraps are offered because papers use them; below 50 queries their results carry a warning.
+One-sided tests (`claim="better"`, `claim="not_worse"`) are more fragile: skew moves errors from one side to the other.
+The liberal bootstraps are offered because papers use them; below 50 queries their results carry a warning.
 """
 
 FAMILIES = """\

@@ -6,6 +6,7 @@ import pickle
 import warnings
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from tables import each_row
 
 import rankeval as rk
 from rankeval.comparison import Comparison, compare, record
+from rankeval.comparison.comparing import compare_algorithms
 from rankeval.comparison.design import COLUMNS, without_adjusted
 from rankeval.errors import ConventionMismatch, InvalidInput, QueryIdError, RankevalWarning, UnknownName
 from rankeval.significance import TESTS, adjust
@@ -219,7 +221,6 @@ def test_bad_scores_and_ids_are_refused():
         ({"test": "ttest"}, "unknown test"),
         ({"correction": "holms"}, "'holm'"),
         ({"family": "measures"}, "'measure'"),
-        ({"alternative": "larger"}, "alternative"),
         ({"measures": "nDGC@10"}, "nDCG@10"),
     ],
 )
@@ -228,11 +229,17 @@ def test_unknown_names_are_refused_with_near_misses(options, match):
         compare(frames(), **options)
 
 
+def test_an_alternative_is_answered_by_the_claim():
+    for call in (partial(compare, frames()), partial(compare_algorithms, {}, {}, sizes=())):
+        with pytest.raises(InvalidInput) as refused:
+            call(alternative="greater")
+        assert refused.value.argument == "alternative"
+        assert 'claim="better"' in refused.value.remedy
+
+
 def test_settings_that_contradict_each_other_are_refused():
     with pytest.raises(InvalidInput, match="all pairs"):
         compare(frames(), baseline="bm25", correction="tukey")
-    with pytest.raises(InvalidInput, match="two-sided"):
-        compare(frames(), correction="tukey", alternative="greater")
     with pytest.raises(InvalidInput, match="alpha is 95"):
         compare(frames(), alpha=95)
 
@@ -265,7 +272,7 @@ def test_liberal_bootstraps_warn_on_few_queries():
 
 
 def test_one_sided_tests_have_one_sided_intervals():
-    table = compare(frames(), baseline="bm25", alternative="greater").table
+    table = compare(frames(), baseline="bm25", claim="better").table
     assert np.isposinf(table["ci_high"]).all()
     assert np.isfinite(table["ci_low"]).all()
 
@@ -333,7 +340,7 @@ def test_comparisons_survive_pickle_and_json():
     """All settings and numbers to the last bit; JSON leaves the evaluations out."""
     for systems in (frames(), evaluations()):
         baseline = next(iter(systems))
-        found = compare(systems, baseline=baseline, alternative="greater", test="bootstrap", n_resamples=np.int64(99))
+        found = compare(systems, baseline=baseline, claim="better", test="bootstrap", n_resamples=np.int64(99))
         for again in (pickle.loads(pickle.dumps(found)), Comparison.from_json(found.to_json())):
             pd.testing.assert_frame_equal(again.table, found.table, check_exact=True)
             assert str(again) == str(found)

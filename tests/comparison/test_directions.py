@@ -130,7 +130,6 @@ def test_claims_of_latency_have_its_words():
     [
         lambda systems: rk.compare(systems, baseline="a", claim="better"),
         lambda systems: rk.compare(systems, baseline="a", claim="not_worse", margin=0.1),
-        lambda systems: rk.compare(systems, alternative="less"),
         lambda systems: rk.compare(systems).ranks,
         lambda systems: rk.compare(systems).best,
         lambda systems: rk.compare(systems).bayes(rope=0.1),

@@ -67,7 +67,7 @@ OPTIONS = [
     *({"correction": one, "n_resamples": 199} for one in CORRECTIONS),
     *({"claim": claim, "baseline": "a", "margin": 0.1 * (claim != "difference")} for claim in CLAIMS),
     {"claim": "not_worse", "baseline": "a", "margin": 0.1, "correction": "max_t", "n_resamples": 199},
-    {"alternative": "greater", "baseline": "b", "test": "randomization", "n_resamples": 199, "family": "measure"},
+    {"claim": "better", "baseline": "b", "test": "randomization", "n_resamples": 199, "family": "measure"},
 ]
 
 

@@ -161,13 +161,21 @@ def test_ranks_survive_json_but_for_the_shares():
     pd.testing.assert_frame_equal(back.ranks[columns], compared.ranks[columns])
 
 
+def test_a_table_of_ranks_names_its_test_first():
+    """Its defaults are others than those of compare."""
+    systems = drawn(1)
+    ranked, compared = rk.rank_intervals(systems, n_resamples=1999), rk.compare(systems)
+    assert ranked.attrs["caption"].startswith("Randomisation test (sign flips) over ")
+    assert "; max-T over " in ranked.attrs["caption"]
+    assert compared.ranks.attrs["caption"] == compared.caption
+
+
 def test_comparisons_that_say_nothing_on_all_pairs_are_refused():
     systems = drawn(1)
     with pytest.raises(InvalidInput, match=r"need all pairs.*rank_intervals"):
         _ = rk.compare(systems, baseline="a").ranks
-    for options in ({"alternative": "greater"}, {"claim": "equivalent", "margin": 0.1}):
-        with pytest.raises(InvalidInput, match="both directions of each pair"):
-            _ = rk.compare(systems, **options).ranks
+    with pytest.raises(InvalidInput, match="both directions of each pair"):
+        _ = rk.compare(systems, claim="equivalent", margin=0.1).ranks
     for correction in ("bh", "none"):
         with pytest.raises(InvalidInput, match=r"any false claim.*'holm'"):
             rk.rank_intervals(systems, correction=correction)

@@ -100,7 +100,7 @@ def test_what_cannot_be_exempted_is_said(team, theirs, test, data):
     assert said.value.argument == "reason"
     with pytest.raises(LedgerError, match=r"no collections are called 'tset'.*ours/test"):
         theirs.guard.exempt("tset", [5], "why")
-    with pytest.raises(InvalidInput, match=r"^test is 7; expected"):
+    with pytest.raises(InvalidInput, match=r"^collection is 7; expected"):
         theirs.guard.exempt(7, [5], "why")
     third = rk.Guard("third", ledger=team.guard.ledger)
     theirs.guard.register("test", data)

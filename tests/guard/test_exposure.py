@@ -138,7 +138,7 @@ def test_disjoint_collections_know_nothing_of_each_other(team, test):
     assert standing(result) == "confirmatory"
     assert "1 look of project 'ours' at 'other'; plan" in result.notes[-1]
     assert len(team.guard.looks()) == 2
-    assert team.guard.looks()["test"].tolist() == ["test", "other"]
+    assert team.guard.looks()["collection"].tolist() == ["test", "other"]
 
 
 @pytest.mark.filterwarnings("ignore:RG003")

@@ -221,7 +221,7 @@ class TestWords:
         team.opened(test, 1)
         team.opened(team.guard.register("other", rk.datasets.make_ranking(60, 10, 4, rng=50)), 1, 2)
         looks = team.guard.looks()
-        assert looks["test"].tolist() == ["test", "other", "other"]
+        assert looks["collection"].tolist() == ["test", "other", "other"]
         assert looks["look"].tolist() == [1, 2, 3]
         assert looks["n_queries"].tolist() == [100, 60, 60]
         assert set(looks.attrs) == {"ledger", "head", "elsewhere", "decisions"}

@@ -490,7 +490,7 @@ def test_a_plan_has_the_least_number_of_queries():
     human, machine = frames(n=20, systems="ab", N=300)
     pilot = calibrate(human, machine)
     for n_machine in (300, 1000):
-        planned = plan(pilot, width=0.06, n_machine=n_machine, level=0.9).table
+        planned = plan(pilot, width=0.06, n_machine=n_machine, confidence_level=0.9).table
         for row, one in zip(pilot.table.to_dict("records"), planned.to_dict("records"), strict=True):
             numbers = np.arange(8, n_machine + 1)
             factor = 1 + (1 - numbers / n_machine) / (numbers - 3)
@@ -516,7 +516,7 @@ def test_a_plan_says_what_cannot_be_reached():
     assert "numbers from a pilot of 20 queries are off by 32% or so" in planned.notes
     assert "95 % intervals, unadjusted, mean width 0.001" in str(planned)
     assert "b - a by AP" in str(planned)
-    for wrong in ({"width": -1}, {"width": 0}, {"width": 0.1, "level": 1.5}, {"width": 0.1, "n_machine": 3}):
+    for wrong in ({"width": -1}, {"width": 0}, {"width": 0.1, "confidence_level": 1.5}, {"width": 0.1, "n_machine": 3}):
         with pytest.raises(InvalidInput):
             plan(calibrate(human, machine), **wrong)
 
@@ -543,6 +543,7 @@ def test_a_plan_for_very_many_queries_of_the_machine_needs_no_memory():
 def test_it_is_laid_out_and_drawn():
     """A row and three intervals for each pair; the picture names who judged."""
     found = calibrate(*frames(systems="abc", measures=["AP"]))
+    assert found.caption.startswith("Regression t test, Holm over 3; 95 % intervals")
     assert "People judged 12 of the 60 queries" in found.caption
     assert "| AP | a | b |" in found.to_markdown()
     (axes,) = found.plot().axes

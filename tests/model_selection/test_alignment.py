@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from tables import each_row
 
 import rankeval as rk
-from rankeval.errors import InvalidInput, MissingQueryIds, QueryIdError
+from rankeval.errors import InvalidInput, MissingQueryIdsRefusal, QueryIdError
 from rankeval.model_selection.trials import optuna_objective
 
 RNG = np.random.default_rng(3)
@@ -70,7 +70,7 @@ def test_scorers_refuse_past_error_score(name):
     fitted = rk.QueryRanker(Ridge()).fit(X, Y, qid=QID)
     columns = {**COLUMNS, name: COLUMNS[name].iloc[::-1]}
     del columns["groups"], columns["sample_weight"]
-    with pytest.raises(MissingQueryIds, match="have different indexes"):
+    with pytest.raises(MissingQueryIdsRefusal, match="have different indexes"):
         rk.make_scorer("AP")(fitted, columns.pop("X"), columns.pop("y"), **columns)
 
 
@@ -129,7 +129,7 @@ def test_masked_values_are_refused_by_fitted_models_and_scorers():
     with pytest.raises(InvalidInput, match=r"^X: row 3 is masked"):
         fitted.predict(masked)
     for columns in ((masked, Y), (X, np.ma.masked_equal(Y.to_numpy(), 2))):
-        with pytest.raises(MissingQueryIds, match="is masked"):
+        with pytest.raises(MissingQueryIdsRefusal, match="is masked"):
             rk.make_scorer("AP")(fitted, *columns, qid=QID)
 
 

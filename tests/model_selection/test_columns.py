@@ -13,7 +13,7 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 
 import rankeval as rk
-from rankeval.errors import InvalidInput, QueryIdError, UnknownName, UnusableColumns
+from rankeval.errors import InvalidInput, QueryIdError, UnknownName, UnusableColumnsRefusal
 
 REVENUE = "Revenue@5(column='price')"
 MEASURES = ["nDCG@10", REVENUE]
@@ -89,11 +89,11 @@ def test_a_search_without_the_column_or_with_gaps_stops():
     """scikit-learn's error_score would turn every fold into nan, so a refusal ends the search."""
     X, y, _ = data()
     scorer = rk.make_scorer(MEASURES)
-    with pytest.raises(UnusableColumns) as stopped:
+    with pytest.raises(UnusableColumnsRefusal) as stopped:
         search(scorer, X[["a"]], y)
     assert stopped.value.expected == "the column 'price'"
     gaps = rk.make_scorer(MEASURES, columns={"price": X["price"].mask(X["price"] > 20)})
-    with pytest.raises(UnusableColumns, match="missing"):
+    with pytest.raises(UnusableColumnsRefusal, match="missing"):
         search(gaps, X[["a"]], y)
     model = Ridge().fit(X[["a"]], y)
     with pytest.raises(InvalidInput, match="expected the column 'price'"):

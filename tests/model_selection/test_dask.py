@@ -23,7 +23,7 @@ from tables import each_row
 
 import rankeval as rk
 from rankeval.contamination import forget
-from rankeval.errors import GuardRefusal, GuardRefusalError, MissingQueryIds
+from rankeval.errors import GuardRefusal, GuardRefusalError, MissingQueryIdsRefusal
 from rankeval.measures import family
 from rankeval.measures.family import FAMILIES
 
@@ -288,7 +288,7 @@ def test_a_refusal_ends_a_search_that_takes_errors_for_nan(backend, registered, 
 @pytest.mark.timeout(60)
 @each_row("backend", BACKENDS)
 def test_missing_ids_end_a_search_that_takes_errors_for_nan(backend, ltr, on):
-    with on(backend), pytest.raises(MissingQueryIds, match="needs the query id of each row"):
+    with on(backend), pytest.raises(MissingQueryIdsRefusal, match="needs the query id of each row"):
         cross_val_score(Ridge(), ltr.X, ltr.y, scoring=rk.make_scorer("AP"), error_score=np.nan)
 
 

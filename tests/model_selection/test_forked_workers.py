@@ -20,7 +20,7 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import cross_val_score
 import rankeval as rk
 from rankeval.evaluation import to_bytes
-from rankeval.errors import GuardRefusal, MissingQueryIds
+from rankeval.errors import GuardRefusal, MissingQueryIdsRefusal
 
 def rows(seed):
     rng = np.random.default_rng(seed)
@@ -41,7 +41,7 @@ with joblib.parallel_config("multiprocessing", n_jobs=2):
     first_row = X[0, 0]
     try:
         cross_val_score(FirstFoldFirst(), X, y, scoring=rk.make_scorer("AP"), error_score=np.nan)
-    except MissingQueryIds:
+    except MissingQueryIdsRefusal:
         print("missing ids end it")
     X, y, qid = rows(2)
     rk.Guard("project").register("test", X, y, qid=qid)

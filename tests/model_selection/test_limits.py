@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from tables import each_row
 
 import rankeval as rk
-from rankeval.errors import InvalidInput, UnusableRows
+from rankeval.errors import InvalidInput, UnusableRowsRefusal
 from rankeval.model_selection import boosters
 
 RNG = np.random.default_rng(3)
@@ -316,7 +316,7 @@ def test_one_label_is_refused_whichever_way_in(way, monkeypatch):
     """Before anything is fitted, and no search makes nan of it."""
     fitted, fit = [], boosters.fit
     monkeypatch.setattr(boosters, "fit", lambda *given: fitted.append(1) or fit(*given))
-    with pytest.raises((InvalidInput, UnusableRows)) as refused:
+    with pytest.raises((InvalidInput, UnusableRowsRefusal)) as refused:
         WAYS[way](LABELS["one of 40"])
     assert refused.value.argument == "y"
     assert "label_gain=" in refused.value.remedy

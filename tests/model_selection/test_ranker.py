@@ -21,7 +21,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from tables import each_row
 
 import rankeval as rk
-from rankeval.errors import AmbiguousName, InvalidInput, MissingQueryIds, QueryIdError
+from rankeval.errors import AmbiguousName, InvalidInput, MissingQueryIdsRefusal, QueryIdError
 from rankeval.model_selection.query_ids import encode
 from rankeval.model_selection.splitters import QueryKFold
 
@@ -313,7 +313,7 @@ def test_the_score_is_our_ndcg_at_10(ltr):
     ranker = rk.QueryRanker(Ridge()).fit(ltr.X, ltr.y, qid=ltr.qid)
     expected = rk.evaluate(ltr.y, ranker.predict(ltr.X), qid=ltr.qid, measures="nDCG@10").aggregate()["nDCG@10"]
     assert ranker.score(ltr.X, ltr.y, qid=ltr.qid) == expected
-    with pytest.raises(MissingQueryIds):
+    with pytest.raises(MissingQueryIdsRefusal):
         ranker.score(ltr.X, ltr.y)
 
 

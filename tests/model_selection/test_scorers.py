@@ -30,7 +30,14 @@ from tables import each_row
 
 import rankeval as rk
 from rankeval.collection.convention import Convention
-from rankeval.errors import ConflictingQueryIds, InvalidInput, MissingQueryIds, RankevalWarning, Refusal, UnknownName
+from rankeval.errors import (
+    ConflictingQueryIdsRefusal,
+    InvalidInput,
+    MissingQueryIdsRefusal,
+    RankevalWarning,
+    Refusal,
+    UnknownName,
+)
 from rankeval.model_selection.splitters import QueryKFold
 
 MANY = ["nDCG@10", "AP", "RR"]
@@ -118,7 +125,7 @@ def test_less_is_better_is_turned_round(ltr, ridge):
 )
 def test_a_forgotten_or_unusable_qid_is_not_swallowed(call, ltr, ridge):
     """A `BaseException` of one line that lists the ways."""
-    with pytest.raises(MissingQueryIds) as caught:
+    with pytest.raises(MissingQueryIdsRefusal) as caught:
         rk.make_scorer("AP")(ridge, ltr.X, ltr.y, **call)
     assert "\n" not in str(caught.value)
     assert not isinstance(caught.value, Exception)
@@ -137,7 +144,7 @@ def test_a_forgotten_qid_gets_through_workers_and_routing(ltr):
 
 
 def test_sources_that_disagree_are_an_error(ltr, ridge):
-    with pytest.raises(ConflictingQueryIds, match="different queries"):
+    with pytest.raises(ConflictingQueryIdsRefusal, match="different queries"):
         rk.make_scorer("AP")(ridge, ltr.indexed.to_numpy(), ltr.y_indexed, qid=ltr.qid[::-1])
 
 
@@ -149,7 +156,7 @@ def test_bound_ids_work_in_folds_and_are_refused_after_a_reset(ltr):
     told = cross_val_score(Ridge(), ltr.indexed, ltr.y, groups=ltr.qid, cv=QueryKFold(3), scoring=rk.make_scorer("AP"))
     assert bound.tolist() == told.tolist()
     part = ltr.qid == "q3"
-    with pytest.raises(MissingQueryIds, match="reset_index"):
+    with pytest.raises(MissingQueryIdsRefusal, match="reset_index"):
         rk.make_scorer("AP", qid=pd.Series(ltr.qid))(
             Ridge().fit(ltr.frame, y), ltr.frame[part].reset_index(drop=True), y[part].reset_index(drop=True)
         )

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from tables import each_row
 
 import rankeval as rk
-from rankeval.errors import InvalidInput, RankevalWarning, Refusal, SharedQueries, SharedQueriesError
+from rankeval.errors import InvalidInput, RankevalWarning, Refusal, SharedQueriesError, SharedQueriesRefusal
 
 RANKER = rk.QueryRanker(LGBMRanker(n_estimators=20, min_child_samples=5, n_jobs=1, verbose=-1), early_stopping_rounds=3)
 FORMS = {"array": np.asarray, "frame": pd.DataFrame, "sparse": csr_matrix, "float32": np.float32}
@@ -132,12 +132,12 @@ def test_searches_of_scikit_learn_are_stopped(prefix):
 
     for vali in (part_of(TRAIN, 40, prefix), last):
         for model, scoring in ((RANKER, scorer), (RANKER, None), (pipeline, scorer)):
-            with pytest.raises(SharedQueries) as found:
+            with pytest.raises(SharedQueriesRefusal) as found:
                 cross_val_score(model, TRAIN.X, TRAIN.y, cv=cv, scoring=scoring, params=told(vali))
             assert set(found.value.queries) <= set(vali.qid)
-        with pytest.raises(SharedQueries):
+        with pytest.raises(SharedQueriesRefusal):
             inner.fit(TRAIN.X, TRAIN.y, **told(vali))
-    assert issubclass(SharedQueries, Refusal)
+    assert issubclass(SharedQueriesRefusal, Refusal)
     assert issubclass(SharedQueriesError, InvalidInput)
     options = {"cv": cv, "scoring": scorer, "params": told(OTHER), "return_train_score": True}
     done = sklearn_cross_validate(RANKER, TRAIN.X, TRAIN.y, **options)

@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_
 from tables import each_row
 
 import rankeval as rk
-from rankeval.errors import ConflictingQueryIds, MissingQueryIds, QueryIdError, UnusableWeights
+from rankeval.errors import ConflictingQueryIdsRefusal, MissingQueryIdsRefusal, QueryIdError, UnusableWeightsRefusal
 from rankeval.model_selection.searches import in_search
 
 ROWS = 360
@@ -40,7 +40,7 @@ def test_a_wrong_qid_is_an_error_of_one_line_in_a_routed_search(wrong, cv, ranke
     with sklearn.config_context(enable_metadata_routing=True):
         search = GridSearchCV(ranker, grid, scoring=rk.make_scorer("AP"), cv=cv, error_score=np.nan)
         told = {} if qid is None else {"qid": qid}
-        with pytest.raises((MissingQueryIds, QueryIdError), match=words) as caught:
+        with pytest.raises((MissingQueryIdsRefusal, QueryIdError), match=words) as caught:
             search.fit(ltr.X, ltr.y, **told)
     assert "\n" not in str(caught.value)
 
@@ -50,7 +50,7 @@ def test_a_key_that_is_not_in_the_index_of_bound_ids_stops_the_search(n_jobs, lt
     index = [f"row {number}" for number in range(ROWS)]
     y = pd.Series(ltr.y, index)
     scorer = rk.make_scorer("AP", qid=pd.Series(ltr.qid[:-1], index[:-1]))
-    with pytest.raises(MissingQueryIds, match="has no row 'row 359'") as caught:
+    with pytest.raises(MissingQueryIdsRefusal, match="has no row 'row 359'") as caught:
         cross_val_score(Ridge(), ltr.X, y, cv=KFold(3), scoring=scorer, error_score=np.nan, n_jobs=n_jobs)
     assert "\n" not in str(caught.value)
 
@@ -58,15 +58,15 @@ def test_a_key_that_is_not_in_the_index_of_bound_ids_stops_the_search(n_jobs, lt
 @pytest.mark.usefixtures("routing")
 @pytest.mark.parametrize("n_jobs", N_JOBS)
 def test_sources_that_disagree_stop_the_search(n_jobs, ltr):
-    """In the scorer, in fit; and a caller who expects MissingQueryIds gets it."""
+    """In the scorer, in fit; and a caller who expects MissingQueryIdsRefusal gets it."""
     other = ltr.qid[::-1].copy()
     for ranker in (Ridge(), rk.QueryRanker(Ridge())):
-        with pytest.raises(ConflictingQueryIds, match="into different queries") as caught:
+        with pytest.raises(ConflictingQueryIdsRefusal, match="into different queries") as caught:
             cross_validate(
                 ranker, ltr.X, ltr.y_indexed, cv=KFold(3), scoring=rk.make_scorer("AP"), params={"qid": other},
                 error_score=np.nan, n_jobs=n_jobs,
             )  # fmt: skip
-        assert isinstance(caught.value, MissingQueryIds)
+        assert isinstance(caught.value, MissingQueryIdsRefusal)
 
 
 @pytest.mark.usefixtures("routing")
@@ -76,7 +76,7 @@ def test_weights_by_row_in_a_scorer_stop_the_search(n_jobs, ltr):
     by_row = np.arange(1.0, 1 + len(ltr.y))
     ranker = rk.QueryRanker(Ridge()).set_fit_request(sample_weight=True)
     search = {"cv": rk.QueryKFold(3), "scoring": rk.make_scorer("AP"), "error_score": np.nan, "n_jobs": n_jobs}
-    with pytest.raises(UnusableWeights) as caught:
+    with pytest.raises(UnusableWeightsRefusal) as caught:
         cross_val_score(ranker, ltr.X, ltr.y, params={"qid": ltr.qid, "query_weight": by_row}, **search)
     assert caught.value.argument == "query_weight"
     assert "\n" not in str(caught.value)

@@ -18,7 +18,7 @@ from tables import each_row
 
 import rankeval as rk
 from rankeval.contamination.refusal import ContaminationCheck
-from rankeval.errors import AmbiguousName, GuardRefusal, InvalidInput, MissingQueryIds, QueryIdError, UnknownName
+from rankeval.errors import AmbiguousName, GuardRefusal, InvalidInput, MissingQueryIdsRefusal, QueryIdError, UnknownName
 
 SPACE = {"alpha": FloatDistribution(1e-2, 1e5, log=True)}
 
@@ -119,13 +119,13 @@ def test_a_refusal_fails_the_trial_and_stops_the_study(n_jobs, ltr, monkeypatch)
 
 
 def test_missing_ids_inside_of_the_objective_stop_the_study(ltr):
-    """A MissingQueryIds is a refusal too."""
+    """A MissingQueryIdsRefusal is a refusal too."""
 
     def space(_trial):
-        raise MissingQueryIds("no ids")
+        raise MissingQueryIdsRefusal("no ids")
 
     study = new_study()
-    with pytest.raises(MissingQueryIds):
+    with pytest.raises(MissingQueryIdsRefusal):
         study.optimize(objective(ltr, space=space), n_trials=5, catch=(Exception,))
     assert [trial.state for trial in study.trials] == [TrialState.FAIL]
 
@@ -143,12 +143,12 @@ def test_a_refusal_is_raised_though_another_job_ends_at_that_moment(ltr, monkeyp
 
     def space(trial):
         if trial.number == 1:
-            raise MissingQueryIds("no ids")
+            raise MissingQueryIdsRefusal("no ids")
         told.wait(1)
         return {}
 
     monkeypatch.setattr(study, "stop", stop_and_wait)
-    with pytest.raises(MissingQueryIds):
+    with pytest.raises(MissingQueryIdsRefusal):
         study.optimize(objective(ltr, space=space), n_trials=9, n_jobs=2, callbacks=[lambda *_: ended.set()])
     assert study.trials[1].state == TrialState.FAIL
 

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from tables import each_row
 
 import rankeval as rk
-from rankeval.errors import GuardRefusal, InvalidInput, MissingQueryIds, QueryIdError
+from rankeval.errors import GuardRefusal, InvalidInput, MissingQueryIdsRefusal, QueryIdError
 
 MEASURE, ROUNDS, MOST = "nDCG@10", 5, 60
 BOOSTERS = {
@@ -266,7 +266,7 @@ def test_a_search_inside_a_ranker_gets_a_validation_part_as_long_as_x_whole(trai
 def test_ids_that_a_search_has_cut_stop_it_with_the_way_out(train):
     vali = made(40, seed=5, first=1000)
     ranker = rk.QueryRanker(LGBM, early_stopping_rounds=ROUNDS)
-    with pytest.raises(MissingQueryIds, match=r"eval_qid has shape .* give eval_qid=\[ids\]"):
+    with pytest.raises(MissingQueryIdsRefusal, match=r"eval_qid has shape .* give eval_qid=\[ids\]"):
         sklearn_cross_validate(
             ranker,
             train.X,
@@ -276,7 +276,7 @@ def test_ids_that_a_search_has_cut_stop_it_with_the_way_out(train):
             cv=rk.QueryKFold(3),
         )
     around = Pipeline([("scale", StandardScaler()), ("rank", ranker)], transform_input=["eval_X"])
-    with pytest.raises(MissingQueryIds, match="eval_X has as many rows as X"):
+    with pytest.raises(MissingQueryIdsRefusal, match="eval_X has as many rows as X"):
         sklearn_cross_validate(
             around,
             train.X,

@@ -44,8 +44,6 @@ def choices(draw: Draw, share: float = 0.4) -> dict[str, Any]:
         chosen |= {"claim": claim} | (
             {"margin": draw.choice((0.01, 0.05, 0.2))} if claim != "difference" else {}
         )
-    elif draw.happens(0.15):
-        chosen["alternative"] = draw.choice(("two-sided", "greater", "less"))
     return chosen | {"n_resamples": draw.choice((19, 99, 199))}
 
 

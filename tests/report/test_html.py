@@ -167,7 +167,7 @@ def test_the_report_of_an_evaluation_has_the_slices_that_are_asked_for():
 
     ev = ranked("bm25")
     market = pd.Series([EVIL, "us"] * 20, index=ev.queries, name="market")
-    page, table = report_for_evaluation(ev, slices=market), ev.slices(market, level=0.95)
+    page, table = report_for_evaluation(ev, slices=market), ev.slices(market, confidence_level=0.95)
     assert "<h2>Slices</h2>" not in report_for_evaluation(ev)
     assert "<h2>Slices</h2>" in page
     assert EVIL not in page

@@ -479,10 +479,10 @@ def by_gate(
     The systems are scores or runs of candidate and holder; None: what the models predict.
     """
     given, used = systems
-    candidate = scores_of(alias, version, gate.test) if given is None else given
+    candidate = scores_of(alias, version, gate.collection) if given is None else given
     if used is None and holder is not None:
-        used = scores_of(alias, holder, gate.test)
-    test, terms = gate.test, gate.terms
+        used = scores_of(alias, holder, gate.collection)
+    collection, terms = gate.collection, gate.terms
     named = "the baseline that the caller gave" if holder is None else f"{alias.model} v{holder}"
     decision = gate.decide(
         f"{alias.model} v{version}", candidate, baseline=used, baseline_name=named
@@ -506,14 +506,16 @@ def by_gate(
         "rule": {**terms.content(), "level": terms.shared.level, "baseline": decision.baseline},
         "role": role,
         "convention": terms.convention.card(),
-        "judgments": test.digest,
-        "n_queries": test.n_queries,
-        "ledger": test.ledger,
+        "judgments": collection.digest,
+        "n_queries": collection.n_queries,
+        "ledger": collection.ledger,
         "budget": _counts(decision),
     }
-    data = LoggedData(test.name, test.digest, role, test.n_rows, test.n_queries)
+    data = LoggedData(
+        collection.name, collection.digest, role, collection.n_rows, collection.n_queries
+    )
     verdict = "accepts" if decision.accepted else "does not accept"
-    said = f"Gate {gate.name!r} on {test.name!r} {verdict} it; {decision.counted}. It is {claim}."
+    said = f"Gate {gate.name!r} on {collection.name!r} {verdict} it; {decision.counted}. It is {claim}."
     if not decision.is_new:
         said += " The same rankings were decided on before, or are equal, which is free."
     if callers:
@@ -524,31 +526,32 @@ def by_gate(
             "level may not hold."
         )
     try:
-        past = made_on(alias, test.loaded().prints.names_by_content, test.digest)
+        past = made_on(alias, collection.loaded().prints.names_by_content, collection.digest)
         said += made_elsewhere(alias, past)
     except TrackingError as error:  # the gate counts in its ledger
         said += f" Whether other decisions were made on these queries is not known: {error}."
     return Decided(decision.accepted, said, data, facts, decision=decision, claim=claim)
 
 
-def scores_of(alias: Alias, version: str, test: RegisteredCollection) -> Any:
+def scores_of(alias: Alias, version: str, collection: RegisteredCollection) -> Any:
     """Return the scores that the model of a version predicts for the rows of a registered collection."""
-    X = test.content.X
+    X = collection.content.X
     if X is None:
         raise InvalidInput(
-            f"{test.name!r} was registered without features, so no model can score it: give the rankings by candidate= "
-            "and holder="
+            f"{collection.name!r} was registered without features, so no model can score it: give the "
+            "rankings by candidate= and holder="
         )
     uri, cause = f"models:/{alias.model}/{version}", None
     try:
         predicted = np.asarray(_predicted(uri, X), dtype=np.float64)
         scores = predicted[:, 0] if predicted.ndim == 2 and predicted.shape[1] == 1 else predicted
-        if scores.shape == (test.n_rows,):
+        if scores.shape == (collection.n_rows,):
             return scores
-        why = f"predicts an array of shape {predicted.shape} for the {count(test.n_rows, 'row')} of {test.name!r}"
+        rows = count(collection.n_rows, "row")
+        why = f"predicts an array of shape {predicted.shape} for the {rows} of {collection.name!r}"
     except Exception as error:  # noqa: BLE001 - a model raises whatever its own library raises
         why, cause = (
-            f"gives no scores for {test.name!r} ({type(error).__name__}: {reason(error)})",
+            f"gives no scores for {collection.name!r} ({type(error).__name__}: {reason(error)})",
             error,
         )
     raise InvalidInput(

@@ -20,14 +20,14 @@ def test_odd_arguments_are_refused_by_name(guard, test, value):
     for act, name in (
         (lambda: guard.open(value), "plan"),
         (lambda: guard.plan(value), "plan"),
-        (lambda: guard.looks(7 if value is None else value), "test"),
-        (lambda: guard.retire(value, reason="old"), "test"),
-        (lambda: guard.freeze(value, systems=systems(test.content, 0, 1)), "test"),
+        (lambda: guard.looks(7 if value is None else value), "collection"),
+        (lambda: guard.retire(value, reason="old"), "collection"),
+        (lambda: guard.freeze(value, systems=systems(test.content, 0, 1)), "collection"),
     ):
         with pytest.raises(InvalidInput, match=rf"^{name} is [^\n]*; expected [^\n]*$"):
             act()
     if value is not None:
-        with pytest.raises(InvalidInput, match=r"^test is [^\n]*; expected the result of guard\.register$"):
+        with pytest.raises(InvalidInput, match=r"^collection is [^\n]*; expected the result of guard\.register$"):
             guard.open(plan, value)
         with pytest.raises(InvalidInput, match=r"^ledger is [^\n]*; expected a path or an SQLAlchemy URL$"):
             Guard("project", ledger=value)
@@ -97,7 +97,7 @@ class TestFreeze:
 @pytest.mark.usefixtures("test")
 def test_a_name_cannot_be_frozen_for_want_of_the_data(guard, data):
     """Looks are asked for by name; systems are scored on the collection itself."""
-    with pytest.raises(InvalidInput, match=r"test is 'test'; expected the result of guard\.register"):
+    with pytest.raises(InvalidInput, match=r"collection is 'test'; expected the result of guard\.register"):
         guard.freeze("test", systems=systems(data, 0, 1))
 
 
