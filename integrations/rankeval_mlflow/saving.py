@@ -77,6 +77,7 @@ from rankeval.collection.data import RankingData, take_rows
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.responses import responses
 from rankeval.model_selection import boosters, category_columns
+from rankeval.model_selection.libraries import Booster
 from rankeval.model_selection.nesting import keeps_unknown
 from rankeval.model_selection.parameters import shown_text
 from rankeval.model_selection.query_ids import n_rows
@@ -150,7 +151,7 @@ def bare(ranker: Any) -> Any:
     if not hasattr(ranker, "get_params"):
         return ranker
     _check_fitted(ranker)
-    return ranker if boosters.library(ranker) else _without(ranker, "ranker")
+    return ranker if boosters.booster_of(ranker) else _without(ranker, "ranker")
 
 
 def gives_classes(estimator: Any) -> bool:
@@ -191,7 +192,7 @@ def _without(value: Any, name: str) -> Any:
     if name in _ONLY_FOR_FIT and type(value).__module__.partition(".")[0] == "rankeval":
         return None
     plain = not (hasattr(value, "get_params") and hasattr(value, "__dict__"))
-    if isinstance(value, type) or plain or boosters.library(value):
+    if isinstance(value, type) or plain or boosters.booster_of(value):
         return value
     state = {key: _without(one, key) for key, one in vars(value).items()}
     if _same(state.values(), vars(value).values()):
@@ -358,27 +359,21 @@ def _example(rows: Any, numeric: Iterable[str]) -> Any:
 
 
 def _write(inner: Any, path: Path, coded: Mapping[str, Any], beside: dict[str, Any]) -> str:
-    library = (
-        boosters.library(inner)
-        if _predicts_by_its_library(inner) and not gives_classes(inner)
-        else ""
-    )
-    if library == "xgboost" and not _keeps_all(inner):
-        library = ""
+    booster = None if gives_classes(inner) else boosters.booster_of(inner)
+    model = booster.saved(inner) if booster and _predicts_by(booster, inner) else None
     if scripted := any(coded.values()) or gives_classes(inner):
         beside = {**beside, "code_paths": _SCRIPTS}
     try:
-        if library:
-            model = getattr(inner, "booster_", inner) if library == "lightgbm" else inner
-            flavour = importlib.import_module(f"mlflow.{library}")
-            flavour.save_model(
-                model, str(path), pip_requirements=pinned([library, "pandas"]), **beside
-            )
+        if booster is not None and model is not None:
+            flavor = booster.name
+            requirements = pinned([flavor, "pandas"])
+            module = importlib.import_module(f"mlflow.{flavor}")
+            module.save_model(model, str(path), pip_requirements=requirements, **beside)
         else:
+            flavor = "sklearn"
             _write_estimator(inner, path, beside)
     except MlflowException as error:
         raise InvalidInput(f"ranker cannot be saved: {said(error)}") from error
-    flavor = library or "sklearn"
     if scripted:
         _name_loader(inner, path, flavor, coded)
     return flavor
@@ -408,17 +403,10 @@ def _name_loader(inner: Any, path: Path, flavor: str, coded: Mapping[str, Any]) 
     model.save(str(path / MLMODEL))
 
 
-def _predicts_by_its_library(inner: Any) -> bool:
+def _predicts_by(booster: Booster, inner: Any) -> bool:
     # The file of a booster loses a `predict` that a subclass has of its own.
     predict = getattr(type(inner), "predict", None)
-    return getattr(predict, "__module__", "").partition(".")[0] == boosters.library(inner)
-
-
-def _keeps_all(inner: Any) -> bool:
-    # The file of an XGBoost model lacks ``missing``.
-    missing = inner.get_params(deep=False).get("missing")
-    own = type(inner).__module__.partition(".")[0] == "xgboost"
-    return own and (missing is None or (isinstance(missing, float) and math.isnan(missing)))
+    return getattr(predict, "__module__", "").partition(".")[0] == booster.name
 
 
 def _write_estimator(inner: Any, path: Path, beside: dict[str, Any]) -> None:

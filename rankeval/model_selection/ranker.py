@@ -397,10 +397,8 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
     def feature_importances_(self) -> Any:
         """The feature importances of the fitted estimator, if it has them."""
         last = nesting.last_of(self.estimator_)
-        if boosters.library(last) == "catboost":
-            # CatBoost's own attribute needs the training data for rankers, and is None without.
-            return np.asarray(last.get_feature_importance(type="PredictionValuesChange"))
-        return last.feature_importances_
+        booster = boosters.booster_of(last)
+        return last.feature_importances_ if booster is None else booster.importances(last)
 
     @property
     def coef_(self) -> Any:
@@ -499,10 +497,10 @@ def refuse_unusable(
     """Raise if the booster at the end of an estimator would refuse rows, before anything is fitted."""
     last = nesting.last_of(estimator)
     X = X if last is estimator else None
-    library = boosters.library(last)
-    if library:
-        limits.refuse_labels(library, last, y, qid, where)
-        limits.refuse_columns(library, last, None if X is None else features_for(last, X), where)
+    booster = boosters.booster_of(last)
+    if booster is not None:
+        limits.refuse_labels(booster, last, y, qid, where)
+        limits.refuse_columns(booster, last, None if X is None else features_for(last, X), where)
     elif isinstance(last, QueryRanker) or nesting.asks_for_qid(last):
         params = last.get_params(deep=False)
         grids = params.get("param_grid") or params.get("param_distributions") or {}
