@@ -88,12 +88,12 @@ def fit(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None = None) 
             f"only {in_words()} can stop early, found {kind}: leave early_stopping_rounds out"
         )
     takes = set(signature(estimator.fit).parameters)
+    rows = rows.in_blocks() if _reads_queries(takes) else rows
     told = _positions(booster, estimator, rows, takes)
     if booster is not None:
         if categories := [*categories_of(rows.X)]:
             booster.take_categories(estimator, categories)
         limits.refuse_columns(booster, estimator, rows.X)
-    rows = rows.in_blocks() if _reads_queries(takes) else rows
     told |= _queries(booster, rows, takes) | _weights(booster, estimator, rows, takes)
     if booster is None:
         told |= as_arguments(rows.validation)
