@@ -24,12 +24,10 @@ from sklearn.pipeline import Pipeline
 
 from rankeval._checks import refuse
 from rankeval.errors import InvalidInput
-from rankeval.model_selection import (
-    limits,
-    with_catboost,  # noqa: F401 - each of the three declares its library
-    with_lightgbm,  # noqa: F401
-    with_xgboost,  # noqa: F401
-)
+
+# Each of these declares its library.
+from rankeval.model_selection import with_lightgbm, with_xgboost, with_catboost  # isort: skip # noqa: F401
+from rankeval.model_selection import limits
 from rankeval.model_selection.category_columns import categories_of
 from rankeval.model_selection.libraries import BOOSTERS as BOOSTERS  # noqa: PLC0414 - filled here
 from rankeval.model_selection.libraries import Booster
