@@ -49,7 +49,6 @@ import inspect
 import io
 import json
 import logging
-import math
 import pickletools
 import sys
 import tempfile
@@ -330,12 +329,9 @@ def parameters(ranker: Any) -> dict[str, str]:
         inner.get_params() if hasattr(inner, "get_params") else dict(getattr(inner, "params", {}))
     )
     plain = {
-        key: value for key, value in given.items() if isinstance(value, (str, bool, int, float))
-    }
-    plain = {
         key: value
-        for key, value in plain.items()
-        if not (isinstance(value, float) and math.isnan(value))
+        for key, value in given.items()
+        if isinstance(value, (str, bool, int, float)) and repr(value) != "nan"
     }
     if getattr(ranker, "n_iterations_", None) is not None:
         plain["n_iterations"] = ranker.n_iterations_
@@ -359,18 +355,18 @@ def _example(rows: Any, numeric: Iterable[str]) -> Any:
 
 
 def _write(inner: Any, path: Path, coded: Mapping[str, Any], beside: dict[str, Any]) -> str:
-    booster = None if gives_classes(inner) else boosters.booster_of(inner)
-    model = booster.saved(inner) if booster and _predicts_by(booster, inner) else None
+    booster = boosters.booster_of(inner)
+    is_plain = bool(booster) and not gives_classes(inner) and _predicts_by(booster, inner)
+    model = booster.saved(inner) if is_plain else None
+    flavor = "sklearn" if model is None else booster.name
     if scripted := any(coded.values()) or gives_classes(inner):
         beside = {**beside, "code_paths": _SCRIPTS}
     try:
-        if booster is not None and model is not None:
-            flavor = booster.name
+        if model is not None:
             requirements = pinned([flavor, "pandas"])
             module = importlib.import_module(f"mlflow.{flavor}")
             module.save_model(model, str(path), pip_requirements=requirements, **beside)
         else:
-            flavor = "sklearn"
             _write_estimator(inner, path, beside)
     except MlflowException as error:
         raise InvalidInput(f"ranker cannot be saved: {said(error)}") from error

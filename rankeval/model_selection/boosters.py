@@ -30,45 +30,30 @@ from rankeval.model_selection import with_lightgbm, with_xgboost, with_catboost 
 from rankeval.model_selection import limits
 from rankeval.model_selection.category_columns import categories_of
 from rankeval.model_selection.libraries import BOOSTERS as BOOSTERS  # noqa: PLC0414 - filled here
-from rankeval.model_selection.libraries import Booster
+from rankeval.model_selection.libraries import OTHER, Booster
 from rankeval.model_selection.query_ids import differing
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows, as_arguments
 
 
-def booster_of(estimator: Any) -> Booster | None:
-    """Return the library of an estimator, or None for any that is not declared."""
+def booster_of(estimator: Any) -> Booster:
+    """Return the library of an estimator, or `OTHER`, which is false."""
     roots = (cls.__module__.partition(".")[0] for cls in type(estimator).__mro__)
-    return next((BOOSTERS[root] for root in roots if root in BOOSTERS), None)
-
-
-def in_words() -> str:
-    """Return the libraries as a sentence lists them."""
-    *names, last = (booster.words for booster in BOOSTERS.values())
-    return f"{', '.join(names)} and {last}"
+    return next((BOOSTERS[root] for root in roots if root in BOOSTERS), OTHER)
 
 
 def is_ranker(estimator: Any) -> bool:
     """Return whether this is a ranker of a library, which needs the queries."""
-    return booster_of(estimator) is not None and _reads_queries(signature(estimator.fit).parameters)
+    return bool(booster_of(estimator)) and _reads_queries(signature(estimator.fit).parameters)
 
 
 def _reads_queries(parameters: Iterable[str]) -> bool:
     return any(name in parameters for booster in BOOSTERS.values() for name in booster.queries)
 
 
-def own_rounds(estimator: Any) -> int | None:
-    """Return the rounds of early stopping that the parameters of a booster ask for, or None."""
-    booster = booster_of(estimator)
-    return None if booster is None else booster.own_rounds(estimator.get_params())
-
-
 def refuse_no_earlier_model(estimator: Any) -> None:
     """Raise if a booster changes its earlier iterations, so that `predict` cannot go back to the best one."""
-    booster = booster_of(estimator)
-    if booster is None:
-        return
-    names, kinds, other = booster.changes_earlier
-    params = estimator.get_params()
+    names, kinds, other = booster_of(estimator).changes_earlier
+    params = estimator.get_params() if names else {}
     for name in names:
         if params.get(name) in kinds:
             raise InvalidInput(
@@ -80,34 +65,29 @@ def refuse_no_earlier_model(estimator: Any) -> None:
 def fit(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None = None) -> int | None:
     """Fit an estimator in place, with the queries in the form of its library."""
     booster = booster_of(estimator)
-    if watch is not None and booster is None:
-        kind = type(estimator).__name__
-        raise InvalidInput(
-            f"only {in_words()} can stop early, found {kind}: leave early_stopping_rounds out"
-        )
     takes = set(signature(estimator.fit).parameters)
     rows = rows.in_blocks() if _reads_queries(takes) else rows
     told = _positions(booster, estimator, rows, takes)
-    if booster is not None:
+    if booster:
         if categories := [*categories_of(rows.X)]:
             booster.take_categories(estimator, categories)
         limits.refuse_columns(booster, estimator, rows.X)
     told |= _queries(booster, rows, takes) | _weights(booster, estimator, rows, takes)
-    if booster is None:
-        told |= as_arguments(rows.validation)
-    elif watch is not None:
+    if watch is not None:
         return booster.stopped_fit(estimator, rows, watch, told)
+    if not booster:
+        told |= as_arguments(rows.validation)
     estimator.fit(rows.X, rows.y, **told)
     return None
 
 
 def _positions(
-    booster: Booster | None, estimator: Any, rows: TrainingRows, takes: set[str]
+    booster: Booster, estimator: Any, rows: TrainingRows, takes: set[str]
 ) -> dict[str, Any]:
     """Return the arguments that tell ``fit`` the positions of rows."""
     if rows.position is None:
         return {}
-    told = None if booster is None else booster.positions(estimator, rows.position)
+    told = booster.positions(estimator, rows.position)
     if told is None and "position" in takes:
         told = {"position": rows.position}
     refuse_position(rows, estimator, taken=told is not None)
@@ -125,47 +105,36 @@ def refuse_position(rows: TrainingRows, estimator: Any, *, taken: bool) -> None:
         )
 
 
-_QUERIES = {"qid": "qid", "group": "sizes"}
-"""Parameters of estimators of no declared library that take the queries, and the column of the rows."""
-
-
-def _queries(booster: Booster | None, rows: TrainingRows, takes: set[str]) -> dict[str, Any]:
+def _queries(booster: Booster, rows: TrainingRows, takes: set[str]) -> dict[str, Any]:
     """Return the argument that tells ``fit`` the queries of these rows."""
-    known = _QUERIES if booster is None else booster.queries
-    return next(({name: getattr(rows, known[name])} for name in known if name in takes), {})
+    told = booster.queries.items()
+    return next(({name: getattr(rows, column)} for name, column in told if name in takes), {})
 
 
 def _weights(
-    booster: Booster | None, estimator: Any, rows: TrainingRows, takes: set[str]
+    booster: Booster, estimator: Any, rows: TrainingRows, takes: set[str]
 ) -> dict[str, Any]:
     """Return the argument that tells ``fit`` the weights, by row or by query."""
     if rows.sample_weight is None:
         return {}
     kind = type(estimator).__name__
     odd = differing(rows.sample_weight, rows.codes)
-    by_query = booster is not None and next(iter(booster.queries)) in takes
-    if booster is None or not by_query or booster.query_weight is None:
-        return _row_weights(kind, rows, takes)
+    query_weight = booster.query_weight if next(iter(booster.queries)) in takes else None
+    if query_weight is None or (len(odd) and booster.weighs_rows(estimator)):
+        refuse(("sample_weight" not in takes, f"{kind} takes no sample_weight: leave it out"))
+        return {"sample_weight": rows.sample_weight}
     if not len(odd):
-        return booster.query_weight(rows.sample_weight, rows)
-    if booster.weighs_rows(estimator):
-        return _row_weights(kind, rows, takes)
+        return query_weight(rows.sample_weight, rows)
     raise InvalidInput(
         f"sample_weight differs within query {rows.qid[odd].tolist()[0]!r}, and {kind} takes one weight per query: "
         f"repeat it on the query's rows. {booster.row_weighers}, LGBMRanker and regressors take a weight per row"
     )
 
 
-def _row_weights(kind: str, rows: TrainingRows, takes: set[str]) -> dict[str, Any]:
-    refuse(("sample_weight" not in takes, f"{kind} takes no sample_weight: leave it out"))
-    return {"sample_weight": rows.sample_weight}
-
-
 def cloned(estimator: Any) -> Any:
     """Return an unfitted copy with the same parameters."""
-    booster = booster_of(estimator)
-    if booster is not None and booster.copied is not None:
-        return booster.copied(estimator)
+    if own := booster_of(estimator).copied:
+        return own(estimator)
     if isinstance(estimator, Pipeline):
         empty = copy.copy(estimator)
         empty.steps = []

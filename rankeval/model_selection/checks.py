@@ -111,7 +111,7 @@ def _check(estimator: Any, params: Mapping[str, Any], prefix: str, whole: Any, w
             continue
         if inside and head in parts:
             nested.setdefault(head, {})[rest] = value
-        elif booster is not None and booster.takes_any_parameter and not inside:
+        elif booster.takes_any_parameter and not inside:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.83)
             if near:
                 warn(
@@ -120,10 +120,7 @@ def _check(estimator: Any, params: Mapping[str, Any], prefix: str, whole: Any, w
                 )
         # An estimator whose library has a set_params of its own may take more than it lists, as
         # skorch does.
-        elif (
-            booster is not None
-            or type(estimator).set_params.__module__.partition(".")[0] == "sklearn"
-        ):
+        elif booster or type(estimator).set_params.__module__.partition(".")[0] == "sklearn":
             kind = type(whole).__name__
             raise UnknownName(
                 f"{where}: {kind} has no parameter {prefix + name!r}{_hint(estimator, name, prefix)}"
@@ -142,7 +139,7 @@ def _parts(estimator: Any) -> dict[str, Any]:
 
 def _own_names(estimator: Any) -> Iterator[str]:
     """Yield the names of an estimator's own parameters; what a booster was given under other names is left out."""
-    if booster_of(estimator) is None:
+    if not booster_of(estimator):
         yield from (name for name in estimator.get_params(deep=True) if "__" not in name)
         return
     for cls in type(estimator).__mro__:

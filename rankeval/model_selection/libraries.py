@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval.errors import InvalidInput
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows
 from rankeval.model_selection.training_metrics import TrainingMetric
 
@@ -50,8 +51,8 @@ class Booster:
     # Fits until the measure that is watched gets no better, and returns the number of iterations.
     # The last argument has what else to tell ``fit``.
     stopped_fit: Callable[[Any, TrainingRows, EarlyStopping, dict[str, Any]], int]
-    # Takes parameters and returns the patience of early stopping that they ask for.
-    own_rounds: Callable[[Mapping[str, Any]], int | None]
+    # The patience of early stopping that the parameters of an estimator ask for.
+    own_rounds: Callable[[Any], int | None]
     # Parameters by which later iterations change earlier ones: names, values, and a value with
     # which they do not.
     changes_earlier: tuple[tuple[str, ...], tuple[str, ...], str] = ((), (), "")
@@ -81,7 +82,7 @@ class Booster:
     takes_missing_categories: bool = True
     takes_float_categories: bool = False
 
-    takes_any_parameter: bool = True  # Else its estimators raise TypeError when a copy is made
+    takes_any_parameter: bool = False  # In silence, when a copy is made
     threads: tuple[str, ...] = ()  # Names of the parameter
     set_threads: Callable[[Any, int | None], None] = _set_n_jobs
     reads_omp: bool = True  # Whether its classes read OMP_NUM_THREADS
@@ -91,9 +92,37 @@ class Booster:
     saved: Callable[[Any], Any] = lambda estimator: estimator
     feval: type[TrainingMetric] | None = None  # Measures for its own training loop
 
+    def __bool__(self) -> bool:
+        return bool(self.name)
+
 
 BOOSTERS: dict[str, Booster] = {}
 """All boosters by name."""
+
+
+def in_words() -> str:
+    """Return the libraries as a sentence lists them."""
+    *names, last = (booster.words for booster in BOOSTERS.values())
+    return f"{', '.join(names)} and {last}"
+
+
+def _refuse_to_stop(estimator: Any, *_: Any) -> int:
+    kind = type(estimator).__name__
+    raise InvalidInput(
+        f"only {in_words()} can stop early, found {kind}: leave early_stopping_rounds out"
+    )
+
+
+OTHER = Booster(
+    name="",
+    words="",
+    queries={"qid": "qid", "group": "sizes"},
+    stopped_fit=_refuse_to_stop,
+    own_rounds=lambda _: None,
+    objective=(),
+    labels=lambda *_: None,
+)
+"""What is known of an estimator of no declared library. It is false."""
 
 
 def add_booster(declared: Booster) -> Booster:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -91,26 +92,21 @@ def refuse_columns(booster: Booster, estimator: Any, X: Any, where: str | None =
     if not hasattr(X, "iloc"):
         return
     kind, known = type(estimator).__name__, dict[str, Any]()
+    refusal = partial(InvalidInput, argument="X", where=where)
     for name in X.columns:
         text = booster.column_name(str(name))
         found = f"a frame with a column {name!r}"
         if re.search(booster.unfit_name, text):
             expected = f"a name with none of {booster.unfit_words} for {kind}"
-            raise InvalidInput(
-                argument="X", found=found, expected=expected, where=where, remedy=_RENAME
-            )
+            raise refusal(found=found, expected=expected, remedy=_RENAME)
         if text in known:
             found += f" beside {known[text]!r}, one name for {kind}"
-            raise InvalidInput(argument="X", found=found, where=where, remedy=_RENAME)
+            raise refusal(found=found, remedy=_RENAME)
         known[text] = name
     for name, values, remedy in _unfit(booster, estimator, X):
-        found, expected = (
-            f"a frame with {values} in column {name!r}",
-            f"numbers or categories for {kind}",
-        )
-        raise InvalidInput(
-            argument="X", found=found, expected=expected, where=where, remedy=remedy.format(name)
-        )
+        found = f"a frame with {values} in column {name!r}"
+        expected = f"numbers or categories for {kind}"
+        raise refusal(found=found, expected=expected, remedy=remedy.format(name))
 
 
 _RENAME = "rename it by X.rename(columns=...)"

@@ -43,11 +43,11 @@ def keeps_unknown(estimator: Any) -> bool:
     categories, have rules of their own.
     """
     params = estimator.get_params() if hasattr(estimator, "get_params") else {}
-    libraries = map(boosters.booster_of, (estimator, *params.values()))
-    if not any(booster is not None and booster.mistakes_unknown for booster in libraries):
+    parts = (estimator, *params.values())
+    if not any(boosters.booster_of(part).mistakes_unknown for part in parts):
         return True
     last = last_of(estimator)
-    mistakes = getattr(boosters.booster_of(last), "mistakes_unknown", None)
+    mistakes = boosters.booster_of(last).mistakes_unknown
     if last is estimator or mistakes is None or not last.__sklearn_is_fitted__():
         return False
     return not mistakes(last)

@@ -397,8 +397,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
     def feature_importances_(self) -> Any:
         """The feature importances of the fitted estimator, if it has them."""
         last = nesting.last_of(self.estimator_)
-        booster = boosters.booster_of(last)
-        return last.feature_importances_ if booster is None else booster.importances(last)
+        return boosters.booster_of(last).importances(last)
 
     @property
     def coef_(self) -> Any:
@@ -498,7 +497,7 @@ def refuse_unusable(
     last = nesting.last_of(estimator)
     X = X if last is estimator else None
     booster = boosters.booster_of(last)
-    if booster is not None:
+    if booster:
         limits.refuse_labels(booster, last, y, qid, where)
         limits.refuse_columns(booster, last, None if X is None else features_for(last, X), where)
     elif isinstance(last, QueryRanker) or nesting.asks_for_qid(last):
@@ -516,7 +515,7 @@ def stops_early(estimator: Any) -> bool:
         return last.early_stopping_rounds is not None or stops_early(last.estimator)
     if nesting.asks_for_qid(last):
         return stops_early(last.get_params(deep=False).get("estimator"))
-    return boosters.own_rounds(last) is not None
+    return boosters.booster_of(last).own_rounds(last) is not None
 
 
 def what_was_chosen(ranker: QueryRanker) -> dict[str, Any] | None:

@@ -24,6 +24,7 @@ read it and take all cores in each worker, so they are told its number.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
@@ -38,9 +39,8 @@ SMALL = 1_000_000
 
 _limited: ContextVar[bool] = ContextVar("limited", default=False)  # by an outer `few`
 _lock = Lock()
-_holders: dict[
-    int, int
-] = {}  # calls at work, by id of the estimator: predictions may run in several threads of Python
+# Calls at work, by id of the estimator: predictions may run in several threads of Python.
+_holders: Counter[int] = Counter()
 
 
 @contextmanager
@@ -50,8 +50,7 @@ def few(estimator: Any, X: Any) -> Iterator[None]:
     last = nesting.last_of(estimator)
     with ExitStack() as stack:
         if cells > SMALL or is_said():
-            booster = boosters.booster_of(last)
-            if booster is not None and not booster.reads_omp:
+            if not boosters.booster_of(last).reads_omp:
                 stack.enter_context(_threads(last, _of_variable()))
         elif _limited.get():
             stack.enter_context(_threads(last, 1))
@@ -71,14 +70,14 @@ def _of_variable() -> int | None:
 @contextmanager
 def _threads(estimator: Any, number: int | None) -> Iterator[None]:
     booster = boosters.booster_of(estimator)
-    if booster is None or number is None or not booster.threads:
+    if number is None or not booster.threads:
         yield
         return
     with _lock:
         params = estimator.get_params() if id(estimator) not in _holders else {}
         is_ours = all(params.get(name) is None for name in booster.threads)
         if is_ours:
-            _holders[id(estimator)] = _holders.get(id(estimator), 0) + 1
+            _holders[id(estimator)] += 1
             booster.set_threads(estimator, number)
     try:
         yield

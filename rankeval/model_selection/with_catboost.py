@@ -6,7 +6,6 @@ It gives such an object no groups, but the held-out rows keep their order, so th
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,8 @@ WEIGHS_ROWS = frozenset(
 weights, and losses of pairs or of sampled orders take them for the leaves only."""
 
 
-def _own_rounds(params: Mapping[str, Any]) -> int | None:
+def _own_rounds(estimator: Any) -> int | None:
+    params = estimator.get_params()
     remedy = "give QueryRanker early_stopping_rounds, or CatBoost od_wait"
     refuse((bool(params.get("od_pval")), f"CatBoost's od_pval cannot be honoured: {remedy}"))
     if params.get("od_type") == "IncToDec":
@@ -137,7 +137,6 @@ add_booster(
         decides=("allow_const_label",),
         takes_objects=True,
         takes_missing_categories=False,
-        takes_any_parameter=False,
         importances=_importances,
         copied=lambda estimator: type(estimator)(**copy.deepcopy(estimator.get_params())),
     )

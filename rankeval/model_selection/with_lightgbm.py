@@ -28,7 +28,8 @@ _MOST_ROWS = 10_000
 """The rows of a query that LightGBM takes where it ranks."""
 
 
-def _own_rounds(params: Mapping[str, Any]) -> int | None:
+def _own_rounds(estimator: Any) -> int | None:
+    params = estimator.get_params()
     given = [params[name] for name in _PATIENCE if params.get(name) is not None]
     return next((rounds for rounds in given if rounds > 0), None)  # 0 and below switch it off
 
@@ -178,6 +179,7 @@ add_booster(
         unfit_name=r'[][{}",:\n\r]|\A\Z',
         unfit_words='[ ] { } " , : or ends of lines',
         takes_float_categories=True,
+        takes_any_parameter=True,
         threads=("n_jobs", "num_threads", "num_thread", "nthread", "nthreads"),
         reads_omp=False,
         saved=lambda estimator: getattr(estimator, "booster_", estimator),

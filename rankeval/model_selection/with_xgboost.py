@@ -136,7 +136,7 @@ add_booster(
         words="XGBoost",
         queries={"qid": "codes", "group": "sizes"},
         stopped_fit=_stopped_fit,
-        own_rounds=lambda params: params.get("early_stopping_rounds"),
+        own_rounds=lambda estimator: estimator.early_stopping_rounds,
         # Dart rescales earlier trees, gblinear has one set of coefficients.
         changes_earlier=(("booster",), ("dart", "gblinear"), "gbtree"),
         query_weight=lambda weight, rows: {"sample_weight": weight[rows.starts]},
@@ -149,6 +149,7 @@ add_booster(
         decides=("ndcg_exp_gain",),
         unfit_name=r"[][<]",
         unfit_words="[ ] <",
+        takes_any_parameter=True,
         threads=("n_jobs", "nthread"),
         set_threads=_set_threads,
         saved=_saved,

@@ -62,14 +62,13 @@ def _declared(monkeypatch):
             words="Stumps",
             queries={"sizes": "sizes"},
             stopped_fit=stopped_fit,
-            own_rounds=lambda params: params["patience"],
+            own_rounds=lambda estimator: estimator.patience,
             query_weight=lambda weight, rows: {"sample_weight": weight[rows.starts]},
             row_weighers="StumpRegressor",
             objective=("objective",),
             labels=lambda *_: COUNTS,
             unfit_name=r"\|",
             unfit_words="|",
-            takes_any_parameter=False,
             importances=lambda fitted: np.arange(fitted.n_rounds) < fitted.n_used_,
         )
     )
