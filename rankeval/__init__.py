@@ -26,7 +26,6 @@ for _namesake in metadata.distributions(name="rankeval"):
 _HOMES = {
     "collection.convention": ("Convention",),
     "collection.data": ("RankingData",),
-    "io.opening": ("Limits",),
     "collection.qrels": ("Qrels",),
     "collection.run": ("Run",),
     "measures": ("Measure", "list_measures", "measure", "measure_from_key"),
@@ -34,12 +33,10 @@ _HOMES = {
     "streaming": ("evaluate_dataset",),
     "shelf.record": ("Record",),
     "shelf.kinds": ("load", "read_record", "save"),
-    "analysis.contingency": ("ContingencyTable", "contingency_table"),
     "analysis.overlap": ("rank_biased_overlap",),
     "analysis.explanation": ("Explanation", "explain_difference"),
+    "analysis.ordering": ("rank_intervals",),
     "comparison": ("Comparison", "compare"),
-    "comparison.ordering": ("OrderAgreement", "order_agreement", "rank_intervals"),
-    "comparison.variance": ("Anova", "anova"),
     "significance.catalogue": ("list_tests",),
     "significance.power": ("topics_needed",),
     "guard": ("Guard",),
@@ -55,16 +52,28 @@ _HOMES = {
     ),
     "model_selection.holdout": ("dev_test_split",),
     "model_selection.ranker": ("QueryRanker",),
-    "model_selection.results": ("CrossValidation", "CrossValidations"),
-    "model_selection.validation": ("LearningCurve", "cross_validate", "learning_curve"),
-    "model_selection.trials": ("OptunaObjective", "optuna_objective"),
+    "model_selection.results": ("CrossValidation",),
+    "model_selection.validation": ("cross_validate", "learning_curve"),
+    "model_selection.trials": ("optuna_objective",),
     "experiment": ("run_experiment",),
-    "text.profiling": ("Profile", "profile"),
-    **dict.fromkeys(
-        ("analysis.curves", "datasets", "errors", "judging", "online", "testing", "text"), ()
-    ),
+    "text.profiling": ("profile",),
+    **dict.fromkeys(("analysis", "analysis.curves", "datasets", "errors", "io", "judging"), ()),
+    **dict.fromkeys(("model_selection", "online", "testing", "text"), ()),
 }
-__all__, __getattr__ = late(__name__, _HOMES)
+_MOVED = {
+    "Anova": "analysis.Anova",
+    "ContingencyTable": "analysis.ContingencyTable",
+    "CrossValidations": "model_selection.CrossValidations",
+    "LearningCurve": "model_selection.LearningCurve",
+    "Limits": "io.Limits",
+    "OptunaObjective": "model_selection.OptunaObjective",
+    "OrderAgreement": "analysis.OrderAgreement",
+    "Profile": "text.Profile",
+    "anova": "analysis.anova",
+    "contingency_table": "analysis.contingency_table",
+    "order_agreement": "analysis.order_agreement",
+}
+__all__, __getattr__ = late(__name__, _HOMES, _MOVED)
 
 
 def __dir__() -> list[str]:

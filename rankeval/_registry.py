@@ -26,7 +26,7 @@ def late(
 
     def imported(name: str) -> Any:
         if name not in home_of:
-            instead = f"; call {package}.{moved[name]} instead" if name in moved else ""
+            instead = f"; use {package}.{moved[name]} instead" if name in moved else ""
             raise AttributeError(f"module {package!r} has no attribute {name!r}{instead}")
         home = import_module(f"{package}.{home_of[name]}")
         value = vars(import_module(package))[name] = (

@@ -39,7 +39,7 @@ def compare(argument, value):
 
 def anova(argument, value):
     """Analyse the variance of two systems."""
-    return rk.anova(**{"systems": SYSTEMS, argument: value})
+    return rk.analysis.anova(**{"systems": SYSTEMS, argument: value})
 
 
 def bayes(argument, value):
@@ -93,7 +93,7 @@ CALLS = {
         )
     },
     **{f"anova, {name}": partial(anova, name) for name in ("systems", "measure", "queries", "replicates", "unpaired")},
-    "anova, scores of a replicate": lambda value: rk.anova({"a": {"one": value}, "b": {"one": SYSTEMS["b"]}}),
+    "anova, scores of a replicate": lambda value: rk.analysis.anova({"a": {"one": value}, "b": {"one": SYSTEMS["b"]}}),
     **{f"bayes, {name}": partial(bayes, name) for name in ("rope", "method", "n_samples", "rng")},
     **{
         f"evaluate, {name}": partial(evaluate, name)
@@ -122,9 +122,9 @@ CALLS = {
     "measure": rk.measure,
     "measure_from_key": rk.measure_from_key,
     "p": lambda value: rk.rank_biased_overlap({"q": {"a": 1}}, {"q": {"a": 1}}, p=value),
-    "cutoff": lambda value: rk.contingency_table([1, 0], [1, 2], qid=[1, 1], cutoff=value),
-    "collection_size": lambda value: rk.contingency_table([1, 0], [1, 2], qid=[1, 1], collection_size=value),
-    "rel": lambda value: rk.contingency_table([1, 0], [1, 2], qid=[1, 1], rel=value),
+    "cutoff": lambda value: rk.analysis.contingency_table([1, 0], [1, 2], qid=[1, 1], cutoff=value),
+    "collection_size": lambda value: rk.analysis.contingency_table([1, 0], [1, 2], qid=[1, 1], collection_size=value),
+    "rel": lambda value: rk.analysis.contingency_table([1, 0], [1, 2], qid=[1, 1], rel=value),
     "response_method": lambda value: rk.make_scorer("AP", response_method=value),
     "Qrels": lambda value: rk.Qrels(value, ["a"], [1]),
     "Run": lambda value: rk.Run(["a"], ["a"], value),

@@ -104,7 +104,7 @@ CALLS = {
         {"truth": TABLE, "qid": "q", "relevance": "y", "score": "s", "docid": "d", "measures": "AP"},
     ),
     "explain_difference": (rk.explain_difference, {**ROWS, "measure": "AP", "values": (0.5, 0.6)}),
-    "contingency_table": (rk.contingency_table, {**ROWS, "cutoff": 3, "rel": 1, "convention": "sklearn"}),
+    "contingency_table": (rk.analysis.contingency_table, {**ROWS, "cutoff": 3, "rel": 1, "convention": "sklearn"}),
     "a scorer": (SCORER.evaluate, {"estimator": _Model(ROWS["ranking"]), "X": TABLE[["s"]], "y": Y, "qid": QID}),
     "cross_validate": (rk.cross_validate, {"estimator": Ridge(), "X": TABLE[["s"]], "y": Y, "qid": QID, "cv": 2}),
     "topics_needed": (rk.topics_needed, {"difference": 0.1, "sd": 0.1}),
@@ -150,5 +150,5 @@ def test_unequal_lengths_are_told_by_the_names_of_the_signature():
         rk.evaluate(TABLE.assign(s=GAPS), qid="q", relevance="y", score="s", measures="AP")
     assert caught.value.argument == "score"
     with pytest.raises(InvalidInput) as caught:
-        rk.contingency_table(-Y, Y, qid=QID, convention="sklearn")
+        rk.analysis.contingency_table(-Y, Y, qid=QID, convention="sklearn")
     assert caught.value.argument == "truth"

@@ -219,7 +219,7 @@ CALLS = {
     "relative": lambda: rk.online.ab_power(USERS, metric="orders", relative=10**400, shares={"A": 0.5, "B": 0.5}),
     "stop": lambda: rk.text.BM25(stop=7).fit({"a": "b"}),
     "stem": lambda: rk.text.BM25(stem=[]).fit({"a": "b"}),
-    "results": lambda: rk.CrossValidations({}).folds,
+    "results": lambda: rk.model_selection.CrossValidations({}).folds,
     "rng": lambda: rk.judging.draw(["a", "b"], 1, rng=-1),
     "n_jobs": lambda: rk.cross_validate(Broken(), rk.datasets.make_ranking(6, 4, 2, rng=0), cv=2, n_jobs=0),
     "p": lambda: rk.significance.adjust(np.array([b"a"])),

@@ -141,7 +141,7 @@ RUN, QRELS = collection(RNG, MODELS["bm25"], 8, 20), collection(RNG, GRADES["fou
     "call",
     [
         lambda truth, ranking: rk.explain_difference(truth, ranking, measure="nDCG", values=(0.5, 0.6)),
-        lambda truth, ranking: rk.contingency_table(truth, ranking, cutoff=5),
+        lambda truth, ranking: rk.analysis.contingency_table(truth, ranking, cutoff=5),
         lambda truth, ranking: rk.evaluate(truth, pd.Series(ranking).to_dict(), name="x", convention="trec_eval-10"),
     ],
 )

@@ -63,10 +63,13 @@ nitpick_ignore_regex = [
 
 # Modules whose public names are named by their module.
 MODULES = (
+    "rankeval.analysis",
     "rankeval.analysis.curves",
     "rankeval.datasets",
     "rankeval.errors",
+    "rankeval.io",
     "rankeval.judging",
+    "rankeval.model_selection",
     "rankeval.testing",
     "rankeval.online",
     "rankeval.text",
@@ -80,7 +83,7 @@ EXTENDING = {
     "Extending: a significance test or a correction": [
         "rankeval.significance.SignificanceTest",
         "rankeval.significance.Correction",
-        "rankeval.significance.Settings",
+        "rankeval.significance.declarations.Settings",
         "rankeval.significance.PairedResult",
         "rankeval.significance.declarations.TESTS",
         "rankeval.significance.declarations.CORRECTIONS",

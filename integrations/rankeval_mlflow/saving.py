@@ -49,7 +49,6 @@ import inspect
 import io
 import json
 import logging
-import math
 import pickletools
 import sys
 import tempfile
@@ -77,6 +76,7 @@ from rankeval.collection.data import RankingData, take_rows
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.responses import responses
 from rankeval.model_selection import boosters, category_columns
+from rankeval.model_selection.libraries import Booster
 from rankeval.model_selection.nesting import keeps_unknown
 from rankeval.model_selection.parameters import shown_text
 from rankeval.model_selection.query_ids import n_rows
@@ -150,7 +150,7 @@ def bare(ranker: Any) -> Any:
     if not hasattr(ranker, "get_params"):
         return ranker
     _check_fitted(ranker)
-    return ranker if boosters.library(ranker) else _without(ranker, "ranker")
+    return ranker if boosters.booster_of(ranker) else _without(ranker, "ranker")
 
 
 def gives_classes(estimator: Any) -> bool:
@@ -191,7 +191,7 @@ def _without(value: Any, name: str) -> Any:
     if name in _ONLY_FOR_FIT and type(value).__module__.partition(".")[0] == "rankeval":
         return None
     plain = not (hasattr(value, "get_params") and hasattr(value, "__dict__"))
-    if isinstance(value, type) or plain or boosters.library(value):
+    if isinstance(value, type) or plain or boosters.booster_of(value):
         return value
     state = {key: _without(one, key) for key, one in vars(value).items()}
     if _same(state.values(), vars(value).values()):
@@ -329,12 +329,9 @@ def parameters(ranker: Any) -> dict[str, str]:
         inner.get_params() if hasattr(inner, "get_params") else dict(getattr(inner, "params", {}))
     )
     plain = {
-        key: value for key, value in given.items() if isinstance(value, (str, bool, int, float))
-    }
-    plain = {
         key: value
-        for key, value in plain.items()
-        if not (isinstance(value, float) and math.isnan(value))
+        for key, value in given.items()
+        if isinstance(value, (str, bool, int, float)) and repr(value) != "nan"
     }
     if getattr(ranker, "n_iterations_", None) is not None:
         plain["n_iterations"] = ranker.n_iterations_
@@ -358,27 +355,21 @@ def _example(rows: Any, numeric: Iterable[str]) -> Any:
 
 
 def _write(inner: Any, path: Path, coded: Mapping[str, Any], beside: dict[str, Any]) -> str:
-    library = (
-        boosters.library(inner)
-        if _predicts_by_its_library(inner) and not gives_classes(inner)
-        else ""
-    )
-    if library == "xgboost" and not _keeps_all(inner):
-        library = ""
+    booster = boosters.booster_of(inner)
+    is_plain = bool(booster) and not gives_classes(inner) and _predicts_by(booster, inner)
+    model = booster.saved(inner) if is_plain else None
+    flavor = "sklearn" if model is None else booster.name
     if scripted := any(coded.values()) or gives_classes(inner):
         beside = {**beside, "code_paths": _SCRIPTS}
     try:
-        if library:
-            model = getattr(inner, "booster_", inner) if library == "lightgbm" else inner
-            flavour = importlib.import_module(f"mlflow.{library}")
-            flavour.save_model(
-                model, str(path), pip_requirements=pinned([library, "pandas"]), **beside
-            )
+        if model is not None:
+            requirements = pinned([flavor, "pandas"])
+            module = importlib.import_module(f"mlflow.{flavor}")
+            module.save_model(model, str(path), pip_requirements=requirements, **beside)
         else:
             _write_estimator(inner, path, beside)
     except MlflowException as error:
         raise InvalidInput(f"ranker cannot be saved: {said(error)}") from error
-    flavor = library or "sklearn"
     if scripted:
         _name_loader(inner, path, flavor, coded)
     return flavor
@@ -408,17 +399,10 @@ def _name_loader(inner: Any, path: Path, flavor: str, coded: Mapping[str, Any]) 
     model.save(str(path / MLMODEL))
 
 
-def _predicts_by_its_library(inner: Any) -> bool:
+def _predicts_by(booster: Booster, inner: Any) -> bool:
     # The file of a booster loses a `predict` that a subclass has of its own.
     predict = getattr(type(inner), "predict", None)
-    return getattr(predict, "__module__", "").partition(".")[0] == boosters.library(inner)
-
-
-def _keeps_all(inner: Any) -> bool:
-    # The file of an XGBoost model lacks ``missing``.
-    missing = inner.get_params(deep=False).get("missing")
-    own = type(inner).__module__.partition(".")[0] == "xgboost"
-    return own and (missing is None or (isinstance(missing, float) and math.isnan(missing)))
+    return getattr(predict, "__module__", "").partition(".")[0] == booster.name
 
 
 def _write_estimator(inner: Any, path: Path, beside: dict[str, Any]) -> None:

@@ -32,7 +32,7 @@ class ContingencyTable:
     Examples
     --------
     >>> import rankeval as rk
-    >>> rk.contingency_table([1, 0, 1], [3, 2, 1], qid=["a", "a", "b"]).per_query.loc["a"].to_dict()
+    >>> rk.analysis.contingency_table([1, 0, 1], [3, 2, 1], qid=["a", "a", "b"]).per_query.loc["a"].to_dict()
     {'true_positives': 1.0, 'false_positives': 1.0, 'false_negatives': 0.0}
     """
 

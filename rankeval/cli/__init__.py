@@ -72,9 +72,6 @@ SHOWN_VERSIONS = (
     "pyarrow",
     "scikit-learn",
     "mlflow",
-    "lightgbm",
-    "xgboost",
-    "catboost",
 )
 
 
@@ -227,6 +224,8 @@ def doctor() -> None:
     import platform
     from importlib import metadata
 
+    from rankeval.model_selection.boosters import BOOSTERS
+
     def version(name: str) -> str:
         try:
             return metadata.version(name)
@@ -234,7 +233,7 @@ def doctor() -> None:
             return "not installed"
 
     facts = {"python": platform.python_version(), "rankeval": str(Path(__file__).parents[2])}
-    facts |= {name: version(name) for name in (DISTRIBUTION, *SHOWN_VERSIONS)}
+    facts |= {name: version(name) for name in (DISTRIBUTION, *SHOWN_VERSIONS, *BOOSTERS)}
     facts["installed from"] = address() or f"no address for others is known: {SETTING} says one"
     facts |= {f"host {name}": hosts.shown_host(name).title for name in hosts.host_names()}
     facts |= dict(_ledger())

@@ -10,8 +10,6 @@ A comparison is made in these steps; a record of its numbers is all that the oth
     record       settings, numbers and notes, also as JSON; result has the Comparison itself
     derived      what follows when asked: best, effects and posteriors, ranks
     headline, tables, figures: how it is read
-
-Beside it: ordering (orders of systems and their agreement) and variance (anova).
 """
 
 from rankeval.comparison.comparing import compare

@@ -166,7 +166,7 @@ def _check_columns(config: RankerConfig, estimator: Any, X: Any, key: str) -> No
     """Refuse columns of steps that do not exist, and categories that reach an estimator of numbers."""
     from sklearn.utils import get_tags
 
-    from rankeval.model_selection.boosters import library
+    from rankeval.model_selection.boosters import booster_of
     from rankeval.model_selection.category_columns import categories_of
     from rankeval.model_selection.nesting import last_of
 
@@ -179,7 +179,7 @@ def _check_columns(config: RankerConfig, estimator: Any, X: Any, key: str) -> No
         return  # what comes out of such a step is not known before a fit
     # Boosters and scikit-learn's histograms read the types of a frame, and an encoder hands an
     # array on.
-    reads_types = bool(library(last)) or getattr(last, "categorical_features", None) is not None
+    reads_types = bool(booster_of(last)) or getattr(last, "categorical_features", None) is not None
     takes_numbers = (
         type(last).__module__.startswith("sklearn.") and not get_tags(last).no_validation
     )
@@ -257,15 +257,16 @@ def _check_tracker(config: ExperimentConfig) -> None:
 
 def make_ranker(config: ExperimentConfig, name: str) -> QueryRanker:
     """Make a ranker of an experiment as a QueryRanker, which stops early if the file says so."""
-    from rankeval.model_selection.boosters import library
+    from rankeval.model_selection.boosters import booster_of
     from rankeval.model_selection.checks import check_measures
+    from rankeval.model_selection.libraries import in_words
     from rankeval.model_selection.nesting import last_of
     from rankeval.model_selection.ranker import QueryRanker, stops_early
 
     own, key = config.rankers[name], f"rankers.{name}"
     estimator = make_estimator(own, name=name, seed=config.seed)
-    if own.early_stopping_rounds is not None and not library(last_of(estimator)):
-        problem = f"only LightGBM, XGBoost and CatBoost can stop early, found {own.title}"
+    if own.early_stopping_rounds is not None and not booster_of(last_of(estimator)):
+        problem = f"only {in_words()} can stop early, found {own.title}"
         raise ConfigError(problem, argument=f"{key}.early_stopping_rounds", remedy="leave it out")
     watched = own.eval_measure or config.all_measures[0]
     ranker = QueryRanker(

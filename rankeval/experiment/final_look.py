@@ -48,7 +48,7 @@ from rankeval.ledger.ledger import Ledger
 from rankeval.measures import direction
 from rankeval.measures import measures as parse_measures
 from rankeval.render.tables import signed
-from rankeval.report import GuardFacts, MovedRows
+from rankeval.report.summaries import GuardFacts, MovedRows
 from rankeval.significance.columns import TIE_TOLERANCE
 
 if TYPE_CHECKING:

@@ -52,9 +52,6 @@ from rankeval.tracking import LoggedData
 if TYPE_CHECKING:
     from rankeval.model_selection.query_split import QuerySplit
 
-EXTRAS = ("lightgbm", "xgboost", "catboost")
-"""Packages that an extra of the same name installs."""
-
 _LONGEST = 300  # characters of the names of features in a note
 
 
@@ -139,8 +136,10 @@ def imported(path: str, *, key: str) -> Any:
     try:
         module = import_module(module_path)
     except ImportError as error:
+        from rankeval.model_selection.boosters import BOOSTERS
+
         missing = (error.name or module_path).partition(".")[0]
-        hint = f"install it: {install(missing)}" if missing in EXTRAS else None
+        hint = f"install it: {install(missing)}" if missing in BOOSTERS else None
         raise ConfigError(f"cannot import {path!r}: {error}", argument=key, remedy=hint) from error
     if not hasattr(module, name):
         raise ConfigError(f"the module {module_path!r} has no {name!r}", argument=key)

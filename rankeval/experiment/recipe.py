@@ -36,7 +36,8 @@ from rankeval.experiment.loading import Parts
 from rankeval.experiment.sections import ExperimentConfig
 from rankeval.experiment.training import Trained, train, versions
 from rankeval.io.opening import write_atomically
-from rankeval.report import Candidate, ExperimentFacts, GuardFacts, report_for_experiment
+from rankeval.report import report_for_experiment
+from rankeval.report.summaries import Candidate, ExperimentFacts, GuardFacts
 from rankeval.tracking import LoggedData, RunRecord, TrackedRun, host
 
 Progress = Callable[[int, int, str], None]

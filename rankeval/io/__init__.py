@@ -1,5 +1,10 @@
 """Files and frames, in and out. The built-in formats are declared when this package is imported."""
 
-from rankeval.io import tables, trec
+from rankeval.io import tables, trec  # noqa: F401
+from rankeval.io.opening import Limits
 
-__all__ = ["tables", "trec"]
+__all__ = ["Limits"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

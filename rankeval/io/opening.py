@@ -248,7 +248,9 @@ def reading(path: str | os.PathLike[str], limits: Limits = DEFAULT) -> Iterator[
         If it exceeds a limit.
     """
     where = as_path(path)
-    require(isinstance(limits, Limits), "limits", limits, "Limits, such as rk.Limits(line=10**7)")
+    require(
+        isinstance(limits, Limits), "limits", limits, "Limits, such as rk.io.Limits(line=10**7)"
+    )
     with _open(where, limits) as source:
         before = _size(where)
         try:

@@ -25,10 +25,10 @@ from rankeval._arguments import explained
 from rankeval._checks import check_count, count, few, refuse, require
 from rankeval._registry import chosen
 from rankeval._visible import escaping
+from rankeval.analysis.ordering import OrderAgreement, order_agreement
 from rankeval.collection.qrels import Qrels, as_qrels
 from rankeval.collection.run import as_run
 from rankeval.comparison import compare
-from rankeval.comparison.ordering import OrderAgreement, order_agreement
 from rankeval.comparison.recorded import Recorded
 from rankeval.evaluation import evaluate
 from rankeval.judging.labels import NOT_JUDGED, Labels
@@ -91,8 +91,8 @@ class Disagreement(JudgmentEffect):
         A row for each set of judgments but the true one: judgments; mean, of the measure over all
         systems; overlap, of the relevant documents with those of the truth: shared by both /
         relevant in either, the mean over queries; tau_b, tau_ap and swaps as in
-        `rankeval.OrderAgreement`; kept, lost, new and reversed, the pairs of systems with that
-        fate.
+        `rankeval.analysis.OrderAgreement`; kept, lost, new and reversed, the pairs of systems with
+        that fate.
     pairs : DataFrame
         A row for each other set of judgments and each pair of systems: judgments, baseline, system;
         difference and p_adjusted, as in `rankeval.compare`; difference_by_truth and
@@ -128,8 +128,8 @@ class Reusability(JudgmentEffect):
         A row for each run: group, system; unique, the judged documents that only its group put into
         the pool, and unique_relevant, the relevant ones of these; mean and rank by all judgments;
         mean_without and rank_without, by those without the unique documents of its group; then, of
-        all systems under these, tau_b, tau_ap and swaps as in `rankeval.OrderAgreement`, and kept,
-        lost, new and reversed, the pairs of systems with that fate.
+        all systems under these, tau_b, tau_ap and swaps as in `rankeval.analysis.OrderAgreement`,
+        and kept, lost, new and reversed, the pairs of systems with that fate.
     pairs, order, notes, caption
         As in `rankeval.judging.Disagreement`; the judgments are those without a group.
     """

@@ -25,7 +25,7 @@ from rankeval.evaluation.scoring import bound_measures
 from rankeval.join.judged import NO_GROUPS, Column, Judged
 from rankeval.measures import LabelledMeasure, Measure
 from rankeval.measures import measures as parse_measures
-from rankeval.model_selection.boosters import library
+from rankeval.model_selection.boosters import booster_of
 
 
 def check_measures(
@@ -104,13 +104,14 @@ def _check(estimator: Any, params: Mapping[str, Any], prefix: str, whole: Any, w
         return
     parts = _parts(estimator) | {name: value for name, value in params.items() if "__" not in name}
     known, nested = set(_own_names(estimator)), dict[str, dict[str, Any]]()
+    booster = booster_of(estimator)
     for name, value in params.items():
         head, inside, rest = name.partition("__")
         if name in known:
             continue
         if inside and head in parts:
             nested.setdefault(head, {})[rest] = value
-        elif library(estimator) in _TAKE_ANY and not inside:
+        elif booster.takes_any_parameter and not inside:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.83)
             if near:
                 warn(
@@ -119,10 +120,7 @@ def _check(estimator: Any, params: Mapping[str, Any], prefix: str, whole: Any, w
                 )
         # An estimator whose library has a set_params of its own may take more than it lists, as
         # skorch does.
-        elif (
-            library(estimator)
-            or type(estimator).set_params.__module__.partition(".")[0] == "sklearn"
-        ):
+        elif booster or type(estimator).set_params.__module__.partition(".")[0] == "sklearn":
             kind = type(whole).__name__
             raise UnknownName(
                 f"{where}: {kind} has no parameter {prefix + name!r}{_hint(estimator, name, prefix)}"
@@ -141,7 +139,7 @@ def _parts(estimator: Any) -> dict[str, Any]:
 
 def _own_names(estimator: Any) -> Iterator[str]:
     """Yield the names of an estimator's own parameters; what a booster was given under other names is left out."""
-    if not library(estimator):
+    if not booster_of(estimator):
         yield from (name for name in estimator.get_params(deep=True) if "__" not in name)
         return
     for cls in type(estimator).__mro__:
@@ -167,8 +165,5 @@ def _hint(estimator: Any, name: str, prefix: str) -> str:
         return f"; did you mean {' or '.join(repr(known) for known, short in full.items() if short in near)}?"
     return "; a parameter of a part is written part__parameter" if _parts(estimator) else ""
 
-
-_TAKE_ANY = frozenset({"lightgbm", "xgboost"})
-"""Libraries whose estimators take any parameter; CatBoost's raise TypeError when a copy is made."""
 
 _ANY_NAME = (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)

@@ -286,7 +286,7 @@ def hold_out(
         ranker.early_stopping_rounds,
         nesting.last_of(ranker.estimator),
     )
-    rounds = boosters.own_rounds(last) if rounds is None else rounds
+    rounds = boosters.booster_of(last).own_rounds(last) if rounds is None else rounds
     useless = (
         validation is not None and rounds is None and not nesting.stops_by_itself(ranker.estimator)
     )

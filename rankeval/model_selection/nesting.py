@@ -43,12 +43,14 @@ def keeps_unknown(estimator: Any) -> bool:
     categories, have rules of their own.
     """
     params = estimator.get_params() if hasattr(estimator, "get_params") else {}
-    if "xgboost" not in map(boosters.library, (estimator, *params.values())):
+    parts = (estimator, *params.values())
+    if not any(boosters.booster_of(part).mistakes_unknown for part in parts):
         return True
     last = last_of(estimator)
-    if last is estimator or boosters.library(last) != "xgboost" or not last.__sklearn_is_fitted__():
+    mistakes = boosters.booster_of(last).mistakes_unknown
+    if last is estimator or mistakes is None or not last.__sklearn_is_fitted__():
         return False
-    return "c" not in (last.get_booster().feature_types or ())
+    return not mistakes(last)
 
 
 def check_estimator(estimator: Any) -> None:
@@ -94,7 +96,7 @@ def _check_final(stack: Any) -> None:
 
 
 def _takes_qid(estimator: Any) -> bool:
-    if estimator is None or boosters.library(estimator):
+    if estimator is None or boosters.booster_of(estimator):
         return False
     return "qid" in signature(estimator.fit).parameters or _consumes(estimator, "qid")
 
@@ -134,7 +136,7 @@ def _fitted_pipeline(
 
 def asks_for_qid(estimator: Any) -> bool:
     """Return whether only routing can pass ``qid`` on, as in a search over a QueryRanker."""
-    if boosters.library(estimator) or "qid" in signature(estimator.fit).parameters:
+    if boosters.booster_of(estimator) or "qid" in signature(estimator.fit).parameters:
         return False
     return _consumes(estimator, "qid")
 
@@ -144,9 +146,9 @@ def stops_by_itself(estimator: Any) -> bool:
     last = last_of(estimator)
     if asks_for_qid(last):
         return _consumes(last, "eval_set")
-    return {"eval_set", "eval_qid"} <= set(signature(last.fit).parameters) and not boosters.library(
-        last
-    )
+    return {"eval_set", "eval_qid"} <= set(
+        signature(last.fit).parameters
+    ) and not boosters.booster_of(last)
 
 
 def _consumes(estimator: Any, param: str) -> bool:
@@ -270,7 +272,7 @@ def features_for(estimator: Any, X: Any) -> Any:
         # The boosters accept pandas frames, but no polars frames, nor all that an Arrow table may
         # hold.
         features = features.to_pandas()
-    elif hasattr(features, "tocsr") and boosters.library(last_of(estimator)):
+    elif hasattr(features, "tocsr") and boosters.booster_of(last_of(estimator)):
         # They accept SciPy's sparse matrices, but no sparse arrays. The matrix shares the memory.
         from scipy.sparse import csr_matrix
 
@@ -290,6 +292,6 @@ def features_for(estimator: Any, X: Any) -> Any:
     )  # scikit-learn's words on a shape; the values are not read
     return (
         _with_numbers(features)
-        if hasattr(features, "iloc") and boosters.library(estimator)
+        if hasattr(features, "iloc") and boosters.booster_of(estimator)
         else features
     )

@@ -397,10 +397,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
     def feature_importances_(self) -> Any:
         """The feature importances of the fitted estimator, if it has them."""
         last = nesting.last_of(self.estimator_)
-        if boosters.library(last) == "catboost":
-            # CatBoost's own attribute needs the training data for rankers, and is None without.
-            return np.asarray(last.get_feature_importance(type="PredictionValuesChange"))
-        return last.feature_importances_
+        return boosters.booster_of(last).importances(last)
 
     @property
     def coef_(self) -> Any:
@@ -499,10 +496,10 @@ def refuse_unusable(
     """Raise if the booster at the end of an estimator would refuse rows, before anything is fitted."""
     last = nesting.last_of(estimator)
     X = X if last is estimator else None
-    library = boosters.library(last)
-    if library:
-        limits.refuse_labels(library, last, y, qid, where)
-        limits.refuse_columns(library, last, None if X is None else features_for(last, X), where)
+    booster = boosters.booster_of(last)
+    if booster:
+        limits.refuse_labels(booster, last, y, qid, where)
+        limits.refuse_columns(booster, last, None if X is None else features_for(last, X), where)
     elif isinstance(last, QueryRanker) or nesting.asks_for_qid(last):
         params = last.get_params(deep=False)
         grids = params.get("param_grid") or params.get("param_distributions") or {}
@@ -518,7 +515,7 @@ def stops_early(estimator: Any) -> bool:
         return last.early_stopping_rounds is not None or stops_early(last.estimator)
     if nesting.asks_for_qid(last):
         return stops_early(last.get_params(deep=False).get("estimator"))
-    return boosters.own_rounds(last) is not None
+    return boosters.booster_of(last).own_rounds(last) is not None
 
 
 def what_was_chosen(ranker: QueryRanker) -> dict[str, Any] | None:

@@ -266,12 +266,12 @@ class CrossValidations(Mapping[str, CrossValidation]):
         Parameters
         ----------
         question : {"algorithms", "models"}
-            As in `CrossValidation.compare`.
+            As in `rankeval.CrossValidation.compare`.
         baseline : str, optional
             The name of the estimator that the others are compared with. By default all pairs are
             compared. The claims "better" and "not_worse" need one.
         **options
-            As in `CrossValidation.compare`.
+            As in `rankeval.CrossValidation.compare`.
 
         Returns
         -------
@@ -281,7 +281,7 @@ class CrossValidations(Mapping[str, CrossValidation]):
         Raises
         ------
         InvalidInput, ConventionMismatch, UnknownName
-            As in `CrossValidation.compare`.
+            As in `rankeval.CrossValidation.compare`.
         """
         from rankeval.comparison.comparing import compare_algorithms, compare_models
 
@@ -314,7 +314,9 @@ class CrossValidations(Mapping[str, CrossValidation]):
         folds: bool = False,
         predictions: bool = True,
     ) -> Record:
-        """Return the results in plain values: each estimator is a child, with the options of `CrossValidation.record`.
+        """Return the results in plain values; each estimator is a child.
+
+        The options are those of `rankeval.CrossValidation.record`.
 
         Returns
         -------

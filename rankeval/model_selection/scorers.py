@@ -16,10 +16,8 @@ import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any, ClassVar
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from rankeval._arguments import explained
@@ -30,7 +28,6 @@ from rankeval.collection.rows import check_rows
 from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import (
     InvalidInput,
-    QueryIdError,
     UnusableColumnsRefusal,
     UnusableWeightsRefusal,
     warn,
@@ -39,11 +36,10 @@ from rankeval.evaluation import Evaluation, Given, query_weights, score
 from rankeval.evaluation.front_door import columns_by_name
 from rankeval.evaluation.lacking import lacking_everywhere, undefined_notes
 from rankeval.evaluation.responses import RESPONSES, responses
-from rankeval.evaluation.result import aggregates
 from rankeval.io import columns as io_columns
-from rankeval.join.flat import sizes_to_ids
 from rankeval.join.joined import role_of
 from rankeval.measures import Measure
+from rankeval.model_selection.boosters import BOOSTERS
 from rankeval.model_selection.checks import check_measures, signs
 from rankeval.model_selection.query_ids import (
     NAME,
@@ -55,7 +51,9 @@ from rankeval.model_selection.query_ids import (
     require,
     without_ids,
 )
-from rankeval.model_selection.searches import callers, check_fold, is_of, stop, stopping
+from rankeval.model_selection.searches import check_fold, stop, stopping
+from rankeval.model_selection.with_lightgbm import LightGBMFeval
+from rankeval.model_selection.with_xgboost import XGBoostMetric
 
 
 @explained
@@ -312,123 +310,6 @@ def _fitted_with(estimator: Any) -> list[Any]:
     return [] if inner is None else _fitted_with(inner)
 
 
-@dataclass(frozen=True, repr=False)
-class TrainingMetric:
-    """Measures for a training loop; see `lightgbm_feval` and `xgboost_metric`."""
-
-    measures: tuple[Measure, ...]
-    convention: Convention
-    _maker: ClassVar[str]
-
-    def __repr__(self) -> str:
-        names = [str(one) for one in self.measures]
-        rules = (
-            ""
-            if self.convention == get_convention("rankeval")
-            else f", convention={self.convention.name!r}"
-        )
-        return f"{self._maker}({(names[0] if len(names) == 1 else names)!r}{rules})"
-
-    @property
-    def maximize(self) -> bool:
-        """Whether higher is better."""
-        higher = {one.family.greater_is_better for one in self.measures}
-        if len(higher) > 1:
-            raise InvalidInput(
-                "more is better for some of these measures, less for others: stop by one of them"
-            )
-        return higher.pop()
-
-    def values(
-        self, y: Any, predicted: Any, sizes: NDArray[np.int64], weight: Any
-    ) -> list[tuple[str, float]]:
-        """Return (name, value) of each measure, queries weighted by the mean weight of their rows."""
-        ids, weights = sizes_to_ids(sizes, len(predicted)), None
-        if weight is not None and len(weight):
-            weights = np.asarray(weight, dtype=np.float64)
-            if len(weights) != len(sizes):  # of rows, not of queries
-                weights = np.bincount(ids, weights) / sizes
-            weights = weights[ids]
-        given = Given(y, np.asarray(predicted, np.float64), ids, arguments=("y", "score"))
-        joined = given.join(self.convention)
-        asked = [(str(one), one) for one in self.measures]
-        return list(
-            aggregates(score(joined, asked, weights=query_weights(weights, joined))).items()
-        )
-
-
-class LightGBMFeval(TrainingMetric):
-    """Called by LightGBM as ``feval(scores, dataset)``, or as scikit-learn's ``eval_metric(y, scores, weight, group)``.
-
-    LightGBM counts the parameters: its scikit-learn classes give all four of them to a function of
-    four.
-    """
-
-    _maker = "lightgbm_feval"
-
-    def __call__(
-        self, score: Any, dataset: Any, weight: Any = None, group: Any = None
-    ) -> list[tuple[str, float, bool]]:
-        """Return (name, value, higher is better) of each measure."""
-        if hasattr(dataset, "get_group"):
-            y, weight, group = dataset.get_label(), dataset.get_weight(), dataset.get_group()
-        else:
-            y, score = score, dataset
-        if group is None:
-            raise QueryIdError(
-                "this lightgbm.Dataset has no queries: make it with group=, the sizes of the queries"
-            )
-        values = self.values(y, score, np.asarray(group, dtype=np.int64), weight)
-        higher = [one.family.greater_is_better for one in self.measures]
-        return [(*value, better) for value, better in zip(values, higher, strict=True)]
-
-
-class XGBoostMetric(TrainingMetric):
-    """Called by XGBoost as ``custom_metric(scores, matrix)``."""
-
-    _maker = __name__ = "xgboost_metric"
-    """XGBoost's scikit-learn classes ask for it before they call."""
-
-    def __call__(self, score: Any, matrix: Any, **_told: Any) -> list[tuple[str, float]]:
-        """Return (name, value) of each measure."""
-        if not hasattr(matrix, "get_uint_info"):
-            raise InvalidInput(
-                "xgboost_metric is for xgboost.train and xgboost.cv: XGBRanker tells its eval_metric no queries; use "
-                "QueryRanker(XGBRanker(...), early_stopping_rounds=..., eval_measure=...)"
-            )
-        bounds = np.asarray(matrix.get_uint_info("group_ptr"), dtype=np.int64)
-        if len(bounds) < 2:
-            raise QueryIdError(
-                "this xgboost.DMatrix has no queries: make it with qid= (sorted) or group= (sizes)"
-            )
-        self._refuse_wrong_direction()
-        return self.values(matrix.get_label(), score, np.diff(bounds), matrix.get_weight())
-
-    def _refuse_wrong_direction(self) -> None:
-        """Raise if the training around this call stops early by one of these measures in the wrong direction.
-
-        XGBoost tells a metric nothing of it, so the callbacks are read from the frame that calls
-        the metric.
-        """
-        named = {str(one): one for one in self.measures}
-        containers = (
-            frame.f_locals.get("self") for frame in callers() if is_of(frame, "xgboost.callback")
-        )
-        callbacks = (one for found in containers for one in getattr(found, "callbacks", ()))
-        for early in (one for one in callbacks if hasattr(one, "maximize")):
-            watched = early.metric_name or [*named][-1]  # XGBoost watches the last one
-            # Without maximize= it maximises names that begin so, and minimises all others.
-            by_name = watched.startswith(("auc", "pre", "map", "ndcg"))
-            maximize = by_name if early.maximize is None else bool(early.maximize)
-            if watched in named and maximize != named[watched].family.greater_is_better:
-                verb = "maximises" if maximize else "minimises"
-                found, remedy = (
-                    f"{early.maximize}: early stopping {verb} {watched}",
-                    f"give maximize={not maximize}",
-                )
-                raise InvalidInput(argument="maximize", found=found, remedy=remedy)
-
-
 @explained
 def lightgbm_feval(
     measures: str | Measure | Sequence[str | Measure], *, convention: str | Convention = "rankeval"
@@ -472,8 +353,8 @@ def lightgbm_feval(
     >>> list(history["training"])
     ['nDCG@10', 'AP']
     """
-    asked = check_measures(measures, convention, takes_columns=False)
-    return LightGBMFeval(tuple(one for _, one in asked), get_convention(convention))
+    metric: LightGBMFeval = _training_metric("lightgbm", measures, convention)
+    return metric
 
 
 @explained
@@ -517,5 +398,11 @@ def xgboost_metric(
     >>> list(history["train"])
     ['nDCG@10']
     """
+    metric: XGBoostMetric = _training_metric("xgboost", measures, convention)
+    return metric
+
+
+def _training_metric(library: str, measures: Any, convention: str | Convention) -> Any:
     asked = check_measures(measures, convention, takes_columns=False)
-    return XGBoostMetric(tuple(one for _, one in asked), get_convention(convention))
+    feval: Any = BOOSTERS[library].feval
+    return feval(tuple(measure for _, measure in asked), get_convention(convention))

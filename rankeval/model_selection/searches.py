@@ -28,6 +28,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from traceback import walk_stack
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -61,11 +62,9 @@ FOLDS = f"{SEARCHES}._validation"
 
 
 def callers() -> Iterator[FrameType]:
-    """Yield the frames of the calling functions, the innermost first."""
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - inspect.stack reads the source of every frame
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
+    """Return the frames of the calling functions, the innermost first."""
+    # inspect.stack reads the source of every frame.
+    return (frame for frame, _ in walk_stack(sys._getframe(1)))  # noqa: SLF001
 
 
 def is_of(frame: FrameType, *packages: str) -> bool:

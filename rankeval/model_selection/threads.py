@@ -24,6 +24,7 @@ read it and take all cores in each worker, so they are told its number.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
@@ -36,15 +37,10 @@ from rankeval.model_selection import boosters, nesting
 SMALL = 1_000_000
 """The greatest number of cells, rows times features, for which one thread is taken."""
 
-_PARAMS = {
-    "lightgbm": ("n_jobs", "num_threads", "num_thread", "nthread", "nthreads"),
-    "xgboost": ("n_jobs", "nthread"),
-}
 _limited: ContextVar[bool] = ContextVar("limited", default=False)  # by an outer `few`
 _lock = Lock()
-_holders: dict[
-    int, int
-] = {}  # calls at work, by id of the estimator: predictions may run in several threads of Python
+# Calls at work, by id of the estimator: predictions may run in several threads of Python.
+_holders: Counter[int] = Counter()
 
 
 @contextmanager
@@ -54,7 +50,7 @@ def few(estimator: Any, X: Any) -> Iterator[None]:
     last = nesting.last_of(estimator)
     with ExitStack() as stack:
         if cells > SMALL or is_said():
-            if boosters.library(last) == "lightgbm":
+            if not boosters.booster_of(last).reads_omp:
                 stack.enter_context(_threads(last, _of_variable()))
         elif _limited.get():
             stack.enter_context(_threads(last, 1))
@@ -73,28 +69,22 @@ def _of_variable() -> int | None:
 
 @contextmanager
 def _threads(estimator: Any, number: int | None) -> Iterator[None]:
-    library = boosters.library(estimator)
-    names = _PARAMS.get(library, ()) if number is not None else ()
+    booster = boosters.booster_of(estimator)
+    if number is None or not booster.threads:
+        yield
+        return
     with _lock:
-        params = estimator.get_params() if names and id(estimator) not in _holders else {}
-        if not names or any(params.get(name) is not None for name in names):
-            names = ()
-        else:
-            _holders[id(estimator)] = _holders.get(id(estimator), 0) + 1
-            _set(estimator, library, number)
+        params = estimator.get_params() if id(estimator) not in _holders else {}
+        is_ours = all(params.get(name) is None for name in booster.threads)
+        if is_ours:
+            _holders[id(estimator)] += 1
+            booster.set_threads(estimator, number)
     try:
         yield
     finally:
-        if names:
+        if is_ours:
             with _lock:
                 _holders[id(estimator)] -= 1
                 if not _holders[id(estimator)]:
                     del _holders[id(estimator)]
-                    _set(estimator, library, None)
-
-
-def _set(estimator: Any, library: str, threads: int | None) -> None:
-    estimator.n_jobs = threads
-    if library == "xgboost" and estimator.__sklearn_is_fitted__():
-        # Its trees keep the number that they were grown with, and predict with it.
-        estimator.get_booster().set_param({"nthread": threads or 0})
+                    booster.set_threads(estimator, None)

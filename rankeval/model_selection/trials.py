@@ -37,7 +37,7 @@ Space = Callable[[Any], Mapping[str, Any]] | Mapping[str, Any]
 @explained
 @dataclass(frozen=True, eq=False)
 class OptunaObjective:
-    """The objective of a study: the mean of folds of a measure; see `optuna_objective`.
+    """The objective of a study: the mean of folds of a measure; see `rankeval.optuna_objective`.
 
     Attributes
     ----------

@@ -6,13 +6,8 @@ from rankeval.report.html import (
     report_for_judging,
     report_for_queries,
 )
-from rankeval.report.summaries import Candidate, ExperimentFacts, GuardFacts, MovedRows
 
 __all__ = [
-    "Candidate",
-    "ExperimentFacts",
-    "GuardFacts",
-    "MovedRows",
     "report_for_evaluation",
     "report_for_experiment",
     "report_for_judging",

@@ -42,53 +42,25 @@ WARNINGS = (EXPLORATORY, "not confirmatory")
 @explained
 @dataclass(frozen=True)
 class GuardFacts:
-    """Facts on the guard of an experiment, or of one comparison.
-
-    Attributes
-    ----------
-    active : bool
-        False if no guard protected the test part.
-    reason : str
-        The reason if there was no guard, else empty.
-    project, ledger, head, plan, test : str
-        The project, the ledger, its head, the id of the plan, the name of the registered part.
-    digest : str
-        Digest of the registered content.
-    looks, looks_added : int
-        Looks of the project at this content up to this plan, and those that this run added.
-    later : int
-        Looks of the project after the plan was opened.
-    elsewhere : int
-        Looks of other projects.
-    standing : str
-        "confirmatory", or one of `WARNED`; "unguarded" without a guard.
-    """
+    """Facts on the guard of an experiment, or of one comparison."""
 
     active: bool
-    reason: str = ""
+    reason: str = ""  # Why there was no guard, else empty
     project: str = ""
     ledger: str = ""
     head: str = ""
     plan: str = ""
-    test: str = ""
-    digest: str = ""
-    looks: int = 0
-    looks_added: int = 0
-    elsewhere: int = 0
-    standing: str = "unguarded"
-    later: int = 0
+    test: str = ""  # The name of the registered part
+    digest: str = ""  # Of the registered content
+    looks: int = 0  # Of the project at this content, up to this plan
+    looks_added: int = 0  # By this run
+    elsewhere: int = 0  # Looks of other projects
+    standing: str = "unguarded"  # Or "confirmatory", or one of `WARNED`
+    later: int = 0  # Looks of the project after the plan was opened
 
     @classmethod
     def of(cls, comparison: Comparison, *, digest: str = "") -> GuardFacts | None:
-        """Return the facts on the guard that opened a comparison; None if none did.
-
-        Parameters
-        ----------
-        comparison : Comparison
-            The comparison.
-        digest : str
-            Digest of the registered content.
-        """
+        """Return the facts on the guard that opened a comparison; None if none did."""
         if comparison.opening is None:
             return None
         return cls(active=True, digest=digest, standing=comparison.standing, **comparison.opening)
@@ -145,107 +117,52 @@ RULE_WORDS: dict[str, str] = {
 @escaping
 @dataclass(frozen=True)
 class Candidate:
-    """One ranker of an experiment: its search, its chosen parameters, its scores.
-
-    Attributes
-    ----------
-    name, estimator : str
-        Its name in the experiment, and the import path of its class.
-    params : mapping
-        The chosen parameters, fixed and searched.
-    search : DataFrame
-        One row per point of the grid: its parameters, mean and standard deviation over the folds.
-    dev, test : Evaluation
-        Out-of-fold scores on the dev part; scores on the test part.
-    seconds : float
-        Time of the training, also if it was in an earlier run.
-    reused : bool
-        True if the result came from the cache.
-    digest : str
-        SHA-256 of everything that determines the result.
-    n_iterations : int, optional
-        The iterations that it uses, if it stopped early.
-    """
+    """One ranker of an experiment: its search, its chosen parameters, its scores."""
 
     name: str
-    estimator: str
-    params: Mapping[str, Any]
+    estimator: str  # The import path of its class
+    params: Mapping[str, Any]  # The chosen ones, fixed and searched
+    # A row for each point of the grid: its parameters, mean and standard deviation over the folds
     search: pd.DataFrame
-    dev: Evaluation
+    dev: Evaluation  # Out-of-fold scores
     test: Evaluation
-    seconds: float
-    reused: bool
-    digest: str
-    n_iterations: int | None = None
+    seconds: float  # Time of the training, also if it was in an earlier run
+    reused: bool  # Whether the result came from the cache
+    digest: str  # SHA-256 of everything that determines the result
+    n_iterations: int | None = None  # Those that it uses, if it stopped early
 
 
 @escaping
 @dataclass(frozen=True)
 class MovedRows:
-    """The rows that moved in the query on which the ranker of the headline lost most.
-
-    Attributes
-    ----------
-    query : query id
-        The query.
-    before, after : float
-        Its primary score by the baseline, and by the ranker.
-    table : DataFrame
-        Texts, a row per row of the query, those with the largest effect first.
-    """
+    """The rows that moved in the query on which the ranker of the headline lost most."""
 
     query: Any
-    before: float
-    after: float
-    table: pd.DataFrame
+    before: float  # Its primary score by the baseline
+    after: float  # Its primary score by the ranker
+    table: pd.DataFrame  # Texts, a row per row of the query, those with the largest effect first
 
 
 @escaping
 @dataclass(frozen=True)
 class ExperimentFacts:
-    """The content of the report of an experiment.
-
-    Attributes
-    ----------
-    name, primary : str
-        The experiment, and its primary measure.
-    baseline : str, optional
-        The ranker that the others are compared with; None for a single ranker.
-    candidates : tuple of Candidate
-        In the order of the experiment file.
-    comparison : Comparison
-        The comparison on the test part by the primary measure.
-    secondary : Comparison, optional
-        The comparison by the other measures, whose p-values are not shown: the plan promised none.
-    guard : GuardFacts
-        Ledger, looks and standing.
-    data : tuple of LoggedData
-        The parts with their digests: dev, validation if early stopping watched one, test.
-    config : str
-        The experiment file with all defaults, as YAML.
-    versions : mapping of str to str
-        Versions of Python and the libraries that the results depend on.
-    notes : tuple of str
-        What a reader should know of the data.
-    moved : MovedRows, optional
-        None if there is no baseline, or no query lost.
-    slices : mapping of str to DataFrame
-        Attribute of the queries -> a row for each value: its number of queries, and each ranker's
-        primary score.
-    """
+    """The content of the report of an experiment."""
 
     name: str
     primary: str
-    baseline: str | None
-    candidates: tuple[Candidate, ...]
-    comparison: Comparison
+    baseline: str | None  # The ranker that the others are compared with; None for a single ranker
+    candidates: tuple[Candidate, ...]  # In the order of the experiment file
+    comparison: Comparison  # On the test part by the primary measure
+    # By the other measures. Its p-values are not shown: the plan promised none.
     secondary: Comparison | None
     guard: GuardFacts
+    # The parts with their digests: dev, validation if early stopping watched one, test
     data: tuple[LoggedData, ...]
-    config: str
-    versions: Mapping[str, str]
-    notes: tuple[str, ...] = ()
-    moved: MovedRows | None = None
+    config: str  # The experiment file with all defaults, as YAML
+    versions: Mapping[str, str]  # Of Python and the libraries that the results depend on
+    notes: tuple[str, ...] = ()  # On the data
+    moved: MovedRows | None = None  # None if there is no baseline, or no query lost
+    # Attribute of the queries -> a row for each value: its number of queries, each ranker's score
     slices: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
     @property

@@ -24,7 +24,7 @@ KINDS = {
     "comparison": "comparison.result.Comparison",
     "cross-validation": "model_selection.results.CrossValidation",
     "cross-validations": "model_selection.results.CrossValidations",
-    "order_agreement": "comparison.ordering.OrderAgreement",
+    "order_agreement": "analysis.ordering.OrderAgreement",
     "agreement": "judging.agreeing.Agreement",
     "calibration": "judging.machine.Calibration",
     "disagreement": "judging.systems.Disagreement",

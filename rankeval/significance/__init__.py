@@ -10,7 +10,6 @@ from rankeval.significance.declarations import (
     Claim,
     Correction,
     PairedResult,
-    Settings,
     SignificanceTest,
 )
 from rankeval.significance.running import adjust, paired_test
@@ -23,7 +22,6 @@ __all__ = [
     "Claim",
     "Correction",
     "PairedResult",
-    "Settings",
     "SignificanceTest",
     "adjust",
     "paired_test",

@@ -10,10 +10,20 @@
 from __future__ import annotations
 
 from rankeval.io.texts import read_texts
+from rankeval.text.profiling import Profile
 from rankeval.text.rankers import BM25, VectorSpace
 from rankeval.text.summaries import Snippet, key_sentences, lead, snippets
 
-__all__ = ["BM25", "Snippet", "VectorSpace", "key_sentences", "lead", "read_texts", "snippets"]
+__all__ = [
+    "BM25",
+    "Profile",
+    "Snippet",
+    "VectorSpace",
+    "key_sentences",
+    "lead",
+    "read_texts",
+    "snippets",
+]
 
 
 def __dir__() -> list[str]:

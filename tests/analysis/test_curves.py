@@ -115,7 +115,12 @@ class _Refusing:
 
 @each_row(
     "call",
-    [precision_recall, roc, rk.contingency_table, partial(rk.explain_difference, measure="AP", values=(0.1, 0.2))],
+    [
+        precision_recall,
+        roc,
+        rk.analysis.contingency_table,
+        partial(rk.explain_difference, measure="AP", values=(0.1, 0.2)),
+    ],
 )
 def test_registered_content_is_refused_before_anything_is_computed(call, monkeypatch):
     """Curves, tables and explanations look at test content as evaluate does: through the guard, arrays and files."""
@@ -132,16 +137,16 @@ def test_registered_content_is_refused_before_anything_is_computed(call, monkeyp
 @each_row("size", ["10", 2.5, True, 0, -1])
 def test_the_size_of_a_collection_is_a_count(size):
     """Anything else is told in one line, before anything is computed."""
-    for call in (roc, rk.contingency_table):
+    for call in (roc, rk.analysis.contingency_table):
         with pytest.raises(InvalidInput, match=f"^collection_size is {size!r}; expected a whole number"):
             call({"q": {"a": 1}}, {"q": {"b": 1.0}}, collection_size=size)
     with pytest.raises(InvalidInput, match=r"^cutoff is 2\.5; expected a whole number"):
-        rk.contingency_table([1], [1], qid=[1], cutoff=2.5)
+        rk.analysis.contingency_table([1], [1], qid=[1], cutoff=2.5)
 
 
 def test_nothing_has_no_curve_and_no_table():
     """Empty arrays are refused, as by evaluate."""
-    for call in (roc, precision_recall, rk.contingency_table):
+    for call in (roc, precision_recall, rk.analysis.contingency_table):
         with pytest.raises(InvalidInput, match="are empty"):
             call([], [], qid=[])
 
@@ -149,10 +154,10 @@ def test_nothing_has_no_curve_and_no_table():
 @each_row("rel", ["1", None, float("nan"), True])
 def test_the_lowest_relevant_label_is_a_number(rel):
     """A text would be compared as one."""
-    for call in (roc, precision_recall, rk.contingency_table):
+    for call in (roc, precision_recall, rk.analysis.contingency_table):
         with pytest.raises(InvalidInput, match=f"^rel is {rel!r}; expected a number$"):
             call([1, 0], [2, 1], qid=[1, 1], rel=rel)
     with pytest.raises(InvalidInput, match=r"^beta is '1'; expected a number, 0 or greater$"):
-        rk.contingency_table([1, 0], [2, 1], qid=[1, 1]).micro(beta="1")
+        rk.analysis.contingency_table([1, 0], [2, 1], qid=[1, 1]).micro(beta="1")
     with pytest.raises(InvalidInput, match=r"^convention is 5; expected the name of a preset"):
         roc([1, 0], [2, 1], qid=[1, 1], convention=5)

@@ -18,9 +18,10 @@ os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL
 import numpy as np
 from scipy import stats
 
-from rankeval.significance import Settings, paired_test
+from rankeval.significance import paired_test
 from rankeval.significance import randomization as patterns
 from rankeval.significance.columns import TIE_TOLERANCE
+from rankeval.significance.declarations import Settings
 from rankeval.significance.multiple import max_t, max_t_limits
 
 BATCHES = (10, 32, 100, 320, 1000, 3200, 10_000)

@@ -24,9 +24,9 @@ from calibration.worlds import (
     variants_beside_unlike_systems,
 )
 
-from rankeval.significance import CORRECTIONS, FOLD_TESTS, TESTS, Settings, paired_test
+from rankeval.significance import CORRECTIONS, FOLD_TESTS, TESTS, paired_test
 from rankeval.significance.catalogue import BEST, FALSE_CLAIMS
-from rankeval.significance.declarations import CLAIMS
+from rankeval.significance.declarations import CLAIMS, Settings
 from rankeval.significance.multiple import holm, value_of_choice
 from rankeval.significance.paired import corrected_resampled_t, widened
 from rankeval.significance.running import adjust_by_family, run, with_family_level

@@ -30,7 +30,8 @@ from calibration.experiments import (
 from calibration.worlds import WORLDS, World, null_differences, scores_in
 
 from rankeval.guard.standings import inflation_of
-from rankeval.significance import Settings, paired_test
+from rankeval.significance import paired_test
+from rankeval.significance.declarations import Settings
 from rankeval.significance.multiple import max_t, value_of_choice
 
 BUDGET = 20

@@ -22,7 +22,8 @@ import numpy as np
 
 from rankeval.comparison.groups import Groups
 from rankeval.io.opening import write_atomically
-from rankeval.significance import CORRECTIONS, Settings, adjust, paired_test
+from rankeval.significance import CORRECTIONS, adjust, paired_test
+from rankeval.significance.declarations import Settings
 
 if __name__ == "__main__":
     import sys

@@ -16,7 +16,8 @@ import pytest
 from circles import choose
 from scipy import special
 
-from rankeval.significance import Settings, paired_test
+from rankeval.significance import paired_test
+from rankeval.significance.declarations import Settings
 from rankeval.significance.multiple import max_t
 from rankeval.significance.orders import rank_ranges
 

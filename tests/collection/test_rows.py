@@ -27,7 +27,7 @@ ROWS = pd.DataFrame(
 SHUFFLED = ROWS.sample(frac=1, random_state=0)
 DOORS = {
     "evaluate": rk.evaluate,
-    "contingency_table": rk.contingency_table,
+    "contingency_table": rk.analysis.contingency_table,
     "roc": roc,
     "explain_difference": partial(rk.explain_difference, measure="AP", values=(0.5, 0.6)),
 }

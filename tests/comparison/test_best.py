@@ -13,7 +13,7 @@ from tables import each_row
 import rankeval as rk
 from rankeval.comparison import Comparison, compare, record
 from rankeval.errors import InvalidInput, UnknownName
-from rankeval.significance import Settings
+from rankeval.significance.declarations import Settings
 from rankeval.significance.multiple import value_of_choice
 
 

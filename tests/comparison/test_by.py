@@ -11,7 +11,8 @@ import rankeval as rk
 from rankeval.comparison import record
 from rankeval.comparison.design import COLUMNS, CROSSED, LEAST_QUERIES
 from rankeval.errors import InvalidInput, QueryIdError, UnknownName
-from rankeval.significance import Settings, adjust
+from rankeval.significance import adjust
+from rankeval.significance.declarations import Settings
 from rankeval.significance.strata import interaction
 
 N = 60

@@ -15,7 +15,8 @@ from rankeval.comparison import record
 from rankeval.comparison.design import without_adjusted
 from rankeval.comparison.record import PARTED
 from rankeval.errors import InvalidInput
-from rankeval.significance import CLAIMS, Settings, paired_test
+from rankeval.significance import CLAIMS, paired_test
+from rankeval.significance.declarations import Settings
 from rankeval.significance.multiple import max_t_limits
 
 

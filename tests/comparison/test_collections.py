@@ -16,7 +16,8 @@ import rankeval as rk
 from rankeval.comparison import record
 from rankeval.comparison.design import COLUMNS, LEAST_QUERIES
 from rankeval.errors import InvalidInput, UnknownName
-from rankeval.significance import TESTS, Settings, adjust, paired_test
+from rankeval.significance import TESTS, adjust, paired_test
+from rankeval.significance.declarations import Settings
 from rankeval.significance.multiple import max_t, tukey
 
 GAINS = {"bm25": 0.0, "ridge": 0.02, "ltr": 0.1}

@@ -12,7 +12,8 @@ from tables import each_row
 import rankeval as rk
 from rankeval.comparison.comparing import compare_algorithms, compare_models
 from rankeval.errors import ConventionMismatch, InvalidInput, UnknownName
-from rankeval.significance import FOLD_TESTS, Settings
+from rankeval.significance import FOLD_TESTS
+from rankeval.significance.declarations import Settings
 from rankeval.significance.effects import effect_interval
 from rankeval.significance.paired import widened
 from rankeval.significance.power import detectable_difference

@@ -8,7 +8,7 @@ import pytest
 
 import rankeval as rk
 from rankeval.comparison import figures, tables
-from rankeval.significance import Settings
+from rankeval.significance.declarations import Settings
 from rankeval.significance.multiple import value_of_choice
 
 

@@ -63,7 +63,7 @@ EXEMPT = {
     "Measure.values": "reads chunks that the library makes; evaluate takes what these are made of",
     "Settings.": "what tests of significance are written with",
     "PairedResult.": "what tests of significance are written with",
-    "rankeval.report.GuardFacts": "made of a comparison by the library",
+    "rankeval.report.summaries.GuardFacts": "made of a comparison by the library",
     "rankeval.experiment.ExperimentConfig(": "a model of pydantic, which says what a field cannot be",
     "rankeval_pytest.": "fixtures, which pytest calls",
 }

@@ -93,7 +93,7 @@ def test_texts_come_with_rows_too():
 def test_a_run_that_a_ranker_found_by_texts_brings_them():
     """Without being asked; other texts may be named, and a file of the run has none."""
     run = BM25().fit({**{next(iter(docs)): SAID[query] for query, docs in RENAMED.items()}, "x": "mend"}).search(SAID)
-    for call in (rk.evaluate, rk.contingency_table):
+    for call in (rk.evaluate, rk.analysis.contingency_table):
         with pytest.raises(GuardRefusal):
             call(RENAMED, run)
     assert rk.evaluate(RENAMED, run, measures="RR", queries={}).n_queries == 40

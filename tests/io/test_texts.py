@@ -203,7 +203,7 @@ def test_compressed_files_are_read_within_the_limits(tmp_path):
     path = write(tmp_path, gzip.compress(TOPICS.encode()), "topics.gz")
     assert list(read_texts(str(path))) == ["301", "302"]
     with pytest.raises(LimitExceeded, match="line 7"):
-        read_texts(path, limits=rk.Limits(line=40))
+        read_texts(path, limits=rk.io.Limits(line=40))
 
 
 LETTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0\r")

@@ -231,7 +231,7 @@ def test_trec_eval_listing_consistency():
     }
     counts = rk.evaluate(qrels, run, measures=["num_q", "num_ret", "num_rel", "num_rel_ret"]).aggregate()
     assert counts.tolist() == [30, 30_000, 3875, 1555]
-    micro = rk.contingency_table(qrels, run).micro()
+    micro = rk.analysis.contingency_table(qrels, run).micro()
     assert micro["recall"] == pytest.approx(0.4012903225806452, abs=1e-15)
     assert micro["precision"] == pytest.approx(0.051833333333333335, abs=1e-15)
 

@@ -13,7 +13,8 @@ from tables import each_row
 import rankeval as rk
 from rankeval.errors import ConventionMismatch, InvalidInput, UnknownName
 from rankeval.model_selection.splitters import QueryKFold, QueryShuffleSplit, RepeatedQueryKFold
-from rankeval.significance import Settings, paired_test
+from rankeval.significance import paired_test
+from rankeval.significance.declarations import Settings
 from rankeval.significance.paired import corrected_resampled_t, widened
 
 CV = RepeatedQueryKFold(3, n_repeats=10, random_state=0)

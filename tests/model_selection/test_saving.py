@@ -18,8 +18,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rankeval as rk
-from rankeval.model_selection.boosters import CatBoostMetric
 from rankeval.model_selection.rows import EarlyStopping
+from rankeval.model_selection.with_catboost import CatBoostMetric
 
 CAT = {"iterations": 20, "thread_count": 1, "verbose": False, "allow_writing_files": False}
 LGBM = {"n_estimators": 20, "n_jobs": 1, "verbose": -1}

@@ -20,7 +20,7 @@ import rankeval as rk
 import rankeval_mlflow as rkm
 from rankeval.cli.options import OPTIONS
 from rankeval.errors import InvalidInput
-from rankeval.model_selection.boosters import _WEIGHS_ROWS
+from rankeval.model_selection.with_catboost import WEIGHS_ROWS
 from rankeval_mlflow.evaluator.evaluating import Settings
 
 CATBOOST = {"iterations": 12, "thread_count": 1, "random_seed": 0, "verbose": False, "allow_writing_files": False}
@@ -73,7 +73,7 @@ def test_catboost_learns_by_row_with_the_losses_that_weigh_rows(loss, by_row, lt
 
 
 @pytest.mark.needs("catboost")
-@each_row("loss", sorted(_WEIGHS_ROWS))
+@each_row("loss", sorted(WEIGHS_ROWS))
 @pytest.mark.filterwarnings("ignore:Regression loss:RuntimeWarning")
 def test_with_these_losses_of_catboost_a_row_of_weight_three_is_three_rows(loss, ltr):
     """That is how they are listed. Repeated rows have the same borders, as features have few values."""

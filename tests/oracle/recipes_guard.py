@@ -296,11 +296,11 @@ def facts(draw: Draw, call: Call) -> None:
         n_resamples=99,
     )
     opened = call.of(guard, "Guard.open", plan, test)
-    found = call.tried("rankeval.report.GuardFacts.of", opened)
+    found = call.tried("rankeval.report.summaries.GuardFacts.of", opened)
     if found is not None:
         call.of(found, "GuardFacts.tags")
     made = call(
-        "rankeval.report.GuardFacts",
+        "rankeval.report.summaries.GuardFacts",
         draw.happens(),
         **draw.options(0.5, project=("p",), test=("t",), looks=(3,), standing=("exploratory",)),
     )

@@ -69,7 +69,7 @@ def settings(draw: Draw, call: Call) -> None:
     )
     if draw.happens():
         options |= {"claim": draw.choice(CLAIMS[1:]), "margin": draw.choice((0.1, 0.0))}
-    made = call("rankeval.significance.Settings", rng=draw.integer(0, 9), **options)
+    made = call("rankeval.significance.declarations.Settings", rng=draw.integer(0, 9), **options)
     call.of(made, "Settings.evidence", draw.numpy.normal(size=4).round(2))
     call.of(made, "Settings.of_side", draw.choice(("greater", "less", "two-sided")))
     call.of(made, "Settings.p_of_tails", draw.numpy.random(2), draw.numpy.random(2))
@@ -91,7 +91,7 @@ def lists(draw: Draw, call: Call) -> None:
     )
     test = call.names.find("rankeval.significance.TESTS")[draw.choice(TESTS)]
     call.keep("test", [test.words, test.liberal])
-    made = call.make("rankeval.significance.Settings", n_resamples=99)
+    made = call.make("rankeval.significance.declarations.Settings", n_resamples=99)
     correction = call.names.find("rankeval.significance.CORRECTIONS")[draw.choice(CORRECTIONS)]
     n = draw.integer(1, 40)
     call.of(test, "SignificanceTest.floor", n, made)

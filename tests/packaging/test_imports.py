@@ -14,7 +14,7 @@ import pytest
 import rankeval
 
 HEAVY = ("mlflow", "sklearn", "scipy", "pandas", "matplotlib", "pyarrow", "sqlalchemy", "pydantic", "typer")
-MODULES = ("curves", "datasets", "errors", "judging", "online", "testing", "text")
+MODULES = ("analysis", "curves", "datasets", "errors", "io", "judging", "model_selection", "online", "testing", "text")
 
 
 def run(code: str) -> str:
@@ -138,9 +138,26 @@ def test_scoring_lists_and_printing_the_result_does_without_pandas(qid):
 def test_an_old_name_is_answered_by_the_new_one(kind):
     """People try it, since older programs and answers on the web have it."""
     module = importlib.import_module("rankeval_mlflow")
-    with pytest.raises(AttributeError, match=rf"no attribute 'log_{kind}'; call rankeval_mlflow\.log instead"):
+    with pytest.raises(AttributeError, match=rf"no attribute 'log_{kind}'; use rankeval_mlflow\.log instead"):
         getattr(module, f"log_{kind}")
     assert f"log_{kind}" not in dir(module)
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        *("analysis.Anova", "analysis.ContingencyTable", "analysis.OrderAgreement"),
+        *("analysis.anova", "analysis.contingency_table", "analysis.order_agreement", "io.Limits", "text.Profile"),
+        *(f"model_selection.{name}" for name in ("CrossValidations", "LearningCurve", "OptunaObjective")),
+    ],
+)
+def test_a_name_that_left_the_package_is_answered_by_its_place(new):
+    """The place works as it is written, in a program that has imported nothing else."""
+    name = new.rpartition(".")[2]
+    with pytest.raises(AttributeError, match=rf"no attribute '{name}'; use rankeval\.{new} instead"):
+        getattr(rankeval, name)
+    assert name not in dir(rankeval)
+    assert run(f"import rankeval as rk; print(rk.{new}.__name__)").strip() == name
 
 
 def test_an_unknown_name_has_no_such_answer():

@@ -17,7 +17,8 @@ from tables import each_row
 import rankeval
 from rankeval import _source
 from rankeval.errors import ConfigError, InvalidInput
-from rankeval.experiment.loading import EXTRAS, imported
+from rankeval.experiment.loading import imported
+from rankeval.model_selection.boosters import BOOSTERS
 from rankeval.text import BM25
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -186,7 +187,7 @@ def test_the_workflow_that_is_written_installs_from_a_known_source(source, ranke
 
 
 def test_hints_and_the_doctor_name_no_package_of_an_index(rankeval, monkeypatch):
-    for name in EXTRAS:
+    for name in BOOSTERS:
         monkeypatch.setitem(sys.modules, name, None)
         with pytest.raises(ConfigError) as error:
             imported(f"{name}.Ranker", key="rankers.a.estimator")

@@ -57,7 +57,9 @@ def test_a_users_program_is_accepted_and_each_mistake_reported(checker, tmp_path
 
 
 @pytest.mark.parametrize(
-    "package", [rankeval, rankeval.online, rankeval_mlflow, rankeval_spark], ids=lambda package: package.__name__
+    "package",
+    [rankeval, rankeval.analysis, rankeval.model_selection, rankeval.online, rankeval_mlflow, rankeval_spark],
+    ids=lambda package: package.__name__,
 )
 def test_the_stub_names_what_the_package_offers(package):
     """A public name is in the stub, from the module that the lazy table names."""

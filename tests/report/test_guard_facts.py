@@ -11,7 +11,7 @@ from rankeval.comparison.record import with_notes
 from rankeval.contamination import refusal
 from rankeval.guard.opening import summary_of
 from rankeval.guard.standings import STANDINGS
-from rankeval.report import GuardFacts
+from rankeval.report.summaries import GuardFacts
 
 HEAD = "+".join(("ab" * 32, "cd" * 32))
 OPENING = {

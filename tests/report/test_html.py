@@ -20,15 +20,16 @@ from rankeval.comparison import compare
 from rankeval.comparison.design import without_adjusted
 from rankeval.comparison.record import with_notes
 from rankeval.evaluation import evaluate
-from rankeval.report import (
+from rankeval.report import report_for_evaluation, report_for_experiment
+from rankeval.report.summaries import (
     Candidate,
     ExperimentFacts,
     GuardFacts,
     MovedRows,
-    report_for_evaluation,
-    report_for_experiment,
+    coverage_sentences,
+    experiment_text,
+    standing,
 )
-from rankeval.report.summaries import coverage_sentences, experiment_text, standing
 from rankeval.tracking import LoggedData
 
 EVIL = "<script>alert(1)</script>"

@@ -88,8 +88,8 @@ def _comparisons() -> Results:
             rk.online.compare_interleaved(lists, {one.impression: ["a"] for one in lists[::2]}),
             {},
         ),
-        "order_agreement": (rk.order_agreement(three), {}),
-        "order_agreement on collections": (rk.order_agreement(webs), {}),
+        "order_agreement": (rk.analysis.order_agreement(three), {}),
+        "order_agreement on collections": (rk.analysis.order_agreement(webs), {}),
     }
 
 

@@ -132,7 +132,7 @@ def test_what_shards_share_is_no_error():
         name: {shard: frame(block[:, i, k]) for k, shard in enumerate("xyz")}
         for i, name in enumerate(["a", "b", "c", "d"])
     }
-    crossed, nested = (rk.anova(systems, replicates=one) for one in ("crossed", "nested"))
+    crossed, nested = (rk.analysis.anova(systems, replicates=one) for one in ("crossed", "nested"))
     by_source = [one.table.set_index("source") for one in (crossed, nested)]
     assert by_source[0]["F"]["query x system"] > 3
     assert by_source[1]["F"]["query x system"] < 0.5
@@ -146,9 +146,9 @@ def test_what_shards_share_is_no_error():
 def test_interchangeable_replicates_get_no_note():
     block = np.random.default_rng(9).normal(size=(30, 2, 3)) * 0.1
     systems = {name: {seed: frame(block[:, i, seed]) for seed in range(3)} for i, name in enumerate("ab")}
-    assert not any("not interchangeable" in note for note in rk.anova(systems, replicates="nested").notes)
+    assert not any("not interchangeable" in note for note in rk.analysis.anova(systems, replicates="nested").notes)
     with pytest.raises(UnknownName, match="crossed, nested"):
-        rk.anova(systems, replicates="shared")
+        rk.analysis.anova(systems, replicates="shared")
 
 
 @pytest.mark.parametrize("replicates", ["crossed", "nested"])
@@ -339,11 +339,11 @@ def test_the_corrected_p_belongs_to_the_scores():
     """With two systems it is p itself, since there is one difference only."""
     scores = np.random.default_rng(0).uniform([0, 0.2, 0.4], [1, 1.2, 1.4], (15, 3))
     _, system, error = two_way(scores).sources
-    found = rk.anova({name: frame(scores[:, place]) for place, name in enumerate("abc")})
+    found = rk.analysis.anova({name: frame(scores[:, place]) for place, name in enumerate("abc")})
     expected = stats.f.sf(system.F, 2 * found.epsilon, error.df * found.epsilon)
     assert found.p_corrected == pytest.approx(expected, rel=1e-9)
     assert system.p_value < expected < 0.05
-    pair = rk.anova({name: frame(scores[:, place]) for place, name in enumerate("ab")})
+    pair = rk.analysis.anova({name: frame(scores[:, place]) for place, name in enumerate("ab")})
     assert pair.p_corrected == pytest.approx(pair.table["p_value"][1], rel=1e-12)
 
 
@@ -353,7 +353,7 @@ def test_without_error_there_is_no_f():
     assert error.sum_sq == 0
     assert np.isnan([query.F, system.F, system.p_value, system.omega_squared]).all()
     assert system.eta_squared == 1
-    found = rk.anova({"a": frame([0.1, 0.3, 0.7]), "b": frame([0.2, 0.4, 0.8])})
+    found = rk.analysis.anova({"a": frame([0.1, 0.3, 0.7]), "b": frame([0.2, 0.4, 0.8])})
     assert "no F is given against a mean square of 0, that of error" in found.notes
     huge = two_way(np.random.default_rng(0).normal([0.0, 0.5, 1.0], 1e-9, (4000, 3))).sources[1]
     assert 0 < huge.p_value < 1e-300
@@ -393,7 +393,7 @@ def test_scores_are_paired_by_query_system_and_replicate(replicated):
         }
         for system, each in replicated.items()
     }
-    found = rk.anova(shuffled)
+    found = rk.analysis.anova(shuffled)
     assert found.table["source"].tolist() == list(AXES)
     for row, one in zip(found.table.itertuples(), expected.sources, strict=True):
         assert (row.df, row.sum_sq) == (one.df, pytest.approx(one.sum_sq))
@@ -403,33 +403,33 @@ def test_scores_are_paired_by_query_system_and_replicate(replicated):
         system: {seed: {q: {"AP": value} for q, value in f["AP"].items()} for seed, f in each.items()}
         for system, each in replicated.items()
     }
-    pd.testing.assert_frame_equal(rk.anova(mappings).table, rk.anova(replicated).table)
+    pd.testing.assert_frame_equal(rk.analysis.anova(mappings).table, rk.analysis.anova(replicated).table)
     plain = {system: each["one"] for system, each in mappings.items()}
-    assert rk.anova(plain).n_replicates == 1
+    assert rk.analysis.anova(plain).n_replicates == 1
 
 
 def test_negative_components_are_set_to_0_and_said():
     """Systems and queries that differ less than chance makes them."""
     block = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
-    found = rk.anova({"a": frame(block[:, 0]), "b": frame(block[:, 1])})
+    found = rk.analysis.anova({"a": frame(block[:, 0]), "b": frame(block[:, 1])})
     assert two_way(block).components["query"] < 0
     assert found.components["variance"].tolist() == [0, 0, pytest.approx(2 / 3)]
     assert sum("is negative" in note for note in found.notes) == 2
 
 
 def test_what_is_tested_against_what_is_said(replicated):
-    assert "queries like these" in " ".join(rk.anova(replicated).notes)
-    assert "Greenhouse-Geisser epsilon" in " ".join(rk.anova(replicated).notes)
-    fixed = rk.anova(replicated, queries="fixed")
+    assert "queries like these" in " ".join(rk.analysis.anova(replicated).notes)
+    assert "Greenhouse-Geisser epsilon" in " ".join(rk.analysis.anova(replicated).notes)
+    fixed = rk.analysis.anova(replicated, queries="fixed")
     assert "these 12 queries only" in " ".join(fixed.notes)
     assert "Greenhouse" not in " ".join(fixed.notes)
     assert np.isnan(fixed.p_corrected)
-    single = rk.anova({name: each["one"] for name, each in replicated.items()})
+    single = rk.analysis.anova({name: each["one"] for name, each in replicated.items()})
     assert "part of the error" in single.notes[0]
 
 
 def test_the_table_is_drawn_everywhere(replicated):
-    found = rk.anova(replicated)
+    found = rk.analysis.anova(replicated)
     caption = "Analysis of variance of AP: 12 queries, 3 systems, 3 crossed replicates; queries random"
     for text in (str(found), found.to_markdown(), found._repr_html_(), found.to_latex(label="tab:anova")):
         assert caption in text
@@ -441,13 +441,13 @@ def test_designs_that_are_not_balanced_are_refused(replicated):
     """With the remedy in the message."""
     lacking = {**replicated, "ltr": {"one": replicated["ltr"]["one"]}}
     with pytest.raises(InvalidInput, match=r"not balanced.*keep those that all systems have"):
-        rk.anova(lacking)
+        rk.analysis.anova(lacking)
     with pytest.raises(InvalidInput, match="'bert' has none"):
-        rk.anova({**replicated, "bert": replicated["bert"]["one"]})
+        rk.analysis.anova({**replicated, "bert": replicated["bert"]["one"]})
     fewer = {**replicated, "ltr": {**replicated["ltr"], "two": replicated["ltr"]["two"].iloc[2:]}}
     with pytest.raises(QueryIdError, match="'ltr, replicate two' lacks 2 of 12 queries"):
-        rk.anova(fewer)
-    found = rk.anova(fewer, unpaired="skip")
+        rk.analysis.anova(fewer)
+    found = rk.analysis.anova(fewer, unpaired="skip")
     assert found.n_queries == 10
     assert "queries that some scores lack were left out: 2" in found.notes
 
@@ -456,24 +456,24 @@ def test_each_query_left_out_is_counted():
     """Nine of 20, though no scores lack more than four."""
     scores = frame(np.random.default_rng(0).random(20))
     shards = {"s1": scores[2:], "s2": scores[:17], "s3": scores.drop(scores.index[10:14])}
-    found = rk.anova({"a": shards, "b": shards}, unpaired="skip")
+    found = rk.analysis.anova({"a": shards, "b": shards}, unpaired="skip")
     assert found.n_queries == 11
     assert "queries that some scores lack were left out: 9" in found.notes
 
 
 def test_what_cannot_be_analysed_is_refused():
     with pytest.raises(InvalidInput, match="at least 2 names"):
-        rk.anova({"bm25": frame([0.1, 0.2])})
+        rk.analysis.anova({"bm25": frame([0.1, 0.2])})
     with pytest.raises(InvalidInput, match="at least 2 names"):
-        rk.anova([frame([0.1, 0.2])])
+        rk.analysis.anova([frame([0.1, 0.2])])
     two = {name: frame([0.1, 0.2]).assign(RR=1.0) for name in ("a", "b")}
     with pytest.raises(InvalidInput, match="AP, RR; name one"):
-        rk.anova(two)
-    assert rk.anova(two, measure="map").measure == "AP"
+        rk.analysis.anova(two)
+    assert rk.analysis.anova(two, measure="map").measure == "AP"
     with pytest.raises(UnknownName, match="P@10"):
-        rk.anova(two, measure="P@10")
+        rk.analysis.anova(two, measure="P@10")
     with pytest.raises(InvalidInput, match="share no measure"):
-        rk.anova({"a": frame([0.1, 0.2]), "b": frame([0.1, 0.2], "RR")})
+        rk.analysis.anova({"a": frame([0.1, 0.2]), "b": frame([0.1, 0.2], "RR")})
 
 
 def test_evaluations_by_other_rules_or_with_weights_are_refused():
@@ -481,10 +481,10 @@ def test_evaluations_by_other_rules_or_with_weights_are_refused():
     tied = [0.5] * 6
     one, other = (rk.evaluate(y, tied, qid=qid, measures="RR", ties=ties) for ties in ("best", "worst"))
     with pytest.raises(ConventionMismatch, match="ties is 'best' in one"):
-        rk.anova({"a": {"s": one}, "b": {"s": other}})
+        rk.analysis.anova({"a": {"s": one}, "b": {"s": other}})
     weighted = rk.evaluate(y, tied, qid=qid, measures="RR", ties="best", query_weight=[1, 1, 2, 2, 3, 3])
     with pytest.raises(InvalidInput, match="system 'b' was evaluated with query weights"):
-        rk.anova({"a": one, "b": weighted})
+        rk.analysis.anova({"a": one, "b": weighted})
 
 
 def test_shards_have_judgments_of_their_own():
@@ -497,15 +497,15 @@ def test_shards_have_judgments_of_their_own():
         return rk.evaluate(labels, np.round(generator.random(48), 1), qid=qid, measures="AP", **rules)
 
     systems = {name: {shard: evaluated(y) for shard, y in labels.items()} for name in ("bm25", "ltr")}
-    assert rk.anova(systems).n_replicates == 2
+    assert rk.analysis.anova(systems).n_replicates == 2
     with pytest.raises(ConventionMismatch, match="judgments differ"):
-        rk.anova({**systems, "ltr": {"north": systems["ltr"]["south"], "south": systems["ltr"]["north"]}})
+        rk.analysis.anova({**systems, "ltr": {"north": systems["ltr"]["south"], "south": systems["ltr"]["north"]}})
     other = {
         name: {"north": each["north"], "south": evaluated(labels["south"], ties="worst")}
         for name, each in systems.items()
     }
     with pytest.raises(ConventionMismatch, match="ties is 'expected' in one and 'worst' in the other"):
-        rk.anova(other)
+        rk.analysis.anova(other)
 
 
 def test_pooled_folds_are_said_to_be_approximate():
@@ -515,7 +515,10 @@ def test_pooled_folds_are_said_to_be_approximate():
         name: rk.evaluate(y, score, qid=qid, measures="AP")
         for name, score in {"a": [2, 1, 1, 2, 0, 0], "b": [1, 2, 1, 2, 0, 1]}.items()
     }
-    assert not any(note.startswith("approximate") for note in rk.anova(evs).notes)
+    assert not any(note.startswith("approximate") for note in rk.analysis.anova(evs).notes)
     of_folds = {name: replace(ev, facts=replace(ev.facts, n_folds=3)) for name, ev in evs.items()}
     pooled = {name: {"seed 0": of_folds[name], "seed 1": ev} for name, ev in evs.items()}
-    assert sum(note.startswith("approximate: the queries of several folds") for note in rk.anova(pooled).notes) == 1
+    assert (
+        sum(note.startswith("approximate: the queries of several folds") for note in rk.analysis.anova(pooled).notes)
+        == 1
+    )

@@ -15,7 +15,8 @@ from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, UnknownName
-from rankeval.significance import FOLD_TESTS, Settings
+from rankeval.significance import FOLD_TESTS
+from rankeval.significance.declarations import Settings
 from rankeval.significance.effects import PRIOR_STRENGTH, correlated_t, signed_rank
 from rankeval.significance.paired import widened
 from rankeval.significance.running import run

@@ -9,8 +9,8 @@ from statsmodels.stats.weightstats import ttost_paired
 from tables import each_row
 
 from rankeval.errors import InvalidInput, UnknownName
-from rankeval.significance import CLAIMS, CORRECTIONS, TESTS, Settings, paired_test
-from rankeval.significance.declarations import unseen_share
+from rankeval.significance import CLAIMS, CORRECTIONS, TESTS, paired_test
+from rankeval.significance.declarations import Settings, unseen_share
 from rankeval.significance.pairs import Pairs, as_pairs
 from rankeval.significance.power import detectable_difference, topics_needed
 from rankeval.significance.running import adjust_by_family, family_detectable, run, with_family_level, with_unseen

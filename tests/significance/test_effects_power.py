@@ -16,8 +16,9 @@ from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, UnknownName
-from rankeval.significance import FOLD_TESTS, Settings
+from rankeval.significance import FOLD_TESTS
 from rankeval.significance.columns import differences
+from rankeval.significance.declarations import Settings
 from rankeval.significance.effects import (
     cliffs_delta,
     effect_interval,

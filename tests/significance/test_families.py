@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 from tables import each_row
 
-from rankeval.significance import CORRECTIONS, TESTS, Correction, Settings, adjust, multiple
+from rankeval.significance import CORRECTIONS, TESTS, Correction, adjust, multiple
 from rankeval.significance.catalogue import rates_of
+from rankeval.significance.declarations import Settings
 from rankeval.significance.multiple import max_t, tukey
 from rankeval.significance.running import (
     adjust_by_family,

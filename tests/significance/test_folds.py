@@ -11,7 +11,8 @@ from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
-from rankeval.significance import FOLD_TESTS, TESTS, Settings, paired_test
+from rankeval.significance import FOLD_TESTS, TESTS, paired_test
+from rankeval.significance.declarations import Settings
 from rankeval.significance.paired import widened
 from rankeval.significance.power import detectable_difference
 from rankeval.significance.running import run

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from tables import each_row
 
-from rankeval.significance import Settings
+from rankeval.significance.declarations import Settings
 from rankeval.significance.strata import interaction
 
 QUICK = Settings(n_resamples=299, rng=0)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from tables import each_row
 
-from rankeval.significance import Settings, paired_test
+from rankeval.significance import paired_test
+from rankeval.significance.declarations import Settings
 from rankeval.significance.randomization import flip_test
 
 DRAW = {

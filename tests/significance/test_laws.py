@@ -11,8 +11,8 @@ from hypothesis.extra import numpy as hnp
 from tables import each_row
 
 from rankeval.errors import InvalidInput
-from rankeval.significance import CORRECTIONS, TESTS, Settings, adjust, paired_test
-from rankeval.significance.declarations import ALTERNATIVES, FOLD_TESTS, corrections_of_p_values
+from rankeval.significance import CORRECTIONS, TESTS, adjust, paired_test
+from rankeval.significance.declarations import ALTERNATIVES, FOLD_TESTS, Settings, corrections_of_p_values
 
 TENTHS = st.integers(-10, 10).map(lambda k: k / 10)
 COLUMNS = st.integers(2, 30).flatmap(lambda n: hnp.arrays(np.float64, n, elements=TENTHS))

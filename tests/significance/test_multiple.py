@@ -15,7 +15,8 @@ from statsmodels.stats.multitest import multipletests
 from tables import each_row
 
 from rankeval.errors import InvalidInput, UnknownName
-from rankeval.significance import CORRECTIONS, Settings, adjust, multiple, paired_test
+from rankeval.significance import CORRECTIONS, adjust, multiple, paired_test
+from rankeval.significance.declarations import Settings
 from rankeval.significance.multiple import _shuffled_means, max_t, max_t_limits
 from rankeval.significance.running import family_level
 

@@ -14,7 +14,7 @@ from scipy import stats
 from tables import each_row
 
 from rankeval.errors import InvalidInput
-from rankeval.significance import Settings
+from rankeval.significance.declarations import Settings
 from rankeval.significance.orders import (
     competition_ranks,
     rank_ranges,

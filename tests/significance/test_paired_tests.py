@@ -11,8 +11,9 @@ from scipy import stats
 from tables import each_row
 
 from rankeval.errors import InvalidInput, UnknownName
-from rankeval.significance import CORRECTIONS, TESTS, Settings, paired_test
+from rankeval.significance import CORRECTIONS, TESTS, paired_test
 from rankeval.significance.columns import differences
+from rankeval.significance.declarations import Settings
 from rankeval.significance.effects import outcomes, standardised_effect
 
 RNG = np.random.default_rng(7)

@@ -16,8 +16,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import rankeval as rk
 from rankeval import _threads
 from rankeval.errors import InvalidInput
-from rankeval.significance import TESTS, Settings, paired_test, randomization
+from rankeval.significance import TESTS, paired_test, randomization
 from rankeval.significance.columns import differences
+from rankeval.significance.declarations import Settings
 from rankeval.significance.multiple import max_t, max_t_limits
 from rankeval.significance.pairs import Pairs
 from rankeval.significance.randomization import flip_test

@@ -16,7 +16,8 @@ from scipy import stats
 from tables import each_row
 
 from rankeval.errors import InvalidInput
-from rankeval.significance import TESTS, Settings, paired_test
+from rankeval.significance import TESTS, paired_test
+from rankeval.significance.declarations import Settings
 from rankeval.significance.randomization import EXACT_UP_TO, sums_by_pattern
 
 RESAMPLING = [name for name, test in TESTS.items() if test.resamples]

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from tables import each_row
 
-from rankeval.significance import FOLD_TESTS, TESTS, Settings, paired_test
+from rankeval.significance import FOLD_TESTS, TESTS, paired_test
+from rankeval.significance.declarations import Settings
 from rankeval.significance.multiple import max_t, tukey
 from rankeval.significance.paired import widened
 from rankeval.significance.power import detectable_difference

@@ -12,7 +12,8 @@ from scipy import stats
 from tables import each_row
 
 from rankeval.errors import InvalidInput
-from rankeval.significance import Settings, paired_test
+from rankeval.significance import paired_test
+from rankeval.significance.declarations import Settings
 from rankeval.significance.multiple import held_out_mean, largest_quantile, value_of_choice
 
 

@@ -13,7 +13,7 @@ import rankeval as rk
 from rankeval.errors import LedgerError
 from rankeval.guard import Guard
 from rankeval.ledger.graph import HeadMovedError
-from rankeval.report import GuardFacts
+from rankeval.report.summaries import GuardFacts
 
 
 class TestOpen:

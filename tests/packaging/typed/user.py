@@ -40,7 +40,7 @@ def validate(data: rk.RankingData) -> rk.Comparison:
     one = rk.cross_validate(FirstFeature(), data, measures="nDCG@10")
     assert_type(one, rk.CrossValidation)
     several = rk.cross_validate({"weak": FirstFeature(), "strong": FirstFeature()}, data)
-    assert_type(several, rk.CrossValidations)
+    assert_type(several, rk.model_selection.CrossValidations)
     return several.compare(question="models", baseline="weak")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 
 import mlflow
 import numpy as np
@@ -25,6 +26,7 @@ from sklearn.svm import LinearSVC
 import rankeval as rk
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.responses import responses
+from rankeval.model_selection.boosters import BOOSTERS
 from rankeval_mlflow.saving import saved
 
 WITHOUT_RANKEVAL = """
@@ -163,16 +165,16 @@ RANKERS = {
 }
 
 
-BOOSTERS = ("xgboost", "catboost")
+LACKING = ("xgboost", "catboost")
 """Libraries that '.[test]' does not install; the names of their rankers have theirs."""
 
 
-@pytest.fixture(params=["", pytest.param("boosters", marks=pytest.mark.needs(*BOOSTERS))])
+@pytest.fixture(params=["", pytest.param("boosters", marks=pytest.mark.needs(*LACKING))])
 def models(request, data, tmp_path):
     """Save the rankers of one kind, and predict with all of them in one process without rankeval."""
     table, labels, ids = data
     models, asked = {}, {}
-    for name in [name for name in RANKERS if any(one in name for one in BOOSTERS) == bool(request.param)]:
+    for name in [name for name in RANKERS if any(one in name for one in LACKING) == bool(request.param)]:
         make, with_text, _ = RANKERS[name]
         rows = table if with_text else _numeric(table)
         grades = (labels > 0).astype(int) if name == "confidences" else labels
@@ -207,7 +209,7 @@ def test_it_predicts_the_same_without_rankeval_and_pins_what_it_requires(models)
         lines = model.files["requirements.txt"].decode().split()
         assert all("==" in line for line in lines), name
         assert not any("rankeval" in line for line in lines), name
-        for package in ("lightgbm", *BOOSTERS):
+        for package in ("lightgbm", *LACKING):
             if package in name:
                 assert any(line.startswith(f"{package}==") for line in lines), name
 
@@ -330,7 +332,7 @@ def test_a_model_that_predicts_otherwise_is_refused(data, monkeypatch):
     table, labels, ids = data
     rows = _numeric(table).round(0)
     ranker = rk.QueryRanker(_xgboost(missing=0.0, **BOOSTED)).fit(rows, labels, qid=ids)
-    monkeypatch.setattr("rankeval_mlflow.saving._keeps_all", lambda _: True)
+    monkeypatch.setitem(BOOSTERS, "xgboost", replace(BOOSTERS["xgboost"], saved=lambda model: model))
     with pytest.raises(InvalidInput, match="another score in row"):
         saved(ranker, X=rows)
 

@@ -85,7 +85,7 @@ class OrderAgreement(Recorded):
     >>> import pandas as pd
     >>> import rankeval as rk
     >>> means = pd.DataFrame({"AP": [0.3, 0.2, 0.1], "RR": [0.5, 0.6, 0.4]}, index=["a", "b", "c"])
-    >>> print(rk.order_agreement(means).to_markdown().splitlines()[4])
+    >>> print(rk.analysis.order_agreement(means).to_markdown().splitlines()[4])
     | AP | RR | 3 | 0.333 | 0.000 | 1 | 0 |
     """
 
@@ -145,7 +145,7 @@ class OrderAgreement(Recorded):
         >>> import pandas as pd
         >>> import rankeval as rk
         >>> means = pd.DataFrame({"AP": [0.3, 0.2, 0.1], "RR": [0.5, 0.6, 0.4]}, index=["a", "b", "c"])
-        >>> rk.order_agreement(means).swaps("AP", "RR").round(2)
+        >>> rk.analysis.order_agreement(means).swaps("AP", "RR").round(2)
           above_in_a above_in_b  difference_in_a  difference_in_b
         0          a          b              0.1              0.1
         """
@@ -409,7 +409,8 @@ def order_agreement(
     -----
     Agreement describes: there is no test and no interval. Resampled queries add noise to both orders, so resampled
     values lie below the one observed: on 16 runs of TREC-COVID, tau-b of ``nDCG@10`` and RR is .90, and 95 % of its
-    resampled values lie in [.68, .88]. To see which differences between systems are shown, use `rank_intervals`.
+    resampled values lie in [.68, .88]. To see which differences between systems are shown,
+    use `rankeval.rank_intervals`.
 
     Examples
     --------

@@ -81,7 +81,8 @@ class Anova(WithTable):
     >>> import rankeval as rk
     >>> bm25 = pd.DataFrame({"AP": [0.1, 0.2, 0.3]}, index=["q1", "q2", "q3"])
     >>> ltr = pd.DataFrame({"AP": [0.3, 0.4, 0.8]}, index=["q1", "q2", "q3"])
-    >>> print(rk.anova({"bm25": bm25, "ltr": ltr}).table[["source", "df", "F"]].round(2).to_string(index=False))
+    >>> table = rk.analysis.anova({"bm25": bm25, "ltr": ltr}).table[["source", "df", "F"]]
+    >>> print(table.round(2).to_string(index=False))
     source  df    F
      query   2 4.33
     system   1 9.00
