@@ -195,7 +195,9 @@ def test_a_registered_version_gets_a_tag_and_leads_back_to_the_evaluation(small,
     tags = client.get_model_version("ranker", version.version).tags
     low, high = evaluation.ci().loc["nDCG@10", ["ci_low", "ci_high"]]
     said = f"test nDCG_at_10 {evaluation.aggregate()['nDCG@10']:.4g} [{low:.4g}, {high:.4g}] in {tracked.run_id}"
-    assert tags == {"rankeval.evaluation": said}
+    assert tags["rankeval.evaluation"] == said
+    assert json.loads(tags["rankeval.evaluation.state"])["test"]["run_id"] == tracked.run_id
+    assert len(tags) == 2
     assert_same(evaluation, rkm.load_evaluation("models:/ranker@champion"))
     assert_same(evaluation, rkm.load_evaluation("models:/ranker/1", "test"))
 
