@@ -223,8 +223,7 @@ def with_evaluation(
 
 def evaluated_runs(tags: Mapping[str, str]) -> dict[str, str]:
     """Return the run of the last evaluation of each role by the tags of a version."""
-    evaluations = state_of(tags, EVALUATION)
-    return {role: str(found["run_id"]) for role, found in evaluations.items()}
+    return {role: str(found["run_id"]) for role, found in state_of(tags, EVALUATION).items()}
 
 
 def folder(label: str) -> str:

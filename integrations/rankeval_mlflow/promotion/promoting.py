@@ -300,8 +300,7 @@ class Attempt:
             "moved": f"moved from {before} to {question.version}",
             "rejected": f"stays with {before}: rejected",
         }
-        words = f"{noted.get(outcome, outcome)} {said}".strip()
-        self.alias.note_outcome(run_id, outcome, words)
+        self.alias.note_outcome(run_id, outcome, f"{noted.get(outcome, outcome)} {said}".strip())
         return outcome, said
 
     def _move(self, question: Question, decided: Decided, run_id: str) -> tuple[Outcome, str]:

@@ -238,13 +238,13 @@ class Alias:
         if not decided.moves:
             self.tag(number, rejection, f"rejected against {words}")
             return
-        words = param_text(f"{decided.verdict} over {words}")
+        words = f"{decided.verdict} over {words}"
         if decided.takes_back:
             number, other, why = str(other), number, decided.facts["why"]
             words = f"rolled back to {other} in {run_id}"
         mark = Mark(bool(decided.takes_back), other, run_id, why[:_LONGEST])
         self.tag(number, promotion + STATE, json.dumps(mark._asdict(), ensure_ascii=False))
-        self.tag(number, promotion, words)
+        self.tag(number, promotion, param_text(words))
         with self.asking(f"delete a tag of version {question.version} of {self.model}"):
             if rejection in self.client.get_model_version(self.model, question.version).tags:
                 self.client.delete_model_version_tag(self.model, question.version, rejection)
