@@ -48,6 +48,26 @@ _TEXTS = ("__repr__", "__str__", "_repr_html_")
 _SENTENCES = ("headline", "findings", "caption", "words", "notes")
 
 
+# Code asks a note for its class, and never reads its words. Notes of a comparison that was read from
+# JSON are plain texts.
+class LimitNote(str):
+    """A note that says why the numbers can be trusted less."""
+
+    __slots__ = ()
+
+
+class LooksNote(str):
+    """The note that counts the looks, and names the plan and the ledger."""
+
+    __slots__ = ()
+
+
+class PowerlessNote(str):
+    """A note that says that no data could have led to a rejection."""
+
+    __slots__ = ()
+
+
 def escaping(of_results: type[T]) -> type[T]:
     """Let a class of results pass its reprs, sentences and notes through `visible`; it stands above ``dataclass``."""
     own: dict[str, Any] = dict(vars(of_results))
@@ -74,6 +94,6 @@ def _with_visible_notes(make: Callable[..., None]) -> Callable[..., None]:
     @wraps(make)
     def made(result: Any, *given: Any, **fields: Any) -> None:
         make(result, *given, **fields)
-        vars(result)["notes"] = tuple(map(visible, result.notes))
+        vars(result)["notes"] = tuple(type(note)(visible(note)) for note in result.notes)
 
     return made

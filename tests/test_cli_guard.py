@@ -140,7 +140,8 @@ def test_a_refusal_says_the_commands_that_go_on(rankeval, ledger):
 def test_verify_asks_the_heads_of_options_and_reports(rankeval):
     rankeval("guard", "register", "web", "held-out", "--qrels", "qrels.txt")
     head = rk.Guard("web").head
-    Path("report.html").write_text(f"<p>confirmatory as of head <code>{head}</code></p>")
+    opening = json.dumps({"opening": {"ledger": "l", "head": head}})
+    Path("report.html").write_text(f'<script type="application/json" class="rankeval-opening">{opening}</script>')
     code, out, _ = rankeval("guard", "verify", "web", "--report", "report.html", "--head", head)
     assert (code, "is whole" in out, head in out) == (0, True, True)
     rankeval("guard", "retire", "web", "held-out", "replaced by a larger one")
@@ -154,7 +155,7 @@ def test_verify_asks_the_heads_of_options_and_reports(rankeval):
     code, _, err = rankeval("guard", "verify", "web", "--report", "head.txt")
     assert (code, f"the head {head[:12]} that was noted before is gone" in err) == (1, True)
     assert rankeval("guard", "verify", "web", "--head", "f" * 64)[0] == 1
-    Path("other.html").write_text("no head")
+    Path("other.html").write_text(f"<p>as of head {head}</p>")
     code, _, err = rankeval("guard", "verify", "web", "--report", "other.html")
     assert (code, "names no head of a ledger" in err) == (2, True)
 

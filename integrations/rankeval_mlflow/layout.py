@@ -3,7 +3,8 @@
 A run of MLflow holds one or more *pieces*, each logged by one call: an evaluation of a role, a
 comparison, the record of an experiment. Each piece has a folder ``rankeval/<label>/`` among the
 artifacts, with a manifest: everything that the piece wrote, and its facts. Tags are few and short,
-since people read them.
+since people read them. No code reads their sentences: a state that is read again has a tag of its
+own, with JSON or one word.
 
 MLflow refuses most punctuation in the names of metrics, parameters and tags, and cuts long values.
 Asynchronous logging loses the data of a refused name without a message. So every name and value
@@ -13,12 +14,14 @@ passes through `safe_name` or `param_text` first.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rankeval._checks import require
+from rankeval.errors import TrackingError
 from rankeval.shelf.record import INTERVAL_ENDS, checked_word
 
 MAX_NAME = 250
@@ -32,7 +35,6 @@ SHOWN_DIGEST = 16
 # sort oddly.
 _REFUSED = re.compile(r"[^A-Za-z0-9_.\- /]")
 _MODEL = re.compile("[^/:.%\"']+")  # MLflow checks this when the run has begun
-_EVALUATION = re.compile(r"(?P<role>[\w\-]+) [^;]*? in (?P<run_id>[\w\-]+)(?:; |$)")
 
 
 COMPLETE = "rankeval.complete"
@@ -63,10 +65,17 @@ GUARD_LEDGER, GUARD_HEAD = "rankeval.guard.ledger", "rankeval.guard.head"
 """The tags with the place of the ledger, and its head when the run was logged."""
 
 EVALUATION = "rankeval.evaluation"
-"""The tag of a version with the evaluation of each role that was logged for it last, as `with_evaluation` writes it."""
+"""The tag of a version with its last evaluation of each role as JSON, which `with_evaluation` makes."""
 
 PROMOTION = "rankeval.promotion"
-"""The tag of a promotion's run that says what became of the alias; a version has ``rankeval.promotion.<alias>``."""
+"""The tag that tells people what became of the alias, on the run of a promotion; a version has
+``rankeval.promotion.<alias>``."""
+
+STATE = ".state"
+"""The end of the tag of a version with the JSON of what ``rankeval.promotion.<alias>`` tells people."""
+
+OUTCOME = "rankeval.outcome"
+"""The tag of a promotion's run that tells code what became of the alias, in a word or two."""
 
 REJECTION = "rankeval.rejection"
 """The start of a version's tag of its last rejection, ``rankeval.rejection.<alias>``, until it gets the alias."""
@@ -186,28 +195,35 @@ def version_tag(role: str) -> str:
     return f"rankeval.{role}.version"
 
 
-def with_evaluation(before: str, role: str, metrics: Mapping[str, float], run_id: str) -> str:
-    """Return the tag of a version with the evaluation of a role: its first measure with the interval, and its run.
+def state_of(tags: Mapping[str, str], key: str) -> dict[str, Any]:
+    """Return the state in a tag of a version; {} if there is none."""
+    try:
+        return dict(json.loads(tags.get(key, "{}")))
+    except (ValueError, TypeError) as error:
+        raise TrackingError(
+            f"the tag {key} of a version cannot be read: {error}", remedy="correct or delete it"
+        ) from error
+
+
+def with_evaluation(
+    evaluations: Mapping[str, Any], role: str, metrics: Mapping[str, float], run_id: str
+) -> dict[str, Any]:
+    """Return the last evaluations of a version by role, with one more: its first measure and interval, and its run.
 
     Examples
     --------
-    >>> metrics = {"AP": 0.5, "AP_ci_low": 0.25, "AP_ci_high": 0.75}
-    >>> with_evaluation("dev RR 1 in 6d2", "test", metrics, "a4f")
-    'dev RR 1 in 6d2; test AP 0.5 [0.25, 0.75] in a4f'
+    >>> metrics = {"AP": 0.5, "AP_ci_low": 0.25, "AP_ci_high": 0.75, "RR": 1.0}
+    >>> with_evaluation({}, "test", metrics, "a4f")
+    {'test': {'AP': 0.5, 'AP_ci_low': 0.25, 'AP_ci_high': 0.75, 'run_id': 'a4f'}}
     """
-    others = [one[0] for one in _EVALUATION.finditer(before) if one["role"] != role]
-    key = next(iter(metrics), "no")
-    value = f"{key} {metrics[key]:.4g}" if metrics else "no value"
-    ends = [f"{metrics[key + end]:.4g}" for end in INTERVAL_ENDS if key + end in metrics]
-    interval = f" [{', '.join(ends)}]" if ends else ""
-    return "; ".join(
-        [*(one.removesuffix("; ") for one in others), f"{role} {value}{interval} in {run_id}"]
-    )
+    first = [key + end for key in [*metrics][:1] for end in ("", *INTERVAL_ENDS)]
+    values = {key: float(f"{metrics[key]:.4g}") for key in first if key in metrics}
+    return {**evaluations, role: {**values, "run_id": run_id}}
 
 
 def evaluated_runs(tags: Mapping[str, str]) -> dict[str, str]:
     """Return the run of the last evaluation of each role by the tags of a version."""
-    return {one["role"]: one["run_id"] for one in _EVALUATION.finditer(tags.get(EVALUATION, ""))}
+    return {role: str(found["run_id"]) for role, found in state_of(tags, EVALUATION).items()}
 
 
 def folder(label: str) -> str:

@@ -24,7 +24,7 @@ import pandas as pd
 from rankeval._arguments import explained
 from rankeval._checks import count, few, refuse
 from rankeval._registry import chosen
-from rankeval._visible import escaping
+from rankeval._visible import PowerlessNote, escaping
 from rankeval.comparison.comparing import compare
 from rankeval.comparison.inputs import (
     Given,
@@ -51,7 +51,6 @@ from rankeval.significance.orders import (
     tau_ap_b,
     tau_b,
 )
-from rankeval.significance.running import NOTHING_POSSIBLE
 
 Key = tuple[str, ...]
 """The label of an order: ``(name,)``, or ``(measure, collection)``."""
@@ -341,7 +340,7 @@ def _warn_of_few_resamples(compared: Comparison) -> None:
         compared.settings.n_resamples,
     )
     for note in compared.notes:
-        if note.startswith(NOTHING_POSSIBLE):
+        if isinstance(note, PowerlessNote):
             warn(note, NotedWarning)
     needed = math.ceil(alpha * (1 - alpha) / (alpha * UNSTEADY) ** 2)
     if drawn >= needed:

@@ -279,17 +279,12 @@ def verify(
 ) -> None:
     """Check that no entry of the ledger was altered, and that none is missing; exit with 1 otherwise."""
     from rankeval.ledger import discovery
-    from rankeval.ledger.graph import heads_in
+    from rankeval.ledger.graph import heads_named
 
     guard = guard_of(project, ledger)
     exists = discovery.may_exist(discovery.ledger_url(guard.ledger))
     refuse((not exists, f"there is no ledger {guard.ledger}: nothing was verified"))
-    heads = {path: heads_in(path) for path in report or ()}
-    if nameless := [path for path, found in heads.items() if not found]:
-        raise errors.InvalidInput(
-            f"{nameless[0]} names no head of a ledger: is it a report of a guarded test part?"
-        )
-    noted = "+".join(chain(head or (), *heads.values()))
+    noted = "+".join(chain(head or (), *map(heads_named, report or ())))
     try:
         guard.verify(noted or None, strict=True, **of)
     except errors.LedgerError as error:

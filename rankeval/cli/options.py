@@ -229,7 +229,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "report": (
         list[Path] | None,
         None,
-        "A report or another file, whose heads the ledger must still hold.",
+        "A report, an opened comparison as JSON, or a list of heads; the ledger must still hold these.",
     ),
     "other": (TEXT, None, "Another copy of the ledger, whose entries this one must hold."),
     "query": (TEXTS, None, "A query by the id under which it was registered; several times."),

@@ -37,7 +37,6 @@ from rankeval.significance.strata import WEIGHTS
 JSON_FORMAT = "rankeval.comparison/8"
 PLACE, REMEDY = "this is no whole comparison", "pass the output of to_json"
 _WORDS = ("nan", "inf", "-inf")
-_STANDINGS = {"concurrent": "exploratory"}  # the word of an earlier version
 _HALF = re.compile("[\ud800-\udfff]")  # half a character, which no table can be written with
 _TABLES = {
     "interaction": CROSSED,
@@ -206,7 +205,7 @@ def _read(found: dict[str, Any]) -> dict[str, Any]:
         "settings": asked,
         "notes": tuple(found["notes"]),
         "_kept": Kept(choice, folds, first_two=frames.pop("first_two")),
-        "standing": _STANDINGS.get(found["standing"], found["standing"]),
+        "standing": found["standing"],
         "opening": found["opening"],
         **frames,
     }

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankeval._checks import count
+from rankeval._visible import LimitNote, LooksNote
 from rankeval.errors import LedgerError
 from rankeval.guard.batches import Batch, ScoredPlan
 from rankeval.guard.collection import LoadedCollection, RegisteredCollection, groups_kept
@@ -86,7 +87,8 @@ def open_plan(
             scored.check_against(before.body, journal.ledger)
         facts = facts_of(batch, standing, history, ledger=records.where, head=head)
         return with_notes(
-            replace(comparison, opening=facts | {"looks_added": n_added}), summary_of(facts)
+            replace(comparison, opening=facts | {"looks_added": n_added}),
+            LooksNote(summary_of(facts)),
         )
 
     return journal.transact(record, records)
@@ -126,7 +128,8 @@ LEAST_SHARED = 10
 def notes_of(batch: Batch, standing: Standing, history: History) -> list[str]:
     """Return the sentences that say how far a comparison can be believed."""
     plan = batch.scored.plan
-    notes = [_standing(batch, standing, history)]
+    said = _standing(batch, standing, history)
+    notes = [said if standing.status == CONFIRMATORY else LimitNote(said)]
     if standing.n_released:
         notes.append(
             f"{standing.n_released} of {count(standing.n_queries, 'query')} had been exempted or retired, so systems "

@@ -14,7 +14,7 @@ from rankeval._checks import check_alpha, require
 from rankeval._registry import chosen
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.contamination.matching import match
-from rankeval.errors import InvalidInput, LedgerError
+from rankeval.errors import LedgerError
 from rankeval.guard import freezing, opening, registering, releasing
 from rankeval.guard.checks import Aim, check_text
 from rankeval.guard.collection import RegisteredCollection, check_registered, load_collection
@@ -24,7 +24,7 @@ from rankeval.guard.plan import Plan
 from rankeval.guard.records import Journal, looks_table
 from rankeval.guard.releasing import Status, status_of
 from rankeval.ledger import discovery
-from rankeval.ledger.graph import heads_in
+from rankeval.ledger.graph import heads_named
 from rankeval.ledger.ledger import Ledger
 from rankeval.measures import Measure
 from rankeval.measures import measure as parse_measure
@@ -507,7 +507,8 @@ class Guard:
         Parameters
         ----------
         head : str or path, optional
-            A head, or a report or any file that names heads.
+            A head; or a file with heads: a report, a comparison as ``to_json`` writes it, or a list
+            of heads. Sentences that name a head are not read.
         other : str or path, optional
             A copy of the ledger, such as that of a colleague, all of whose entries must be here.
         strict : bool, default False
@@ -718,9 +719,4 @@ def _heads(head: str | os.PathLike[str] | None) -> list[str]:
     )
     if not os.path.isfile(head):  # noqa: PTH113 - a head may be longer than a name, which Path refuses
         return [os.fspath(head)]
-    found = heads_in(head)
-    if not found:
-        raise InvalidInput(
-            f"{os.fspath(head)} names no head of a ledger: give a report, or the head itself"
-        )
-    return found
+    return heads_named(head)

@@ -15,15 +15,17 @@ none of them: two entries keep their order for good, whichever ledger is merged 
 
 An altered entry no longer has the hash by which it is kept, and a missing one is missed by its
 children. The trap: if the newest entries are deleted, the graph that is left is whole. Only a head
-that was noted elsewhere shows the loss. Every report therefore names the head of the ledger.
+that was noted elsewhere shows the loss. Every report therefore has the head of the ledger, as JSON
+that `heads_in` reads; the sentences that name it are for people.
 """
 
 from __future__ import annotations
 
-import html
+import contextlib
+import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import TopologicalSorter
@@ -43,12 +45,8 @@ SHORTEST = 12
 _HASH = re.compile("[0-9a-f]{64}")
 _HEAD = re.compile(f"[0-9a-f]{{{SHORTEST},64}}")
 _HEADS = re.compile(rf"{_HEAD.pattern}(?:\+{_HEAD.pattern})*")
-# A format of ours: "as of head ..." in texts and tables, "head: ..." in logs,
-# "rankeval.guard.head": "..." in JSON.
-_MENTIONED = re.compile(rf"""\bhead\b["'\s:=|]*(?P<heads>{_HEADS.pattern})(?![0-9a-z])""")
-_TAG = re.compile(r"<[^<>]*>")
-_REPORTED = "<dt>ledger</dt><dd>{}</dd>"
-"""The field of a report of an experiment that names its ledger."""
+# The macro `opening_facts` of ``report/templates/parts.html.jinja`` writes it.
+_OPENING = re.compile('<script type="application/json" class="rankeval-opening">(.*?)</script>')
 
 
 class HeadMovedError(LedgerError):
@@ -187,7 +185,7 @@ def short(head: str) -> str:
 
 
 def mention(where: str, head: str) -> str:
-    """Return the name of a ledger at a head as all our texts write it, so that `heads_in` finds the head in them.
+    """Return the name of a ledger at a head as all our texts write it.
 
     Examples
     --------
@@ -198,18 +196,33 @@ def mention(where: str, head: str) -> str:
 
 
 def heads_in(path: str | os.PathLike[str], *, ledger: str | None = None) -> list[str]:
-    """Return the heads of ledgers that a file names, in order, each once."""
+    """Return the heads of ledgers in a report, a comparison as JSON, or a list of heads; in order, each once."""
     try:
         text = Path(path).read_text(encoding="utf-8-sig", errors="replace")
     except OSError as error:
         raise InvalidInput(
             f"cannot be read: {error.strerror or error}", where=os.fspath(path)
         ) from error
-    if ledger is not None and _REPORTED.format(ledger) not in html.unescape(text):
-        return []
-    words = text.split()
-    if not all(map(_HEADS.fullmatch, words)):
-        words = [
-            match["heads"] for match in _MENTIONED.finditer(html.unescape(_TAG.sub(" ", text)))
-        ]
-    return [head for head in dict.fromkeys(words) if not GENESIS.startswith(head)]
+    heads = text.split()
+    if not all(map(_HEADS.fullmatch, heads)):
+        heads = [head for where, head in _openings(text) if ledger in (None, where)]
+    return [head for head in dict.fromkeys(heads) if not GENESIS.startswith(head)]
+
+
+def heads_named(path: str | os.PathLike[str]) -> list[str]:
+    """Return the heads of ledgers in a file; raise InvalidInput if there are none."""
+    heads = heads_in(path)
+    if not heads:
+        raise InvalidInput(
+            f"{os.fspath(path)} names no head of a ledger",
+            remedy="give the page of a guarded test part, the opened comparison as JSON (to_json), or the head itself",
+        )
+    return heads
+
+
+def _openings(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the ledger and its head of each opening in the JSON of a page, or in a text that is JSON."""
+    for facts in _OPENING.findall(text) or [text]:
+        with contextlib.suppress(ValueError, LookupError, TypeError, RecursionError):
+            opening = json.loads(facts)["opening"]
+            yield opening["ledger"], opening["head"]

@@ -80,10 +80,8 @@ def report_for_experiment(facts: summaries.ExperimentFacts) -> str:
         "experiment.html.jinja",
         facts=facts,
         findings=comparison.findings,
-        notes=sorted(
-            summaries.notes_of(facts), key=lambda note: not note.startswith(summaries.WARNINGS)
-        ),
-        warnings=summaries.WARNINGS,
+        notes=summaries.notes_of(facts),
+        limits=summaries.limits_of(facts),
         intervals=_image(comparison.plot()),
         candidates=_texts(Table(summaries.candidate_frame(facts))),
         comparison=_texts(printed(comparison)),
@@ -313,8 +311,8 @@ def _texts(shown: Table, *hidden: str) -> TextTable:
     return TextTable([names[place] for place in kept], rows, n_text=1 + ("measure" in names))
 
 
-def _parts(results: Iterable[Any], argument: str) -> list[tuple[str, str, str]]:
-    """Return name, table and picture of each result; their tables escape what they hold."""
+def _parts(results: Iterable[Any], argument: str) -> list[tuple[str, str, str, Any]]:
+    """Return name, table, picture and opening of each result; their tables escape what they hold."""
     given: list[Any] = [results] if hasattr(results, "notes") else [*results]
     require(
         all({"notes", "_repr_html_"} <= {*dir(one)} for one in given),
@@ -324,7 +322,7 @@ def _parts(results: Iterable[Any], argument: str) -> list[tuple[str, str, str]]:
     )
     pictures = [_image(one.plot()) if hasattr(one, "plot") else "" for one in given]
     return [
-        (title_of(kind_of(one)), one._repr_html_(), shown)
+        (title_of(kind_of(one)), one._repr_html_(), shown, getattr(one, "opening", None))
         for one, shown in zip(given, pictures, strict=True)
     ]
 

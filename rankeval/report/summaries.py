@@ -1,9 +1,8 @@
 """Put results into plain values and sentences, without markup; pages, terminal and tracker share them.
 
 Every report names the facts on the guard: the ledger, its head, the plan, its standing, and the
-looks. The head is written whole, so that ``rankeval guard verify --report`` finds it again in the
-report (`rankeval.ledger.graph`): only so does a report show later that entries were deleted or
-rewritten.
+looks. A page has the whole head as JSON too, where ``rankeval guard verify --report`` finds it
+(`rankeval.ledger.graph`): only so does a report show later that entries were deleted or rewritten.
 """
 
 from __future__ import annotations
@@ -17,13 +16,12 @@ import pandas as pd
 
 from rankeval._arguments import explained
 from rankeval._checks import count, few
-from rankeval._visible import escaping
+from rankeval._visible import LimitNote, LooksNote, escaping
 from rankeval.collection.convention import COUNTED_AS
 from rankeval.comparison import Comparison
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.lacking import undefined_notes
 from rankeval.evaluation.result import info_of
-from rankeval.guard.opening import summary_of
 from rankeval.guard.standings import EXPLORATORY, FIRST, SECONDARY, STANDINGS
 from rankeval.render.tables import DASH, Table, p_value, signed
 from rankeval.tracking import LoggedData
@@ -34,9 +32,6 @@ WARNED = {
     SECONDARY: "all these rankings had been opened before",
 }
 """Each standing but confirmatory -> why the result can be trusted less."""
-
-WARNINGS = (EXPLORATORY, "not confirmatory")
-"""The first words of notes that limit how far the numbers can be trusted."""
 
 
 @explained
@@ -178,7 +173,7 @@ def experiment_text(facts: ExperimentFacts, *, verbose: bool = False) -> str:
     if verbose:
         said.append(str(replace(facts.comparison, notes=notes)))
     else:
-        said += [_filled(f"* {note}") for note in notes if note.startswith(WARNINGS)]
+        said += [_filled(f"* {note}") for note in limits_of(facts)]
     said.append(standing(facts, verbose=verbose))
     said += [_filled(f"Data: {note}.") for note in facts.notes]
     return "\n\n".join(said)
@@ -221,9 +216,12 @@ def candidate_frame(facts: ExperimentFacts) -> pd.DataFrame:
 
 def notes_of(facts: ExperimentFacts) -> tuple[str, ...]:
     """Return the notes of the comparison but the one on looks and ledger, which the line on the guard says in full."""
-    opening = facts.comparison.opening
-    said = summary_of(opening) if facts.guard.active and opening is not None else None
-    return tuple(note for note in facts.comparison.notes if note != said)
+    return tuple(note for note in facts.comparison.notes if not isinstance(note, LooksNote))
+
+
+def limits_of(facts: ExperimentFacts) -> list[str]:
+    """Return the notes that limit how far the numbers can be trusted."""
+    return [note for note in facts.comparison.notes if isinstance(note, LimitNote)]
 
 
 def standing(facts: ExperimentFacts, *, verbose: bool = False) -> str:

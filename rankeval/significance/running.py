@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankeval._arguments import explained
 from rankeval._registry import chosen
+from rankeval._visible import PowerlessNote
 from rankeval.errors import InvalidInput
 from rankeval.significance.catalogue import FEW_QUERIES, FEWEST_QUERIES, on_few_queries
 from rankeval.significance.columns import without_variance
@@ -343,10 +344,6 @@ def _constant_notes(count: int, settings: Settings) -> list[str]:
     return [f"{same}. {why}"]
 
 
-NOTHING_POSSIBLE = "nothing can be significant here"
-"""Begin of the note on smallest p-values above alpha."""
-
-
 def adjust_by_family(
     correction: Correction,
     tested: PairedResult,
@@ -535,7 +532,7 @@ def resolution_notes(
         else f"more {settings.units} are needed"
     )
     possible = f"the smallest p-value possible is {floor:.2g}, and the family of {size} asks for {level:.2g}"
-    return [f"{NOTHING_POSSIBLE}: {possible}; {remedy}"]
+    return [PowerlessNote(f"nothing can be significant here: {possible}; {remedy}")]
 
 
 def limited_by_resamples(

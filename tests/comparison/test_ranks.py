@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import itertools
+import pickle
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankeval as rk
+from rankeval._visible import PowerlessNote
 from rankeval.comparison.derived import RANK_COLUMNS
 from rankeval.comparison.design import without_adjusted
-from rankeval.errors import InvalidInput, RankevalWarning, UnknownName
+from rankeval.errors import InvalidInput, NotedWarning, RankevalWarning, UnknownName
 from rankeval.significance import CORRECTIONS
 
 
@@ -252,3 +255,15 @@ def test_few_resamples_are_warned_of_at_the_callers_line():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rk.rank_intervals(systems, n_resamples=475)
+
+
+def test_the_warning_goes_by_the_kind_of_the_note(monkeypatch):
+    """Whatever its words; copies keep the kind, and JSON does not need it."""
+    monkeypatch.setattr("rankeval.comparison.concluding.resolution_notes", lambda *_: [PowerlessNote("umformuliert")])
+    scores = {name: pd.DataFrame({"AP": np.arange(8) / place}) for place, name in enumerate("abc", start=9)}
+    with pytest.warns(NotedWarning, match="^umformuliert$"):
+        rk.rank_intervals(scores)
+    compared = rk.compare(scores)
+    for notes in (pickle.loads(pickle.dumps(compared.notes)), copy.deepcopy(compared.notes)):
+        assert sum(isinstance(note, PowerlessNote) for note in notes) == 1
+    assert rk.Comparison.from_json(compared.to_json()).notes == compared.notes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -231,11 +233,11 @@ class TestWords:
     def test_verify_reads_the_heads_of_reports(self, team, test, tmp_path):
         head = team.guard.head
         report = tmp_path / "report.html"
-        report.write_text(f"<p>Guard: confirmatory as of head {head}; plan x</p>")
-        assert team.guard.verify(report)
-        report.write_text(f"<p>as of head {'a' * 64}</p>")
-        assert not team.guard.verify(report)
-        report.write_text("<p>nothing</p>")
+        block = '<script type="application/json" class="rankeval-opening">{{"opening": {}}}</script>'
+        for noted, is_whole in ((head, True), ("a" * 64, False)):
+            report.write_text(block.format(json.dumps({"ledger": "l", "head": noted})))
+            assert team.guard.verify(report) == is_whole
+        report.write_text(f"<p>as of head {head}</p>")
         with pytest.raises(InvalidInput, match="names no head"):
             team.guard.verify(report)
         with pytest.raises(InvalidInput):

@@ -82,8 +82,8 @@ def test_a_ledger_that_was_edited(guarded, tamper):
 def test_a_ledger_that_was_rolled_back(guarded, way):
     """What is left is whole. This process still knows, and in a new one the head in a report tells, or a clone."""
     before = copied(guarded.ledger, "before")
-    report = guarded.folder / "report.txt"
-    report.write_text("\n".join(guarded.look("test", guarded.test, 0, 1).notes))
+    report = guarded.folder / "report.json"
+    report.write_text(guarded.look("test", guarded.test, 0, 1).to_json())
     clone, head = copied(guarded.ledger, "clone"), guarded.guard().head
     shutil.rmtree(guarded.ledger)
     if way == "rolled back":

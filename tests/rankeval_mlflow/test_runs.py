@@ -193,9 +193,11 @@ def test_a_registered_version_gets_a_tag_and_leads_back_to_the_evaluation(small,
     evaluation = small()
     tracked = rkm.log(evaluation, role="test", model_version=version)
     tags = client.get_model_version("ranker", version.version).tags
-    low, high = evaluation.ci().loc["nDCG@10", ["ci_low", "ci_high"]]
-    said = f"test nDCG_at_10 {evaluation.aggregate()['nDCG@10']:.4g} [{low:.4g}, {high:.4g}] in {tracked.run_id}"
-    assert tags == {"rankeval.evaluation": said}
+    row = evaluation.ci().loc["nDCG@10"]
+    names = {"mean": "nDCG_at_10", "ci_low": "nDCG_at_10_ci_low", "ci_high": "nDCG_at_10_ci_high"}
+    said = {name: float(f"{row[column]:.4g}") for column, name in names.items()}
+    assert json.loads(tags["rankeval.evaluation"]) == {"test": {**said, "run_id": tracked.run_id}}
+    assert len(tags) == 1
     assert_same(evaluation, rkm.load_evaluation("models:/ranker@champion"))
     assert_same(evaluation, rkm.load_evaluation("models:/ranker/1", "test"))
 

@@ -39,14 +39,6 @@ def test_the_standing_is_the_field_whatever_the_notes_begin_with(standing):
     assert {name: getattr(facts, name) for name in OPENING} == OPENING
 
 
-def test_a_comparison_saved_with_the_word_of_an_earlier_version_is_exploratory():
-    """After a merge of clones, both openings were called "concurrent"."""
-    opened = replace(rk.compare(_systems()), standing="concurrent", opening=OPENING)
-    facts = GuardFacts.of(rk.Comparison.from_json(opened.to_json()))
-    assert (facts.standing, facts.word) == ("exploratory", "exploratory")
-    assert facts.warning.startswith("EXPLORATORY: ")
-
-
 def test_a_comparison_that_no_guard_opened_has_no_facts():
     compared = rk.compare(_systems())
     assert (compared.standing, GuardFacts.of(compared)) == ("", None)

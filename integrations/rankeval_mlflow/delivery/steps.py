@@ -489,13 +489,17 @@ class Steps:
             self._say_of_version(name, version, run, node)
 
     def _say_of_version(self, name: str, version: str, run: Any, node: Node) -> None:
-        said = self.client.get_model_version(name, version).tags.get(layout.EVALUATION, "")
+        tags = self.client.get_model_version(name, version).tags
+        evaluations = layout.state_of(tags, layout.EVALUATION)
         for scores in node.scores:
             key = layout.version_tag(scores.role)
             named = {*filter(None, run.data.tags.get(key, "").split("; ")), f"{name}/{version}"}
             self.client.set_tag(run.info.run_id, key, "; ".join(sorted(named)), synchronous=True)
-            said = layout.with_evaluation(said, scores.role, scores.metrics, run.info.run_id)
-        self.client.set_model_version_tag(name, version, layout.EVALUATION, said)
+            evaluations = layout.with_evaluation(
+                evaluations, scores.role, scores.metrics, run.info.run_id
+            )
+        value = json.dumps(evaluations)
+        self.client.set_model_version_tag(name, version, layout.EVALUATION, value)
 
 
 def refuse_deleted(experiment: Any | None) -> None:

@@ -32,7 +32,7 @@ from rankeval.errors import InvalidInput, LedgerError, RankevalError, TrackingEr
 from rankeval.guard.exposure import is_few
 from rankeval.guard.gate_terms import Budget, Made
 from rankeval_mlflow.delivery.connection import NOT_READ, existing
-from rankeval_mlflow.layout import DECISION, KIND, PROMOTION, param_text
+from rankeval_mlflow.layout import DECISION, KIND, OUTCOME, param_text
 from rankeval_mlflow.promotion.registry import Alias
 from rankeval_mlflow.reading.listing import PAGE
 from rankeval_mlflow.reading.loading import artifact, evaluation_of
@@ -98,9 +98,7 @@ def last_holder(alias: Alias) -> str:
     """Say which version a record gave the alias last; "" if there is none."""
     with alias.asking(f"list the promotions to {alias}"):
         runs = recorded(alias, "promotion", "rollback")
-        moved = next(
-            (run for run in runs if run.data.tags.get(PROMOTION, "").startswith("moved")), None
-        )
+        moved = next((run for run in runs if run.data.tags.get(OUTCOME) == "moved"), None)
     return (
         ""
         if moved is None

@@ -313,7 +313,7 @@ def by_evaluations(
     decision = account.answer(known, lambda: verdict.accepted, told)
     if known is None:
         said = f"{verdict.reason} This is {decision.counted} on these queries, tested at {rule.shared.level:.2g}."
-        said += f" {not_known(alias)}{chosen_here(alias, past, holder)}"
+        said += f" {not_known(alias)}{chosen_here(alias, past, holder)}{said_of_runs}"
     else:
         of = (
             ""
@@ -321,7 +321,6 @@ def by_evaluations(
             else f" on {known.name}, which has the same scores by query"
         )
         said = f"Decided before{of}, so it is free ({decision.counted}), in run {known.run_id}: {known.reason}"
-    said += said_of_runs if said_of_runs not in said else ""
     facts = _facts(rule, role, candidate, used) | {
         "question": question,
         "budget": _counts(decision),

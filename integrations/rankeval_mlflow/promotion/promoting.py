@@ -61,9 +61,7 @@ from rankeval_mlflow.promotion.registry import (
     Alias,
     Decided,
     Question,
-    acceptance,
     checked_alias,
-    said_of,
 )
 
 Outcome = Literal["moved", "in place", "rejected", "overtaken", "would move"]
@@ -150,7 +148,7 @@ class Promotion:
         return self.outcome in {"moved", "in place", "would move"}
 
     def __str__(self) -> str:
-        before = "no version" if self.alias_before is None else f"version {self.alias_before}"
+        before = _named_version(self.alias_before)
         said = _WORDS[self.outcome].format(version=self.version, before=before)
         return f"{self.model}@{self.alias}: {said}. {self.reason}"
 
@@ -250,30 +248,31 @@ class Attempt:
     def taken_back(self, reason: str) -> Promotion:
         """Take the steps of `rollback`, whose decision is the reason of the caller."""
         started, holder = time.time(), self.alias.holder()
-        before, run_id = (holder and acceptance(self.alias.version(holder), self.alias.name)) or (
-            "",
-            "",
-        )
+        accepted = holder and self.alias.acceptance(self.alias.version(holder))
         why = ""
         if holder is None:
             why = "no version has it"
         elif after := self.alias.promoted_from(holder):
             why = f"it was promoted from {_named_version(holder)} to version {after[0]}, and came back by another hand"
             why += ", or by a rollback that stopped half way"
-        elif not before:
+        elif not accepted:
             why = f"no recorded promotion gave it to version {holder}"
-        elif before == "none":
+        elif not accepted.other:
             why = f"version {holder} was the first to have it"
         if why:
             raise InvalidInput(
                 f"{self.alias} cannot be rolled back: {why}", remedy="set the alias yourself"
             )
-        self.alias.refuse_unready(self.alias.version(before))
-        facts = {"takes_back": run_id}
-        decided = Decided(True, f"Rolled back: {reason.strip()}", None, facts, takes_back=run_id)
-        return self._recorded(
-            Question(before, holder, self.who, started, self.alias.ended_over(holder)), decided
+        assert accepted
+        assert accepted.other  # else there was a reason
+        self.alias.refuse_unready(self.alias.version(accepted.other))
+        why = reason.strip()
+        decided = Decided(
+            True, f"Rolled back: {why}", None, {"why": why}, takes_back=accepted.run_id
         )
+        ended = self.alias.ended_over(holder)
+        question = Question(accepted.other, holder, self.who, started, ended)
+        return self._recorded(question, decided)
 
     def _recorded(self, question: Question, decided: Decided) -> Promotion:
         tracked = self.alias.write_record(question, decided, self.experiment)
@@ -283,8 +282,9 @@ class Attempt:
     def _moved(self, question: Question, decided: Decided, run_id: str) -> tuple[Outcome, str]:
         """Tag the version and move the alias. The record says whether both were done, also after an error."""
         if question.dry_run:
-            self.alias.note_outcome(run_id, f"dry run: {_DRY[decided.moves]}")
-            return _DRY[decided.moves], ""
+            would = _DRY[decided.moves]
+            self.alias.note_outcome(run_id, would, f"dry run: {would}")
+            return would, ""
         try:
             if not decided.takes_back:
                 self.alias.tag_version(question, decided, run_id)
@@ -293,14 +293,14 @@ class Attempt:
             )
         except RankevalError as error:
             became = "unknown whether it moved" if isinstance(error, _NotKnown) else "not moved"
-            self.alias.note_outcome(run_id, f"{became}: {error}")
+            self.alias.note_outcome(run_id, became, f"{became}: {error}")
             raise TrackingError(f"{error}. The decision is recorded in run {run_id}") from error
         before = question.before or "none"
         noted = {
             "moved": f"moved from {before} to {question.version}",
             "rejected": f"stays with {before}: rejected",
         }
-        self.alias.note_outcome(run_id, " ".join([noted.get(outcome, outcome), said]).strip())
+        self.alias.note_outcome(run_id, outcome, f"{noted.get(outcome, outcome)} {said}".strip())
         return outcome, said
 
     def _move(self, question: Question, decided: Decided, run_id: str) -> tuple[Outcome, str]:
@@ -382,12 +382,10 @@ def _named_version(version: str | None) -> str:
 
 def _overridden(alias: Alias, version: Any) -> str:
     """Say that a version got the alias by an override; "" if it did not."""
-    said = said_of(version, alias.name)
-    return (
-        f" Version {version.version} got the alias by {said.partition('; ')[2]}."
-        if said.startswith("forced")
-        else ""
-    )
+    accepted = alias.acceptance(version)
+    if accepted is None or not accepted.why:
+        return ""
+    return f" Version {version.version} got the alias by {accepted.why}."
 
 
 @explained

@@ -11,14 +11,16 @@ it.
     run        rankeval/promotion/decision.json    who asked what of which versions, on which queries, what was decided,
                                                    and which decision of the budget that is (`counting` reads it)
                the comparison, unless a gate with a budget decided
-               tag rankeval.promotion              what became of the alias, set when that is known
-    version    tag rankeval.promotion.<alias>      "accepted over 3 in <run id>", or "forced over 3 in <run id>;
-                                                   override by ...", set before the alias moves; after a rollback
-                                                   "rolled back to 3 in <run id>"
+               tag rankeval.outcome                what became of the alias, in a word or two, set when that is known
+               tag rankeval.promotion              the same in a sentence for people
+    version    tag rankeval.promotion.<alias>.state    a `Mark` as JSON, set before the alias moves, and after a
+                                                   rollback
+               tag rankeval.promotion.<alias>      the same for people: "accepted over 3 in <run id>", "forced over 3
+                                                   in <run id>; override by ...", "rolled back to 3 in <run id>"
                tag rankeval.rejection.<alias>      "rejected against 3 in <run id>", until the version gets the alias
 
-A gate's claim stands behind these words, after a semicolon: what was shown, of which baseline, at
-which level.
+Nothing reads the sentences. A gate's claim stands behind them, after a semicolon: what was shown,
+of which baseline, at which level.
 
 A rejection has a tag of its own, so that it never covers the acceptance by which a version came to
 its alias.
@@ -37,7 +39,7 @@ import time
 from dataclasses import dataclass, replace
 from html import escape
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -52,7 +54,17 @@ from rankeval_mlflow.delivery.addresses import now_ms, run_context
 from rankeval_mlflow.delivery.connection import NOT_READ, answered, existing
 from rankeval_mlflow.delivery.payload import Node, Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
-from rankeval_mlflow.layout import DECISION, HEADLINE, KIND, PROMOTION, REJECTION, param_text
+from rankeval_mlflow.layout import (
+    DECISION,
+    HEADLINE,
+    KIND,
+    OUTCOME,
+    PROMOTION,
+    REJECTION,
+    STATE,
+    param_text,
+    state_of,
+)
 from rankeval_mlflow.packing.record import record_node
 from rankeval_mlflow.reading.resolving import aliases_of, version_named, versions_of
 
@@ -127,36 +139,41 @@ class Alias:
         with self.asking(f"move the alias {self}"):
             self.client.set_registered_model_alias(self.model, self.name, number)
 
-    def _acceptances(self) -> dict[str, tuple[str, str]]:
-        with self.asking(f"list the versions of {self.model}"):
-            every = {
-                str(one.version): acceptance(one, self.name)
-                for one in versions_of(self.client, self.model)
-            }
-        return {version: found for version, found in every.items() if found}
+    def mark(self, version: Any) -> Mark | None:
+        """Return the last promotion of a version to the alias, or its rollback; None without one."""
+        state = state_of(version.tags, f"{PROMOTION}.{self.name}{STATE}")
+        return Mark(**state) if state else None
 
-    def _outcome(self, run_id: str, tag: str = PROMOTION) -> str:
-        """Return what the run of a promotion says became of the alias, or in another tag; "" if it does not say yet."""
+    def acceptance(self, version: Any) -> Mark | None:
+        """Return the promotion by which a version came to the alias; None without one, or after its rollback."""
+        mark = self.mark(version)
+        return None if mark is None or mark.is_rollback else mark
+
+    def _acceptances(self) -> dict[str, Mark]:
+        with self.asking(f"list the versions of {self.model}"):
+            versions = versions_of(self.client, self.model)
+        marks = {str(version.version): self.acceptance(version) for version in versions}
+        return {number: mark for number, mark in marks.items() if mark}
+
+    def _outcome(self, run_id: str) -> str:
+        """Return what the run of a promotion says became of the alias; "" if it does not say yet."""
         with self.asking(f"read run {run_id}"):
             run = existing(self.client.get_run, run_id, codes=NOT_READ)
-        return "erased" if run is None else str(run.data.tags.get(tag, ""))
+        return "erased" if run is None else str(run.data.tags.get(OUTCOME, ""))
 
     def rolled_back(self, version: Any) -> str:
         """Say when and why a version lost an alias by a rollback; "" if it did not, or was promoted since."""
-        match said_of(version, self.name).split():
-            case ["rolled", "back", "to", before, "in", run_id]:
-                why = self._outcome(run_id, HEADLINE).removeprefix("rolled back: Rolled back: ")
-                return (
-                    f"version {version.version} was rolled back from {self} to version {before} in "
-                    f"run {run_id} ({why})"
-                )
-        return ""
+        mark = self.mark(version)
+        if mark is None or not mark.is_rollback:
+            return ""
+        return (
+            f"version {version.version} was rolled back from {self} to version {mark.other} in "
+            f"run {mark.run_id} ({mark.why})"
+        )
 
     def ended_over(self, before: str | None) -> frozenset[str]:
         """Return the runs of the promotions over a version that have ended."""
-        runs = [
-            run_id for over, run_id in self._acceptances().values() if over == (before or "none")
-        ]
+        runs = [mark.run_id for mark in self._acceptances().values() if mark.other == before]
         return frozenset(run_id for run_id in runs if self._outcome(run_id))
 
     def promoted_from(self, holder: str) -> list[str]:
@@ -167,16 +184,18 @@ class Alias:
         these.
         """
         accepted = self._acceptances()
-        earlier, last = set(), accepted.get(holder)
-        while last and last[0] not in earlier:
-            earlier.add(last[0])
-            last = accepted.get(last[0])
-        over = [
-            (one, run_id)
-            for one, (before, run_id) in accepted.items()
-            if before == holder and one not in earlier
+        last = accepted.get(holder)
+        earlier: set[str] = set()
+        while last and last.other and last.other not in earlier:
+            earlier.add(last.other)
+            last = accepted.get(last.other)
+        return [
+            version
+            for version, mark in accepted.items()
+            if mark.other == holder
+            and version not in earlier
+            and self._outcome(mark.run_id) == "moved"
         ]
-        return [version for version, run_id in over if self._outcome(run_id).startswith("moved")]
 
     def rivals(self, question: Question) -> list[str]:
         """Return the other versions that were accepted over the same version in use, and whose promotion had not ended.
@@ -186,12 +205,12 @@ class Alias:
         side, as it looks again after the tag. A promotion that had ended before this one began is
         history: the alias came back since, or never went.
         """
-        over, ours = question.before or "none", question.version
-        accepted = self._acceptances().items()
         return sorted(
-            one
-            for one, (before, run) in accepted
-            if before == over and one != ours and run not in question.ended
+            version
+            for version, mark in self._acceptances().items()
+            if mark.other == question.before
+            and version != question.version
+            and mark.run_id not in question.ended
         )
 
     def write_record(self, question: Question, decided: Decided, experiment: str) -> TrackedRun:
@@ -208,35 +227,36 @@ class Alias:
             ) from error
 
     def tag_version(self, question: Question, decided: Decided, run_id: str) -> None:
-        """Set the short tag of the version that leads to its record; of a rollback, that of the version taken back.
+        """Set the tags of the version that lead to its record; of a rollback, those of the version taken back.
 
         The version that gets the alias loses the tag of an earlier rejection, which would speak
         against it from then on.
         """
-        before, promotion, rejection = (
-            question.before or "none",
-            f"{PROMOTION}.{self.name}",
-            f"{REJECTION}.{self.name}",
-        )
-        said = "; ".join(filter(None, [f"{before} in {run_id}", decided.override, decided.claim]))
-        if decided.takes_back:
-            self.tag(before, promotion, f"rolled back to {question.version} in {run_id}")
-        elif decided.moves:
-            self.tag(question.version, promotion, param_text(f"{decided.verdict} over {said}"))
-        else:
-            self.tag(question.version, rejection, f"rejected against {said}")
+        promotion, rejection = f"{PROMOTION}.{self.name}", f"{REJECTION}.{self.name}"
+        number, other, why = question.version, question.before, decided.override
+        words = "; ".join(filter(None, [f"{other or 'none'} in {run_id}", why, decided.claim]))
+        if not decided.moves:
+            self.tag(number, rejection, f"rejected against {words}")
             return
+        words = f"{decided.verdict} over {words}"
+        if decided.takes_back:
+            number, other, why = str(other), number, decided.facts["why"]
+            words = f"rolled back to {other} in {run_id}"
+        mark = Mark(bool(decided.takes_back), other, run_id, why[:_LONGEST])
+        self.tag(number, promotion + STATE, json.dumps(mark._asdict(), ensure_ascii=False))
+        self.tag(number, promotion, param_text(words))
         with self.asking(f"delete a tag of version {question.version} of {self.model}"):
             if rejection in self.client.get_model_version(self.model, question.version).tags:
                 self.client.delete_model_version_tag(self.model, question.version, rejection)
 
-    def note_outcome(self, run_id: str, outcome: str) -> None:
-        """Set the tag of the run that says what became of the alias; warn if that fails: the alias is where it is."""
+    def note_outcome(self, run_id: str, outcome: str, words: str) -> None:
+        """Set the tags of the run that say what became of the alias; warn if that fails: the alias is where it is."""
         try:
             with self.asking(f"tag run {run_id}"):
-                self.client.set_tag(run_id, PROMOTION, param_text(outcome))
+                self.client.set_tag(run_id, OUTCOME, outcome)
+                self.client.set_tag(run_id, PROMOTION, param_text(words))
         except (TrackingError, ValueError) as error:
-            warn(f"run {run_id} does not say what became of {self} ({outcome}): {error}")
+            warn(f"run {run_id} does not say what became of {self} ({words}): {error}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,17 +301,17 @@ class Question:
     dry_run: bool = False  # Whether the alias and the version stay as they are, whatever is decided
 
 
-def acceptance(version: Any, alias: str) -> tuple[str, str] | None:
-    """Return the version in use and the run that the acceptance or override of a version names; None without one."""
-    match said_of(version, alias).partition(";")[0].split():
-        case ["accepted" | "forced", "over", before, "in", run_id]:
-            return before, run_id
-    return None
+class Mark(NamedTuple):
+    """The last promotion of a version to an alias, or the rollback that took it back, as the version keeps it."""
+
+    is_rollback: bool
+    other: str | None  # The version in use before; after a rollback, the one that is in use again
+    run_id: str  # The run with the record
+    why: str  # The override, or the reason of the rollback; "" for a plain acceptance
 
 
-def said_of(version: Any, alias: str) -> str:
-    """Return the tag of a version with its last promotion to an alias, or its rollback; "" without one."""
-    return str(version.tags.get(f"{PROMOTION}.{alias}", ""))
+_LONGEST = 1000
+"""Characters of a reason that a tag keeps, since its JSON may have six for one; the record has all."""
 
 
 _TERMS = ("measure", "claim", "margin", "alpha", "level", "baseline")

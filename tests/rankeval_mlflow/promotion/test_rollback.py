@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval_mlflow.commands import app
-from rankeval_mlflow.layout import DECISION, KIND, PROMOTION
+from rankeval_mlflow.layout import DECISION, KIND, OUTCOME, PROMOTION
 
 
 def test_the_alias_returns_step_by_step_on_record(champions, client):
@@ -73,7 +73,8 @@ def test_a_promoter_that_was_killed_before_its_move_is_no_hindrance(champions, c
     """It left an acceptance over the version in use, and a run that says nothing of the alias."""
     run_id = client.create_run("0").info.run_id
     version = champions.add(0.5)
-    client.set_model_version_tag("ranker", version, "rankeval.promotion.champion", f"accepted over 3 in {run_id}")
+    state = json.dumps({"is_rollback": False, "other": "3", "run_id": run_id, "why": ""})
+    client.set_model_version_tag("ranker", version, "rankeval.promotion.champion.state", state)
     assert rkm.rollback("ranker", reason="x").version == "2"
 
 
@@ -203,7 +204,8 @@ def test_a_rollback_that_was_killed_after_its_move_is_named_by_the_next(champion
 def test_a_promotion_whose_outcome_was_lost_is_taken_back(champions, client):
     """Its promoter was killed after the move, and before the note."""
     run_id = champions.tags("3")["rankeval.promotion.champion"].rpartition(" ")[2]
-    client.delete_tag(run_id, PROMOTION)
+    for tag in (OUTCOME, PROMOTION):
+        client.delete_tag(run_id, tag)
     assert rkm.rollback("ranker", reason="x").version == "2"
 
 

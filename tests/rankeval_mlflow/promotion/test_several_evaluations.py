@@ -182,7 +182,7 @@ def test_a_champion_without_evaluation_is_named_as_the_champion(ranker):
 
 
 @pytest.mark.further
-def test_a_version_has_at_most_three_tags(ranker, client):
+def test_a_version_has_at_most_four_tags(ranker, client):
     """Its evaluations, its last acceptance, and its last rejection since."""
     better = ranker.add(0.1)
     rkm.log(rkm.load_evaluation(f"models:/ranker/{better}"), role="dev", model_version=f"ranker/{better}")
@@ -190,12 +190,12 @@ def test_a_version_has_at_most_three_tags(ranker, client):
     assert rkm.promote("ranker", ranker.add(0.3), **ASKED).moved
     assert rkm.promote("ranker", better, **ASKED).outcome == "rejected"
     tags = client.get_model_version("ranker", better).tags
-    assert sorted(tags) == ["rankeval.evaluation", "rankeval.promotion.champion", "rankeval.rejection.champion"]
+    promotion = ["rankeval.promotion.champion", "rankeval.promotion.champion.state"]
+    assert sorted(tags) == ["rankeval.evaluation", *promotion, "rankeval.rejection.champion"]
     value = rkm.load_evaluation(f"models:/ranker/{better}", "test").aggregate()["nDCG@10"]
-    said = tags["rankeval.evaluation"].split("; ")
-    assert said[0].startswith(f"test nDCG_at_10 {value:.4g} [0.")
-    assert said[0].endswith(f"] in {ranker.runs[better]}")
-    assert said[1].startswith("dev nDCG_at_10 ")
+    said = json.loads(tags["rankeval.evaluation"])
+    assert (said["test"]["nDCG_at_10"], said["test"]["run_id"]) == (float(f"{value:.4g}"), ranker.runs[better])
+    assert [*said] == ["test", "dev"]
 
 
 def test_the_command_names_a_run(twice, store):
