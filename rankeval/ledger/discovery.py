@@ -27,7 +27,6 @@ from rankeval.errors import ConfigError, LedgerError, warn
 
 VARIABLE = "RANKEVAL_LEDGER"
 FOLDER = "rankeval-ledger"
-_FILE = "file://"
 _SQLITE = (".db", ".sqlite", ".sqlite3")
 _NO_LEDGERS = {
     "mlflow": "is no ledger",  # a word that reads like a server, and would be the name of a folder
@@ -108,7 +107,7 @@ def announce(url: str, where: str) -> None:
             f"there is no project around (no pyproject.toml, no .git), so the ledger is made in the working directory: "
             f"{where}. Work that starts in another folder will not find it: name its place with {VARIABLE}",
         )
-    elif found.url not in {None, url} and trials not in Path(path_of(url) or "").parents:
+    elif found.url not in {None, url} and trials not in Path(place_of(url).path or "").parents:
         warn_once(
             url,
             f"no other process looks into the ledger {where}: what is registered there is refused in this process "
@@ -126,40 +125,47 @@ def ledger_url(spec: str | os.PathLike[str], *, base: Path | None = None) -> str
     remedy = f"give a path such as {FOLDER}, or an SQLAlchemy URL"
     if _LOGIN.match(text):
         raise LedgerError("ledger is neither a path nor a URL, and has a password", remedy=remedy)
-    if "://" in text and path_of(text) is None:
+    place = place_of(text) if "://" in text else Place(folder=text)
+    path = place.path
+    if path is None:
         return text
-    path = (path_of(text) or "") if "://" in text else text
     whole = ((base or Path.cwd()) / Path(path).expanduser()).resolve()
-    in_file = sqlite_path(text) is not None or path.endswith(_SQLITE)
+    in_file = place.sqlite is not None or path.endswith(_SQLITE)
     problem = _NO_LEDGERS.get(text) or ("" if path else "names no file or folder")
     if in_file and "?" in str(whole):
         problem = "has a question mark, where SQLAlchemy begins the options of a URL"
     if problem:
         raise LedgerError(f"ledger={text!r} {problem}: {remedy}")
-    return f"{'sqlite:///' if in_file else _FILE}{whole}"
+    return f"{'sqlite:///' if in_file else 'file://'}{whole}"
 
 
-def folder_of(url: str) -> Path | None:
-    """Return the folder of a URL; None for a database."""
-    return Path(url.removeprefix(_FILE)) if url.startswith(_FILE) else None
+@dataclass(frozen=True)
+class Place:
+    """The place that a URL names: a folder, a file of SQLite, or else a server."""
+
+    folder: str | None = None
+    sqlite: str | None = None
+
+    @property
+    def path(self) -> str | None:
+        """The folder or file; None for a server."""
+        return self.sqlite if self.folder is None else self.folder
 
 
-def sqlite_path(url: str) -> str | None:
-    """Return the file of an SQLite URL; None for other databases."""
+@cache
+def place_of(url: str) -> Place:
+    """Return the place that a URL names; here alone the kinds of URLs are told apart."""
     scheme, _, rest = url.partition("://")
-    if scheme.partition("+")[0] != "sqlite":
-        return None
-    return rest.partition("?")[0].removeprefix("/")
-
-
-def path_of(url: str) -> str | None:
-    """Return the folder or file of a URL; None for a server."""
-    return url.removeprefix(_FILE) if url.startswith(_FILE) else sqlite_path(url)
+    if scheme == "file":
+        return Place(folder=rest)
+    if scheme.partition("+")[0] == "sqlite":
+        return Place(sqlite=rest.partition("?")[0].removeprefix("/"))
+    return Place()
 
 
 def may_exist(url: str) -> bool:
     """Return whether there may be a ledger at a URL: False only for a file or folder that does not exist."""
-    path = path_of(url)
+    path = place_of(url).path
     there = path is None or os.path.exists(path)  # noqa: PTH110 - called for every score; os is ten times faster
     if there:
         _SEEN.add(url)
@@ -172,8 +178,8 @@ def _missed(url: str) -> bool:
     if url not in _SEEN and found.named_by is not None:
         warn_once(
             url,
-            f"the ledger {path_of(url) or url}, which {found.named_by} names, is not there: it guards nothing until a "
-            "test collection is registered in it",
+            f"the ledger {place_of(url).path or url}, which {found.named_by} names, is not there: "
+            "it guards nothing until a test collection is registered in it",
         )
     return url in _SEEN
 

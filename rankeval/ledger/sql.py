@@ -24,7 +24,7 @@ from sqlalchemy.dialects.mysql import LONGBLOB, LONGTEXT
 
 from rankeval._secrets import hidden, masked, shareable
 from rankeval.errors import LedgerError
-from rankeval.ledger.discovery import may_exist, sqlite_path
+from rankeval.ledger.discovery import may_exist, place_of
 from rankeval.ledger.folder import PATIENCE, try_writing
 
 _REACHED_WITHIN = 10
@@ -68,20 +68,19 @@ class SqlStore:
 
     @property
     def where(self) -> str:
-        """The path of the file, or the URL of the server with its secrets masked."""
-        path = sqlite_path(self.url)
-        return masked(self.url) if path is None else path
+        """See `Store`; the path of the file, or the URL of the server with its secrets masked."""
+        return place_of(self.url).sqlite or masked(self.url)
 
     def exists(self) -> bool:
-        """Return whether the tables exist."""
+        """See `Store`; the tables tell it."""
         if not may_exist(self.url):
             return False
         with self._connected() as connection:
             return _has_tables(connection)
 
     def stamp(self) -> Any:
-        """Return a value that changes when the ledger does: of a file without opening it, of a server by counting."""
-        path = sqlite_path(self.url)
+        """See `Store`; of a file by its state, of a server by counting rows."""
+        path = place_of(self.url).sqlite
         if path is not None:
             return _stamp_of(path)
         counts = [
@@ -91,8 +90,8 @@ class SqlStore:
         return tuple(tuple(row) for row in self._rows(sa.select(_LOCK.c.writes, *counts)))
 
     def check_writable(self) -> None:
-        """Raise an error if nothing can be kept. Tables on a server are made; nothing else is left behind."""
-        path = sqlite_path(self.url)
+        """See `Store`; tables on a server are made."""
+        path = place_of(self.url).sqlite
         if path is None or Path(path).exists():
             with suppress(_UndoneError), self.lock():
                 self._insert(_FILES, name="writable", data=b"")
@@ -106,7 +105,7 @@ class SqlStore:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other writers out until the end of one transaction of this thread."""
+        """See `Store`; one transaction of this thread."""
         with ExitStack() as stack:
             with self._errors("written"):
                 connection = stack.enter_context(
@@ -126,7 +125,7 @@ class SqlStore:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Read several things over one connection: a server is asked for each file."""
+        """See `Store`; a server is asked for each file."""
         if not may_exist(self.url) or self._connection is not None:
             yield
             return
@@ -152,7 +151,7 @@ class SqlStore:
         return getattr(self._held, "connection", None)
 
     def entries(self) -> dict[str, str]:
-        """Return hash -> text of all entries."""
+        """See `Store`."""
         # SQLite keeps whatever somebody puts there: numbers, bytes, nothing.
         return {
             str(row.hash): row.text if isinstance(row.text, str) else ""
@@ -160,12 +159,12 @@ class SqlStore:
         }
 
     def add(self, entries: Mapping[str, str]) -> None:
-        """Keep entries."""
+        """See `Store`."""
         for name, text in entries.items():
             self._insert(_ENTRIES, hash=name, text=text)
 
     def keep(self, name: str, data: bytes) -> None:
-        """Keep a file, unless it is there."""
+        """See `Store`."""
         if self._connection is None:
             with self.lock():
                 self.keep(name, data)
@@ -173,7 +172,7 @@ class SqlStore:
             self._insert(_FILES, name=name, data=data)
 
     def load(self, name: str) -> bytes | None:
-        """Return a file; None if it is missing."""
+        """See `Store`."""
         try:
             return next(
                 (row.data for row in self._rows(sa.select(_FILES).where(_FILES.c.name == name))),
@@ -183,7 +182,7 @@ class SqlStore:
             return b""
 
     def files(self) -> list[str]:
-        """Return the names of all files."""
+        """See `Store`."""
         return [str(row.name) for row in self._rows(sa.select(_FILES.c.name).order_by("name"))]
 
     def _rows(self, query: Any) -> Any:
@@ -264,7 +263,7 @@ def _stamp_of(path: str) -> Any:
 def _engine(url: str) -> sa.Engine:
     # Without a pool: a connection is opened for each transaction, so that forked workers share
     # none.
-    if sqlite_path(url) is None:
+    if place_of(url).sqlite is None:
         place = sa.engine.make_url(url)
         known = (
             place.get_driver_name() in {"psycopg", "psycopg2"}

@@ -27,7 +27,7 @@ from mlflow.tracking.registry import UnsupportedModelRegistryStoreURIException
 
 from rankeval._secrets import bare, hidden
 from rankeval.errors import InvalidInput, RankevalError, TrackingError, warn
-from rankeval.ledger.discovery import sqlite_path
+from rankeval.ledger.discovery import place_of
 from rankeval.ledger.folder import try_writing
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow.delivery import spool
@@ -257,7 +257,7 @@ def check_store(experiment: str, uri: str | None = None) -> str | None:
 def _will_be_made(where: str) -> bool:
     """Return whether the store is a file of SQLite that does not exist; raise if such a file cannot be written."""
     # A file is no server that may be back later.
-    path = sqlite_path(where)
+    path = place_of(where).sqlite
     if not path or path.startswith((":memory:", "file:")):
         return False
     try:
