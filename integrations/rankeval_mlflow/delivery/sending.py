@@ -22,22 +22,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mlflow.exceptions import MlflowException
-from mlflow.tracking.registry import UnsupportedModelRegistryStoreURIException
-
 from rankeval._secrets import bare, hidden
 from rankeval.errors import InvalidInput, RankevalError, TrackingError, warn
 from rankeval.ledger.discovery import place_of
 from rankeval.ledger.folder import try_writing
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow.delivery import spool
-from rankeval_mlflow.delivery.addresses import absolute, complete, store
+from rankeval_mlflow.delivery.addresses import absolute
 from rankeval_mlflow.delivery.connection import (
+    complete,
     connected,
+    is_no_store,
     is_overtaken,
     is_permanent,
     no_such_host,
     reason,
+    store,
 )
 from rankeval_mlflow.delivery.payload import Payload, checked_experiment, fitted
 from rankeval_mlflow.delivery.steps import Steps, refuse_deleted
@@ -181,7 +181,7 @@ def _whole(steps: Steps) -> TrackedRun:
         for _ in range(_OVERTAKEN):
             try:
                 return steps.whole()
-            except MlflowException as error:
+            except Exception as error:
                 if not is_overtaken(error):
                     raise
             time.sleep(_REST_OF_A_BATCH)
@@ -235,11 +235,11 @@ def check_store(experiment: str, uri: str | None = None) -> str | None:
             refuse_deleted(client.get_experiment_by_name(experiment))
     except InvalidInput:
         raise
-    except UnsupportedModelRegistryStoreURIException as error:
-        raise InvalidInput(
-            f"MLflow knows no kind of tracking store that is written {bare(where)}"
-        ) from error
     except Exception as error:
+        if is_no_store(error):
+            raise InvalidInput(
+                f"MLflow knows no kind of tracking store that is written {bare(where)}"
+            ) from error
         why = hidden(reason(error), [where])
         if no_such_host(error):
             raise InvalidInput(

@@ -37,7 +37,8 @@ from rankeval.io import columns
 from rankeval.ledger import discovery
 from rankeval.measures import measures as parse_measures
 from rankeval.shelf.record import checked_word
-from rankeval_mlflow.delivery.addresses import now_ms, store
+from rankeval_mlflow.delivery.addresses import now_ms
+from rankeval_mlflow.delivery.connection import store
 from rankeval_mlflow.delivery.payload import Node, Payload, Target, manifest
 from rankeval_mlflow.delivery.sending import deliver
 from rankeval_mlflow.layout import ROLE, evaluation_path, manifest_path

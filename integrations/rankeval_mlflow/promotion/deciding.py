@@ -29,7 +29,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
-import mlflow
 import numpy as np
 import pandas as pd
 
@@ -65,6 +64,7 @@ from rankeval_mlflow.promotion.counting import (
 from rankeval_mlflow.promotion.registry import Alias, Decided
 from rankeval_mlflow.reading.listing import entries_of
 from rankeval_mlflow.reading.loading import logged_for
+from rankeval_mlflow.signing import predicted_by
 
 # The difference by query up to which two evaluations of one version are the same.
 SAME = 1e-6
@@ -541,7 +541,7 @@ def scores_of(alias: Alias, version: str, test: RegisteredCollection) -> Any:
         )
     uri, cause = f"models:/{alias.model}/{version}", None
     try:
-        predicted = np.asarray(_predicted(uri, X), dtype=np.float64)
+        predicted = np.asarray(predicted_by(uri, X), dtype=np.float64)
         scores = predicted[:, 0] if predicted.ndim == 2 and predicted.shape[1] == 1 else predicted
         if scores.shape == (test.n_rows,):
             return scores
@@ -554,14 +554,3 @@ def scores_of(alias: Alias, version: str, test: RegisteredCollection) -> Any:
     raise InvalidInput(
         f"{uri} {why}", remedy="give its scores, one a row, by candidate= or holder="
     ) from cause
-
-
-def _predicted(uri: str, X: Any) -> Any:
-    model = mlflow.pyfunc.load_model(uri)
-    schema = model.metadata.get_input_schema()
-    names = schema.input_names() if schema is not None and schema.has_input_names() else None
-    if hasattr(X, "columns"):  # a column of query ids is no feature
-        X = X[names] if names else X.drop(columns="qid", errors="ignore")
-    elif schema is not None and not schema.is_tensor_spec():
-        X = pd.DataFrame(X, columns=names)
-    return model.predict(X)
