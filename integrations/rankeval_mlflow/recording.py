@@ -54,7 +54,7 @@ _LONGEST = 1_000_000  # the schema of more columns is refused by the server
 _RUN_ID = re.compile(r"[A-Za-z0-9][\w-]{0,255}")
 
 
-def send(
+def send_node(
     node: Node,
     run_id: str | None,
     model_id: str | None = None,
@@ -287,7 +287,7 @@ def log(
     node = with_given(node_of(record, _label(record, name), report=report), given)
     version = None if model_version is None else registered_version(model_version)
     model_id = model_id or (mlflow.get_active_model_id() if is_evaluation else None)
-    tracked = send(node, run_id, model_id, version, page)
+    tracked = send_node(node, run_id, model_id, version, page)
     for evaluation in _evaluations(result):
         hint_at_guard(evaluation, role or "dev")
     return tracked
@@ -425,7 +425,7 @@ def log_ranker(
     """
     model = saved(ranker, checked_model_name(name), X=X)
     node = Node(name=name, label=f"model-{safe_name(name).replace('/', '_')}", models=(model,))
-    run = send(with_estimator(node, getattr(ranker, "best_estimator_", ranker)), run_id)
+    run = send_node(with_estimator(node, getattr(ranker, "best_estimator_", ranker)), run_id)
     model_id = run.models[0]
     version = (
         None if registered_model_name is None else _registered(model_id, registered_model_name)

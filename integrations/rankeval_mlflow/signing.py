@@ -223,7 +223,7 @@ class _Echo:
         return rows
 
 
-def refusal(schema: Schema, rows: Any, error: Exception) -> InvalidInput:
+def refused_rows(schema: Schema, rows: Any, error: Exception) -> InvalidInput:
     """Return our error for rows that a saved model refuses, with the column at fault."""
 
     def are_taken(names: Sequence[Any]) -> bool:

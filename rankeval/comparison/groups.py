@@ -161,7 +161,7 @@ def intraclass(d: Floats, of: Ints) -> Floats:
     return np.asarray(np.maximum(share, 0.0))
 
 
-def groups_of(
+def query_groups(
     groups: Any,
     queries: pd.Index[Any],
     unit: str = "query",

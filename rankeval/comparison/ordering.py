@@ -31,8 +31,8 @@ from rankeval.comparison.inputs import (
     LowerIsBetter,
     Measures,
     Scores,
-    arranged,
-    cells_of,
+    by_collection,
+    cell_scores,
     check_number_of_systems,
     shared_scores,
 )
@@ -461,7 +461,7 @@ def _means(
     if isinstance(frame, pd.DataFrame):
         return _given_means(frame, measures), []
     check_number_of_systems(systems)
-    given = arranged(systems)
+    given = by_collection(systems)
     if all(None not in parts for parts in given.values()):
         return _means_on_collections(given, measures, unpaired)
     shared = shared_scores(systems, measures, unpaired=unpaired)
@@ -506,7 +506,7 @@ def _given_means(frame: pd.DataFrame, measures: Measures | None) -> pd.DataFrame
 def _means_on_collections(
     given: Given, measures: Measures | None, unpaired: str
 ) -> tuple[pd.DataFrame, list[str]]:
-    cells_of(
+    cell_scores(
         given
     )  # collections may differ in their systems; what is unlike is refused before any is scored
     collections = list(dict.fromkeys(collection for each in given.values() for collection in each))

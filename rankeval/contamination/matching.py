@@ -217,7 +217,7 @@ class Match:
         return "none of its queries are in the data"
 
 
-def match(
+def match_content(
     registered: RegisteredContent,
     data: Traces,
     before: Shown | None = None,

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     Values = TypeVar("Values", pd.Series[Any], pd.DataFrame)
 
 
-def places_of(asked: Any, queries: NDArray[Any], excluded: Mapping[str, tuple[Any, ...]]) -> Ints:
+def query_places(
+    asked: Any, queries: NDArray[Any], excluded: Mapping[str, tuple[Any, ...]]
+) -> Ints:
     """Return the places of the queries asked for, in that order; those of a mask ascend."""
     unfit = (
         isinstance(asked, (str, bytes, Mapping))
@@ -69,7 +71,7 @@ def _mask(asked: Any, values: list[Any], queries: NDArray[Any]) -> NDArray[np.bo
     )
     if by_position:
         return np.array(values, dtype=bool)
-    found = by_query(asked, queries, "queries")
+    found = values_by_query(asked, queries, "queries")
     lacking = queries[found.isna().to_numpy()].tolist()
     silent = f"the mask says nothing of {len(lacking)} of {len(queries)} queries: {few(lacking)}"
     refuse(
@@ -110,7 +112,7 @@ def _type_hint(asked: Iterable[Any], known: Iterable[Any]) -> str:
     return ""
 
 
-def by_query(values: Values, queries: NDArray[Any], what: str) -> Values:
+def values_by_query(values: Values, queries: NDArray[Any], what: str) -> Values:
     """Return the value of each query in a Series or frame indexed by query id; missing if it has none."""
     known = id_index(queries)
     index = values.index
@@ -167,11 +169,13 @@ def slices_of(
         by = by.set_index("qid") if "qid" in by.columns else by
         unlike = "expected a DataFrame with one or more columns of different names"
         refuse((not by.columns.is_unique or not len(by.columns), unlike), argument=what)
-        attributes = by_query(by, queries, what)
+        attributes = values_by_query(by, queries, what)
     elif isinstance(by, str):
         attributes = pd.DataFrame({by: counts[chosen("count of the queries", by, counts)]})
     elif index_of(by) is not None:
-        attributes = by_query(by.to_frame(UNNAMED if by.name is None else by.name), queries, what)
+        attributes = values_by_query(
+            by.to_frame(UNNAMED if by.name is None else by.name), queries, what
+        )
     else:
         refuse_masked(by, what)
         shape = np.shape(by)

@@ -42,7 +42,7 @@ from rankeval.evaluation.lacking import fixed, lacking, left_out
 from rankeval.evaluation.result import Evaluation
 from rankeval.join.flat import Floats, Ints, offsets_of, ratio
 from rankeval.join.joined import DEEPEST, Joined
-from rankeval.join.judged import Groups, Judged
+from rankeval.join.judged import Judged, TiedGroups
 from rankeval.join.readings import completed, condensed
 from rankeval.measures import Measure
 from rankeval.measures.family import FAMILIES, are_unnamed
@@ -284,7 +284,7 @@ def _reach(measures: Sequence[Measure], known: Collection[str]) -> int:
 
 
 def _count_documents(
-    queries: Ints, judged: Judged, ties: Groups, counts: dict[str, NDArray[np.int64]]
+    queries: Ints, judged: Judged, ties: TiedGroups, counts: dict[str, NDArray[np.int64]]
 ) -> None:
     counts["relevant"][queries] = judged.n_relevant(np.nextafter(0.0, 1.0))
     counts["retrieved"][queries] = judged.n_retrieved

@@ -77,11 +77,11 @@ def query_weights(
             (unlike, "this Series may be by row or by query, and the two differ", way),
             argument="query_weight",
         )
-    refuse_unusable(values, all_queries=all_queries)
+    refuse_weights(values, all_queries=all_queries)
     return values
 
 
-def refuse_unusable(values: Floats, *, all_queries: bool = True) -> None:
+def refuse_weights(values: Floats, *, all_queries: bool = True) -> None:
     """Refuse weights with which no mean can be computed."""
     bad = (
         not np.isfinite(values).all()

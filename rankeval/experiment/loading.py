@@ -72,7 +72,7 @@ class Loaded:
 
 
 @dataclass(frozen=True)
-class Parts:
+class DataParts:
     """The parts of the data of an experiment, and their source."""
 
     dev: RankingData  # The rows to train and to tune on, and those to test on
@@ -163,7 +163,7 @@ def _own_loader(path: str) -> Any:
     return found
 
 
-def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> Parts:
+def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> DataParts:
     """Split loaded rows."""
     notes, validation, times = [*loaded.notes], None, None
     if isinstance(loaded.rows, RankingData):
@@ -207,7 +207,7 @@ def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> Parts:
     few = f"found {config.cv.n_splits} folds for {count(dev.n_queries, 'query')} of the dev part"
     refuse((config.cv.n_splits > dev.n_queries, few), kind=ConfigError, argument="cv.n_splits")
     source = config.data.path or config.data.loader
-    made = Parts(dev, test, source, validation, tuple(notes), loaded.slices, times)
+    made = DataParts(dev, test, source, validation, tuple(notes), loaded.slices, times)
     with blaming("cv", "the dev part cannot be split"):
         [*made.folds(config.cv).split(dev.X, dev.y, qid=dev.qid)]
     return made

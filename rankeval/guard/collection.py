@@ -196,12 +196,12 @@ class LoadedCollection:
 
     def grouped(self, groups: Any) -> Groups:
         """Return the groups of the queries, in the order of the content; if none are given, each query is alone."""
-        from rankeval.comparison.groups import Groups, groups_of
+        from rankeval.comparison.groups import Groups, query_groups
 
         return (
             Groups("query", "query", np.arange(len(self.ids)))
             if groups is None
-            else groups_of(groups, self.ids)
+            else query_groups(groups, self.ids)
         )
 
     def _predict(self, name: str, model: Any) -> Any:

@@ -125,7 +125,7 @@ def ledger_url(spec: str | os.PathLike[str], *, base: Path | None = None) -> str
     remedy = f"give a path such as {FOLDER}, or an SQLAlchemy URL"
     if _LOGIN.match(text):
         raise LedgerError("ledger is neither a path nor a URL, and has a password", remedy=remedy)
-    place = place_of(text) if "://" in text else Place(folder=text)
+    place = place_of(text) if "://" in text else LedgerPlace(folder=text)
     path = place.path
     if path is None:
         return text
@@ -140,7 +140,7 @@ def ledger_url(spec: str | os.PathLike[str], *, base: Path | None = None) -> str
 
 
 @dataclass(frozen=True)
-class Place:
+class LedgerPlace:
     """The place that a URL names: a folder, a file of SQLite, or else a server."""
 
     folder: str | None = None
@@ -153,14 +153,14 @@ class Place:
 
 
 @cache
-def place_of(url: str) -> Place:
+def place_of(url: str) -> LedgerPlace:
     """Return the place that a URL names; here alone the kinds of URLs are told apart."""
     scheme, _, rest = url.partition("://")
     if scheme == "file":
-        return Place(folder=rest)
+        return LedgerPlace(folder=rest)
     if scheme.partition("+")[0] == "sqlite":
-        return Place(sqlite=rest.partition("?")[0].removeprefix("/"))
-    return Place()
+        return LedgerPlace(sqlite=rest.partition("?")[0].removeprefix("/"))
+    return LedgerPlace()
 
 
 def may_exist(url: str) -> bool:

@@ -24,7 +24,7 @@ from rankeval.errors import InvalidInput
 from rankeval.model_selection.query_ids import encode
 
 
-class Labels(NamedTuple):
+class LabelLimits(NamedTuple):
     """The labels and the sizes of queries that a booster takes, and what to do with others.
 
     ``slack`` is how far labels may lie above whole numbers.
@@ -39,9 +39,9 @@ class Labels(NamedTuple):
     most_rows: float = np.inf
 
 
-_SHARES, _COUNTS = Labels("labels from 0 to 1", 0, 1), Labels("no label below 0")
-_ABOVE = Labels("labels above 0", float(np.finfo(np.float32).smallest_subnormal))
-_BY_OBJECTIVE: Mapping[str, Mapping[str, Labels]] = {
+_SHARES, _COUNTS = LabelLimits("labels from 0 to 1", 0, 1), LabelLimits("no label below 0")
+_ABOVE = LabelLimits("labels above 0", float(np.finfo(np.float32).smallest_subnormal))
+_BY_OBJECTIVE: Mapping[str, Mapping[str, LabelLimits]] = {
     "lightgbm": {
         **dict.fromkeys(("poisson", "tweedie"), _COUNTS),
         **dict.fromkeys(
@@ -50,7 +50,7 @@ _BY_OBJECTIVE: Mapping[str, Mapping[str, Labels]] = {
         "gamma": _ABOVE,
     },
     "xgboost": {
-        "rank:map": Labels(
+        "rank:map": LabelLimits(
             "the labels 0 and 1", 0, 1, slack=0, remedy="give y > 0, or objective='rank:ndcg'"
         ),
         **dict.fromkeys(("binary:logistic", "binary:logitraw", "reg:logistic"), _SHARES),
@@ -141,7 +141,7 @@ def refuse_labels(
 
 def _labels_of(
     library: str, estimator: Any, held: NDArray[np.float32], *, is_watched: bool
-) -> Labels | None:
+) -> LabelLimits | None:
     """Return which rows a booster takes by its parameters; None if it takes all."""
     params = estimator.get_params()
     objective = next(
@@ -157,12 +157,12 @@ def _labels_of(
         return None
     if objective == "rank:ndcg" and str(params.get("ndcg_exp_gain")).lower() not in ("false", "0"):
         remedy = "give ndcg_exp_gain=False, by which XGBoost takes all labels, or grade them"
-        return Labels("whole labels from 0 to 31", 0, 31, slack=1e-6, remedy=remedy)
+        return LabelLimits("whole labels from 0 to 31", 0, 31, slack=1e-6, remedy=remedy)
     taken = _BY_OBJECTIVE[library].get(
         str(objective).partition(":")[0] if library == "catboost" else str(objective)
     )
     if library == "catboost" and not params.get("allow_const_label"):
-        return (taken or Labels("all labels", -np.inf))._replace(must_differ=True)
+        return (taken or LabelLimits("all labels", -np.inf))._replace(must_differ=True)
     return taken
 
 
@@ -180,7 +180,7 @@ def _ranks(estimator: Any, params: Mapping[str, Any], objective: Any, *, is_watc
     return any(isinstance(one, str) and one.strip() in _RANKING for one in asked)
 
 
-def _of_gains(params: Mapping[str, Any], held: NDArray[np.float32]) -> Labels:
+def _of_gains(params: Mapping[str, Any], held: NDArray[np.float32]) -> LabelLimits:
     """Return the labels that have a gain."""
     gains = params.get("label_gain")
     gains = gains.split(",") if isinstance(gains, str) else gains
@@ -189,7 +189,7 @@ def _of_gains(params: Mapping[str, Any], held: NDArray[np.float32]) -> Labels:
     if (held == np.floor(held)).all() and held.min() >= 0 and top < 1000:
         remedy = f"give label_gain=, a gain for each grade, such as list(range({top + 1:.0f})), or grade the labels"
     words = f"whole labels from 0 to {n_gains - 1}"
-    return Labels(words, 0, n_gains - 1, slack=0, remedy=remedy, most_rows=MOST_ROWS)
+    return LabelLimits(words, 0, n_gains - 1, slack=0, remedy=remedy, most_rows=MOST_ROWS)
 
 
 def refuse_columns(library: str, estimator: Any, X: Any, where: str | None = None) -> None:

@@ -36,7 +36,7 @@ from rankeval.evaluation.responses import RESPONSES, responses
 from rankeval.evaluation.result import aggregates
 from rankeval.io import columns as io_columns
 from rankeval.join.flat import sizes_to_ids
-from rankeval.join.joined import role_of
+from rankeval.join.joined import column_role
 from rankeval.measures import Measure
 from rankeval.model_selection.checks import check_measures, signs
 from rankeval.model_selection.query_ids import (
@@ -46,7 +46,7 @@ from rankeval.model_selection.query_ids import (
     documents_of_rows,
     has_column,
     read_columns,
-    require,
+    required_ids,
     without_ids,
 )
 from rankeval.model_selection.searches import callers, check_fold, is_of, stop, stopping
@@ -151,7 +151,7 @@ def make_scorer(
             chosen("response method", method, RESPONSES)
     refuse((name is not None and not isinstance(name, str), f"name is {shown(name)}; give text"))
     bound = {
-        column: given if isinstance(given, str) else BoundIds(given, y, role_of(column))
+        column: given if isinstance(given, str) else BoundIds(given, y, column_role(column))
         for column, given in columns_by_name(columns).items()
     }
     unbound = "y is there to check bound query ids, and none are bound: give qid too"
@@ -235,7 +235,9 @@ class QueryScorer:
         ways = f"{routed}; {WAYS}; make_scorer(..., qid=series); or use rankeval.cross_validate(..., qid=qid)"
         try:
             check_rows(X=X, y=y, qid=qid, docid=docid)
-            ids = require(X, y, who=f"{self!r}", ways=ways, qid=qid, group=group, bound=self.qid)
+            ids = required_ids(
+                X, y, who=f"{self!r}", ways=ways, qid=qid, group=group, bound=self.qid
+            )
         except InvalidInput as error:
             stop(error)
         with stopping(UnusableColumns):

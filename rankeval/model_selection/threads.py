@@ -40,7 +40,7 @@ _PARAMS = {
     "lightgbm": ("n_jobs", "num_threads", "num_thread", "nthread", "nthreads"),
     "xgboost": ("n_jobs", "nthread"),
 }
-_limited: ContextVar[bool] = ContextVar("limited", default=False)  # by an outer `few`
+_limited: ContextVar[bool] = ContextVar("limited", default=False)  # by an outer `one_thread`
 _lock = Lock()
 _holders: dict[
     int, int
@@ -48,7 +48,7 @@ _holders: dict[
 
 
 @contextmanager
-def few(estimator: Any, X: Any) -> Iterator[None]:
+def one_thread(estimator: Any, X: Any) -> Iterator[None]:
     """Take one thread inside, if the data is small and nobody said how many to take."""
     cells = X.nnz if hasattr(X, "nnz") else X.shape[0] * X.shape[1]
     last = nesting.last_of(estimator)

@@ -22,7 +22,7 @@ from rankeval._arguments import explained
 from rankeval._checks import count, require
 from rankeval._visible import visible
 from rankeval.comparison.headline import named_system
-from rankeval.comparison.recorded import kind_of
+from rankeval.comparison.recorded import record_kind
 from rankeval.comparison.tables import printed
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.result import left_out_of_worst, reading_of, table_of_slices, worst_first
@@ -30,7 +30,14 @@ from rankeval.measures import Measure, direction
 from rankeval.render import plots
 from rankeval.render.tables import DASH, Table, interval, number, with_minus
 from rankeval.report import summaries
-from rankeval.report.queries import Column, QueryTable, TextTable, query_table, script, script_hash
+from rankeval.report.queries import (
+    QueryColumn,
+    QueryTable,
+    TextTable,
+    query_table,
+    script,
+    script_hash,
+)
 from rankeval.significance.declarations import Rng
 from rankeval.text.inspection import inspected
 
@@ -81,7 +88,8 @@ def report_for_experiment(facts: summaries.ExperimentFacts) -> str:
         facts=facts,
         findings=comparison.findings,
         notes=sorted(
-            summaries.notes_of(facts), key=lambda note: not note.startswith(summaries.WARNINGS)
+            summaries.unguarded_notes(facts),
+            key=lambda note: not note.startswith(summaries.WARNINGS),
         ),
         warnings=summaries.WARNINGS,
         intervals=_image(comparison.plot()),
@@ -324,7 +332,7 @@ def _parts(results: Iterable[Any], argument: str) -> list[tuple[str, str, str]]:
     )
     pictures = [_image(one.plot()) if hasattr(one, "plot") else "" for one in given]
     return [
-        (title_of(kind_of(one)), one._repr_html_(), shown)
+        (title_of(record_kind(one)), one._repr_html_(), shown)
         for one, shown in zip(given, pictures, strict=True)
     ]
 
@@ -351,9 +359,9 @@ def _scores_of_queries(evaluation: Evaluation) -> QueryTable:
     label = names[by]
     shown = np.sort(worst_first(evaluation, label))
     scores = zip(names, evaluation.scores[shown].T, strict=True)
-    columns = [Column(name, "score", values) for name, values in scores]
+    columns = [QueryColumn(name, "score", values) for name, values in scores]
     columns += [
-        Column(name, "count", numbers[shown])
+        QueryColumn(name, "count", numbers[shown])
         for name, numbers in evaluation.facts.query_counts.items()
     ]
     falls = not evaluation.measures[by].family.greater_is_better
@@ -379,8 +387,8 @@ def _queries_of(facts: summaries.ExperimentFacts, best: str) -> QueryTable:
         return _scores_of_queries(facts.candidates[0].test)
     scores = {each.name: each.test.per_query[facts.primary] for each in facts.candidates}
     difference = scores[best] - scores[facts.baseline]
-    columns = [Column(f"{best} against {facts.baseline}", "difference", difference.to_numpy())]
-    columns += [Column(name, "score", values.to_numpy()) for name, values in scores.items()]
+    columns = [QueryColumn(f"{best} against {facts.baseline}", "difference", difference.to_numpy())]
+    columns += [QueryColumn(name, "score", values.to_numpy()) for name, values in scores.items()]
     order = f"by {facts.primary}, the largest losses of {best} first"
     return query_table(
         difference.index, columns, by=0, falls=direction(facts.primary).sign < 0, order=order

@@ -39,7 +39,7 @@ from rankeval_mlflow.delivery.connection import (
     reason,
     store,
 )
-from rankeval_mlflow.delivery.payload import Payload, checked_experiment, fitted
+from rankeval_mlflow.delivery.payload import Payload, checked_experiment, storable
 from rankeval_mlflow.delivery.steps import Steps, refuse_deleted
 from rankeval_mlflow.layout import name_hash
 
@@ -63,7 +63,7 @@ def deliver(payload: Payload, *, aggregates: bool = True) -> TrackedRun:
     so: a caller that was told of a failure, or was killed, logs again. Equal payloads of which none
     waits are logged once each.
     """
-    payload = fitted(payload)
+    payload = storable(payload)
     with contextlib.ExitStack() as stack:
         if twin := _twin(payload, stack):
             return _sent(*twin, aggregates=aggregates)
@@ -83,14 +83,14 @@ def send(
     patience: float = _PATIENCE,
 ) -> TrackedRun | None:
     """Send a waiting upload, and delete it from the spool once the server has it."""
-    with spool.locked(upload, patience) as ours:
+    with spool.locked_upload(upload, patience) as ours:
         if not ours:
             raise TrackingError(
                 f"another process is sending the upload {upload.id}", remedy="wait for it"
             )
         if not upload.folder.is_dir():
             return None
-        return _sent(upload, _addressed(spool.read(upload), uri), aggregates=aggregates)
+        return _sent(upload, _addressed(spool.read_payload(upload), uri), aggregates=aggregates)
 
 
 def _addressed(payload: Payload, uri: str | None) -> Payload:
@@ -110,9 +110,9 @@ def _twin(
     if upload is None:
         return None
     try:
-        if not stack.enter_context(spool.locked(upload)) or not upload.folder.is_dir():
+        if not stack.enter_context(spool.locked_upload(upload)) or not upload.folder.is_dir():
             return None
-        kept = spool.read(upload)
+        kept = spool.read_payload(upload)
     except RankevalError as error:
         warn(f"an upload of the same work waits, but cannot be sent: {error}")
         return None

@@ -55,7 +55,7 @@ from rankeval.tracking import LoggedData
 from rankeval_mlflow import layout
 from rankeval_mlflow.delivery.addresses import now_ms
 from rankeval_mlflow.delivery.payload import DatasetUse, Node, Rendering, Scores
-from rankeval_mlflow.parameters import with_settings
+from rankeval_mlflow.parameters import node_with_settings
 from rankeval_mlflow.views import QUERIES, REPORT, query_table_note
 
 _UNNAMED = "comparison"
@@ -170,7 +170,7 @@ def _cross_validation(record: Record) -> Node:
         tags={**node.tags, layout.KIND: record.kind},
         sections={**node.sections, f"{role} folds": record.text},
     )
-    return with_settings(told, settings, record.facts["changed"])
+    return node_with_settings(told, settings, record.facts["changed"])
 
 
 def with_folds(node: Node, record: Record) -> Node:

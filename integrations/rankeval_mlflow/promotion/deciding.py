@@ -479,9 +479,9 @@ def by_gate(
     The systems are scores or runs of candidate and holder; None: what the models predict.
     """
     given, used = systems
-    candidate = scores_of(alias, version, gate.test) if given is None else given
+    candidate = version_scores(alias, version, gate.test) if given is None else given
     if used is None and holder is not None:
-        used = scores_of(alias, holder, gate.test)
+        used = version_scores(alias, holder, gate.test)
     test, terms = gate.test, gate.terms
     named = "the baseline that the caller gave" if holder is None else f"{alias.model} v{holder}"
     decision = gate.decide(
@@ -531,7 +531,7 @@ def by_gate(
     return Decided(decision.accepted, said, data, facts, decision=decision, claim=claim)
 
 
-def scores_of(alias: Alias, version: str, test: RegisteredCollection) -> Any:
+def version_scores(alias: Alias, version: str, test: RegisteredCollection) -> Any:
     """Return the scores that the model of a version predicts for the rows of a registered collection."""
     X = test.content.X
     if X is None:

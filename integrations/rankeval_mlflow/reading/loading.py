@@ -48,7 +48,7 @@ CLOSE = 1e-9
 """Difference that a store's columns and JSON may leave in an aggregate."""
 
 
-def labels_of(run: Any) -> tuple[str, ...]:
+def whole_pieces(run: Any) -> tuple[str, ...]:
     """Return the labels of the whole pieces of a run."""
     run_id = run.info.run_id
     if layout.COMPLETE not in run.data.tags:
@@ -181,7 +181,7 @@ def load(run: Any, label: str | None = None, *, uri: str | None = None) -> Any:
 
 
 def _loaded(client: Any, run: Any, label: str | None) -> Any:
-    labels = labels_of(run)
+    labels = whole_pieces(run)
     chosen_label = labels[0] if label is None and len(labels) == 1 else label
     remedy = f"give label=, one of {few(sorted({*labels, *pieces_by_role(run.data.tags)}))}"
     refuse((chosen_label is None, f"run {run.info.run_id} holds {len(labels)} results", remedy))
@@ -190,7 +190,7 @@ def _loaded(client: Any, run: Any, label: str | None) -> Any:
 
 def _record_in(client: Any, run: Any, label: str) -> tuple[dict[str, Any], str]:
     """Return the manifest of the piece that holds a result, and the folder of its record."""
-    pieces, folder = labels_of(run), layout.folder(label)
+    pieces, folder = whole_pieces(run), layout.folder(label)
     for piece in sorted(pieces, key=lambda piece: piece != label):
         manifest = manifest_of(client, run, piece)
         for within in (f"{folder}/{CROSS_VALIDATION}", folder):
@@ -245,7 +245,7 @@ def evaluation_of(client: Any, run: Any, role: str | None) -> Evaluation:
 
 
 def _chosen(run: Any, role: str | None) -> tuple[str, str]:
-    labels_of(run)
+    whole_pieces(run)
     held = pieces_by_role(run.data.tags)
     if role is not None and role != layout.role_of(role) and role in pieces_of(run.data.tags):
         return role, role  # one step of several: "dev/step-3"
