@@ -38,10 +38,10 @@ from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.contamination.streamed import StreamedCheck
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import DEFAULT_MEASURES, Evaluation, from_bytes
+from rankeval.evaluation.choosing import refuse_weights
 from rankeval.evaluation.front_door import columns_read
 from rankeval.evaluation.merging import merged
 from rankeval.evaluation.scoring import bound_measures, warned_if_empty
-from rankeval.evaluation.weights import refuse_weights
 from rankeval.join.joined import column_role
 from rankeval.measures import Measure
 from rankeval.measures import measures as parse_measures

@@ -32,10 +32,10 @@ from rankeval._arguments import explained
 from rankeval._checks import refuse, require
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.errors import InvalidInput, QueryIdError
+from rankeval.evaluation.choosing import query_weights
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.scoring import bound_measures
 from rankeval.evaluation.scoring import score as score_joined
-from rankeval.evaluation.weights import query_weights
 from rankeval.io import columns
 from rankeval.io.frames import frame_columns, is_records
 from rankeval.join.flat import ids_of_rows

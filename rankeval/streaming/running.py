@@ -30,11 +30,11 @@ from rankeval._memory import keep_freed_memory
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.contamination.streamed import Evidence, StreamedCheck
 from rankeval.errors import InvalidInput, Refusal
+from rankeval.evaluation.choosing import query_weights, refuse_weights
 from rankeval.evaluation.front_door import DEFAULT_MEASURES, Specs, columns_read, refuse_unnamed
 from rankeval.evaluation.merging import merged
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.scoring import score_part, warned_if_empty
-from rankeval.evaluation.weights import query_weights, refuse_weights
 from rankeval.join.joined import Joined, column_role, join_arrays
 from rankeval.measures import Measure
 from rankeval.measures import measures as parse_measures
