@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from rankeval._registry import chosen
+from rankeval.cli.exits import OwnAnswers
 from rankeval.cli.inputs import by_query
-from rankeval.cli.net import OwnAnswers
 from rankeval.cli.options import OPTIONS, TEXT, TEXTS, Format, options
 from rankeval.cli.output import print_result, print_rows, tell
 from rankeval.errors import GuardRefusal, InvalidInput, RankevalError

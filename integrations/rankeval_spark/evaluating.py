@@ -38,7 +38,7 @@ from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.contamination.streamed import StreamedCheck
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import DEFAULT_MEASURES, Evaluation, from_bytes
-from rankeval.evaluation.choosing import refuse_weights
+from rankeval.evaluation.by_query import refuse_weights
 from rankeval.evaluation.front_door import columns_read
 from rankeval.evaluation.merging import merged
 from rankeval.evaluation.scoring import bound_measures, warned_if_empty

@@ -46,7 +46,7 @@ from rankeval.comparison.result import Comparison
 from rankeval.comparison.unjudged import with_bounds, with_reading
 from rankeval.errors import InvalidInput, NotedWarning, warn
 from rankeval.evaluation import Evaluation
-from rankeval.evaluation.choosing import labels_of
+from rankeval.evaluation.by_query import labels_of
 from rankeval.evaluation.result import by_name
 from rankeval.significance.catalogue import FEWEST_QUERIES
 from rankeval.significance.declarations import (

@@ -28,7 +28,7 @@ from rankeval.collection.rows import index_of
 from rankeval.comparison.design import COLLECTION, COLUMNS, LEAST_QUERIES, TOGETHER
 from rankeval.errors import ConventionMismatch, InvalidInput
 from rankeval.evaluation import Evaluation
-from rankeval.evaluation.choosing import labels_of, slices_of
+from rankeval.evaluation.by_query import labels_of, slices_of
 from rankeval.evaluation.facts import QUERY_COUNTS
 from rankeval.evaluation.lacking import listed, undefined_notes
 from rankeval.evaluation.merging import differences, rule_differences

@@ -39,7 +39,7 @@ from rankeval.comparison.inputs import (
 from rankeval.comparison.recorded import Recorded
 from rankeval.comparison.result import Comparison
 from rankeval.errors import InvalidInput, NotedWarning, warn
-from rankeval.evaluation.choosing import labels_of
+from rankeval.evaluation.by_query import labels_of
 from rankeval.measures import Measure, direction
 from rankeval.render.tables import Table, number
 from rankeval.significance.columns import UNPAIRED

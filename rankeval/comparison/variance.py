@@ -22,7 +22,7 @@ from rankeval.comparison.inputs import (
     per_query_frame,
 )
 from rankeval.comparison.tables import WithTable
-from rankeval.evaluation.choosing import labels_of
+from rankeval.evaluation.by_query import labels_of
 from rankeval.measures import Measure
 from rankeval.render.tables import Table, number, p_value
 from rankeval.significance.anova import TwoWay, VarianceSource, p_of_f, sphericity, two_way

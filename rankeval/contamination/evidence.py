@@ -76,7 +76,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.contamination.entries import SHARED_BY_FEW, LabelCounts, QueryValues, times_among
+from rankeval.contamination.query_values import SHARED_BY_FEW, LabelCounts, QueryValues, times_among
 
 IDENTIFIABLE_BITS = 40.0
 """Evidence that a query needs to count; a chance of 2^-40 is small enough for collections of a million queries."""

@@ -21,7 +21,7 @@ content are
 ``text``       the texts of the queries; in layer 2 only
 
 Data is recognised after changes by coarser traces of each query: rounded rows, documents with their
-labels, counts of labels, columns (`contamination.entries`), and a hash of the query id.
+labels, counts of labels, columns (`contamination.query_values`), and a hash of the query id.
 
 All of it is computed when it is first asked for, and once. So a fingerprint must be asked before
 the data changes, and a scorer does not pay for what its ledger need not know.
@@ -44,14 +44,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._checks import require
-from rankeval.contamination.entries import (
-    LabelCounts,
-    QueryValues,
-    column_entries,
-    label_bytes,
-    multisets,
-    upper_half,
-)
 from rankeval.contamination.hashing import (
     are_embeddings,
     as_matrix,
@@ -63,6 +55,14 @@ from rankeval.contamination.hashing import (
     row_hashes,
     sign_hashes,
     text_hashes,
+)
+from rankeval.contamination.query_values import (
+    LabelCounts,
+    QueryValues,
+    column_entries,
+    label_bytes,
+    multisets,
+    upper_half,
 )
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import scores as as_scores

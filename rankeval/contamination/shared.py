@@ -57,7 +57,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.contamination.entries import LabelCounts, QueryValues, times_among
 from rankeval.contamination.evidence import (
     CHANGED,
     ENOUGH_BITS,
@@ -74,6 +73,7 @@ from rankeval.contamination.evidence import (
     ratios_of_positives,
     surprise,
 )
+from rankeval.contamination.query_values import LabelCounts, QueryValues, times_among
 from rankeval.contamination.signature import NO_PAIRS, Pairs, Signature, Traces
 from rankeval.join.matching import Hashes
 

@@ -7,7 +7,7 @@
 documents    the k smallest hashes of documents, with their labels    "; added and removed documents; positives only
 rows         hashes of rows, rounded, without labels                  other labels, rows added or dropped, float32
 "            of embeddings: of which columns are less than the next   "; float16, rows divided by their length
-columns      the smallest hashes of columns (`contamination.entries`) columns scaled, mapped, added, dropped, reordered
+columns      the smallest hashes of columns (`query_values`)          columns scaled, mapped, added, dropped, reordered
 ``text``     the text of the query
 ===========  =======================================================  ==================================================
 
@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.contamination.entries import LEAST_BITS, LabelCounts, QueryValues, times_among
 from rankeval.contamination.evidence import (
     ENOUGH_POSITIVES,
     IDENTIFIABLE_BITS,
@@ -35,6 +34,7 @@ from rankeval.contamination.evidence import (
     rarity,
 )
 from rankeval.contamination.fingerprint import Fingerprint
+from rankeval.contamination.query_values import LEAST_BITS, LabelCounts, QueryValues, times_among
 from rankeval.join.matching import Hashes
 
 _KEPT = 40_000

@@ -32,7 +32,7 @@ from rankeval._arguments import explained
 from rankeval._checks import refuse, require
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.errors import InvalidInput, QueryIdError
-from rankeval.evaluation.choosing import query_weights
+from rankeval.evaluation.by_query import query_weights
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.scoring import bound_measures
 from rankeval.evaluation.scoring import score as score_joined

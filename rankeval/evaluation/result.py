@@ -31,7 +31,7 @@ from rankeval._visible import escaping, visible
 from rankeval.collection.convention import COUNTED_AS, Convention
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.choosing import labels_of, query_places, slices_of
+from rankeval.evaluation.by_query import labels_of, query_places, slices_of
 from rankeval.evaluation.facts import QueryFacts, digest
 from rankeval.evaluation.lacking import fixed, undefined_notes
 from rankeval.evaluation.storage import to_bytes, unpacked_fields

@@ -14,7 +14,7 @@ rule that leaves such queries out are settled at the end, over all chunks, in th
 A run that nobody pooled has many documents without a judgment, which count as not relevant. So it
 may lose for having found others, and two systems with unlike shares are not compared fairly.
 Whoever compares needs to know the share, and the scores if these documents were relevant or were
-not there (`rankeval.join.readings`). Both follow from the ranked chunk that is scored anyway, and
+not there (`rankeval.join.what_if`). Both follow from the ranked chunk that is scored anyway, and
 cannot be had from scores later.
 """
 
@@ -43,7 +43,7 @@ from rankeval.evaluation.result import Evaluation
 from rankeval.join.flat import Floats, Ints, offsets_of, ratio
 from rankeval.join.joined import DEEPEST, Joined
 from rankeval.join.judged import Judged, TiedGroups
-from rankeval.join.readings import completed, condensed
+from rankeval.join.what_if import completed, condensed
 from rankeval.measures import Measure
 from rankeval.measures.family import FAMILIES, are_unnamed
 

@@ -30,7 +30,7 @@ from rankeval.errors import ConfigError, InvalidInput, warn
 from rankeval.experiment.config import blaming, load_config
 from rankeval.experiment.final_look import check_ledger, check_parts, why_unguarded
 from rankeval.experiment.loading import DataParts, Loaded, find_loader, imported, split
-from rankeval.experiment.sections import ExperimentConfig, RankerConfig, StepConfig
+from rankeval.experiment.schema import ExperimentConfig, RankerConfig, StepConfig
 from rankeval.ledger.folder import room_held
 from rankeval.report.queries import MOST_BYTES
 from rankeval.tracking import host

@@ -32,7 +32,7 @@ from rankeval._arguments import explained
 from rankeval._checks import said, shown
 from rankeval._registry import chosen, unknown
 from rankeval.errors import ConfigError, RankevalError
-from rankeval.experiment.sections import ExperimentConfig, Loader
+from rankeval.experiment.schema import ExperimentConfig, Loader
 from rankeval.io.opening import read_text
 
 _MOST_VALUES = 100_000

@@ -42,7 +42,7 @@ from rankeval._source import install
 from rankeval.collection.data import RankingData, stack_rows
 from rankeval.errors import ConfigError, InvalidInput
 from rankeval.experiment.config import blaming
-from rankeval.experiment.sections import CvConfig, DataConfig, ExperimentConfig
+from rankeval.experiment.schema import CvConfig, DataConfig, ExperimentConfig
 from rankeval.io.feature_tables import feature_numbers
 from rankeval.io.letor import PART_OF
 from rankeval.io.opening import DEFAULT, Limits, limits_of, reading

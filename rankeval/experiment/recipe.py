@@ -33,7 +33,7 @@ from rankeval.experiment.checks import check_experiment, room_for_files
 from rankeval.experiment.config import check_config, load_config
 from rankeval.experiment.final_look import Opened, guard_test_part, moved_rows, open_test
 from rankeval.experiment.loading import DataParts
-from rankeval.experiment.sections import ExperimentConfig
+from rankeval.experiment.schema import ExperimentConfig
 from rankeval.experiment.training import Trained, train, versions
 from rankeval.io.opening import write_atomically
 from rankeval.report import Candidate, ExperimentFacts, GuardFacts, report_for_experiment

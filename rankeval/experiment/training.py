@@ -38,7 +38,7 @@ from rankeval.collection.data import take_rows
 from rankeval.errors import FileFormatError, InvalidInput, RankevalError
 from rankeval.evaluation import Evaluation
 from rankeval.experiment.loading import DataParts
-from rankeval.experiment.sections import ExperimentConfig, SearchConfig
+from rankeval.experiment.schema import ExperimentConfig, SearchConfig
 from rankeval.model_selection.results import CrossValidation
 from rankeval.shelf import folder as folders
 from rankeval.shelf.record import Record

@@ -190,7 +190,7 @@ class LoadedCollection:
     @property
     def ids(self) -> pd.Index[Any]:
         """The ids of the queries, in the order of the content."""
-        from rankeval.evaluation.choosing import id_index
+        from rankeval.evaluation.by_query import id_index
 
         return id_index(self.prints.names_by_content)
 

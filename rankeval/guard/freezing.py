@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rankeval._checks import count, require
 from rankeval.collection.convention import Convention
 from rankeval.collection.run import Run
-from rankeval.contamination.entries import QueryValues
+from rankeval.contamination.query_values import QueryValues
 from rankeval.contamination.signature import Signature
 from rankeval.errors import InvalidInput, warn
 from rankeval.guard.collection import (

@@ -28,6 +28,7 @@ from rankeval.errors import InvalidInput, UnusableQueryIdsError, warn
 from rankeval.io import columns
 from rankeval.model_selection import boosters, nesting
 from rankeval.model_selection.checks import check_measures
+from rankeval.model_selection.inside_searches import in_search
 from rankeval.model_selection.query_ids import (
     encode,
     find,
@@ -37,7 +38,6 @@ from rankeval.model_selection.query_ids import (
     without_ids,
 )
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows
-from rankeval.model_selection.searches import in_search
 from rankeval.model_selection.splitters import moments, query_times
 
 

@@ -40,11 +40,11 @@ from rankeval.model_selection import boosters, limits, nesting, threads
 from rankeval.model_selection.category_columns import categories_of, coded
 from rankeval.model_selection.checks import for_other_processes
 from rankeval.model_selection.holdout import SCORE, hold_out, refuse_cut, validation_part
+from rankeval.model_selection.inside_searches import Watched, in_search, searched, stopping
 from rankeval.model_selection.nesting import features_for
 from rankeval.model_selection.query_ids import documents_of_rows, find, n_rows, required_ids
 from rankeval.model_selection.rows import TrainingRows, query_weight_of_rows, row_columns
 from rankeval.model_selection.scorers import make_scorer
-from rankeval.model_selection.searches import Watched, in_search, searched, stopping
 
 
 def _if_inner_has(method: str) -> Callable[[QueryRanker], bool]:

@@ -39,6 +39,7 @@ from rankeval.join.flat import sizes_to_ids
 from rankeval.join.joined import column_role
 from rankeval.measures import Measure
 from rankeval.model_selection.checks import check_measures, signs
+from rankeval.model_selection.inside_searches import callers, check_fold, is_of, stop, stopping
 from rankeval.model_selection.query_ids import (
     NAME,
     WAYS,
@@ -49,7 +50,6 @@ from rankeval.model_selection.query_ids import (
     required_ids,
     without_ids,
 )
-from rankeval.model_selection.searches import callers, check_fold, is_of, stop, stopping
 
 
 @explained

@@ -40,7 +40,7 @@ from rankeval.comparison.inputs import (
 from rankeval.comparison.record import PARTED, directions, gains
 from rankeval.errors import CheckFailed, InvalidInput
 from rankeval.evaluation import Evaluation
-from rankeval.evaluation.choosing import labels_of
+from rankeval.evaluation.by_query import labels_of
 from rankeval.evaluation.merging import differences as differences_of
 from rankeval.measures import Direction, Measure
 from rankeval.render.tables import Table, signed

@@ -32,7 +32,7 @@ from rankeval.collection.run import as_run
 from rankeval.errors import UnknownName
 from rankeval.evaluation import Evaluation, Given
 from rankeval.evaluation import score as score_joined
-from rankeval.evaluation.choosing import labels_of, query_places
+from rankeval.evaluation.by_query import labels_of, query_places
 from rankeval.evaluation.result import aggregates, by_name, worst_first
 from rankeval.measures import Measure
 from rankeval.render.tables import number, signed

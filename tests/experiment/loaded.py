@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rankeval.experiment.loading import DataParts, find_loader, split
-from rankeval.experiment.sections import ExperimentConfig
+from rankeval.experiment.schema import ExperimentConfig
 
 
 def load_parts(config: ExperimentConfig, *, watched: bool = False) -> DataParts:

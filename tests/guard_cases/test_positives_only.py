@@ -21,7 +21,7 @@ from sklearn.model_selection import GridSearchCV
 
 import rankeval as rk
 import rankeval.cli
-from rankeval.cli.net import caught
+from rankeval.cli.exits import caught
 from rankeval.contamination.fingerprint import fingerprint_qrels
 from rankeval.contamination.matching import match_content
 from rankeval.errors import GuardRefusal, RankevalWarning

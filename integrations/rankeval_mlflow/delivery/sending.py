@@ -40,7 +40,7 @@ from rankeval_mlflow.delivery.connection import (
     store,
 )
 from rankeval_mlflow.delivery.payload import Payload, checked_experiment, storable
-from rankeval_mlflow.delivery.steps import Steps, refuse_deleted
+from rankeval_mlflow.delivery.upload import Steps, refuse_deleted
 from rankeval_mlflow.layout import name_hash
 
 # A report of many queries is drawn within seconds; a process that sends one for longer hangs.

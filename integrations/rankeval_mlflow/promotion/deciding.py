@@ -46,7 +46,7 @@ from rankeval.errors import (
     UnknownName,
 )
 from rankeval.evaluation import Evaluation
-from rankeval.evaluation.choosing import labels_of
+from rankeval.evaluation.by_query import labels_of
 from rankeval.evaluation.result import data_of
 from rankeval.guard import Decision, Gate
 from rankeval.guard.collection import RegisteredCollection
