@@ -21,6 +21,7 @@ import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from rankeval._checks import require
 from rankeval.errors import ConfigError, LedgerError, warn
@@ -107,7 +108,7 @@ def announce(url: str, where: str) -> None:
             f"there is no project around (no pyproject.toml, no .git), so the ledger is made in the working directory: "
             f"{where}. Work that starts in another folder will not find it: name its place with {VARIABLE}",
         )
-    elif found.url not in {None, url} and trials not in Path(place_of(url).path or "").parents:
+    elif found.url not in {None, url} and trials not in Path(place_of(url).path).parents:
         warn_once(
             url,
             f"no other process looks into the ledger {where}: what is registered there is refused in this process "
@@ -125,12 +126,11 @@ def ledger_url(spec: str | os.PathLike[str], *, base: Path | None = None) -> str
     remedy = f"give a path such as {FOLDER}, or an SQLAlchemy URL"
     if _LOGIN.match(text):
         raise LedgerError("ledger is neither a path nor a URL, and has a password", remedy=remedy)
-    place = place_of(text) if "://" in text else LedgerPlace(folder=text)
-    path = place.path
-    if path is None:
+    kind, path = place_of(text) if "://" in text else LedgerPlace("folder", text)
+    if kind == "server":
         return text
     whole = ((base or Path.cwd()) / Path(path).expanduser()).resolve()
-    in_file = place.sqlite is not None or path.endswith(_SQLITE)
+    in_file = kind == "sqlite" or path.endswith(_SQLITE)
     problem = _NO_LEDGERS.get(text) or ("" if path else "names no file or folder")
     if in_file and "?" in str(whole):
         problem = "has a question mark, where SQLAlchemy begins the options of a URL"
@@ -139,17 +139,11 @@ def ledger_url(spec: str | os.PathLike[str], *, base: Path | None = None) -> str
     return f"{'sqlite:///' if in_file else 'file://'}{whole}"
 
 
-@dataclass(frozen=True)
-class LedgerPlace:
-    """The place that a URL names: a folder, a file of SQLite, or else a server."""
+class LedgerPlace(NamedTuple):
+    """The place that a URL names."""
 
-    folder: str | None = None
-    sqlite: str | None = None
-
-    @property
-    def path(self) -> str | None:
-        """The folder or file; None for a server."""
-        return self.sqlite if self.folder is None else self.folder
+    kind: str  # "folder", "sqlite" or "server"
+    path: str  # of the folder or the file; empty for a server
 
 
 @cache
@@ -157,16 +151,16 @@ def place_of(url: str) -> LedgerPlace:
     """Return the place that a URL names; here alone the kinds of URLs are told apart."""
     scheme, _, rest = url.partition("://")
     if scheme == "file":
-        return LedgerPlace(folder=rest)
+        return LedgerPlace("folder", rest)
     if scheme.partition("+")[0] == "sqlite":
-        return LedgerPlace(sqlite=rest.partition("?")[0].removeprefix("/"))
-    return LedgerPlace()
+        return LedgerPlace("sqlite", rest.partition("?")[0].removeprefix("/"))
+    return LedgerPlace("server", "")
 
 
 def may_exist(url: str) -> bool:
     """Return whether there may be a ledger at a URL: False only for a file or folder that does not exist."""
     path = place_of(url).path
-    there = path is None or os.path.exists(path)  # noqa: PTH110 - called for every score; os is ten times faster
+    there = not path or os.path.exists(path)  # noqa: PTH110 - called for every score; os is ten times faster
     if there:
         _SEEN.add(url)
     return there
@@ -188,12 +182,15 @@ def _ledgers() -> _Found:
     return _found(os.environ.get(VARIABLE))
 
 
+def _named(spec: str, by: str, base: Path | None = None) -> _Found:
+    is_off = spec.strip().lower() == "off"
+    return _Found(None if is_off else ledger_url(spec, base=base), by)
+
+
 @cache
 def _found(variable: str | None) -> _Found:
-    if variable is not None and variable.strip().lower() == "off":
-        return _Found()
     if variable:
-        return _Found(ledger_url(variable), f"the variable {VARIABLE}")
+        return _named(variable, f"the variable {VARIABLE}")
     here = Path.cwd()
     nearest = None
     for folder in (here, *here.parents):
@@ -202,8 +199,7 @@ def _found(variable: str | None) -> _Found:
         pyproject = folder / "pyproject.toml"
         configured = _configured(pyproject)
         if configured is not None:
-            off = configured.strip().lower() == "off"
-            return _Found(None if off else ledger_url(configured, base=folder), str(pyproject))
+            return _named(configured, str(pyproject), folder)
         if pyproject.is_file() or (folder / ".git").exists():
             return _Found(ledger_url(nearest or folder / FOLDER))
     # There is no project around: a ledger further up belongs to something else.

@@ -164,11 +164,7 @@ class FolderStore:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-
-    @property
-    def where(self) -> str:
-        """See `Store`; the path."""
-        return str(self.path)
+        self.where = str(path)
 
     def exists(self) -> bool:
         """See `Store`."""
@@ -252,7 +248,7 @@ class FolderStore:
 
     def files(self) -> list[str]:
         """See `Store`."""
-        return sorted(file.relative_to(self.path).as_posix() for file in self.path.glob("*/*.bin"))
+        return [file.relative_to(self.path).as_posix() for file in self.path.glob("*/*.bin")]
 
     def _listed(self, suffix: str) -> list[str]:
         # Other programs may keep files of their own in the folder.

@@ -34,9 +34,9 @@ WHO = "RANKEVAL_WHO"
 
 def store_at(url: str) -> Store:
     """Return the store of a URL, as `discovery.ledger_url` returns it."""
-    place = place_of(url)
-    if place.folder is not None:
-        return FolderStore(Path(place.folder))
+    kind, path = place_of(url)
+    if kind == "folder":
+        return FolderStore(Path(path))
     from rankeval.ledger.sql import SqlStore
 
     return SqlStore(url)

@@ -64,12 +64,9 @@ class SqlStore:
 
     def __init__(self, url: str) -> None:
         self.url = url
+        self.path = place_of(url).path  # empty for a server
+        self.where = self.path or masked(url)
         self._held = threading.local()
-
-    @property
-    def where(self) -> str:
-        """See `Store`; the path of the file, or the URL of the server with its secrets masked."""
-        return place_of(self.url).sqlite or masked(self.url)
 
     def exists(self) -> bool:
         """See `Store`; the tables tell it."""
@@ -80,9 +77,8 @@ class SqlStore:
 
     def stamp(self) -> Any:
         """See `Store`; of a file by its state, of a server by counting rows."""
-        path = place_of(self.url).sqlite
-        if path is not None:
-            return _stamp_of(path)
+        if self.path:
+            return _stamp_of(self.path)
         counts = [
             sa.select(sa.func.count()).select_from(table).scalar_subquery()
             for table in (_ENTRIES, _FILES)
@@ -91,17 +87,17 @@ class SqlStore:
 
     def check_writable(self) -> None:
         """See `Store`; tables on a server are made."""
-        path = place_of(self.url).sqlite
-        if path is None or Path(path).exists():
+        folder = Path(self.where).parent
+        if not self.path or Path(self.path).exists():
             with suppress(_UndoneError), self.lock():
                 self._insert(_FILES, name="writable", data=b"")
                 raise _UndoneError
-        elif not Path(path).parent.is_dir():
+        elif not folder.is_dir():
             raise LedgerError(
-                f"the ledger {path} cannot be written: the folder {Path(path).parent} does not exist"
+                f"the ledger {self.where} cannot be written: the folder {folder} does not exist"
             )
         else:
-            try_writing(Path(path).parent)
+            try_writing(folder)
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -174,16 +170,14 @@ class SqlStore:
     def load(self, name: str) -> bytes | None:
         """See `Store`."""
         try:
-            return next(
-                (row.data for row in self._rows(sa.select(_FILES).where(_FILES.c.name == name))),
-                None,
-            )
+            rows = self._rows(sa.select(_FILES.c.data).where(_FILES.c.name == name))
+            return rows[0].data if rows else None
         except TypeError:  # SQLite keeps a text there if somebody puts one
             return b""
 
     def files(self) -> list[str]:
         """See `Store`."""
-        return [str(row.name) for row in self._rows(sa.select(_FILES.c.name).order_by("name"))]
+        return [str(row.name) for row in self._rows(sa.select(_FILES.c.name))]
 
     def _rows(self, query: Any) -> Any:
         if not may_exist(self.url):
@@ -263,7 +257,7 @@ def _stamp_of(path: str) -> Any:
 def _engine(url: str) -> sa.Engine:
     # Without a pool: a connection is opened for each transaction, so that forked workers share
     # none.
-    if place_of(url).sqlite is None:
+    if not place_of(url).path:
         place = sa.engine.make_url(url)
         known = (
             place.get_driver_name() in {"psycopg", "psycopg2"}

@@ -19,9 +19,8 @@ from typing import Any, Protocol
 class Store(Protocol):
     """Keeps the entries and files of one ledger."""
 
-    @property
-    def where(self) -> str:
-        """The place as messages name it, without passwords."""
+    where: str
+    """The place as messages name it, without passwords."""
 
     def exists(self) -> bool:
         """Return whether there is a ledger; raises OSError if something else is in its place."""
@@ -51,4 +50,4 @@ class Store(Protocol):
         """Return the bytes of a file; None if it is missing."""
 
     def files(self) -> list[str]:
-        """Return the names of all files."""
+        """Return the names of all files, in any order."""

@@ -52,7 +52,8 @@ class Hands:
     """Somebody with a text editor, or with the database's own tools."""
 
     def __init__(self, url: str) -> None:
-        self.folder = Path(folder) if (folder := place_of(url).folder) else None
+        kind, path = place_of(url)
+        self.folder = Path(path) if kind == "folder" else None
         # One connection throughout: thousands of edits are tried.
         self.engine = None if self.folder else sa.create_engine(url, poolclass=sa.pool.StaticPool)
         if not self.folder and self.engine.dialect.name == "sqlite":

@@ -139,9 +139,7 @@ def hushed(levels: Mapping[str, int]) -> Iterator[None]:
 
 def store(uri: str | None) -> str:
     """Return the address of the tracking store, valid from any directory."""
-    if uri is None:
-        uri = mlflow.get_tracking_uri()
-    return absolute(uri)
+    return absolute(mlflow.get_tracking_uri() if uri is None else uri)
 
 
 @contextlib.contextmanager

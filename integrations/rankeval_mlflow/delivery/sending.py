@@ -257,8 +257,8 @@ def check_store(experiment: str, uri: str | None = None) -> str | None:
 def _will_be_made(where: str) -> bool:
     """Return whether the store is a file of SQLite that does not exist; raise if such a file cannot be written."""
     # A file is no server that may be back later.
-    path = place_of(where).sqlite
-    if not path or path.startswith((":memory:", "file:")):
+    kind, path = place_of(where)
+    if kind != "sqlite" or not path or path.startswith((":memory:", "file:")):
         return False
     try:
         if not (there := Path(path).exists()):
