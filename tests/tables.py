@@ -58,7 +58,9 @@ def each_row(
 
         needed = [value for name, value in inspect.signature(law).parameters.items() if name not in parameters]
         law_of_the_table.__signature__ = inspect.Signature(needed)
-        law_of_the_table.of_a_row = getattr(law, "of_a_row", law)  # for the drills, which bring a row of their own
+        # For the drills, which bring a row of their own.
+        law_of_the_table.of_a_row = getattr(law, "of_a_row", law)
+        law_of_the_table.rows = {**getattr(law, "rows", {}), tuple(parameters): [row.values for row in table]}
         return law_of_the_table
 
     return decorate

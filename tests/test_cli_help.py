@@ -11,7 +11,7 @@ from tables import each_row
 from typer.core import TyperOption
 
 from rankeval import cli, tracking
-from rankeval.cli.net import command_group
+from rankeval.cli.exits import command_group
 from rankeval.cli.options import OPTIONS, ending_with, options
 
 HOSTILE = [

@@ -45,13 +45,13 @@ from rankeval.tracking import TrackedRun
 from rankeval_mlflow.delivery.addresses import now_ms
 from rankeval_mlflow.delivery.payload import Node, SavedModel
 from rankeval_mlflow.packing.searches import (
+    AutologSettings,
     Scored,
-    Settings,
     failed_node,
     search_node,
     validation_node,
 )
-from rankeval_mlflow.recording import log, send
+from rankeval_mlflow.recording import log, send_node
 from rankeval_mlflow.saving import saved
 
 # MLflow's tag of the runs that its automatic logging made, and will end.
@@ -75,7 +75,7 @@ _WARNS_OF_FAILURES = "_warn_or_raise_about_fit_failures"
 class State:
     """What is switched on, and how often an active run was written to."""
 
-    settings: Settings | None = None
+    settings: AutologSettings | None = None
     times: dict[tuple[str, str], int] = field(default_factory=dict)
 
 
@@ -223,7 +223,7 @@ class _Call:
     started_ms: int = field(default_factory=now_ms)
     failures: list[str | None] = field(default_factory=list)
 
-    def log(self, pack: Callable[[Settings], Node]) -> None:
+    def log(self, pack: Callable[[AutologSettings], Node]) -> None:
         """Pack what the call found, and send it."""
         settings, ended = STATE.settings, now_ms()
         if settings is not None:
@@ -256,8 +256,8 @@ class _Call:
         node = replace(node, started_ms=self.started_ms, ended_ms=ended_ms)
         # A run that MLflow made for this call gets our name.
         if _made_by_mlflow():
-            return send(replace(node, tags={**node.tags, _NAME: node.name}), None)
-        return send(node if mlflow.active_run() is None else _beside_others(node), None)
+            return send_node(replace(node, tags={**node.tags, _NAME: node.name}), None)
+        return send_node(node if mlflow.active_run() is None else _beside_others(node), None)
 
     def failed(self, error: BaseException) -> None:
         """Log what the call raised."""
@@ -269,7 +269,7 @@ class _Call:
                 # MLflow ends its runs after an Exception, and leaves them open after a refusal.
                 mlflow.end_run("FAILED")
 
-    def _registered(self, run: Any, settings: Settings) -> None:
+    def _registered(self, run: Any, settings: AutologSettings) -> None:
         if settings.registered_model_name is not None and run.models:
             mlflow.register_model(f"models:/{run.models[0]}", settings.registered_model_name)
 
@@ -288,7 +288,9 @@ def _made_by_mlflow() -> bool:
     return active is not None and _AUTOLOGGING in active.data.tags
 
 
-def _best_models(search: Any, X: Any, settings: Settings, call: _Call) -> tuple[SavedModel, ...]:
+def _best_models(
+    search: Any, X: Any, settings: AutologSettings, call: _Call
+) -> tuple[SavedModel, ...]:
     try:
         return (
             (saved(search, X=X),)
@@ -366,7 +368,7 @@ def autolog(
     settings = (
         None
         if disable
-        else Settings(log_models, log_folds, max_tuning_runs, registered_model_name, silent)
+        else AutologSettings(log_models, log_folds, max_tuning_runs, registered_model_name, silent)
     )
     with _mlflow_set_aside():
         _put_back()

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from rankeval._registry import chosen
+from rankeval.cli.exits import OwnAnswers
 from rankeval.cli.inputs import by_query
-from rankeval.cli.net import OwnAnswers
 from rankeval.cli.options import OPTIONS, TEXT, TEXTS, Format, options
 from rankeval.cli.output import print_result, print_rows, tell
 from rankeval.errors import GuardRefusal, InvalidInput, RankevalError
-from rankeval_mlflow.delivery.spool import PendingUpload, read, spool_directory, waiting
+from rankeval_mlflow.delivery.spool import PendingUpload, read_payload, spool_directory, waiting
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -200,7 +200,7 @@ def discard(*, uploads: list[str]) -> None:
 def _waiting_row(upload: PendingUpload) -> list[str]:
     from rankeval._secrets import bare
 
-    payload = read(upload)
+    payload = read_payload(upload)
     target = payload.target
     place = (
         f"run {target.run_id}"

@@ -20,9 +20,9 @@ def _later(module: str, name: str) -> Callable[..., Any]:
 
 
 def _pack(ranker: Any, rows: Any) -> bytes:
-    from rankeval_mlflow.saving import packed, saved
+    from rankeval_mlflow.saving import packed_model, saved
 
-    return packed(saved(ranker, X=rows))
+    return packed_model(saved(ranker, X=rows))
 
 
 HOST = Host(

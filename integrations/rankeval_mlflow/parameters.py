@@ -22,7 +22,7 @@ def with_params(node: Node, values: Mapping[str, Any]) -> Node:
     return replace(node, params={**params, **node.params}, files={**whole, **node.files})
 
 
-def with_settings(node: Node, settings: Mapping[str, Any], changed: Collection[str]) -> Node:
+def node_with_settings(node: Node, settings: Mapping[str, Any], changed: Collection[str]) -> Node:
     """Return a node with the parameters of an estimator; those that are no defaults become columns of the table."""
     if not settings:
         return node
@@ -40,4 +40,4 @@ def with_estimator(node: Node, estimator: Any) -> Node:
     """Return a node with the parameters of an estimator; None changes nothing."""
     found = {} if estimator is None else settings_of(estimator)
     changed = [name for name, (_, is_changed) in found.items() if is_changed]
-    return with_settings(node, {name: text for name, (text, _) in found.items()}, changed)
+    return node_with_settings(node, {name: text for name, (text, _) in found.items()}, changed)

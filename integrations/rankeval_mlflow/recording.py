@@ -25,6 +25,7 @@ from mlflow.exceptions import MlflowException
 
 from rankeval._arguments import explained
 from rankeval._checks import refuse, require
+from rankeval._secrets import hidden
 from rankeval.collection.data import RankingData
 from rankeval.contamination.hashing import text_hashes
 from rankeval.contamination.refusal import ContaminationCheck
@@ -36,22 +37,24 @@ from rankeval.model_selection.results import CrossValidation, CrossValidations
 from rankeval.shelf.kinds import record_of
 from rankeval.shelf.record import Record
 from rankeval.tracking import LoggedData, RunRecord, TrackedRun
-from rankeval_mlflow.delivery.addresses import now_ms, run_context, store
-from rankeval_mlflow.delivery.connection import made_once
+from rankeval_mlflow.delivery.addresses import now_ms
+from rankeval_mlflow.delivery.connection import made_once, run_context, store
 from rankeval_mlflow.delivery.payload import Node, Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
 from rankeval_mlflow.layout import PAGE, checked_model_name, folder, safe_name
-from rankeval_mlflow.packing.nodes import name_and_given, node_of, with_given
+from rankeval_mlflow.packing.nodes import node_of, with_given
 from rankeval_mlflow.packing.record import record_node
 from rankeval_mlflow.parameters import with_estimator
 from rankeval_mlflow.reading.resolving import model_behind, registered_version
 from rankeval_mlflow.saving import saved
 
+_NO_NAME = "dataset"  # MLflow's name of a data set without one
+_LONGEST = 1_000_000  # the schema of more columns is refused by the server
 # Ids that MLflow takes for runs.
 _RUN_ID = re.compile(r"[A-Za-z0-9][\w-]{0,255}")
 
 
-def send(
+def send_node(
     node: Node,
     run_id: str | None,
     model_id: str | None = None,
@@ -263,7 +266,7 @@ def log(
     >>> logged.metrics["nDCG_at_10"], logged.params["system"]
     (1.0, 'bm25')
     """
-    data_name, given = name_and_given(data)
+    data_name, given = _name_and_given(data)
     asked = {"role": role, "data": data_name, "step": step, "slices": slices, "folds": folds}
     options = {option: value for option, value in asked.items() if value is not None}
     if isinstance(result, CrossValidation | CrossValidations):
@@ -284,10 +287,28 @@ def log(
     node = with_given(node_of(record, _label(record, name), report=report), given)
     version = None if model_version is None else registered_version(model_version)
     model_id = model_id or (mlflow.get_active_model_id() if is_evaluation else None)
-    tracked = send(node, run_id, model_id, version, page)
+    tracked = send_node(node, run_id, model_id, version, page)
     for evaluation in _evaluations(result):
         hint_at_guard(evaluation, role or "dev")
     return tracked
+
+
+def _name_and_given(data: Any) -> tuple[Any, dict[str, str]]:
+    """Return the name of a data set of MLflow, and what it says of itself; anything else stays, and says nothing."""
+    if not isinstance(data, Dataset):
+        is_data = data is None or isinstance(data, str | RankingData | LoggedData)
+        require(
+            is_data,
+            "data",
+            type(data),
+            "its name, an mlflow.data.Dataset, RankingData or LoggedData",
+        )
+        return data, {}
+    told = {key: str(value) for key, value in data.to_dict().items() if key != "name" and value}
+    given = {key: text for key, text in told.items() if len(text) <= _LONGEST} | {
+        "source": hidden(told["source"])
+    }
+    return None if data.name == _NO_NAME else data.name, given
 
 
 def push(
@@ -404,7 +425,7 @@ def log_ranker(
     """
     model = saved(ranker, checked_model_name(name), X=X)
     node = Node(name=name, label=f"model-{safe_name(name).replace('/', '_')}", models=(model,))
-    run = send(with_estimator(node, getattr(ranker, "best_estimator_", ranker)), run_id)
+    run = send_node(with_estimator(node, getattr(ranker, "best_estimator_", ranker)), run_id)
     model_id = run.models[0]
     version = (
         None if registered_model_name is None else _registered(model_id, registered_model_name)

@@ -20,11 +20,11 @@ The signature is that of `signing`. The script codes columns of categories by th
 training before the library sees them, from texts too, as JSON sends them, and makes floats of
 numbers among which some are missing.
 
-`packed` makes one file of a saved ranker, so that an experiment keeps it beside a cached result: a
+`packed_model` makes one file of a saved ranker, so that an experiment keeps it beside a cached result: a
 ZIP archive of ``saved.json`` with the name of the flavour and the parameters, and the files of the
 MLflow model below ``model/``.
 
-First, `bare` takes rankeval's classes out of the ranker, so that what is left can be loaded without
+First, `unwrapped` takes rankeval's classes out of the ranker, so that what is left can be loaded without
 rankeval::
 
     QueryRanker(LGBMRanker())                        the fitted LGBMRanker
@@ -82,7 +82,7 @@ from rankeval.model_selection.parameters import shown_text
 from rankeval.model_selection.query_ids import n_rows
 from rankeval_mlflow import served_ranker
 from rankeval_mlflow.delivery.connection import hushed
-from rankeval_mlflow.delivery.payload import MLMODEL, SavedModel, without_ids
+from rankeval_mlflow.delivery.payload import MLMODEL, SavedModel, without_run_ids
 from rankeval_mlflow.layout import param_text, safe_names
 from rankeval_mlflow.served_ranker import as_floats, with_columns
 from rankeval_mlflow.signing import (
@@ -90,7 +90,7 @@ from rankeval_mlflow.signing import (
     categories,
     check_gaps,
     numbers,
-    refusal,
+    refused_rows,
     rows_to_check,
     signature,
 )
@@ -112,13 +112,13 @@ _FACTS, _MODEL = "saved.json", "model/"
 MODEL_TYPE = "ranker"
 
 
-def bare(ranker: Any) -> Any:
+def unwrapped(ranker: Any) -> Any:
     """Return a fitted estimator that predicts as the ranker does and has no part of rankeval.
 
     Examples
     --------
     >>> from sklearn.linear_model import Ridge
-    >>> bare(QueryRanker(Ridge()).fit([[0.0], [1.0]], [0, 1], qid=["a", "a"]))
+    >>> unwrapped(QueryRanker(Ridge()).fit([[0.0], [1.0]], [0, 1], qid=["a", "a"]))
     Ridge()
     """
     if isinstance(ranker, type) or not hasattr(ranker, "predict"):
@@ -127,9 +127,9 @@ def bare(ranker: Any) -> Any:
         )
     if isinstance(ranker, QueryRanker):
         _check_fitted(ranker)
-        return bare(ranker.estimator_)
+        return unwrapped(ranker.estimator_)
     if hasattr(ranker, "best_estimator_"):
-        return bare(ranker.best_estimator_)
+        return unwrapped(ranker.best_estimator_)
     if (
         hasattr(ranker, "best_params_")
         or hasattr(ranker, "param_distributions")
@@ -144,7 +144,7 @@ def bare(ranker: Any) -> Any:
         *head, (name, last) = ranker.steps
         pipeline.steps = [
             *((step, _without(one, "step")) for step, one in head),
-            (name, bare(last)),
+            (name, unwrapped(last)),
         ]
         return pipeline
     if not hasattr(ranker, "get_params"):
@@ -205,7 +205,7 @@ def _member(ranker: QueryRanker) -> Any:
     # The ensemble asks its members for `predict`.
     if not hasattr(ranker, "estimator_"):
         return _without(ranker.estimator, "estimator")
-    inner = bare(ranker.estimator_)
+    inner = unwrapped(ranker.estimator_)
     if gives_classes(inner):
         raise InvalidInput(
             f"ranker has a member {ranker!r}, whose score is a probability, and {type(inner).__name__}.predict gives "
@@ -291,7 +291,7 @@ def _by_cloudpickle(estimator: Any) -> set[str]:
 def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
     """Save a fitted ranker as an MLflow model that needs no rankeval."""
     X = X.X if isinstance(X, RankingData) else X
-    inner = bare(ranker)
+    inner = unwrapped(ranker)
     # Advice that we followed: on pickle, on integer columns, on requirements that are given, and on
     # MLflow's own code.
     loggers = ("mlflow.sklearn", "mlflow.pyfunc", "mlflow.models.model", "mlflow.models.signature")
@@ -318,13 +318,13 @@ def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
             if file.is_file() and "__pycache__" not in file.parts
         ]
         files = {file.relative_to(path).as_posix(): file.read_bytes() for file in kept}
-    files[MLMODEL] = without_ids(files[MLMODEL])
+    files[MLMODEL] = without_run_ids(files[MLMODEL])
     return SavedModel(name, files, parameters(ranker), flavor=flavor, model_type=MODEL_TYPE)
 
 
 def parameters(ranker: Any) -> dict[str, str]:
     """Return the parameters of a fitted ranker, without those that are None or no plain values."""
-    inner = bare(ranker)
+    inner = unwrapped(ranker)
     given = (
         inner.get_params() if hasattr(inner, "get_params") else dict(getattr(inner, "params", {}))
     )
@@ -431,7 +431,7 @@ def _check(
         try:
             odd = _differing(model, rows, scores)
         except MlflowException as error:
-            raise refusal(model.metadata.get_input_schema(), rows, error) from error
+            raise refused_rows(model.metadata.get_input_schema(), rows, error) from error
         if odd is None or len(odd):
             where = "another number of scores" if odd is None else f"another score in row {odd[0]}"
             raise InvalidInput(
@@ -462,7 +462,7 @@ def _gives(model: Any, scores: NDArray[np.float64], rows: Any) -> bool:
     return odd is not None and not len(odd)
 
 
-def packed(model: SavedModel) -> bytes:
+def packed_model(model: SavedModel) -> bytes:
     """Return a saved ranker as the bytes of one file."""
     facts = {"params": model.params, "flavor": model.flavor, "tags": model.tags}
     sink = io.BytesIO()
@@ -473,8 +473,8 @@ def packed(model: SavedModel) -> bytes:
     return sink.getvalue()
 
 
-def unpacked(content: bytes, name: str) -> SavedModel:
-    """Return the saved ranker that `packed` wrote.
+def unpacked_model(content: bytes, name: str) -> SavedModel:
+    """Return the saved ranker that `packed_model` wrote.
 
     Examples
     --------
@@ -482,7 +482,7 @@ def unpacked(content: bytes, name: str) -> SavedModel:
     >>> from rankeval import QueryRanker
     >>> from rankeval_mlflow.saving import saved
     >>> ranker = QueryRanker(Ridge()).fit([[0.0], [1.0]], [0, 1], qid=["a", "a"])
-    >>> model = unpacked(packed(saved(ranker)), "ridge")
+    >>> model = unpacked_model(packed_model(saved(ranker)), "ridge")
     >>> model.name, model.flavor, "MLmodel" in model.files
     ('ridge', 'sklearn', True)
     """

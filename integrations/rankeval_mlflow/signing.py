@@ -223,7 +223,7 @@ class _Echo:
         return rows
 
 
-def refusal(schema: Schema, rows: Any, error: Exception) -> InvalidInput:
+def refused_rows(schema: Schema, rows: Any, error: Exception) -> InvalidInput:
     """Return our error for rows that a saved model refuses, with the column at fault."""
 
     def are_taken(names: Sequence[Any]) -> bool:
@@ -292,3 +292,15 @@ def _filled(rows: Any, columns: dict[Any, pd.Series], gap: float | None) -> Any:
         table, {name: pd.Series(cells[name], table.index, dtype=object) for name in cells}
     )
     return filled if hasattr(rows, "iloc") else filled.to_numpy(object)
+
+
+def predicted_by(uri: str, X: Any) -> Any:
+    """Return what a logged model predicts for rows; its signature names the features."""
+    model = mlflow.pyfunc.load_model(uri)
+    schema = model.metadata.get_input_schema()
+    names = schema.input_names() if schema is not None and schema.has_input_names() else None
+    if hasattr(X, "columns"):  # a column of query ids is no feature
+        X = X[names] if names else X.drop(columns="qid", errors="ignore")
+    elif schema is not None and not schema.is_tensor_spec():
+        X = pd.DataFrame(X, columns=names)
+    return model.predict(X)

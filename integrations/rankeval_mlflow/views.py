@@ -45,16 +45,8 @@ RANKERS = "rankers.json"
 Drawing = Callable[[bytes, Mapping[str, Any]], dict[str, bytes]]
 
 
-def merged(note: str, sections: Mapping[str, str]) -> str:
-    """Insert or replace our sections in the description of a run; the text of the user stays.
-
-    Parameters
-    ----------
-    note : str
-        The present description.
-    sections : mapping of str to str
-        Markdown by key.
-    """
+def with_sections(note: str, sections: Mapping[str, str]) -> str:
+    """Insert or replace our sections in the description of a run; the text of the user stays."""
     for key, text in sections.items():
         start, end = f"<!-- rankeval {key} -->", f"<!-- /rankeval {key} -->"
         block = f"{start}\n\n{text}\n\n{end}"
@@ -99,7 +91,7 @@ def _columns(value: str) -> list[str]:
     return [str(column) for column in state["selectedColumns"]]
 
 
-def query_table(evaluation: Evaluation) -> bytes:
+def worst_first_table(evaluation: Evaluation) -> bytes:
     """Return the queries that a ranking can change, with all scores, the worst first, at most `MOST_QUERIES`."""
     worst = worst_first(evaluation, evaluation.measure_names[0])[:MOST_QUERIES]
     ids = [str(query) for query in np.asarray(evaluation.queries, dtype=object)[worst]]
@@ -140,7 +132,7 @@ def _evaluation(content: bytes, options: Mapping[str, Any]) -> dict[str, bytes]:
     evaluation = from_bytes(content)
     if not evaluation.n_queries:
         return {}
-    drawn = {QUERIES: query_table(evaluation)} if options.get("table", True) else {}
+    drawn = {QUERIES: worst_first_table(evaluation)} if options.get("table", True) else {}
     if options.get("report", True):
         told = {name: options[name] for name in ("role", "said") if name in options}
         slices = TextTable(**options["slices"]) if "slices" in options else None

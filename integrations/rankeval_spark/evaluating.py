@@ -39,15 +39,15 @@ from rankeval.collection.convention import Convention, get_convention
 from rankeval.contamination.streamed import StreamedCheck
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import DEFAULT_MEASURES, Evaluation, from_bytes
+from rankeval.evaluation.by_query import refuse_weights
 from rankeval.evaluation.front_door import columns_read
 from rankeval.evaluation.merging import merged
 from rankeval.evaluation.scoring import bound_measures, warned_if_empty
-from rankeval.evaluation.weights import refuse_unusable
-from rankeval.join.joined import role_of
+from rankeval.join.joined import column_role
 from rankeval.measures import Measure
 from rankeval.measures import measures as parse_measures
 from rankeval_spark.parts import PART, Note, PartScores, PartScoring, as_raised, score_columns
-from rankeval_spark.rows import by_query, chosen_columns, refuse_gaps
+from rankeval_spark.rows import chosen_columns, partitioned_by_query, refuse_gaps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -171,14 +171,14 @@ class SparkEvaluation:
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
+class KeptRows:
     """Rows on the executors, in memory or on disk. If an executor is lost, Spark computes its rows again."""
 
     rows: DataFrame  # Reads them; they are computed when they are first read
     rdd: Any  # Holds them until `forget`
 
     @classmethod
-    def of(cls, rows: DataFrame) -> Kept:
+    def of(cls, rows: DataFrame) -> KeptRows:
         """Keep rows. What they are shuffled from is computed now."""
         from pyspark import StorageLevel
         from pyspark.sql import DataFrame
@@ -241,7 +241,7 @@ def partitions_for(rows: Any) -> int:
 
 
 @contextmanager
-def importing_there() -> Iterator[None]:
+def executors_explained() -> Iterator[None]:
     """Say it in one sentence if the executors lack this package."""
     from pyspark.errors import PySparkException
 
@@ -341,20 +341,24 @@ def evaluate(
         "docid": docid,
         "query_weight": query_weight,
     }
-    names |= {role_of(column): name for column, name in columns_read(columns, asked, rules).items()}
+    names |= {
+        column_role(column): name for column, name in columns_read(columns, asked, rules).items()
+    }
     rows = chosen_columns(df, names)
     check = StreamedCheck.current()
     watch = df.sparkSession.sparkContext.broadcast(check.snapshot()) if check.is_needed else None
     mapped = rules.ties in ("best", "worst") and any(one.gain_map for one in bound)
     scoring = PartScoring(rules, asked, name, needs_grades=mapped, watch=watch)
-    whole = by_query(rows, partitions_for(rows) if partitions is None else int(partitions))
+    whole = partitioned_by_query(
+        rows, partitions_for(rows) if partitions is None else int(partitions)
+    )
     shown = score_columns([label for label, _ in asked], query_weight is not None)
     text_ids = rows.schema["qid"].dataType.typeName() == "string"
     with ExitStack() as failing:
         if watch is not None:
             failing.callback(watch.unpersist)
-        with importing_there():
-            parts = Kept.of(whole.mapInArrow(scoring.parts, PART))
+        with executors_explained():
+            parts = KeptRows.of(whole.mapInArrow(scoring.parts, PART))
             failing.callback(parts.forget)
             found = parts.rows.select("note", "evidence").toArrow()
         notes: list[Note] = [json.loads(note) for note in found["note"].to_pylist()]
@@ -391,7 +395,7 @@ def _refuse(
         if "error" in note:
             raise as_raised(note)
     if not any(note["weighs"] for note in notes):
-        refuse_unusable(np.zeros(1))
+        refuse_weights(np.zeros(1))
     grades = np.unique([grade for note in notes for grade in note["grades"]])
     for one in bound:
         one.refuse_falling_gains(rules.ties, grades)

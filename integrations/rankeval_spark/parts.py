@@ -30,7 +30,7 @@ from rankeval.evaluation import query_weights, to_bytes
 from rankeval.evaluation.scoring import score_part
 from rankeval.join.joined import join_arrays
 from rankeval.measures import Measure
-from rankeval.streaming.rows import as_columns
+from rankeval.streaming.rows import join_arguments
 from rankeval_spark.rows import Gap, gaps_of, unpacked
 
 PART = "note string, evidence binary, part binary"
@@ -82,7 +82,7 @@ class PartScoring:
             return {"error": (type(error).__name__, error.fields)}, None, None
 
     def _scored(self, table: pa.Table) -> tuple[Note, bytes | None, bytes]:
-        given = as_columns(table)
+        given = join_arguments(table)
         joined = join_arrays(**given, convention=self.convention)
         column = table["query_weight"] if "query_weight" in table.column_names else None
         weights = query_weights(column, joined, all_queries=False)

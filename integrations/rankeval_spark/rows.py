@@ -144,7 +144,7 @@ def _dropping(name: str, is_infinite: bool) -> str:
     )
 
 
-def by_query(rows: DataFrame, partitions: int) -> DataFrame:
+def partitioned_by_query(rows: DataFrame, partitions: int) -> DataFrame:
     """Return packed rows in so many partitions, all rows of a query in one of them; `unpacked` reads them."""
     places = _places(rows.sparkSession, partitions)
     return rows.mapInArrow(Packing(places).packed, "place int, rows binary").repartition(

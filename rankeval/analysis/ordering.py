@@ -31,15 +31,15 @@ from rankeval.comparison.inputs import (
     LowerIsBetter,
     Measures,
     Scores,
-    arranged,
-    cells_of,
+    by_collection,
+    cell_scores,
     check_number_of_systems,
     shared_scores,
 )
 from rankeval.comparison.recorded import Recorded
 from rankeval.comparison.result import Comparison
 from rankeval.errors import InvalidInput, NotedWarning, warn
-from rankeval.evaluation.choosing import labels_of
+from rankeval.evaluation.by_query import labels_of
 from rankeval.measures import Measure, direction
 from rankeval.render.tables import Table, number
 from rankeval.significance.columns import UNPAIRED
@@ -462,7 +462,7 @@ def _means(
     if isinstance(frame, pd.DataFrame):
         return _given_means(frame, measures), []
     check_number_of_systems(systems)
-    given = arranged(systems)
+    given = by_collection(systems)
     if all(None not in parts for parts in given.values()):
         return _means_on_collections(given, measures, unpaired)
     shared = shared_scores(systems, measures, unpaired=unpaired)
@@ -507,7 +507,7 @@ def _given_means(frame: pd.DataFrame, measures: Measures | None) -> pd.DataFrame
 def _means_on_collections(
     given: Given, measures: Measures | None, unpaired: str
 ) -> tuple[pd.DataFrame, list[str]]:
-    cells_of(
+    cell_scores(
         given
     )  # collections may differ in their systems; what is unlike is refused before any is scored
     collections = list(dict.fromkeys(collection for each in given.values() for collection in each))

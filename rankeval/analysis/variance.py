@@ -16,16 +16,16 @@ from rankeval._visible import escaping
 from rankeval.comparison.inputs import (
     Given,
     Scores,
-    cells_of,
+    cell_scores,
     check_number_of_systems,
     fold_notes,
     per_query_frame,
 )
 from rankeval.comparison.tables import WithTable
-from rankeval.evaluation.choosing import labels_of
+from rankeval.evaluation.by_query import labels_of
 from rankeval.measures import Measure
 from rankeval.render.tables import Table, number, p_value
-from rankeval.significance.anova import Source, TwoWay, p_of_f, sphericity, two_way
+from rankeval.significance.anova import TwoWay, VarianceSource, p_of_f, sphericity, two_way
 from rankeval.significance.columns import pair_scores
 from rankeval.significance.declarations import Floats
 
@@ -208,7 +208,7 @@ def anova(
     """
     given = _by_replicate(systems)
     names, keys = list(given), list(next(iter(given.values())))
-    cells = cells_of(given, ", replicate ")
+    cells = cell_scores(given, ", replicate ")
     frames = {name: per_query_frame(scores) for name, scores in cells.items()}
     label = _label(measure, frames)
     paired = pair_scores(frames, [label], unpaired=unpaired)
@@ -289,7 +289,7 @@ def _components(found: TwoWay) -> pd.DataFrame:
 
 
 def _design_notes(
-    rows: Mapping[str, Source], block: Floats, queries: str, replicates: str
+    rows: Mapping[str, VarianceSource], block: Floats, queries: str, replicates: str
 ) -> list[str]:
     if block.shape[2] == 1:
         return [
@@ -321,7 +321,9 @@ def _design_notes(
     return notes
 
 
-def _value_notes(found: TwoWay, system: Source, epsilon: float, corrected: float) -> list[str]:
+def _value_notes(
+    found: TwoWay, system: VarianceSource, epsilon: float, corrected: float
+) -> list[str]:
     notes = [
         f"the estimated variance of {name} is negative ({value:.2g}) and set to 0"
         for name, value in found.components.items()

@@ -1,7 +1,7 @@
 """The command line: parse, call, print.
 
 Exit codes: 0 done, 1 a gate or the guard said no, 2 bad use or bad input (one line to stderr); see
-`net`. Each command imports what is slow to import. Its options stand in the table of `options`.
+`exits`. Each command imports what is slow to import. Its options stand in the table of `options`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from rankeval import errors
 from rankeval import tracking as hosts
 from rankeval._checks import count, refuse
 from rankeval._source import DISTRIBUTION, SETTING, address, install
+from rankeval.cli.exits import OwnAnswers, caught
 from rankeval.cli.guard import guard_app
 from rankeval.cli.inputs import by_file_name, evaluations, query_texts
 from rankeval.cli.judging import judging_app
-from rankeval.cli.net import OwnAnswers, caught
 from rankeval.cli.online import online_app
 from rankeval.cli.options import (
     MEASURES,
@@ -193,7 +193,7 @@ def init(*, files: list[Path], **given: Any) -> None:
     contents, and the guess is printed. If it is open, you are asked, or you name the column.
     Nothing is overwritten: if one of the files is there, none is written.
     """
-    from rankeval.starting import start
+    from rankeval.first_files import start
 
     asks = ask if sys.stdin.isatty() and sys.stdout.isatty() else None
     for topic, said in start(files, ask=asks, **given).items():

@@ -21,8 +21,8 @@ import typer
 
 from rankeval import errors
 from rankeval._checks import count, few, refuse
+from rankeval.cli.exits import command_group, steps
 from rankeval.cli.inputs import query_texts
-from rankeval.cli.net import command_group, steps
 from rankeval.cli.options import COLLECTION, Format, ending_with, options
 from rankeval.cli.output import print_frame, print_result, print_rows, say, tell
 

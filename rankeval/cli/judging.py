@@ -16,8 +16,8 @@ from typing import Any
 import typer
 
 from rankeval._checks import count
+from rankeval.cli.exits import command_group
 from rankeval.cli.inputs import by_file_name, evaluations
-from rankeval.cli.net import command_group
 from rankeval.cli.options import Format, options
 from rankeval.cli.output import print_frame, print_result, say, tell
 

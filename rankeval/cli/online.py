@@ -19,8 +19,8 @@ import typer
 
 from rankeval._checks import count, few, refuse, require
 from rankeval._registry import chosen
+from rankeval.cli.exits import command_group
 from rankeval.cli.inputs import by_file_name, text_frame
-from rankeval.cli.net import command_group
 from rankeval.cli.options import Format, options
 from rankeval.cli.output import print_result
 

@@ -15,7 +15,7 @@ from rankeval._arguments import explained
 from rankeval._checks import count, require
 from rankeval.collection.rows import Rows, RowSource
 from rankeval.io import frames
-from rankeval.io.columns import Columns, numbers_of, places_of, runs_against
+from rankeval.io.columns import Columns, numbers_of, row_numbers, runs_against
 
 
 @explained
@@ -177,7 +177,7 @@ class Run(Rows):
         order = np.lexsort(
             (-self.score, query)
         )  # stable: equal scores stay in the order of their rows
-        table = super()._table().take(places_of(order))
+        table = super()._table().take(row_numbers(order))
         return table.append_column("run", pa.repeat(self.name, len(self))) if self.name else table
 
     def __repr__(self) -> str:

@@ -22,7 +22,7 @@ from rankeval._checks import count, refuse, require
 from rankeval._registry import chosen
 from rankeval.comparison.concluding import conclude, counted_by_row, with_parts
 from rankeval.comparison.design import COLLECTION, Design
-from rankeval.comparison.groups import groups_of
+from rankeval.comparison.groups import query_groups
 from rankeval.comparison.inputs import (
     LowerIsBetter,
     Measures,
@@ -43,10 +43,10 @@ from rankeval.comparison.record import (
     with_notes,
 )
 from rankeval.comparison.result import Comparison
-from rankeval.comparison.unjudged import reading, with_bounds
+from rankeval.comparison.unjudged import with_bounds, with_reading
 from rankeval.errors import InvalidInput, NotedWarning, warn
 from rankeval.evaluation import Evaluation
-from rankeval.evaluation.choosing import labels_of
+from rankeval.evaluation.by_query import labels_of
 from rankeval.evaluation.result import by_name
 from rankeval.significance.catalogue import FEWEST_QUERIES
 from rankeval.significance.declarations import (
@@ -256,7 +256,7 @@ def compare(
         return compared
     chosen("value of unjudged", unjudged, ("skip",))
     return replace(
-        compared, condensed=made(reading(systems, "skipped"), settings, measures, by=by).table
+        compared, condensed=made(with_reading(systems, "skipped"), settings, measures, by=by).table
     )
 
 
@@ -302,7 +302,7 @@ def _compared(
     notes = [*shared.notes, *settings.direction_notes(shared.measures)]
     if groups is not None:
         given = cast("Mapping[str, Scores]", shared.given)
-        grouped = groups_of(
+        grouped = query_groups(
             groups, shared.queries, settings.unit, systems=given, collections=shared.places
         )
         scores, places = grouped.apart(scores, places)

@@ -24,9 +24,9 @@ from rankeval.comparison.record import (
 from rankeval.comparison.tables import (
     clearest,
     difference_errors,
-    left_out,
     mean_table,
     ordered_claims,
+    rows_left_out,
 )
 from rankeval.errors import InvalidInput
 from rankeval.render import comparisons, plots
@@ -79,7 +79,7 @@ def drawn(
         refuse((is_named, f"kind={kind!r} shows all systems", "leave out system= and baseline="))
         return _matrix(record, measure) if kind == "matrix" else _ranks(record, measure)
     rows = _chosen_rows(record, system, baseline, measure)
-    cut = left_out(rows, MOST_DRAWN)
+    cut = rows_left_out(rows, MOST_DRAWN)
     rows = rows[clearest(rows, MOST_DRAWN)]
     return _intervals(record, rows, cut) if kind == "intervals" else _forest(record, rows, cut)
 

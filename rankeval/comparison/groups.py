@@ -31,7 +31,7 @@ from rankeval._checks import count, few, plural, refuse, require
 from rankeval.comparison.design import Design
 from rankeval.comparison.inputs import SharedScores, values_by
 from rankeval.errors import QueryIdError
-from rankeval.evaluation.choosing import UNNAMED
+from rankeval.evaluation.by_query import UNNAMED
 from rankeval.join.flat import Ints
 from rankeval.significance.catalogue import FEWEST_QUERIES
 from rankeval.significance.columns import without_variance
@@ -161,7 +161,7 @@ def intraclass(d: Floats, of: Ints) -> Floats:
     return np.asarray(np.maximum(share, 0.0))
 
 
-def groups_of(
+def query_groups(
     groups: Any,
     queries: pd.Index[Any],
     unit: str = "query",

@@ -36,7 +36,7 @@ from rankeval.comparison.record import (
     parted,
 )
 from rankeval.comparison.tables import printed_digits
-from rankeval.evaluation.choosing import UNNAMED
+from rankeval.evaluation.by_query import UNNAMED
 from rankeval.measures import Direction
 from rankeval.render.tables import p_value, telling
 from rankeval.significance.columns import TIE_TOLERANCE

@@ -28,7 +28,7 @@ from rankeval.collection.rows import index_of
 from rankeval.comparison.design import COLLECTION, COLUMNS, LEAST_QUERIES, TOGETHER
 from rankeval.errors import ConventionMismatch, InvalidInput
 from rankeval.evaluation import Evaluation
-from rankeval.evaluation.choosing import labels_of, slices_of
+from rankeval.evaluation.by_query import labels_of, slices_of
 from rankeval.evaluation.facts import QUERY_COUNTS
 from rankeval.evaluation.lacking import listed, undefined_notes
 from rankeval.evaluation.merging import differences, rule_differences
@@ -98,8 +98,8 @@ def shared_scores(
 ) -> SharedScores:
     """Check the scores of systems, pair them by query id on each collection, and stack the collections."""
     check_number_of_systems(systems, fewest)
-    given, notes = _common_parts(arranged(systems, baseline), unpaired)
-    cells, units = cells_of(given, unit=unit), plural(unit)
+    given, notes = _common_parts(by_collection(systems, baseline), unpaired)
+    cells, units = cell_scores(given, unit=unit), plural(unit)
     frames = {name: per_query_frame(scores, unit) for name, scores in cells.items()}
     labels, left_out = _chosen_measures(cells, frames, measures, unit)
     paired = {}
@@ -166,7 +166,7 @@ def cell(system: str, part: Any, joint: str = " on ") -> str:
     return system if part is None else f"{system}{joint}{part}"
 
 
-def cells_of(given: Given, joint: str = " on ", unit: str = "query") -> dict[str, Scores]:
+def cell_scores(given: Given, joint: str = " on ", unit: str = "query") -> dict[str, Scores]:
     """Return all scores by the names of their cells."""
     cells: dict[str, Scores] = {}
     within: dict[Any, dict[str, Evaluation]] = {}
@@ -285,9 +285,9 @@ def _chosen_measures(
     return labels, notes
 
 
-def arranged(systems: Mapping[str, Any], baseline: str | None = None) -> Given:
+def by_collection(systems: Mapping[str, Any], baseline: str | None = None) -> Given:
     """Return the scores of systems by collection; plain ones have the part None."""
-    parted = {str(name): parts_of(scores) for name, scores in systems.items()}
+    parted = {str(name): collections_of(scores) for name, scores in systems.items()}
     found = {name: dict(parts) for name, parts in parted.items() if parts is not None}
     if not found:
         return {str(name): {None: scores} for name, scores in systems.items()}
@@ -303,7 +303,7 @@ def arranged(systems: Mapping[str, Any], baseline: str | None = None) -> Given:
     return found
 
 
-def parts_of(scores: Any) -> Mapping[str, Scores] | None:
+def collections_of(scores: Any) -> Mapping[str, Scores] | None:
     """Return a system's scores by collection; None if they are not by collection."""
     if isinstance(scores, Mapping):
         kinds = {_is_scores(value) for value in scores.values()}

@@ -148,7 +148,7 @@ class FoldScores:
 
 @escaping
 @dataclass(frozen=True, eq=False)
-class Kept:
+class KeptScores:
     """What a comparison keeps of the scores that its table does not show."""
 
     # The value of the best system as `Comparison.to_json` kept it; `Comparison.best` returns it if
@@ -291,7 +291,7 @@ class ComparisonRecord:
     condensed: pd.DataFrame | None = None
     standing: str = ""
     opening: Mapping[str, Any] | None = None
-    _kept: Kept = field(default_factory=Kept, repr=False)
+    _kept: KeptScores = field(default_factory=KeptScores, repr=False)
 
     @property
     def alpha(self) -> float:
@@ -360,7 +360,7 @@ def with_settings(record: Record, **changed: Any) -> Record:
     return replace(record, settings=replace(record.settings, **changed))
 
 
-def kept(record: ComparisonRecord) -> Kept:
+def kept(record: ComparisonRecord) -> KeptScores:
     """Return what a comparison keeps besides its public fields."""
     return record._kept  # noqa: SLF001 - machinery, so no attribute of the public class
 

@@ -54,7 +54,9 @@ class Recorded(WithTable):
         Record
             Its frames are tables, and ``metrics`` are the rows of its table.
         """
-        kind, values = kind_of(self), {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type] # of subclasses
+        kind = record_kind(self)
+        own: Any = self  # a subclass is a dataclass
+        values = {one.name: getattr(self, one.name) for one in fields(own)}
         frames = {name: value for name, value in values.items() if isinstance(value, pd.DataFrame)}
         results = {name: value for name, value in values.items() if isinstance(value, Recorded)}
         plain = {name: _plain(value) for name, value in values.items() if _is_plain(value)}
@@ -108,7 +110,7 @@ class Recorded(WithTable):
                 yield f"{kind}/system" if name == "name" else name, value
 
 
-def kind_of(result: Any) -> str:
+def record_kind(result: Any) -> str:
     """Return the kind of a result in snake case; that of rates is the rate, such as "abandonment"."""
     name = re.sub("(?<=.)(?=[A-Z][a-z])", "_", type(result).__name__).lower()
     return str(getattr(result, "rate", name))

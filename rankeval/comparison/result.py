@@ -24,7 +24,7 @@ from rankeval.comparison.figures import drawn
 from rankeval.comparison.headline import headline
 from rankeval.comparison.record import Choice, ComparisonRecord, kept, main_measure
 from rankeval.comparison.saved import PLACE, REMEDY, from_json, to_json
-from rankeval.comparison.shelved import NUMBERS, record_of, systems_of
+from rankeval.comparison.shelved import NUMBERS, comparison_record, systems_of
 from rankeval.comparison.tables import laid_out, printed, unjudged_tables
 from rankeval.errors import InvalidInput
 from rankeval.render.tables import Table
@@ -578,7 +578,7 @@ class Comparison(ComparisonRecord):
         """
         shown = replace(printed(self), caption=f"{' '.join(self.findings)} {printed(self).caption}")
         text = "\n\n".join(table.to_markdown() for table in [shown, *unjudged_tables(self)])
-        return record_of(self, self.to_json(), self.headline, text, role, data)
+        return comparison_record(self, self.to_json(), self.headline, text, role, data)
 
     @classmethod
     def from_record(cls, record: Record) -> Comparison:

@@ -28,7 +28,7 @@ from rankeval.comparison.record import (
     ComparisonRecord,
     ComparisonSettings,
     FoldScores,
-    Kept,
+    KeptScores,
     kept,
 )
 from rankeval.errors import InvalidInput
@@ -204,7 +204,7 @@ def _read(found: dict[str, Any]) -> dict[str, Any]:
         "table": table if len(table) else table_without_rows(),
         "settings": asked,
         "notes": tuple(found["notes"]),
-        "_kept": Kept(choice, folds, first_two=frames.pop("first_two")),
+        "_kept": KeptScores(choice, folds, first_two=frames.pop("first_two")),
         "standing": found["standing"],
         "opening": found["opening"],
         **frames,

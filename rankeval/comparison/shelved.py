@@ -42,7 +42,7 @@ Held = dict[tuple[str, str], Evaluation]
 """The evaluation of each system, on each collection if there are several."""
 
 
-def record_of(
+def comparison_record(
     compared: ComparisonRecord, numbers: str, headline: str, text: str, role: str | None, data: Any
 ) -> Record:
     """Return the record of a comparison, given its JSON, its headline and its text in Markdown."""
@@ -154,7 +154,9 @@ def _params(compared: ComparisonRecord, pair: tuple[str, str] | None) -> dict[st
     return {name: value for name, value in params.items() if value is not None}
 
 
-def differences(compared: ComparisonRecord, pair: tuple[str, str] | None) -> dict[str, float]:
+def difference_metrics(
+    compared: ComparisonRecord, pair: tuple[str, str] | None
+) -> dict[str, float]:
     """Return the differences of a pair, their adjusted p-values and intervals as metrics; None has no metrics."""
     if pair is None:
         return {}
@@ -166,7 +168,7 @@ def differences(compared: ComparisonRecord, pair: tuple[str, str] | None) -> dic
 def _metrics(compared: ComparisonRecord, pair: tuple[str, str] | None) -> dict[str, float]:
     if compared.table.empty and compared.means is not None:
         return _named(compared, compared.means.assign(part=""), "mean", _ENDS_OF_MEANS)
-    return differences(compared, pair)
+    return difference_metrics(compared, pair)
 
 
 def _named(

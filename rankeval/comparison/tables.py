@@ -152,7 +152,7 @@ def _comparisons(record: ComparisonRecord, *, gain: bool, digits: Mapping[str, i
         digits=places[drawn],
     )
     shown.frame["won/tied/lost"] = shown.frame["won/tied/lost"].where(gained[drawn].notna(), DASH)
-    notes = (*left_out(table, MOST_ROWS), *record.notes, *([GAIN_NOTE] if gain else []))
+    notes = (*rows_left_out(table, MOST_ROWS), *record.notes, *([GAIN_NOTE] if gain else []))
     return replace(shown, caption=record.caption, notes=notes)
 
 
@@ -267,7 +267,8 @@ def _gain_texts(record: ComparisonRecord, others: list[str], means: pd.DataFrame
         (values - base) * [known[str(column)].sign or np.nan for column in means], base
     )
     texts = [
-        ["" if np.isnan(gain) else f" ({layouts.percent(gain)})" for gain in row] for row in gains
+        ["" if np.isnan(gain) else f" ({layouts.gain_in_percent(gain)})" for gain in row]
+        for row in gains
     ]
     frame = pd.DataFrame(texts, index=means.index, columns=means.columns)
     frame.loc[others[0]] = ""
@@ -369,7 +370,7 @@ def clearest(table: pd.DataFrame, most: int) -> NDArray[np.bool_]:
     return chosen
 
 
-def left_out(table: pd.DataFrame, most: int) -> list[str]:
+def rows_left_out(table: pd.DataFrame, most: int) -> list[str]:
     """Say how many rows `clearest` leaves out, if any."""
     if len(table) <= most:
         return []

@@ -48,21 +48,8 @@ MOST_NOTED = 3
 """Notes on so many comparisons; the others are counted."""
 
 
-def reading(systems: Systems, name: str) -> dict[str, Any]:
-    """Return systems with a reading of their unjudged documents in place of their scores, by the measures that have it.
-
-    Parameters
-    ----------
-    systems : mapping of str to scores
-        As in `rankeval.compare`.
-    name : str
-        One of ``rankeval.evaluation.facts.READINGS``.
-
-    Raises
-    ------
-    InvalidInput
-        If scores are no evaluation, or one that does not know this.
-    """
+def with_reading(systems: Systems, name: str) -> dict[str, Any]:
+    """Return systems with a reading of their unjudged documents for their scores, by the measures that have one."""
 
     def own(scores: Any) -> Evaluation:
         found = reading_of(scores, name) if isinstance(scores, Evaluation) else np.empty((0, 0))
@@ -112,7 +99,8 @@ def with_bounds(
     shares = relevant = rows
     if unread := any(one.facts.readings for one in held):
         shares, relevant = (
-            overall(again(reading(systems, one), measures)).table for one in ("judged", "relevant")
+            overall(again(with_reading(systems, one), measures)).table
+            for one in ("judged", "relevant")
         )
     t = shares["effect_size"].abs() * np.sqrt(shares["n_queries"])
     p = 2 * stdtr(shares["n_queries"] - 1, -t) * len(rows)

@@ -76,7 +76,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.contamination.entries import SHARED_BY_FEW, Entries, LabelCounts, times_among
+from rankeval.contamination.query_values import SHARED_BY_FEW, LabelCounts, QueryValues, times_among
 
 IDENTIFIABLE_BITS = 40.0
 """Evidence that a query needs to count; a chance of 2^-40 is small enough for collections of a million queries."""
@@ -151,7 +151,7 @@ class Recurrence:
     chance: NDArray[np.float64]  # (n,): The chance that a row of a foreign query is this one
 
     @classmethod
-    def of(cls, rows: Entries, n_queries: int) -> Recurrence:
+    def of(cls, rows: QueryValues, n_queries: int) -> Recurrence:
         """Learn it. By Good and Turing, rows of one query are as likely as those of two are many, and one row more."""
         bits = np.zeros(len(rows)) if rows.bits is None else rows.bits.astype(float)
         times = np.where(
@@ -161,13 +161,13 @@ class Recurrence:
         unseen = ((times == 2).sum() + 2) / max(1, (times == 1).sum())
         return cls(times, np.where(times > 0, np.maximum(times - 1, unseen) / n_elsewhere, 0))
 
-    def bits_of_all(self, rows: Entries, n_queries: int) -> NDArray[np.float64]:
+    def bits_of_all(self, rows: QueryValues, n_queries: int) -> NDArray[np.float64]:
         """Return the bits of each query if all of its rows come back, and no others."""
         n = rows.per_query(n_queries, self.times > 0)
         return surprise(np.maximum(n, 1), n, rows.per_query(n_queries, self.chance))
 
 
-def rarity(all_values: Entries, kept: Entries, n_queries: int) -> Entries:
+def rarity(all_values: QueryValues, kept: QueryValues, n_queries: int) -> QueryValues:
     """Return kept values with their bits of evidence by how many queries have them."""
     n_with = times_among(kept.value, all_values.value)
     bits = np.log2((n_queries + 1) / n_with).astype(np.float32)

@@ -21,7 +21,7 @@ content are
 ``text``       the texts of the queries; in layer 2 only
 
 Data is recognised after changes by coarser traces of each query: rounded rows, documents with their
-labels, counts of labels, columns (`contamination.entries`), and a hash of the query id.
+labels, counts of labels, columns (`contamination.query_values`), and a hash of the query id.
 
 All of it is computed when it is first asked for, and once. So a fingerprint must be asked before
 the data changes, and a scorer does not pay for what its ledger need not know.
@@ -44,14 +44,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._checks import require
-from rankeval.contamination.entries import (
-    Entries,
-    LabelCounts,
-    column_entries,
-    label_bytes,
-    multisets,
-    short,
-)
 from rankeval.contamination.hashing import (
     are_embeddings,
     as_matrix,
@@ -63,6 +55,14 @@ from rankeval.contamination.hashing import (
     row_hashes,
     sign_hashes,
     text_hashes,
+)
+from rankeval.contamination.query_values import (
+    LabelCounts,
+    QueryValues,
+    column_entries,
+    label_bytes,
+    multisets,
+    upper_half,
 )
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import scores as as_scores
@@ -148,17 +148,17 @@ class Fingerprint:
         """Return the hash of each row, rounded or by its signs, and without its label; None without features."""
         if self.X is None:
             return None
-        return short(sign_hashes(self.X) if by_signs else rounded_hashes(self.X))
+        return upper_half(sign_hashes(self.X) if by_signs else rounded_hashes(self.X))
 
-    def rows_told(self, *, by_signs: bool) -> Entries | None:
+    def rows_told(self, *, by_signs: bool) -> QueryValues | None:
         """Return the rows without their labels, by query; None without features."""
         if by_signs not in self._known_rows:
             rows = self.short_rows(by_signs=by_signs)
-            self._known_rows[by_signs] = None if rows is None else Entries.of(self.codes, rows)
+            self._known_rows[by_signs] = None if rows is None else QueryValues.of(self.codes, rows)
         return self._known_rows[by_signs]
 
     @cached_property
-    def _known_rows(self) -> dict[bool, Entries | None]:
+    def _known_rows(self) -> dict[bool, QueryValues | None]:
         return {}
 
     @property
@@ -167,21 +167,21 @@ class Fingerprint:
         return self.queries.get("text")
 
     @cached_property
-    def document_entries(self) -> Entries | None:
+    def document_entries(self) -> QueryValues | None:
         """The documents with their labels, by query; None without document ids or labels."""
         if not self.knows_documents or "labels" not in self.rows:
             return None
-        return Entries.of(
-            self.codes, short(self.rows["documents"]), label=label_bytes(self.rows["labels"])
+        return QueryValues.of(
+            self.codes, upper_half(self.rows["documents"]), label=label_bytes(self.rows["labels"])
         )
 
     @cached_property
-    def _known_columns(self) -> tuple[NDArray[np.bool_], list[Entries]]:
+    def _known_columns(self) -> tuple[NDArray[np.bool_], list[QueryValues]]:
         return np.zeros(self.n_queries, dtype=bool), []
 
     def column_entries(
         self, wanted: NDArray[np.bool_], *, with_bits: bool = False
-    ) -> Entries | None:
+    ) -> QueryValues | None:
         """Return the columns of some queries as `column_entries` does; None without features or labels."""
         if self.X is None or self.y is None:
             return None
@@ -197,7 +197,7 @@ class Fingerprint:
         query, value = (
             np.concatenate([getattr(part, name) for part in found]) for name in ("query", "value")
         )
-        return Entries(query, value)
+        return QueryValues(query, value)
 
     @property
     def digest(self) -> str:

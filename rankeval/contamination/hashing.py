@@ -149,7 +149,7 @@ def rounded_hashes(X: Any) -> Hashes:
 
 def sign_hashes(X: Any) -> Hashes:
     """Return a hash per row over which columns are less than the next: neither rounding nor the row's length counts."""
-    signs = [(block[:, 1:] > block[:, :-1]).astype(np.uint64) for block in blocks(X)]
+    signs = [(block[:, 1:] > block[:, :-1]).astype(np.uint64) for block in feature_blocks(X)]
     sums = [block @ keys(block.shape[1], salt=4) for block in signs]
     return mixed(np.concatenate([np.empty(0, dtype=np.uint64), *sums]))
 
@@ -158,7 +158,7 @@ def are_embeddings(X: Any) -> bool:
     """Return whether rows are told by the signs of the differences of their columns, as those of embeddings are."""
     if hasattr(X, "tocsr") or n_features(X) < _LEAST_SIGNS:
         return False
-    some = next(blocks(X), None)
+    some = next(feature_blocks(X), None)
     if some is None:
         return False
     with np.errstate(invalid="ignore", over="ignore"):  # of infinite and of very large values
@@ -175,7 +175,9 @@ _ROWS_LOOKED_AT = 1000
 
 def _row_sums(X: Any, hashed: Callable[[NDArray[Any]], NDArray[Any]]) -> Hashes:
     if not hasattr(X, "tocsr"):
-        sums = [hashed(block).astype(np.uint64) @ keys(block.shape[1]) for block in blocks(X)]
+        sums = [
+            hashed(block).astype(np.uint64) @ keys(block.shape[1]) for block in feature_blocks(X)
+        ]
         return mixed(np.concatenate([np.empty(0, dtype=np.uint64), *sums]))
     X = as_matrix(X)
     contributions = hashed(X.data).astype(np.uint64) * keys(X.shape[1])[X.indices]
@@ -220,7 +222,7 @@ def taken(X: Any, rows: Any) -> NDArray[np.float32]:
     return _as_float32(X[rows].toarray() if hasattr(X, "tocsr") else X[rows])
 
 
-def blocks(X: Any) -> Iterator[NDArray[np.float32]]:
+def feature_blocks(X: Any) -> Iterator[NDArray[np.float32]]:
     """Yield blocks of rows of a feature matrix as float32, without a column named ``qid``."""
     matrix = as_matrix(X)
     step = max(1, _BLOCK // max(1, matrix.shape[1]))

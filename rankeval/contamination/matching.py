@@ -27,7 +27,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._checks import count
-from rankeval.contamination.entries import are_among
 from rankeval.contamination.evidence import (
     CHANGED,
     ENOUGH_BITS,
@@ -38,6 +37,7 @@ from rankeval.contamination.evidence import (
     chance_of_being_contained,
     surprise_of_equality,
 )
+from rankeval.contamination.query_values import are_among
 from rankeval.contamination.registered import RegisteredContent
 from rankeval.contamination.shared import ColumnHits, SharedLabels, SharedRows, same_texts
 from rankeval.contamination.signature import NO_PAIRS, Pairs, Signature, Traces
@@ -217,7 +217,7 @@ class Match:
         return "none of its queries are in the data"
 
 
-def match(
+def match_content(
     registered: RegisteredContent,
     data: Traces,
     before: Shown | None = None,

@@ -57,7 +57,7 @@ from rankeval.contamination.fingerprint import (
     fingerprint_qrels,
     run_outputs,
 )
-from rankeval.contamination.matching import Match, Shown, match, was_opened
+from rankeval.contamination.matching import Match, Shown, match_content, was_opened
 from rankeval.contamination.registered import REGISTERS, RegisteredContent, read_register
 from rankeval.contamination.signature import KeptTraces, Traces
 from rankeval.errors import GuardRefusal, GuardRefusalError, warn
@@ -168,7 +168,7 @@ class ContaminationCheck:
     ) -> list[tuple[str, Match]]:
         """Return (ledger URL, match) for each registered collection that is not retired, nor allowed at the moment."""
         return [
-            (url, match(registered, data, MEMORY.get(registered.id), most_rows=most_rows))
+            (url, match_content(registered, data, MEMORY.get(registered.id), most_rows=most_rows))
             for url, registered in self.contents()
             if registered.retired is None
             and registered.id not in but

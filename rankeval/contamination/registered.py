@@ -203,6 +203,6 @@ def _read(url: str, stamp: Any) -> Register:
 
 def _stamp(url: str) -> Any:
     # A server is asked every few seconds only: each answer takes as long as a scorer.
-    if discovery.folder_of(url) is None and discovery.sqlite_path(url) is None:
+    if discovery.place_of(url).kind == "server":
         return int(time.monotonic() / _REMOTE_PATIENCE)
     return Ledger(url).stamp()

@@ -57,7 +57,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.contamination.entries import Entries, LabelCounts, times_among
 from rankeval.contamination.evidence import (
     CHANGED,
     ENOUGH_BITS,
@@ -74,6 +73,7 @@ from rankeval.contamination.evidence import (
     ratios_of_positives,
     surprise,
 )
+from rankeval.contamination.query_values import LabelCounts, QueryValues, times_among
 from rankeval.contamination.signature import NO_PAIRS, Pairs, Signature, Traces
 from rankeval.join.matching import Hashes
 
@@ -99,7 +99,7 @@ class SharedValues:
     theirs: NDArray[np.intp]
 
     @classmethod
-    def of(cls, known: Entries, data: Entries, n_known: int) -> SharedValues:
+    def of(cls, known: QueryValues, data: QueryValues, n_known: int) -> SharedValues:
         """Find the values that registered queries and queries of the data have in common."""
         places, pair, ours, theirs = known.found_in(data)
         n = np.bincount(pair, minlength=len(places))
@@ -488,7 +488,7 @@ def _same_documents(
 
 
 def _weighed(
-    known: Signature, kept: Entries, data: Traces, found: Positives, *, for_looks: bool = False
+    known: Signature, kept: QueryValues, data: Traces, found: Positives, *, for_looks: bool = False
 ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[Any]]:
     """Return registered queries, what their relevant documents say, and the queries that kept one."""
     query, value, is_there = kept.query[found.ours], kept.value[found.ours], found.theirs >= 0
@@ -600,7 +600,7 @@ class Overlaps:
     row: NDArray[np.intp]  # (n_single,): Its place among the known rows
 
     @classmethod
-    def of(cls, rows: Entries, learnt: Recurrence, theirs: Entries) -> Overlaps:
+    def of(cls, rows: QueryValues, learnt: Recurrence, theirs: QueryValues) -> Overlaps:
         """Find them, for some queries of the data at a time: a catalogue gives each row many pairs."""
         edges = {0, *np.searchsorted(theirs.query, theirs.query[::_AT_ONCE]).tolist(), len(theirs)}
         parts = [
@@ -612,7 +612,7 @@ class Overlaps:
         )
 
     @classmethod
-    def _of(cls, rows: Entries, learnt: Recurrence, theirs: Entries) -> Overlaps:
+    def _of(cls, rows: QueryValues, learnt: Recurrence, theirs: QueryValues) -> Overlaps:
         places, pair, ours, _ = rows.found_in(theirs)
         n, n_known = np.bincount(pair, minlength=len(places)), int(rows.query.max(initial=0)) + 1
         first, last = (
@@ -631,7 +631,9 @@ class Overlaps:
         return replace(self, **chosen)
 
 
-def _least_overlap(told: Overlaps, known: Signature, rows: Entries, theirs: Entries) -> float:
+def _least_overlap(
+    told: Overlaps, known: Signature, rows: QueryValues, theirs: QueryValues
+) -> float:
     """Return the least overlap that tells a pair: all do if no two queries of one side overlap as much."""
     n_queries, n_known = int(theirs.query.max()) + 1, known.n_queries
     step = max(1, n_queries // max(n_known, _LOOKED_AT))
@@ -650,7 +652,9 @@ def _least_overlap(told: Overlaps, known: Signature, rows: Entries, theirs: Entr
     return np.inf
 
 
-def _within(rows: Entries, n_queries: int, content: Hashes | None = None) -> NDArray[np.float64]:
+def _within(
+    rows: QueryValues, n_queries: int, content: Hashes | None = None
+) -> NDArray[np.float64]:
     """Return the overlaps of pairs of queries of one side that may be told, but for copies."""
     found = Overlaps.of(rows, Recurrence.of(rows, n_queries), rows)
     one, other = found.places.T
@@ -686,7 +690,7 @@ def _n_of_both(pairs: Pairs) -> int:
     return min(len(np.unique(side)) for side in pairs.T)
 
 
-def _n_pairs(rows: Entries, others: Entries) -> int:
+def _n_pairs(rows: QueryValues, others: QueryValues) -> int:
     """Return how many pairs of queries of one side share a row that no third query of either side has."""
     values, queries = rows.of_two_queries
     return len(np.unique(queries[times_among(values, others.value) == 0], axis=0))

@@ -7,7 +7,7 @@
 documents    the k smallest hashes of documents, with their labels    "; added and removed documents; positives only
 rows         hashes of rows, rounded, without labels                  other labels, rows added or dropped, float32
 "            of embeddings: of which columns are less than the next   "; float16, rows divided by their length
-columns      the smallest hashes of columns (`contamination.entries`) columns scaled, mapped, added, dropped, reordered
+columns      the smallest hashes of columns (`query_values`)          columns scaled, mapped, added, dropped, reordered
 ``text``     the text of the query
 ===========  =======================================================  ==================================================
 
@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.contamination.entries import LEAST_BITS, Entries, LabelCounts, times_among
 from rankeval.contamination.evidence import (
     ENOUGH_POSITIVES,
     IDENTIFIABLE_BITS,
@@ -35,6 +34,7 @@ from rankeval.contamination.evidence import (
     rarity,
 )
 from rankeval.contamination.fingerprint import Fingerprint
+from rankeval.contamination.query_values import LEAST_BITS, LabelCounts, QueryValues, times_among
 from rankeval.join.matching import Hashes
 
 _KEPT = 40_000
@@ -52,9 +52,9 @@ class Signature:
     content: Hashes  # (n_queries,): One hash per query, over its strongest content and its labels
     ids: Hashes  # (n_queries,): One hash per query id
     label_counts: LabelCounts | None = None  # How often each label stands in each query
-    row_entries: Entries | None = None  # The values kept of each query
-    document_entries: Entries | None = None
-    columns: Entries | None = None
+    row_entries: QueryValues | None = None  # The values kept of each query
+    document_entries: QueryValues | None = None
+    columns: QueryValues | None = None
     texts: Hashes | None = None  # (n_queries,): One hash per text; 0 where several queries have it
     left_out: NDArray[np.bool_] | None = (
         None  # (n_queries,): The queries that are no evidence any more
@@ -89,7 +89,7 @@ class Signature:
         """Number of queries."""
         return len(self.content)
 
-    def rows_told(self, *, by_signs: bool) -> Entries | None:
+    def rows_told(self, *, by_signs: bool) -> QueryValues | None:
         """Return the rows, if they are told in this way."""
         return self.row_entries if by_signs == self.by_signs else None
 
@@ -125,7 +125,7 @@ class Signature:
     def without(self, queries: NDArray[np.bool_]) -> Signature:
         """Return the signature with some queries that are no evidence any more; places stay."""
 
-        def part(kept: Entries | None) -> Entries | None:
+        def part(kept: QueryValues | None) -> QueryValues | None:
             return None if kept is None else kept.take(~queries[kept.query])
 
         kept = replace(
@@ -234,19 +234,21 @@ class Signature:
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Signature:
         """Return the signature of `arrays`."""
         has_labels = "labels.levels" in arrays or "labels.hashes" in arrays
-        rows, more = (Entries.from_arrays(name, arrays) for name in ("rows", "more_rows"))
+        rows, more = (QueryValues.from_arrays(name, arrays) for name in ("rows", "more_rows"))
         return cls(
             arrays["content"],
             arrays["ids"],
             label_counts=LabelCounts.from_arrays(arrays) if has_labels else None,
-            row_entries=rows if rows is None or more is None else Entries.together([rows, more]),
-            document_entries=Entries.from_arrays("documents", arrays),
-            columns=Entries.from_arrays("columns", arrays),
+            row_entries=rows
+            if rows is None or more is None
+            else QueryValues.together([rows, more]),
+            document_entries=QueryValues.from_arrays("documents", arrays),
+            columns=QueryValues.from_arrays("columns", arrays),
             texts=arrays.get("text"),
             by_signs="rows.by_signs" in arrays,
         )
 
-    def column_entries(self, wanted: NDArray[np.bool_]) -> Entries | None:
+    def column_entries(self, wanted: NDArray[np.bool_]) -> QueryValues | None:
         """Return the kept columns of some queries."""
         return None if self.columns is None else self.columns.take(wanted[self.columns.query])
 
@@ -255,7 +257,7 @@ def _n_kept(n_queries: int, most: int) -> int:
     return min(most, max(_LEAST, _KEPT // max(1, n_queries)))
 
 
-def _kept_rows(data: Fingerprint) -> Entries | None:
+def _kept_rows(data: Fingerprint) -> QueryValues | None:
     rows = data.rows_told(by_signs=data.by_signs)
     if rows is None:
         return None
@@ -263,7 +265,7 @@ def _kept_rows(data: Fingerprint) -> Entries | None:
     return rarity(rows, kept, data.n_queries)
 
 
-def _kept_documents(data: Fingerprint) -> Entries | None:
+def _kept_documents(data: Fingerprint) -> QueryValues | None:
     documents = data.document_entries
     if documents is None:
         return None
@@ -272,7 +274,7 @@ def _kept_documents(data: Fingerprint) -> Entries | None:
     )
 
 
-def _kept_columns(data: Fingerprint) -> Entries | None:
+def _kept_columns(data: Fingerprint) -> QueryValues | None:
     """Keep columns of queries that have at least two, each unlike those of all other queries."""
     if data.label_counts is None:
         return None
@@ -303,7 +305,7 @@ class KeptTraces:
     ids: Hashes  # (n_kept,): A hash of each of them, and of its content
     own: Hashes
     label_counts: LabelCounts  # Their labels
-    document_entries: Entries | None  # Their documents; None if no documents are known
+    document_entries: QueryValues | None  # Their documents; None if no documents are known
     others: Hashes  # (n_others,): A hash of the content of each other query
     # (n_kept,): Kind of row -> hash of the ranking of each kept query; empty if no output was
     # opened.
@@ -349,7 +351,7 @@ class KeptTraces:
             ids,
             own,
             labels,
-            Entries.together(documents) if documents else None,
+            QueryValues.together(documents) if documents else None,
             others,
             ranked,
         )

@@ -51,7 +51,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class SoughtContent:
     """The registered content that a `StreamedCheck` looks for. It needs no ledger, and can be pickled."""
 
     key: str  # The `StreamedCheck.key`
@@ -121,9 +121,9 @@ class StreamedCheck:
         """Return what one part shows: changes nothing, and may be called in a worker."""
         return self.snapshot().evidence(y, qid, docid=docid, score=score)
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> SoughtContent:
         """Return the registered content that is looked for, to be sent to machines that see no ledger."""
-        return Snapshot(self.key, tuple(self._registered))
+        return SoughtContent(self.key, tuple(self._registered))
 
     def add(self, evidence: Evidence | None) -> None:
         """Add what a part showed. Parts may come in any order."""

@@ -1,11 +1,11 @@
 """Scores of a ranking, query by query, with the convention that made them."""
 
+from rankeval.evaluation.by_query import query_weights
 from rankeval.evaluation.front_door import DEFAULT_MEASURES, Given, evaluate
 from rankeval.evaluation.merging import differences, merged
 from rankeval.evaluation.result import Evaluation, aggregate_errors, from_bytes, standard_errors
 from rankeval.evaluation.scoring import score
 from rankeval.evaluation.storage import to_bytes
-from rankeval.evaluation.weights import query_weights
 
 __all__ = [
     "DEFAULT_MEASURES",

@@ -32,14 +32,14 @@ from rankeval._arguments import explained
 from rankeval._checks import refuse, require
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.errors import InvalidInput, QueryIdError
+from rankeval.evaluation.by_query import query_weights
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.scoring import bound_measures
 from rankeval.evaluation.scoring import score as score_joined
-from rankeval.evaluation.weights import query_weights
 from rankeval.io import columns
 from rankeval.io.frames import frame_columns, is_records
 from rankeval.join.flat import ids_of_rows
-from rankeval.join.joined import Joined, join_arrays, role_of
+from rankeval.join.joined import Joined, column_role, join_arrays
 from rankeval.ledger import discovery
 from rankeval.measures import LabelledMeasure, Measure
 from rankeval.measures import measures as parse_measures
@@ -357,7 +357,7 @@ def evaluate(
         "docid": docid,
         "query_weight": query_weight,
     }
-    named |= {role_of(column): given for column, given in read.items()}
+    named |= {column_role(column): given for column, given in read.items()}
     if any(isinstance(column, str) for column in named.values()):
         _refuse_mixed(truth, ranking, group, named)
     else:
@@ -377,7 +377,7 @@ def evaluate(
         group=group,
         docid=named["docid"],
         queries=queries,
-        read={column: named[role_of(column)] for column in read},
+        read={column: named[column_role(column)] for column in read},
         named=isinstance(relevance, str),
     )
     given = replace(given, rank=named.get("rank"))

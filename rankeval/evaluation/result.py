@@ -31,10 +31,10 @@ from rankeval._visible import escaping, visible
 from rankeval.collection.convention import COUNTED_AS, Convention
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.choosing import labels_of, places_of, slices_of
+from rankeval.evaluation.by_query import labels_of, query_places, slices_of
 from rankeval.evaluation.facts import QueryFacts, digest
 from rankeval.evaluation.lacking import fixed, undefined_notes
-from rankeval.evaluation.storage import to_bytes, unpack
+from rankeval.evaluation.storage import to_bytes, unpacked_fields
 from rankeval.io.opening import read_bytes, write_atomically
 from rankeval.join.flat import Floats, Ints
 from rankeval.join.id_forms import FEW, advice
@@ -273,7 +273,7 @@ class Evaluation:
         >>> ev.subset(ev.per_query["RR"] < 1).n_queries
         1
         """
-        return self._part(np.sort(places_of(queries, self.queries, self.excluded)))
+        return self._part(np.sort(query_places(queries, self.queries, self.excluded)))
 
     def _part(self, places: Ints) -> Evaluation:
         if len(places) == self.n_queries:
@@ -474,7 +474,7 @@ class Evaluation:
         is_step = step is None or (at is not None and 0 <= at < 2**31)
         require(is_step, "step", step, "a whole number such as the epoch, 0 or greater")
         used, measures = data_of(self, checked_word(role, "role"), data), by_name(self)
-        values, limits = metrics_of(self), intervals(self)
+        values, limits = aggregates_by_key(self), mean_intervals(self)
         ends = {
             f"{measures[name].key}{end}": value
             for name, pair in limits.items()
@@ -562,7 +562,7 @@ def _row(part: Evaluation, confidence_level: float | None) -> dict[str, float]:
 
 def from_bytes(content: bytes, where: str = "") -> Evaluation:
     """Return the evaluation from the bytes that `to_bytes` gave, the same bit for bit; ``where`` names the file."""
-    return Evaluation(**unpack(content, where))
+    return Evaluation(**unpacked_fields(content, where))
 
 
 def data_of(
@@ -588,13 +588,13 @@ def data_of(
     return LoggedData(name, judged, role, n_rows, evaluation.n_queries)
 
 
-def metrics_of(evaluation: Evaluation) -> dict[str, float]:
+def aggregates_by_key(evaluation: Evaluation) -> dict[str, float]:
     """Return the aggregates by the keys of their measures."""
     values = zip(evaluation.measures, aggregates(evaluation).values(), strict=True)
     return {one.key: value for one, value in values}
 
 
-def intervals(evaluation: Evaluation) -> dict[str, tuple[float, float]]:
+def mean_intervals(evaluation: Evaluation) -> dict[str, tuple[float, float]]:
     """Return the 95 % interval of the mean of each measure by its label; none of weighted means, which have none."""
     if evaluation.weights is not None or not evaluation.n_queries:
         return {}

@@ -14,7 +14,7 @@ rule that leaves such queries out are settled at the end, over all chunks, in th
 A run that nobody pooled has many documents without a judgment, which count as not relevant. So it
 may lose for having found others, and two systems with unlike shares are not compared fairly.
 Whoever compares needs to know the share, and the scores if these documents were relevant or were
-not there (`rankeval.join.readings`). Both follow from the ranked chunk that is scored anyway, and
+not there (`rankeval.join.what_if`). Both follow from the ranked chunk that is scored anyway, and
 cannot be had from scores later.
 """
 
@@ -42,8 +42,8 @@ from rankeval.evaluation.lacking import fixed, lacking, left_out
 from rankeval.evaluation.result import Evaluation
 from rankeval.join.flat import Floats, Ints, offsets_of, ratio
 from rankeval.join.joined import DEEPEST, Joined
-from rankeval.join.judged import Groups, Judged
-from rankeval.join.readings import completed, condensed
+from rankeval.join.judged import Judged, TiedGroups
+from rankeval.join.what_if import completed, condensed
 from rankeval.measures import Measure
 from rankeval.measures.family import FAMILIES, are_unnamed
 
@@ -284,7 +284,7 @@ def _reach(measures: Sequence[Measure], known: Collection[str]) -> int:
 
 
 def _count_documents(
-    queries: Ints, judged: Judged, ties: Groups, counts: dict[str, NDArray[np.int64]]
+    queries: Ints, judged: Judged, ties: TiedGroups, counts: dict[str, NDArray[np.int64]]
 ) -> None:
     counts["relevant"][queries] = judged.n_relevant(np.nextafter(0.0, 1.0))
     counts["retrieved"][queries] = judged.n_retrieved

@@ -109,7 +109,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else str(value)
 
 
-def unpack(content: bytes, where: str = "") -> dict[str, Any]:
+def unpacked_fields(content: bytes, where: str = "") -> dict[str, Any]:
     """Return the fields of the evaluation that `to_bytes` wrote."""
     if not isinstance(content, (bytes, bytearray)):
         raise InvalidInput(argument="content", found=shown(content), expected="bytes")

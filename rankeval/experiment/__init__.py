@@ -3,7 +3,7 @@
 from rankeval.experiment.checks import check_run, load_parts
 from rankeval.experiment.config import check_config, load_config, shipped_configs
 from rankeval.experiment.recipe import ExperimentResult, run_experiment
-from rankeval.experiment.sections import ExperimentConfig
+from rankeval.experiment.schema import ExperimentConfig
 
 __all__ = [
     "ExperimentConfig",

@@ -28,9 +28,9 @@ from rankeval._checks import refuse
 from rankeval._registry import chosen
 from rankeval.errors import ConfigError, InvalidInput, warn
 from rankeval.experiment.config import blaming, load_config
-from rankeval.experiment.final_look import check_ledger, check_parts, unguarded
-from rankeval.experiment.loading import Loaded, Parts, find_loader, imported, split
-from rankeval.experiment.sections import ExperimentConfig, RankerConfig, StepConfig
+from rankeval.experiment.final_look import check_ledger, check_parts, why_unguarded
+from rankeval.experiment.loading import DataParts, Loaded, find_loader, imported, split
+from rankeval.experiment.schema import ExperimentConfig, RankerConfig, StepConfig
 from rankeval.ledger.folder import room_held
 from rankeval.report.queries import MOST_BYTES
 from rankeval.tracking import host
@@ -44,7 +44,7 @@ _SCORE = 256
 """Bytes of one query and ranker in that table."""
 
 
-def load_parts(config: ExperimentConfig | str | Path) -> Parts:
+def load_parts(config: ExperimentConfig | str | Path) -> DataParts:
     """Load the rows of an experiment and split them as a run does: nothing is registered, trained or opened.
 
     Parameters
@@ -72,7 +72,7 @@ def load_parts(config: ExperimentConfig | str | Path) -> Parts:
 
 
 @explained
-def check_run(config: ExperimentConfig) -> Parts:
+def check_run(config: ExperimentConfig) -> DataParts:
     """Check all that a run checks before it trains: the file, its data, and what the guard says of the parts.
 
     Parameters
@@ -148,7 +148,7 @@ class Checked:
     rankers: Mapping[str, QueryRanker]
     load: Callable[[], Loaded]
 
-    def parts(self) -> Parts:
+    def parts(self) -> DataParts:
         """Load the rows and split them."""
         from rankeval.model_selection.ranker import stops_early
 
@@ -230,7 +230,7 @@ def _check_comparison(config: ExperimentConfig) -> None:
     )
     case = correction.all_pairs_only, all_pairs, "choose another one"
     refuse(case, kind=ConfigError, argument="comparison.correction")
-    if not unguarded(config) and (asked.test, asked.correction) != ("randomization", "max_t"):
+    if not why_unguarded(config) and (asked.test, asked.correction) != ("randomization", "max_t"):
         found, expected = (
             f"{asked.test} with {asked.correction}",
             "randomization with max_t, as the guard's plans have",

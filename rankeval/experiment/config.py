@@ -32,7 +32,7 @@ from rankeval._arguments import explained
 from rankeval._checks import said, shown
 from rankeval._registry import chosen, unknown
 from rankeval.errors import ConfigError, RankevalError
-from rankeval.experiment.sections import ExperimentConfig, Loader
+from rankeval.experiment.schema import ExperimentConfig, Loader
 from rankeval.io.opening import read_text
 
 _MOST_VALUES = 100_000
@@ -120,7 +120,7 @@ def set_key(raw: dict[str, Any], override: str) -> None:
     place[steps[-1]] = parse_yaml(text, f"--set {override!r}")
 
 
-def refusal(error: ValidationError, source: str, settings: Iterable[str] = ()) -> ConfigError:
+def key_error(error: ValidationError, source: str, settings: Iterable[str] = ()) -> ConfigError:
     """Return the error for the first problem that pydantic found; it counts the others."""
     problems, keys = error.errors(include_url=False), {key.path: key.kind for key in list_keys()}
     # Show an unknown key first: the key that it was meant to be is then missing too.
@@ -252,7 +252,7 @@ def check_config(
     try:
         return ExperimentConfig.model_validate(raw)
     except ValidationError as error:
-        raise refusal(error, source, settings) from None
+        raise key_error(error, source, settings) from None
 
 
 def shipped_configs() -> dict[str, Path]:

@@ -32,14 +32,14 @@ from rankeval.comparison import Comparison, compare
 from rankeval.comparison.concluding import comparison_of_one
 from rankeval.comparison.headline import named_system
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint
-from rankeval.contamination.matching import match
+from rankeval.contamination.matching import match_content
 from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.contamination.registered import RegisteredContent
 from rankeval.contamination.signature import Signature
 from rankeval.errors import GuardRefusal, LedgerError
 from rankeval.evaluation import Evaluation, Given, evaluate, score
-from rankeval.experiment.loading import Parts
-from rankeval.experiment.sections import ExperimentConfig, GuardConfig
+from rankeval.experiment.loading import DataParts
+from rankeval.experiment.schema import ExperimentConfig, GuardConfig
 from rankeval.guard.records import COMMITTED, why_lost
 from rankeval.join.flat import Floats
 from rankeval.ledger import discovery
@@ -70,7 +70,7 @@ class TestPart:
     registered: Any = None
 
 
-def unguarded(config: ExperimentConfig) -> str:
+def why_unguarded(config: ExperimentConfig) -> str:
     """Return why no guard counts the looks at the test part; an empty text if one does."""
     if config.guard is None:
         return "The experiment file switches the guard off."
@@ -85,7 +85,7 @@ def check_ledger(config: ExperimentConfig) -> None:
     Nothing is written. Entries were lost if a report in the folder of the results names a head of
     this ledger that it no longer holds: the run would write over the only file that shows it.
     """
-    if config.guard is None or unguarded(config):
+    if config.guard is None or why_unguarded(config):
         return
     url = _url_of(config.guard)
     ledger = Ledger(url)
@@ -106,7 +106,7 @@ def check_ledger(config: ExperimentConfig) -> None:
         raise LedgerError(f"{reason}. An experiment file says so with guard.commits_ledger: true")
 
 
-def guard_test_part(config: ExperimentConfig, parts: Parts) -> TestPart:
+def guard_test_part(config: ExperimentConfig, parts: DataParts) -> TestPart:
     """Register the test part, so that this experiment and later ones cannot score it by accident.
 
     Nothing is registered if the rows to train on are refused, or the ledger cannot be written.
@@ -121,9 +121,9 @@ def guard_test_part(config: ExperimentConfig, parts: Parts) -> TestPart:
     return TestPart(parts.test, guard, registered)
 
 
-def check_parts(config: ExperimentConfig, parts: Parts) -> Guard | None:
+def check_parts(config: ExperimentConfig, parts: DataParts) -> Guard | None:
     """Return the guard of an experiment, None if it has none, once it refuses no part to train on."""
-    if config.guard is None or unguarded(config):
+    if config.guard is None or why_unguarded(config):
         return None
     from rankeval.guard import Guard
 
@@ -140,7 +140,7 @@ def check_parts(config: ExperimentConfig, parts: Parts) -> Guard | None:
     return guard
 
 
-def _refuse_shared(parts: Parts, ledger: Ledger | None) -> None:
+def _refuse_shared(parts: DataParts, ledger: Ledger | None) -> None:
     """Refuse parts to train on that hold queries of the test part, before the ledger knows of it.
 
     If it is on record, the ledger was asked already, which knows of queries that are exempt.
@@ -163,7 +163,7 @@ def _refuse_shared(parts: Parts, ledger: Ledger | None) -> None:
         if data is None:
             continue
         prints = _prints(data)
-        found = match(content, prints)
+        found = match_content(content, prints)
         if found.refused:
             names = prints.names[found.queries].tolist()
             raise GuardRefusal(
@@ -233,7 +233,9 @@ def open_test(
                 "measures": config.all_measures[:1],
             }
             comparison = compare(evaluations, **asked)
-        return Opened(comparison, evaluations, GuardFacts(active=False, reason=unguarded(config)))
+        return Opened(
+            comparison, evaluations, GuardFacts(active=False, reason=why_unguarded(config))
+        )
     guard = part.guard
     plan = guard.freeze(
         part.registered,

@@ -42,7 +42,7 @@ from rankeval._source import install
 from rankeval.collection.data import RankingData, stack_rows
 from rankeval.errors import ConfigError, InvalidInput
 from rankeval.experiment.config import blaming
-from rankeval.experiment.sections import CvConfig, DataConfig, ExperimentConfig
+from rankeval.experiment.schema import CvConfig, DataConfig, ExperimentConfig
 from rankeval.io.feature_tables import feature_numbers
 from rankeval.io.letor import PART_OF
 from rankeval.io.opening import DEFAULT, Limits, limits_of, reading
@@ -69,7 +69,7 @@ class Loaded:
 
 
 @dataclass(frozen=True)
-class Parts:
+class DataParts:
     """The parts of the data of an experiment, and their source."""
 
     dev: RankingData  # The rows to train and to tune on, and those to test on
@@ -162,7 +162,7 @@ def _own_loader(path: str) -> Any:
     return found
 
 
-def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> Parts:
+def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> DataParts:
     """Split loaded rows."""
     notes, validation, times = [*loaded.notes], None, None
     if isinstance(loaded.rows, RankingData):
@@ -206,7 +206,7 @@ def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> Parts:
     few = f"found {config.cv.n_splits} folds for {count(dev.n_queries, 'query')} of the dev part"
     refuse((config.cv.n_splits > dev.n_queries, few), kind=ConfigError, argument="cv.n_splits")
     source = config.data.path or config.data.loader
-    made = Parts(dev, test, source, validation, tuple(notes), loaded.slices, times)
+    made = DataParts(dev, test, source, validation, tuple(notes), loaded.slices, times)
     with blaming("cv", "the dev part cannot be split"):
         [*made.folds(config.cv).split(dev.X, dev.y, qid=dev.qid)]
     return made

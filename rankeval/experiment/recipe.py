@@ -32,8 +32,8 @@ from rankeval.evaluation import Evaluation
 from rankeval.experiment.checks import check_experiment, room_for_files
 from rankeval.experiment.config import check_config, load_config
 from rankeval.experiment.final_look import Opened, guard_test_part, moved_rows, open_test
-from rankeval.experiment.loading import Parts
-from rankeval.experiment.sections import ExperimentConfig
+from rankeval.experiment.loading import DataParts
+from rankeval.experiment.schema import ExperimentConfig
 from rankeval.experiment.training import Trained, train, versions
 from rankeval.io.opening import write_atomically
 from rankeval.report import report_for_experiment
@@ -215,7 +215,9 @@ def run_experiment(
         for path, content in artifacts.items():
             write_atomically(config.directory / path, [content])
     step("logging")
-    tracked, tracking_error = sent(config, record_of(config, facts, artifacts, trained, run))
+    tracked, tracking_error = sent(
+        config, experiment_record(config, facts, artifacts, trained, run)
+    )
     if tracking_error:
         warn(f"{NOT_LOGGED}{tracking_error}")
     step("done")
@@ -229,7 +231,7 @@ def _predictions(test: RankingData, score: NDArray[np.float64]) -> bytes:
 
 
 def _facts(
-    config: ExperimentConfig, opened: Opened, parts: Parts, trained: Mapping[str, Trained]
+    config: ExperimentConfig, opened: Opened, parts: DataParts, trained: Mapping[str, Trained]
 ) -> ExperimentFacts:
     scores = {name: one.scores for name, one in trained.items()}
     others, secondary = config.all_measures[1:], None
@@ -268,7 +270,7 @@ def _facts(
 
 
 def _slices(
-    config: ExperimentConfig, evaluations: Mapping[str, Evaluation], parts: Parts
+    config: ExperimentConfig, evaluations: Mapping[str, Evaluation], parts: DataParts
 ) -> dict[str, pd.DataFrame]:
     tables = {}
     for name, values in parts.slices.items():
@@ -281,7 +283,7 @@ def _slices(
 
 
 @dataclass
-class Run:
+class ExperimentRun:
     """A run of an experiment that has begun: when, and the data that it read."""
 
     started: float = field(default_factory=time.time)
@@ -289,13 +291,13 @@ class Run:
 
 
 @contextmanager
-def begun(config: ExperimentConfig) -> Iterator[Run]:
+def begun(config: ExperimentConfig) -> Iterator[ExperimentRun]:
     """Begin a run; if a refusal or an error ends it, log a run that FAILED and says why.
 
     Nothing was scored then, or not all, so the run has no evaluations. A wrong key or value of the
     file is no run.
     """
-    run = Run()
+    run = ExperimentRun()
     try:
         yield run
     except ConfigError:
@@ -326,7 +328,9 @@ def sent(config: ExperimentConfig, record: RunRecord) -> tuple[TrackedRun | None
         return None, f"the host {config.tracking.host!r} failed: {type(error).__name__}: {error}"
 
 
-def _begun(config: ExperimentConfig, run: Run, headline: str, more: list[str]) -> RunRecord:
+def _begun(
+    config: ExperimentConfig, run: ExperimentRun, headline: str, more: list[str]
+) -> RunRecord:
     # The same settings and results are the same run, whenever, by whomever and to whatever folder
     # it ran.
     settings = config.model_dump(mode="json", exclude={"output", "n_jobs"})
@@ -347,12 +351,12 @@ def _begun(config: ExperimentConfig, run: Run, headline: str, more: list[str]) -
     )
 
 
-def record_of(
+def experiment_record(
     config: ExperimentConfig,
     facts: ExperimentFacts,
     artifacts: Mapping[str, bytes],
     trained: Mapping[str, Trained],
-    run: Run,
+    run: ExperimentRun,
 ) -> RunRecord:
     """Return the run of an experiment that is done, with a child for each ranker."""
     tested, results = (

@@ -37,8 +37,8 @@ from rankeval._source import DISTRIBUTION
 from rankeval.collection.data import take_rows
 from rankeval.errors import FileFormatError, InvalidInput, RankevalError
 from rankeval.evaluation import Evaluation
-from rankeval.experiment.loading import Parts
-from rankeval.experiment.sections import ExperimentConfig, SearchConfig
+from rankeval.experiment.loading import DataParts
+from rankeval.experiment.schema import ExperimentConfig, SearchConfig
 from rankeval.model_selection.results import CrossValidation
 from rankeval.shelf import folder as folders
 from rankeval.shelf.record import Record
@@ -85,7 +85,7 @@ class Trained:
     rows: Any = None  # (n_some_rows, n_features): The first rows of dev
 
 
-def train(name: str, ranker: QueryRanker, config: ExperimentConfig, parts: Parts) -> Trained:
+def train(name: str, ranker: QueryRanker, config: ExperimentConfig, parts: DataParts) -> Trained:
     """Tune a candidate, or read its result from the cache."""
     from rankeval.model_selection.ranker import stops_early
 
@@ -119,7 +119,7 @@ def train(name: str, ranker: QueryRanker, config: ExperimentConfig, parts: Parts
     return replace(done, reused=reused, digest=digest, started=started, took=took, rows=rows)
 
 
-def tune(ranker: QueryRanker, name: str, parts: Parts, *, config: ExperimentConfig) -> Trained:
+def tune(ranker: QueryRanker, name: str, parts: DataParts, *, config: ExperimentConfig) -> Trained:
     """Search on dev, score the winner out of fold, and predict the test part with it."""
     import sklearn
     from sklearn.base import clone

@@ -83,10 +83,10 @@ class ScoredPlan:
     @property
     def grouped(self) -> Groups | None:
         """The groups of the queries that were scored."""
-        from rankeval.comparison.groups import groups_of
+        from rankeval.comparison.groups import query_groups
 
         queries = self.evaluations[self.plan.names[0]].per_query.index
-        return None if self.groups is None else groups_of(self.groups, queries)
+        return None if self.groups is None else query_groups(self.groups, queries)
 
     @cached_property
     def outputs(self) -> dict[str, dict[str, Hashes]]:

@@ -190,18 +190,18 @@ class LoadedCollection:
     @property
     def ids(self) -> pd.Index[Any]:
         """The ids of the queries, in the order of the content."""
-        from rankeval.evaluation.choosing import id_index
+        from rankeval.evaluation.by_query import id_index
 
         return id_index(self.prints.names_by_content)
 
     def grouped(self, groups: Any) -> Groups:
         """Return the groups of the queries, in the order of the content; if none are given, each query is alone."""
-        from rankeval.comparison.groups import Groups, groups_of
+        from rankeval.comparison.groups import Groups, query_groups
 
         return (
             Groups("query", "query", np.arange(len(self.ids)))
             if groups is None
-            else groups_of(groups, self.ids)
+            else query_groups(groups, self.ids)
         )
 
     def _predict(self, name: str, model: Any) -> Any:

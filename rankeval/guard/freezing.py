@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rankeval._checks import count, require
 from rankeval.collection.convention import Convention
 from rankeval.collection.run import Run
-from rankeval.contamination.entries import Entries
+from rankeval.contamination.query_values import QueryValues
 from rankeval.contamination.signature import Signature
 from rankeval.errors import InvalidInput, warn
 from rankeval.guard.collection import (
@@ -239,7 +239,7 @@ def _same_content(
     return same
 
 
-def _keys(rows: Entries, queries: NDArray[np.intp], n_queries: int) -> NDArray[np.uint64]:
+def _keys(rows: QueryValues, queries: NDArray[np.intp], n_queries: int) -> NDArray[np.uint64]:
     """Return the rows of some queries, each as one number with the place of its query among them."""
     # The place in the upper 32 bits and the hash of the row in the lower: one intersection compares
     # both at once.

@@ -13,7 +13,7 @@ from rankeval._arguments import explained
 from rankeval._checks import check_alpha, require
 from rankeval._registry import chosen
 from rankeval.collection.convention import Convention, get_convention
-from rankeval.contamination.matching import match
+from rankeval.contamination.matching import match_content
 from rankeval.errors import LedgerError
 from rankeval.guard import freezing, opening, registering, releasing
 from rankeval.guard.checks import Aim, check_text
@@ -624,7 +624,7 @@ class Guard:
             X, y, qid=qid, group=group, qrels=qrels, queries=queries, docid=docid
         ).prints
         records = self._journal.read()
-        found = [match(one, data) for one in records.contents if one.retired is None]
+        found = [match_content(one, data) for one in records.contents if one.retired is None]
         return status_of(
             found, data, ledger=self.ledger, head=records.head, off=discovery.default_url() is None
         )

@@ -179,9 +179,9 @@ def why_lost(url: str, *, committed: bool = False) -> str | None:
     with it, whichever setting names it, unless the run commits it. In a pod of Kubernetes it may be
     lost: a warning says so once.
     """
-    path = discovery.path_of(url)
+    path = discovery.place_of(url).path
     service = next((one for one in (*SERVICES, POD) if all(map(_is_set, one.split()))), None)
-    if path is None or committed or service is None or _is_set(COMMITTED):
+    if not path or committed or service is None or _is_set(COMMITTED):
         return None
     checkout = next((folder for folder in Path(path).parents if (folder / ".git").exists()), None)
     if checkout is None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rankeval.contamination.evidence import ENOUGH_BITS, bayes_factor_bits
 from rankeval.contamination.fingerprint import Fingerprint
-from rankeval.contamination.matching import Match, match
+from rankeval.contamination.matching import Match, match_content
 from rankeval.contamination.registered import RegisteredContent
 from rankeval.contamination.signature import Signature
 from rankeval.errors import InvalidInput, LedgerError, warn
@@ -56,7 +56,7 @@ def register(
         before = _on_record(records, new)
         # Exempted queries are linked too.
         matches = [
-            replace(match(replace(one, exempt=None), data, for_looks=True), registered=one)
+            replace(match_content(replace(one, exempt=None), data, for_looks=True), registered=one)
             for one in records.contents
         ]
         revised = (

@@ -91,7 +91,7 @@ def id_column(values: Any, name: str) -> pa.Array:
             f"column {name} is of type {array.type}: ids are text or integers",
             remedy="cast it first",
         )
-    if not is_text(array.type):
+    if not is_text_type(array.type):
         try:
             array = combined(array.cast(pa.string()))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -144,7 +144,7 @@ def without_wide(column: Any) -> Any:
     return column.to_list() if is_wide else column
 
 
-def is_text(kind: pa.DataType) -> bool:
+def is_text_type(kind: pa.DataType) -> bool:
     """Say whether a type is one of texts, views apart."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
@@ -167,7 +167,7 @@ def combined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if pa.types.is_dictionary(column.type):
         column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         column = combined(column.dictionary).take(column.indices)
-    if is_text(kind := without_view(column.type)):
+    if is_text_type(kind := without_view(column.type)):
         column = column.cast(kind)  # of views Arrow 20 does not tell the bytes
         column = column.cast(pa.string() if column.nbytes < _MOST_BYTES else pa.large_string())
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
@@ -183,11 +183,13 @@ def unfit_row(ids: pa.Array | pa.ChunkedArray, pattern: str) -> int:
     # Arrow's own search: a Python string for each of a million ids would take longer than the
     # reading.
     return (
-        pc.index(pc.match_substring_regex(ids, pattern), True).as_py() if is_text(ids.type) else -1
+        pc.index(pc.match_substring_regex(ids, pattern), True).as_py()
+        if is_text_type(ids.type)
+        else -1
     )
 
 
-def places_of(rows: NDArray[np.int64]) -> pa.Array:
+def row_numbers(rows: NDArray[np.int64]) -> pa.Array:
     """Return row numbers as an Arrow array, copied only if they are strided; `pyarrow.array` would import pandas."""
     return pa.Array.from_buffers(
         pa.int64(), len(rows), [None, pa.py_buffer(np.ascontiguousarray(rows, np.int64))]
@@ -529,7 +531,9 @@ def _coded_texts(ids: Any, what: str) -> pa.DictionaryArray | None:
         ):  # other objects, no column, half a surrogate pair
             return None
     is_coded = pa.types.is_dictionary(ids.type)
-    if not is_text(ids.type.value_type if is_coded else ids.type) or ids.null_count == len(ids):
+    if not is_text_type(ids.type.value_type if is_coded else ids.type) or ids.null_count == len(
+        ids
+    ):
         return None
     ids = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
     if is_coded and not ids.null_count and not ids.dictionary.null_count:

@@ -30,7 +30,7 @@ from rankeval.io.columns import (
     combined,
     id_column,
     is_number,
-    is_text,
+    is_text_type,
     numbers_of,
     value_column,
     whole,
@@ -162,7 +162,7 @@ def _left_out(
 def _kind_words(kind: pa.DataType) -> str:
     if pa.types.is_dictionary(kind):
         return "categories"
-    return "text" if is_text(without_view(kind)) else str(kind)
+    return "text" if is_text_type(without_view(kind)) else str(kind)
 
 
 def feature_numbers(column: pa.ChunkedArray, source: TableSource) -> Numbers | str:

@@ -223,7 +223,9 @@ def reading_rows(
             }
             for part in ids if how.unread else ():
                 refuse_read(ids[part], how.unread, part, partial(_place, source, columns))
-            yield replace(columns, value=opening.parsed(columns.value), source=source, **ids)
+            yield replace(
+                columns, value=opening.parsed_numbers(columns.value), source=source, **ids
+            )
         except FileFormatError:
             raise
         except (InvalidInput, TypeError) as error:
@@ -342,9 +344,9 @@ def _wrong_cell(columns: Columns, value: str) -> tuple[int, str, Any] | None:
 def _is_refused(cells: Any, column: str, value: str, last: int) -> bool:
     cells = cells[: last + 1]
     try:
-        value_column(opening.parsed(cells), column, value) if column == value else id_column(
-            cells, column
-        )
+        value_column(
+            opening.parsed_numbers(cells), column, value
+        ) if column == value else id_column(cells, column)
     except (InvalidInput, TypeError):
         return True
     return False

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from rankeval._checks import require, said, shown
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import IDS, Columns, id_column, value_column
-from rankeval.io.opening import parsed
+from rankeval.io.opening import parsed_numbers
 
 SPELLINGS: dict[str, tuple[str, ...]] = {
     "qid": ("qid", "query_id", "query-id", "q_id", "topic_id"),
@@ -176,7 +176,9 @@ def from_dict(mapping: Any, value: str) -> Columns:
         repeat(query, len(documents)) for query, documents in rows.items()
     )
     values = chain.from_iterable(documents.values() for documents in rows.values())
-    return Columns(list(queries), list(chain.from_iterable(rows.values())), parsed(list(values)))
+    return Columns(
+        list(queries), list(chain.from_iterable(rows.values())), parsed_numbers(list(values))
+    )
 
 
 def _listed(query: Any, documents: Any, value: str) -> Mapping[Any, Any]:
@@ -251,7 +253,7 @@ def _from_nested(mapping: Mapping[Any, Any]) -> Columns:
                 )
             rows += [(query, document, aspect, grade) for aspect, grade in by_aspect.items()]
     qids, docids, aspects, grades = ([row[at] for row in rows] for at in range(4))
-    return Columns(qids, docids, parsed(grades), aspect=aspects)
+    return Columns(qids, docids, parsed_numbers(grades), aspect=aspects)
 
 
 def is_records(thing: Any) -> bool:
@@ -305,7 +307,7 @@ def from_records(thing: Any, value: str) -> Columns:
     left = [name for name in _fields(rows[0]) if name not in cells or name == parts.get("name")]
     source = FrameSource(left, lambda name, row: _field(rows[row], name, row, expected))
     columns = columns_in(cells, parts, value, "record 0", "give records with one of them")
-    return replace(columns, value=parsed(columns.value), source=source)
+    return replace(columns, value=parsed_numbers(columns.value), source=source)
 
 
 def _fields(record: Any) -> list[str]:

@@ -143,7 +143,7 @@ def numbers_of_texts(texts: Sequence[str]) -> list[float]:
     ]
 
 
-def parsed(numbers: Any) -> Any:
+def parsed_numbers(numbers: Any) -> Any:
     """Return the numbers of a list of texts, if all of them are written as in TREC files; else it stays as it is."""
     is_text = isinstance(numbers, list) and all(isinstance(number, str) for number in numbers)
     return numbers_of_texts(numbers) if is_text and all(map(NUMBER.fullmatch, numbers)) else numbers

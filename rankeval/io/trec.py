@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from rankeval.errors import FileFormatError
 from rankeval.io import opening
-from rankeval.io.columns import IDS, Columns, combined, numbers_of, places_of, runs_against, whole
+from rankeval.io.columns import IDS, Columns, combined, numbers_of, row_numbers, runs_against, whole
 from rankeval.io.formats import Format, OpenFile, add_format, check_fit, text_lines
 from rankeval.io.letor import ROW as LETOR_ROW
 from rankeval.io.opening import BLOCK, BOM, NUMBER, WHOLE, text_blocks
@@ -51,7 +51,7 @@ _HEAD = 2**16
 
 
 @dataclass(frozen=True)
-class Layout:
+class TrecColumns:
     """The columns of one kind of TREC file; the others than ids, value and tag are not read."""
 
     kind: str
@@ -68,13 +68,13 @@ class Layout:
         return f"{len(self.fields)} columns ({' '.join(self.fields)})"
 
 
-QRELS = Layout("qrels", ("qid", "iter", "docid", "relevance"), "relevance")
-NDEVAL = Layout("qrels", ("qid", "aspect", "docid", "relevance"), "relevance")
-PREFS = Layout("prefs", ("qid", "aspect", "subgroup", "docid", "relevance"), "relevance")
-RUN = Layout("run", ("qid", "Q0", "docid", "rank", "score", "tag"), "score", "tag")
+QRELS = TrecColumns("qrels", ("qid", "iter", "docid", "relevance"), "relevance")
+NDEVAL = TrecColumns("qrels", ("qid", "aspect", "docid", "relevance"), "relevance")
+PREFS = TrecColumns("prefs", ("qid", "aspect", "subgroup", "docid", "relevance"), "relevance")
+RUN = TrecColumns("run", ("qid", "Q0", "docid", "rank", "score", "tag"), "score", "tag")
 
 
-def read_trec(judgments: Layout, given: OpenFile) -> Columns:
+def read_trec(judgments: TrecColumns, given: OpenFile) -> Columns:
     """Read the text of a TREC file."""
     layout = judgments if given.value == "relevance" else RUN
     if not given.is_named:
@@ -89,7 +89,7 @@ def read_trec(judgments: Layout, given: OpenFile) -> Columns:
     return columns if columns is not None else _read_lines(data, layout, given.path)
 
 
-def _refuse_other_reading(given: OpenFile, layout: Layout) -> None:
+def _refuse_other_reading(given: OpenFile, layout: TrecColumns) -> None:
     """Refuse a file whose columns cannot be those of the layout."""
     given.file.seek(0)
     start = given.file.read(_SAMPLE).removeprefix(BOM)
@@ -118,7 +118,7 @@ def _refuse_other_reading(given: OpenFile, layout: Layout) -> None:
         )
 
 
-def _rows_of(data: bytes, layout: Layout) -> list[list[str]]:
+def _rows_of(data: bytes, layout: TrecColumns) -> list[list[str]]:
     """Return the cells of each row; none if a row has too few or too many, which the readers explain."""
     width = len(layout.fields)
     lines = (line.strip() for line in data.removeprefix(BOM).split(b"\n"))
@@ -135,7 +135,9 @@ def _rows_of(data: bytes, layout: Layout) -> list[list[str]]:
     )
 
 
-def _read_regular(source: pa.NativeFile, blocks: Iterable[bytes], layout: Layout) -> Columns | None:
+def _read_regular(
+    source: pa.NativeFile, blocks: Iterable[bytes], layout: TrecColumns
+) -> Columns | None:
     if (spacing := _spacing(blocks)) is None:
         return None
     first_line, n_separators, has_mark = spacing
@@ -229,7 +231,7 @@ def _made_regular(data: bytes) -> bytes:
     return data.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" \n")
 
 
-def _read_lines(data: bytes, layout: Layout, where: str) -> Columns:
+def _read_lines(data: bytes, layout: TrecColumns, where: str) -> Columns:
     ids: dict[str, list[str]] = {name: [] for name in layout.ids}
     values: list[str] = []
     ranks: list[str] = []
@@ -249,7 +251,7 @@ def _read_lines(data: bytes, layout: Layout, where: str) -> Columns:
     return Columns(value=opening.numbers_of_texts(values), name=tag, rank=ranks or None, **columns)
 
 
-def _lines(data: bytes, layout: Layout, where: str) -> Iterator[tuple[int, list[str]]]:
+def _lines(data: bytes, layout: TrecColumns, where: str) -> Iterator[tuple[int, list[str]]]:
     width = len(layout.fields)
     # As in the regular reader, other cells need not be UTF-8; nor must a tag but the first.
     read = {layout.fields.index(name) for name in [*layout.ids, layout.value]}
@@ -282,7 +284,7 @@ def _lines(data: bytes, layout: Layout, where: str) -> Iterator[tuple[int, list[
         yield number, fields
 
 
-def _way_on(data: bytes, line: bytes, layout: Layout) -> str | None:
+def _way_on(data: bytes, line: bytes, layout: TrecColumns) -> str | None:
     """Say what a line with too few or too many columns may be, if it may be anything."""
     cells = [cell.decode(errors="replace") for cell in line.split()]
     n_cells, is_number = len(cells), [NUMBER.fullmatch(cell) is not None for cell in cells]
@@ -308,7 +310,7 @@ def _way_on(data: bytes, line: bytes, layout: Layout) -> str | None:
     return None
 
 
-def _check_comment(cells: list[bytes], layout: Layout, where: str) -> None:
+def _check_comment(cells: list[bytes], layout: TrecColumns, where: str) -> None:
     # trec_eval would count a row whose query begins with #.
     value = layout.fields.index(layout.value)
     may_be_row = (
@@ -322,7 +324,7 @@ def _check_comment(cells: list[bytes], layout: Layout, where: str) -> None:
         raise FileFormatError(problem, where=where, remedy=remedy)
 
 
-def _check_tag(fields: list[str], where: str, layout: Layout) -> None:
+def _check_tag(fields: list[str], where: str, layout: TrecColumns) -> None:
     # A docid with a blank would shift the rank into the score.
     fields[-1] = fields[-1].rstrip(_SPACE)
     words = [word for word in re.split(f"[{_SPACE}]", fields[-1]) if word]
@@ -384,7 +386,7 @@ def _ranking(table: pa.Table) -> list[Any]:
         qid,
         pa.repeat("Q0", len(table)),
         docid,
-        places_of(rank),
+        row_numbers(rank),
         score,
         pa.repeat(tag, len(table)),
     ]

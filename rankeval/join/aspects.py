@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rankeval.io.columns import numbers_of, places_of
+from rankeval.io.columns import numbers_of, row_numbers
 from rankeval.join.flat import Ints, spread
 from rankeval.join.repeats import refuse_repeats
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rankeval.collection.qrels import Qrels
 
 
-class Entries(NamedTuple):
+class AspectGrades(NamedTuple):
     """Judgments by aspect: the document's number, the aspect's number and the grade of each."""
 
     document: Ints
@@ -47,11 +47,11 @@ class AspectTable:
     # sub-group.
     group: Ints | None = None
 
-    def entries(self, document: Ints) -> tuple[Ints, Entries]:
+    def entries(self, document: Ints) -> tuple[Ints, AspectGrades]:
         """Return the entries of these documents, and for each entry the place of its document among them."""
         size = self.offsets[document + 1] - self.offsets[document]
         at, of = spread(self.offsets[document], size)
-        return of, Entries(document[of], self.aspect[at], self.grade[at])
+        return of, AspectGrades(document[of], self.aspect[at], self.grade[at])
 
     @cached_property
     def byte_rank(self) -> Ints:
@@ -128,7 +128,7 @@ def fold_aspects(qrels: Qrels) -> tuple[Qrels, AspectTable]:
     start = np.flatnonzero(np.diff(pair[order], prepend=-1))
     grade = qrels.relevance[order]
     best = np.maximum.reduceat(grade, start) if len(start) else grade
-    rows = places_of(order[start])
+    rows = row_numbers(order[start])
     # The folded rows are no rows of the file, so they have no source.
     ids = {name: getattr(qrels, name).take(rows) for name in ("qid", "docid")}
     folded = replace(qrels, **ids, relevance=best, aspect=None, subgroup=None, source=None)

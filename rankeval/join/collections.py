@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from rankeval._checks import few, refuse
 from rankeval._memory import keep_freed_memory
 from rankeval.collection.convention import Convention
-from rankeval.io.columns import numbers_of, places_of
+from rankeval.io.columns import numbers_of, row_numbers
 from rankeval.join.aspects import JoinedAspects, fold_aspects
 from rankeval.join.flat import Ints, ascend, offsets_of, order_of, rows_of
 from rankeval.join.id_forms import unlike_ids
 from rankeval.join.joined import Joined
-from rankeval.join.matching import Hashes, Side, hash_ids, match, mixed
+from rankeval.join.matching import Hashes, Side, hash_ids, match_documents, mixed
 
 if TYPE_CHECKING:
     from rankeval.collection.qrels import Qrels
@@ -36,7 +36,7 @@ Numbers = NDArray[np.int32]
 _MANY_ROWS = 2**17
 """Columns of so many rows are arrays that the C library gives back when they are freed."""
 
-_UNKNOWN = places_of(np.array([-1])).cast(pa.int32())[
+_UNKNOWN = row_numbers(np.array([-1])).cast(pa.int32())[
     0
 ]  # given a plain -1, Arrow makes a scalar and imports pandas
 
@@ -54,7 +54,7 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
     queries, of_truth, of_run = _numbered(qrels, run, excluded)
     truth = _side(qrels, of_truth, len(queries), "qrels", relevance=qrels.relevance)
     ranked = _side(run, of_run, len(queries), "run", score=run.score)
-    truth_row, run_row = match(truth, ranked)
+    truth_row, run_row = match_documents(truth, ranked)
     signs = {
         "ids": unlike_ids(truth, ranked, len(run_row), run.score),
         "rank": () if run.against_rank else None,
@@ -163,7 +163,7 @@ def _numbered(
     truth, ranked = map(_Stretches, starts, sizes, numbers)
     others = ranked.query < 0
     if others.any():
-        unknown = pc.unique(ids[1].take(places_of(np.flatnonzero(others)))).sort()
+        unknown = pc.unique(ids[1].take(row_numbers(np.flatnonzero(others)))).sort()
         excluded["no judgments"] = tuple(unknown.to_pylist())
         found = f"the run has {few(unknown.to_pylist())}, the qrels have {few(queries.slice(0, 6).to_pylist())}"
         refuse((others.all(), f"run and qrels have no query in common: {found}"))
@@ -178,7 +178,7 @@ def _counted(
 ) -> NDArray[np.bool_]:
     if retrieved.all() or convention.missing in ("empty", "zero"):
         return np.ones(len(queries), dtype=bool)
-    missing = queries.take(places_of(np.flatnonzero(~retrieved))).to_pylist()
+    missing = queries.take(row_numbers(np.flatnonzero(~retrieved))).to_pylist()
     lacking = f"the run lacks {len(missing)} of {len(queries)} judged queries ({few(missing)})"
     problem = f"{lacking}, which the convention {convention.name!r} refuses"
     remedy = "missing='empty' scores empty rankings there, missing='skip' leaves them out"
@@ -204,7 +204,7 @@ def _stretches(ids: pa.Array) -> tuple[pa.Array, Ints | None, Ints | None]:
     start = np.append(0, np.flatnonzero(changes) + 1)[: len(ids)]
     if len(start) * 8 > len(ids):
         return ids, None, None
-    return ids.take(places_of(start)), start, np.diff(start, append=len(ids))
+    return ids.take(row_numbers(start)), start, np.diff(start, append=len(ids))
 
 
 def _side(

@@ -23,7 +23,7 @@ from urllib.parse import unquote
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.io.columns import places_of
+from rankeval.io.columns import row_numbers
 from rankeval.join.flat import NO_ROWS, Ints
 from rankeval.join.matching import Side
 
@@ -166,7 +166,7 @@ class _Sample:
     def of(cls, side: Side, queries: Ints) -> _Sample:
         each = [side.rows[side.part(slice(query, query + 1))][:_MOST] for query in queries.tolist()]
         rows = np.concatenate(each)
-        ids = map(str, side.docid.take(places_of(rows)).to_pylist())
+        ids = map(str, side.docid.take(row_numbers(rows)).to_pylist())
         return cls([*ids], np.repeat(queries, [*map(len, each)]).tolist(), rows)
 
     def by_key(self, ids: Texts) -> dict[tuple[int, str], str]:

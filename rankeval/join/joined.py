@@ -33,7 +33,7 @@ from rankeval.collection.convention import Convention
 from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
 from rankeval.io import columns
-from rankeval.io.columns import comparable, places_of
+from rankeval.io.columns import comparable, row_numbers
 from rankeval.join.aspects import JoinedAspects
 from rankeval.join.by_rank import MOST_PADDED, ByRank
 from rankeval.join.flat import (
@@ -46,7 +46,14 @@ from rankeval.join.flat import (
     query_blocks,
     spread,
 )
-from rankeval.join.judged import BELOW_ALL, NO_GROUPS, Column, Groups, Judged, with_unlike_labels
+from rankeval.join.judged import (
+    BELOW_ALL,
+    NO_GROUPS,
+    Column,
+    Judged,
+    TiedGroups,
+    with_unlike_labels,
+)
 from rankeval.join.ranking import Ranked, order_tied, rank_rows
 from rankeval.join.repeats import refuse_repeats
 
@@ -127,7 +134,7 @@ class Joined:
         is_sign = columns.runs_against(rank, query, self.score)
         return replace(self, signs={**self.signs, "rank": ()}) if is_sign else self
 
-    def chunks(self) -> Iterator[tuple[slice, Judged, Groups]]:
+    def chunks(self) -> Iterator[tuple[slice, Judged, TiedGroups]]:
         """Yield the queries of each chunk, their rows as `Judged`, and all groups of tied rows."""
         for queries in query_blocks(self.offsets, CHUNK):
             begin, end = self.offsets[queries.start], self.offsets[queries.stop]
@@ -137,7 +144,7 @@ class Joined:
                 *self._chunk(queries, rows, self.offsets[queries.start : queries.stop + 1] - begin),
             )
 
-    def chunks_by_length(self) -> Iterator[tuple[Ints, Judged, Groups]]:
+    def chunks_by_length(self) -> Iterator[tuple[Ints, Judged, TiedGroups]]:
         """Yield the same of all queries, with lists of similar length in one chunk: these fit a table by rank.
 
         Queries are numbers here. If lists are similar as they stand, the chunks are those of
@@ -164,7 +171,7 @@ class Joined:
 
     def _chunk(
         self, queries: slice | Ints, rows: slice | Ints, offsets: Ints
-    ) -> tuple[Judged, Groups]:
+    ) -> tuple[Judged, TiedGroups]:
         judged = None if self.judged is None else _taken(self.judged, rows)
         levels, code, rest = self._labels(queries, rows, offsets, judged)
         found = self._ranked(rows, code, offsets, len(levels))
@@ -336,7 +343,7 @@ class Joined:
         """Return the place of each tied row's document id by its bytes: descending, unless `ascending`."""
         at = tied + rows.start if isinstance(rows, slice) else rows[tied]
         if isinstance(self.docid, (pa.Array, pa.ChunkedArray)):
-            names = self.docid.take(places_of(at)).to_pylist()
+            names = self.docid.take(row_numbers(at)).to_pylist()
         else:
             names = np.asarray(self.docid)[at].tolist()
         _, place = np.unique(
@@ -372,18 +379,18 @@ def _count_labels(
 
 def number_column(values: ArrayLike, name: str) -> Floats:
     """Return a column that a measure reads as floats."""
-    found = columns.scores(values, role_of(name))
-    columns.refuse_unbounded(found, role_of(name))
+    found = columns.scores(values, column_role(name))
+    columns.refuse_unbounded(found, column_role(name))
     return found.astype(np.float64, copy=False)
 
 
-def role_of(column: str) -> str:
+def column_role(column: str) -> str:
     """Return the argument that a column is, in messages and among the columns of a file."""
     return f"{_ROLE}[{column!r}]"
 
 
 def columns_of_roles(roles: Iterable[str]) -> dict[str, str]:
-    """Return the roles that `role_of` made, by the names of the columns."""
+    """Return the roles that `column_role` made, by the names of the columns."""
     return {
         ast.literal_eval(role.removeprefix(_ROLE))[0]: role
         for role in roles
@@ -403,7 +410,7 @@ def join_arrays(
 ) -> Joined:
     """Join labels and scores that stand row by row."""
     of_truth, of_score = arguments
-    of_read = {role_of(name): one for name, one in read.items()}
+    of_read = {column_role(name): one for name, one in read.items()}
     check_rows(**{of_truth: y, of_score: score, "qid": qid, "docid": docid}, **of_read)
     relevance, scores = columns.labels(y, of_truth), columns.scores(score, of_score)
     grouping = group_rows(qid)
@@ -412,7 +419,7 @@ def join_arrays(
     if documents is not None:
         lengths["docid"] = len(documents)
     beside = {name: number_column(one, name) for name, one in read.items()}
-    lengths |= {role_of(name): len(one) for name, one in beside.items()}
+    lengths |= {column_role(name): len(one) for name, one in beside.items()}
     found = ", ".join(f"{name} has {number}" for name, number in lengths.items())
     refuse(
         (

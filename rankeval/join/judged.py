@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _Value = TypeVar("_Value")
 
 
-class Groups(NamedTuple):
+class TiedGroups(NamedTuple):
     """Groups of two or more tied rows: the first row, the row after the last, and the query of each group."""
 
     start: Ints
@@ -61,9 +61,9 @@ class Groups(NamedTuple):
         """Return the tied rows, and the number of each one's group."""
         return spread(self.start, self.end - self.start)
 
-    def of(self, which: NDArray[np.bool_] | Ints | slice) -> Groups:
+    def of(self, which: NDArray[np.bool_] | Ints | slice) -> TiedGroups:
         """Return some of the groups."""
-        return Groups(*(part[which] for part in self))
+        return TiedGroups(*(part[which] for part in self))
 
     def divided(self, stop: Ints) -> NDArray[np.bool_]:
         """Return a mask of the groups that a cut-off divides; ``stop`` is the first row of each query below it."""
@@ -81,11 +81,11 @@ class Groups(NamedTuple):
 BELOW_ALL = -(2**53)
 """The level of unjudged rows, if measures must tell them from rows judged 0."""
 
-NO_GROUPS = Groups(*(np.empty(0, dtype=np.int64) for _ in range(3)))
+NO_GROUPS = TiedGroups(*(np.empty(0, dtype=np.int64) for _ in range(3)))
 """No tied rows."""
 
 
-def with_unlike_labels(ties: Groups, code: NDArray[Any]) -> Groups:
+def with_unlike_labels(ties: TiedGroups, code: NDArray[Any]) -> TiedGroups:
     """Return the tie groups whose rows differ in label: only there does the order matter."""
     if not len(ties.start):
         return ties
@@ -144,11 +144,11 @@ class Judged:
     counts: (
         Ints  # (n_queries, n_levels): Number of judged documents of each label, retrieved or not
     )
-    groups: Groups  # Tied rows of unlike labels whose order is open; empty if ties are broken
+    groups: TiedGroups  # Tied rows of unlike labels whose order is open; empty if ties are broken
     judged: NDArray[np.bool_] | None = (
         None  # (n_rows,): Which rows have a judgment; None if all have
     )
-    ties: Groups = NO_GROUPS  # All tied rows whose order is open, also those of one label
+    ties: TiedGroups = NO_GROUPS  # All tied rows whose order is open, also those of one label
     aspects: AspectBlock | None = None  # The judgments by aspect, if there are any
     # (n_queries,): The ids of the queries, which seed the drawing of orders.
     queries: NDArray[Any] | None = field(default=None, repr=False)
@@ -167,7 +167,7 @@ class Judged:
         kept: _Value = self._memo[key]
         return kept
 
-    def relabelled(self, code: NDArray[Any], ties: Groups, **parts: Any) -> Judged:
+    def relabelled(self, code: NDArray[Any], ties: TiedGroups, **parts: Any) -> Judged:
         """Return a chunk of these codes and ties; its aspects and columns, and what was computed, are left behind.
 
         ``parts`` are other fields of the new chunk. All others are those of this one.
@@ -188,7 +188,7 @@ class Judged:
         before = offsets_of(rows)
         offsets, ties = (
             before[self.offsets],
-            Groups(before[self.ties.start], before[self.ties.end], self.ties.query),
+            TiedGroups(before[self.ties.start], before[self.ties.end], self.ties.query),
         )
         return self.relabelled(
             self.code[rows],
@@ -320,7 +320,7 @@ class Judged:
         return self.once(key, lambda: self.n_hits_before(rel, self.offsets))
 
     def mean_within(
-        self, groups: Groups, before: NDArray[Any], cutoff: int | Ints | None
+        self, groups: TiedGroups, before: NDArray[Any], cutoff: int | Ints | None
     ) -> Floats:
         """Return the number of counted rows within the cut-off, its mean over orders if rows are tied."""
         begin = self.offsets[:-1]

@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rankeval.io.columns import numbers_of, places_of
+from rankeval.io.columns import numbers_of, row_numbers
 from rankeval.join.flat import NO_ROWS, Ints, offsets_of, query_blocks
 from rankeval.join.repeats import refuse_repeats
 
@@ -156,7 +156,7 @@ class Side:
         return f"{self.name}: document {self.docid[row].as_py()!r} stands twice in query {self.qid[row].as_py()!r}"
 
 
-def match(truth: Side, ranked: Side) -> tuple[Ints, Ints]:
+def match_documents(truth: Side, ranked: Side) -> tuple[Ints, Ints]:
     """Find the judgments of retrieved documents."""
     found = [(NO_ROWS, NO_ROWS)]
     for queries in query_blocks(truth.offsets + ranked.offsets, _ROWS):
@@ -165,7 +165,7 @@ def match(truth: Side, ranked: Side) -> tuple[Ints, Ints]:
             return _match_by_number(truth, ranked)
         found.append(pairs)
     truth_row, ranked_row = (np.concatenate(side) for side in zip(*found, strict=True))
-    given = truth.docid.take(places_of(truth_row)), ranked.docid.take(places_of(ranked_row))
+    given = truth.docid.take(row_numbers(truth_row)), ranked.docid.take(row_numbers(ranked_row))
     one, other = _of_one_type(*given)
     return (truth_row, ranked_row) if one.equals(other) else _match_by_number(truth, ranked)
 

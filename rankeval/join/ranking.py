@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from rankeval.join.by_rank import FEW_RANKS, MOST_PADDED, ByRank
 from rankeval.join.flat import NO_ROWS, Floats, Ints, cells_of, offsets_of
-from rankeval.join.judged import NO_GROUPS, Groups
+from rankeval.join.judged import NO_GROUPS, TiedGroups
 
 _LAST = np.finfo(np.float64).max.view(np.int64)
 """The bits of the largest float: all ones where keys have position and label, so no key comes behind it."""
@@ -53,7 +53,7 @@ Collisions = tuple[Ints, Ints, Ints]
 """Rows whose keys agree in their scores with the key of the row above: row, key, and the key above."""
 
 
-class Layout(NamedTuple):
+class KeyLayout(NamedTuple):
     """How many of a key's lowest bits hold the position of its row in the query, and how many hold the label code."""
 
     position_bits: int
@@ -65,7 +65,7 @@ class Layout(NamedTuple):
         return self.position_bits + self.code_bits
 
     @classmethod
-    def of(cls, longest: int, n_levels: int) -> Layout:
+    def of(cls, longest: int, n_levels: int) -> KeyLayout:
         """Return the layout for lists of some length and codes below ``n_levels``; one level takes no bits."""
         return cls(max(longest - 1, 0).bit_length(), (n_levels - 1).bit_length())
 
@@ -91,7 +91,7 @@ class Layout(NamedTuple):
         return code
 
 
-class Block(NamedTuple):
+class KeyBlock(NamedTuple):
     """Consecutive queries and their sorted keys, (n_queries, longest). All arrays are overwritten by the next block.
 
     ``filled`` marks the keys that are no padding, and is None if no list is shorter than the
@@ -130,8 +130,8 @@ def cuts(offsets: Ints) -> Ints:
 
 
 def sorted_blocks(
-    score: Floats, code: Ints | None, offsets: Ints, layout: Layout
-) -> Iterator[Block]:
+    score: Floats, code: Ints | None, offsets: Ints, layout: KeyLayout
+) -> Iterator[KeyBlock]:
     """Yield the sorted keys of each block of queries."""
     lengths, cut = np.diff(offsets), cuts(offsets)
     most = int((np.maximum.reduceat(lengths, cut[:-1]) * np.diff(cut)).max(initial=0))
@@ -156,10 +156,10 @@ def sorted_blocks(
         if filled is not None:
             same &= filled
         same[:, :1] = False
-        yield Block(slice(first, last), key, filled, same)
+        yield KeyBlock(slice(first, last), key, filled, same)
 
 
-def _keys(score: Floats, code: Ints | None, layout: Layout, out: Ints) -> Ints:
+def _keys(score: Floats, code: Ints | None, layout: KeyLayout, out: Ints) -> Ints:
     for begin in range(0, len(score), _BLOCK):  # longer lists come alone
         rows = slice(begin, min(begin + _BLOCK, len(score)))
         key = out[rows]
@@ -202,11 +202,11 @@ def mended(
     found: list[Collisions],
     score: Floats,
     offsets: Ints,
-    layout: Layout,
+    layout: KeyLayout,
     *,
     by_position: bool,
     with_rows: bool,
-) -> tuple[Ints, Ints, Ints, Groups]:
+) -> tuple[Ints, Ints, Ints, TiedGroups]:
     """Put keys that collide into exact order."""
     same, upper, above = (
         (np.concatenate(part) for part in zip(*found, strict=True)) if found else (NO_ROWS,) * 3
@@ -232,7 +232,7 @@ def mended(
         else np.bitwise_and(key, np.int64((1 << bits) - 1), out=key)
     )
     _put_in_order(key, exact, run, apart, bits)
-    key = Layout(layout.code_bits, layout.position_bits).exchanged(key) if code_first else key
+    key = KeyLayout(layout.code_bits, layout.position_bits).exchanged(key) if code_first else key
     ties = (
         runs_of(row[1:][(exact[1:] == exact[:-1]) & ~heads[1:]], offsets) if apart.any() else runs
     )
@@ -254,11 +254,11 @@ def _put_in_order(low: Ints, exact: Floats, run: Ints, apart: NDArray[np.bool_],
     low &= np.int64((1 << bits) - 1)
 
 
-def runs_of(same: Ints, offsets: Ints) -> Groups:
+def runs_of(same: Ints, offsets: Ints) -> TiedGroups:
     """Return the runs of rows in which each, by its number in ``same``, belongs to the one before."""
     start = same[np.diff(same, prepend=-1) != 1] - 1
     end = same[np.diff(same, append=-1) != 1] + 1
-    return Groups(start, end, np.searchsorted(offsets, start, side="right") - 1)
+    return TiedGroups(start, end, np.searchsorted(offsets, start, side="right") - 1)
 
 
 _FEW_LEVELS = 128
@@ -276,7 +276,7 @@ class Ranked:
 
     code: NDArray[np.uint8] | Ints | None
     row: Ints | None
-    ties: Groups
+    ties: TiedGroups
     by_rank: ByRank | None = None
     head: Ints | None = None
 
@@ -311,7 +311,7 @@ def rank_rows(
         row = np.arange(len(score))
         ties = runs_of(_inside(score[1:] == score[:-1], offsets), offsets)
     else:
-        layout = Layout.of(int(np.diff(offsets).max()), n_levels if few else 1)
+        layout = KeyLayout.of(int(np.diff(offsets).max()), n_levels if few else 1)
         found = _sorted(
             score,
             turned if few else None,
@@ -339,7 +339,7 @@ def _sorted(
     score: Floats,
     code: Ints | None,
     offsets: Ints,
-    layout: Layout,
+    layout: KeyLayout,
     *,
     by_position: bool,
     with_rows: bool,
@@ -383,7 +383,7 @@ def _sorted(
     return Ranked(ranked, row, ties, by_rank, head)
 
 
-def order_tied(row: Ints, ties: Groups, key_of: Callable[[Ints], NDArray[Any]]) -> None:
+def order_tied(row: Ints, ties: TiedGroups, key_of: Callable[[Ints], NDArray[Any]]) -> None:
     """Put the tied among ranked rows into the order of their keys; rows of one key stay as they stand."""
     place, group = ties.rows()
     tied = row[place]

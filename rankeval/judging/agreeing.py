@@ -254,7 +254,7 @@ def agreement(
         np.float64
     )
     codes = np.where(each.isna(), -1, np.searchsorted(labels.grades, each))
-    found, coincidences = of_labels(labels.counts()[shared], group, places, level)
+    found, coincidences = label_coefficients(labels.counts()[shared], group, places, level)
     of_pairs, reasons = of_judges(codes, group, places, level)
     stack, n = (
         pd.DataFrame(found | of_pairs, columns=list(WORDS), dtype=np.float64),
@@ -333,7 +333,7 @@ def _notes(
     return tuple(sentence for sentence, holds in said.items() if holds)
 
 
-def of_labels(
+def label_coefficients(
     counts: Ints, group: Ints, places: Floats, level: str
 ) -> tuple[dict[str, Floats], Floats]:
     """Return the coefficients of labels, of shape (s,) each, and Krippendorff's coincidences over all groups."""

@@ -41,8 +41,8 @@ def agreement_figure(
     right.plot(ordered, places, "o", color=plots.BETTER, markersize=4)
     right.axvline(value, color=plots.INK, linewidth=1)
     named = ordered.index if len(ordered) <= MOST_NAMED else ordered.index[:0]
-    plots.bare(left)
-    plots.bare(right)
+    plots.without_frame(left)
+    plots.without_frame(right)
     right.set_yticks(
         places[: len(named)], [plots.shown_name(qid) for qid in named], parse_math=False, fontsize=7
     )

@@ -21,13 +21,13 @@ import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from rankeval._checks import require
 from rankeval.errors import ConfigError, LedgerError, warn
 
 VARIABLE = "RANKEVAL_LEDGER"
 FOLDER = "rankeval-ledger"
-_FILE = "file://"
 _SQLITE = (".db", ".sqlite", ".sqlite3")
 _NO_LEDGERS = {
     "mlflow": "is no ledger",  # a word that reads like a server, and would be the name of a folder
@@ -108,7 +108,7 @@ def announce(url: str, where: str) -> None:
             f"there is no project around (no pyproject.toml, no .git), so the ledger is made in the working directory: "
             f"{where}. Work that starts in another folder will not find it: name its place with {VARIABLE}",
         )
-    elif found.url not in {None, url} and trials not in Path(path_of(url) or "").parents:
+    elif found.url not in {None, url} and trials not in Path(place_of(url).path).parents:
         warn_once(
             url,
             f"no other process looks into the ledger {where}: what is registered there is refused in this process "
@@ -126,41 +126,41 @@ def ledger_url(spec: str | os.PathLike[str], *, base: Path | None = None) -> str
     remedy = f"give a path such as {FOLDER}, or an SQLAlchemy URL"
     if _LOGIN.match(text):
         raise LedgerError("ledger is neither a path nor a URL, and has a password", remedy=remedy)
-    if "://" in text and path_of(text) is None:
+    kind, path = place_of(text) if "://" in text else LedgerPlace("folder", text)
+    if kind == "server":
         return text
-    path = (path_of(text) or "") if "://" in text else text
     whole = ((base or Path.cwd()) / Path(path).expanduser()).resolve()
-    in_file = sqlite_path(text) is not None or path.endswith(_SQLITE)
+    in_file = kind == "sqlite" or path.endswith(_SQLITE)
     problem = _NO_LEDGERS.get(text) or ("" if path else "names no file or folder")
     if in_file and "?" in str(whole):
         problem = "has a question mark, where SQLAlchemy begins the options of a URL"
     if problem:
         raise LedgerError(f"ledger={text!r} {problem}: {remedy}")
-    return f"{'sqlite:///' if in_file else _FILE}{whole}"
+    return f"{'sqlite:///' if in_file else 'file://'}{whole}"
 
 
-def folder_of(url: str) -> Path | None:
-    """Return the folder of a URL; None for a database."""
-    return Path(url.removeprefix(_FILE)) if url.startswith(_FILE) else None
+class LedgerPlace(NamedTuple):
+    """The place that a URL names."""
+
+    kind: str  # "folder", "sqlite" or "server"
+    path: str  # of the folder or the file; empty for a server
 
 
-def sqlite_path(url: str) -> str | None:
-    """Return the file of an SQLite URL; None for other databases."""
+@cache
+def place_of(url: str) -> LedgerPlace:
+    """Return the place that a URL names; here alone the kinds of URLs are told apart."""
     scheme, _, rest = url.partition("://")
-    if scheme.partition("+")[0] != "sqlite":
-        return None
-    return rest.partition("?")[0].removeprefix("/")
-
-
-def path_of(url: str) -> str | None:
-    """Return the folder or file of a URL; None for a server."""
-    return url.removeprefix(_FILE) if url.startswith(_FILE) else sqlite_path(url)
+    if scheme == "file":
+        return LedgerPlace("folder", rest)
+    if scheme.partition("+")[0] == "sqlite":
+        return LedgerPlace("sqlite", rest.partition("?")[0].removeprefix("/"))
+    return LedgerPlace("server", "")
 
 
 def may_exist(url: str) -> bool:
     """Return whether there may be a ledger at a URL: False only for a file or folder that does not exist."""
-    path = path_of(url)
-    there = path is None or os.path.exists(path)  # noqa: PTH110 - called for every score; os is ten times faster
+    path = place_of(url).path
+    there = not path or os.path.exists(path)  # noqa: PTH110 - called for every score; os is ten times faster
     if there:
         _SEEN.add(url)
     return there
@@ -172,8 +172,8 @@ def _missed(url: str) -> bool:
     if url not in _SEEN and found.named_by is not None:
         warn_once(
             url,
-            f"the ledger {path_of(url) or url}, which {found.named_by} names, is not there: it guards nothing until a "
-            "test collection is registered in it",
+            f"the ledger {place_of(url).path or url}, which {found.named_by} names, is not there: "
+            "it guards nothing until a test collection is registered in it",
         )
     return url in _SEEN
 
@@ -182,12 +182,15 @@ def _ledgers() -> _Found:
     return _found(os.environ.get(VARIABLE))
 
 
+def _named(spec: str, by: str, base: Path | None = None) -> _Found:
+    is_off = spec.strip().lower() == "off"
+    return _Found(None if is_off else ledger_url(spec, base=base), by)
+
+
 @cache
 def _found(variable: str | None) -> _Found:
-    if variable is not None and variable.strip().lower() == "off":
-        return _Found()
     if variable:
-        return _Found(ledger_url(variable), f"the variable {VARIABLE}")
+        return _named(variable, f"the variable {VARIABLE}")
     here = Path.cwd()
     nearest = None
     for folder in (here, *here.parents):
@@ -196,8 +199,7 @@ def _found(variable: str | None) -> _Found:
         pyproject = folder / "pyproject.toml"
         configured = _configured(pyproject)
         if configured is not None:
-            off = configured.strip().lower() == "off"
-            return _Found(None if off else ledger_url(configured, base=folder), str(pyproject))
+            return _named(configured, str(pyproject), folder)
         if pyproject.is_file() or (folder / ".git").exists():
             return _Found(ledger_url(nearest or folder / FOLDER))
     # There is no project around: a ledger further up belongs to something else.

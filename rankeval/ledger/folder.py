@@ -164,14 +164,10 @@ class FolderStore:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-
-    @property
-    def where(self) -> str:
-        """The path."""
-        return str(self.path)
+        self.where = str(path)
 
     def exists(self) -> bool:
-        """Return whether the folder exists; raises OSError if something else stands there."""
+        """See `Store`."""
         if self.path.is_dir():
             return True
         if self.path.exists():
@@ -181,25 +177,22 @@ class FolderStore:
         return False
 
     def stamp(self) -> Any:
-        """Return a value that changes when the ledger does, unless somebody writes into an entry that is there.
-
-        It is asked for every score, so no file is opened or looked at. The names of the entries
-        tell their content.
-        """
+        """See `Store`; it does not change if somebody writes into an entry that is there."""
+        # No file is opened or looked at: the names of the entries tell their content.
         try:
             return self.path.stat().st_mtime_ns, frozenset(self._listed(".json"))
         except OSError:
             return None
 
     def check_writable(self) -> None:
-        """Raise OSError if nothing can be kept here; leaves nothing behind."""
+        """See `Store`; leaves nothing behind."""
         self.exists()
         for place in (self.path, *(self.path / name for name in ("signatures", "rankings"))):
             try_writing(place)
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other writers of this machine out."""
+        """See `Store`; only writers of this machine are kept out."""
         self._make()
         with contextlib.ExitStack() as stack:
             try:
@@ -214,11 +207,11 @@ class FolderStore:
             yield
 
     def reading(self) -> contextlib.AbstractContextManager[None]:
-        """Do nothing, since files need no connection."""
+        """See `Store`; files need no connection."""
         return contextlib.nullcontext()
 
     def entries(self) -> dict[str, str]:
-        """Return hash -> text of all entries."""
+        """See `Store`."""
         texts = {}
         for name in self._listed(".json"):
             try:
@@ -234,12 +227,12 @@ class FolderStore:
         return texts
 
     def add(self, entries: Mapping[str, str]) -> None:
-        """Keep entries, in this order."""
+        """See `Store`."""
         for name, text in entries.items():
             write_whole(self.path / f"{name}.json", text.encode())
 
     def keep(self, name: str, data: bytes) -> None:
-        """Keep a file, unless it is there."""
+        """See `Store`."""
         target = self.path / name
         if not target.is_file():
             self._make()
@@ -247,15 +240,15 @@ class FolderStore:
             write_whole(target, data)
 
     def load(self, name: str) -> bytes | None:
-        """Return a file; None if it is missing."""
+        """See `Store`."""
         try:
             return (self.path / name).read_bytes()
         except FileNotFoundError:
             return None
 
     def files(self) -> list[str]:
-        """Return the names of all files."""
-        return sorted(file.relative_to(self.path).as_posix() for file in self.path.glob("*/*.bin"))
+        """See `Store`."""
+        return [file.relative_to(self.path).as_posix() for file in self.path.glob("*/*.bin")]
 
     def _listed(self, suffix: str) -> list[str]:
         # Other programs may keep files of their own in the folder.

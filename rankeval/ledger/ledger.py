@@ -12,7 +12,8 @@ import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from numpy.typing import NDArray
 
@@ -21,23 +22,21 @@ from rankeval._secrets import hidden, shareable
 from rankeval.errors import LedgerError, RankevalError
 from rankeval.ledger import discovery
 from rankeval.ledger.arrays import as_file, from_file, named_files, unaltered
-from rankeval.ledger.discovery import folder_of
+from rankeval.ledger.discovery import place_of
 from rankeval.ledger.entry import GENESIS, Entry
 from rankeval.ledger.folder import FolderStore
 from rankeval.ledger.graph import HeadMovedError, Snapshot, graph_of
-
-if TYPE_CHECKING:
-    from rankeval.ledger.sql import SqlStore
+from rankeval.ledger.store import Store
 
 WHO = "RANKEVAL_WHO"
 """The variable that names the person or machine in new entries."""
 
 
-def store_at(url: str) -> FolderStore | SqlStore:
-    """Return what keeps the entries and files of a URL, as `discovery.ledger_url` returns it."""
-    folder = folder_of(url)
-    if folder is not None:
-        return FolderStore(folder)
+def store_at(url: str) -> Store:
+    """Return the store of a URL, as `discovery.ledger_url` returns it."""
+    kind, path = place_of(url)
+    if kind == "folder":
+        return FolderStore(Path(path))
     from rankeval.ledger.sql import SqlStore
 
     return SqlStore(url)

@@ -24,7 +24,7 @@ from sqlalchemy.dialects.mysql import LONGBLOB, LONGTEXT
 
 from rankeval._secrets import hidden, masked, shareable
 from rankeval.errors import LedgerError
-from rankeval.ledger.discovery import may_exist, sqlite_path
+from rankeval.ledger.discovery import may_exist, place_of
 from rankeval.ledger.folder import PATIENCE, try_writing
 
 _REACHED_WITHIN = 10
@@ -64,26 +64,21 @@ class SqlStore:
 
     def __init__(self, url: str) -> None:
         self.url = url
+        self.path = place_of(url).path  # empty for a server
+        self.where = self.path or masked(url)
         self._held = threading.local()
 
-    @property
-    def where(self) -> str:
-        """The path of the file, or the URL of the server with its secrets masked."""
-        path = sqlite_path(self.url)
-        return masked(self.url) if path is None else path
-
     def exists(self) -> bool:
-        """Return whether the tables exist."""
+        """See `Store`; the tables tell it."""
         if not may_exist(self.url):
             return False
         with self._connected() as connection:
             return _has_tables(connection)
 
     def stamp(self) -> Any:
-        """Return a value that changes when the ledger does: of a file without opening it, of a server by counting."""
-        path = sqlite_path(self.url)
-        if path is not None:
-            return _stamp_of(path)
+        """See `Store`; of a file by its state, of a server by counting rows."""
+        if self.path:
+            return _stamp_of(self.path)
         counts = [
             sa.select(sa.func.count()).select_from(table).scalar_subquery()
             for table in (_ENTRIES, _FILES)
@@ -91,22 +86,22 @@ class SqlStore:
         return tuple(tuple(row) for row in self._rows(sa.select(_LOCK.c.writes, *counts)))
 
     def check_writable(self) -> None:
-        """Raise an error if nothing can be kept. Tables on a server are made; nothing else is left behind."""
-        path = sqlite_path(self.url)
-        if path is None or Path(path).exists():
+        """See `Store`; tables on a server are made."""
+        folder = Path(self.where).parent
+        if not self.path or Path(self.path).exists():
             with suppress(_UndoneError), self.lock():
                 self._insert(_FILES, name="writable", data=b"")
                 raise _UndoneError
-        elif not Path(path).parent.is_dir():
+        elif not folder.is_dir():
             raise LedgerError(
-                f"the ledger {path} cannot be written: the folder {Path(path).parent} does not exist"
+                f"the ledger {self.where} cannot be written: the folder {folder} does not exist"
             )
         else:
-            try_writing(Path(path).parent)
+            try_writing(folder)
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other writers out until the end of one transaction of this thread."""
+        """See `Store`; one transaction of this thread."""
         with ExitStack() as stack:
             with self._errors("written"):
                 connection = stack.enter_context(
@@ -126,7 +121,7 @@ class SqlStore:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Read several things over one connection: a server is asked for each file."""
+        """See `Store`; a server is asked for each file."""
         if not may_exist(self.url) or self._connection is not None:
             yield
             return
@@ -152,7 +147,7 @@ class SqlStore:
         return getattr(self._held, "connection", None)
 
     def entries(self) -> dict[str, str]:
-        """Return hash -> text of all entries."""
+        """See `Store`."""
         # SQLite keeps whatever somebody puts there: numbers, bytes, nothing.
         return {
             str(row.hash): row.text if isinstance(row.text, str) else ""
@@ -160,12 +155,12 @@ class SqlStore:
         }
 
     def add(self, entries: Mapping[str, str]) -> None:
-        """Keep entries."""
+        """See `Store`."""
         for name, text in entries.items():
             self._insert(_ENTRIES, hash=name, text=text)
 
     def keep(self, name: str, data: bytes) -> None:
-        """Keep a file, unless it is there."""
+        """See `Store`."""
         if self._connection is None:
             with self.lock():
                 self.keep(name, data)
@@ -173,18 +168,16 @@ class SqlStore:
             self._insert(_FILES, name=name, data=data)
 
     def load(self, name: str) -> bytes | None:
-        """Return a file; None if it is missing."""
+        """See `Store`."""
         try:
-            return next(
-                (row.data for row in self._rows(sa.select(_FILES).where(_FILES.c.name == name))),
-                None,
-            )
+            rows = self._rows(sa.select(_FILES.c.data).where(_FILES.c.name == name))
+            return rows[0].data if rows else None
         except TypeError:  # SQLite keeps a text there if somebody puts one
             return b""
 
     def files(self) -> list[str]:
-        """Return the names of all files."""
-        return [str(row.name) for row in self._rows(sa.select(_FILES.c.name).order_by("name"))]
+        """See `Store`."""
+        return [str(row.name) for row in self._rows(sa.select(_FILES.c.name))]
 
     def _rows(self, query: Any) -> Any:
         if not may_exist(self.url):
@@ -264,7 +257,7 @@ def _stamp_of(path: str) -> Any:
 def _engine(url: str) -> sa.Engine:
     # Without a pool: a connection is opened for each transaction, so that forked workers share
     # none.
-    if sqlite_path(url) is None:
+    if not place_of(url).path:
         place = sa.engine.make_url(url)
         known = (
             place.get_driver_name() in {"psycopg", "psycopg2"}

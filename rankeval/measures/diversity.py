@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import Judged
-from rankeval.join.readings import by_aspect
+from rankeval.join.what_if import by_aspect
 from rankeval.measures.cascade import cascade
 from rankeval.measures.family import FAMILIES, family
 from rankeval.measures.grammar import Chance, Share

@@ -364,7 +364,7 @@ class Family:
                     f"{self.name} needs {name}", argument=name, remedy=f"write it as in {form!r}"
                 )
         kept = {
-            name: grammar.checked(self.name, name, self.kinds[name], value)
+            name: grammar.canonical_value(self.name, name, self.kinds[name], value)
             for name, value in given.items()
         }
         parameters = tuple(sorted(one for one in kept.items() if not self._is_default(*one)))

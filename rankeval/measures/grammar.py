@@ -250,7 +250,7 @@ def _kind(one: inspect.Parameter) -> str:
     return "cutoff | None" if one.default is None or "None" in kind else "cutoff"
 
 
-def checked(family: str, name: str, kind: str, value: Any) -> Any:
+def canonical_value(family: str, name: str, kind: str, value: Any) -> Any:
     """Return a parameter in its canonical form: whole floats as integers, mappings as sorted tuples."""
     try:
         form = _canonical(value)

@@ -123,7 +123,7 @@ def _texts(family: Family) -> list[str]:
     ]
 
 
-class Choice(NamedTuple):
+class RuleAnswer(NamedTuple):
     """One answer to a question that tools answer differently: how to write it here, and who gives it."""
 
     question: str
@@ -132,117 +132,123 @@ class Choice(NamedTuple):
 
 
 CHOICES = (
-    Choice(
+    RuleAnswer(
         "DCG: discount 1 / log2(rank + 1)",
         "DCG",
         "trec_eval, pytrec_eval, scikit-learn, ranx `ndcg`, gdeval",
     ),
-    Choice(
+    RuleAnswer(
         "DCG: no discount before rank b, then 1 / log_b(rank)",
         "DCG(discount='log_rank')",
         "Järvelin & Kekäläinen 2002, lecture slides; no current tool by default",
     ),
-    Choice(
+    RuleAnswer(
         "DCG: the grade is the gain", "DCG(gain='linear')", "trec_eval, scikit-learn, ranx `ndcg`"
     ),
-    Choice(
+    RuleAnswer(
         "DCG: gain 2^rel - 1",
         "DCG(gain='exp')",
         "Burges 2005; gdeval, LightGBM, XGBoost, ranx `ndcg_burges`, trectools unless told otherwise",
     ),
-    Choice(
+    RuleAnswer(
         "Ideal list and R: all judged documents",
         "judgments='qrels'",
         "trec_eval, gdeval, ranx, ir_measures",
     ),
-    Choice(
+    RuleAnswer(
         "Ideal list and R: the rows that were ranked",
         "judgments='rows'",
         "scikit-learn, LightGBM, XGBoost",
     ),
-    Choice(
+    RuleAnswer(
         "Ties: mean over their orders", "ties='expected'", "scikit-learn; McSherry & Najork 2008"
     ),
-    Choice("Ties: by document id, descending", "ties='docid'", "trec_eval, gdeval"),
-    Choice(
+    RuleAnswer("Ties: by document id, descending", "ties='docid'", "trec_eval, gdeval"),
+    RuleAnswer(
         "Ties: by row order",
         "ties='stable'",
         "ir_measures' own providers, LightGBM, XGBoost; ranx by quicksort",
     ),
-    Choice("No relevant document: 0", "no_relevant='zero'", "scikit-learn, ranx, trec_eval"),
-    Choice(
+    RuleAnswer("No relevant document: 0", "no_relevant='zero'", "scikit-learn, ranx, trec_eval"),
+    RuleAnswer(
         "No relevant document: 1",
         "no_relevant='one'",
         "LightGBM; XGBoost unless the metric's name ends in `-`",
     ),
-    Choice("No relevant document: left out", "no_relevant='skip'", "gdeval"),
-    Choice(
+    RuleAnswer("No relevant document: left out", "no_relevant='skip'", "gdeval"),
+    RuleAnswer(
         "Query missing from the run: left out",
         "missing='skip'",
         "trec_eval 9 and pytrec_eval without `-c`, gdeval",
     ),
-    Choice(
+    RuleAnswer(
         "Query missing from the run: an empty ranking",
         "missing='empty'",
         "trec_eval 10 `-c`; rankeval's default",
     ),
-    Choice("Query missing from the run: 0", "missing='zero'", "trec_eval 9 `-c`"),
-    Choice("Query missing from the run: an error", "missing='error'", "trec_eval 10 without `-c`"),
-    Choice(
+    RuleAnswer("Query missing from the run: 0", "missing='zero'", "trec_eval 9 `-c`"),
+    RuleAnswer(
+        "Query missing from the run: an error", "missing='error'", "trec_eval 10 without `-c`"
+    ),
+    RuleAnswer(
         "AP at k: by all relevant documents",
         "AP@10",
         "trec_eval `map_cut`, ranx, ir_measures, RecTools",
     ),
-    Choice("AP at k: by min(R, k)", "AP(normalizer='min')@10", "Kaggle's mapk, LightGBM, XGBoost"),
-    Choice("AP at k: by k", "AP(normalizer='k')@10", "RecTools `divide_by_k`"),
-    Choice(
+    RuleAnswer(
+        "AP at k: by min(R, k)", "AP(normalizer='min')@10", "Kaggle's mapk, LightGBM, XGBoost"
+    ),
+    RuleAnswer("AP at k: by k", "AP(normalizer='k')@10", "RecTools `divide_by_k`"),
+    RuleAnswer(
         "AP at k: by the hits up to k",
         "AP(normalizer='hits')@10",
         "running averages, lecture slides",
     ),
-    Choice(
+    RuleAnswer(
         "Interpolated precision: recall as a fraction",
         "IPrec(recall=0.1)",
         "textbooks; rankeval's default",
     ),
-    Choice(
+    RuleAnswer(
         "Interpolated precision: at int(r R + 0.9) documents",
         "IPrec(recall=0.1, rule='trec_eval-9')",
         "trec_eval 9",
     ),
-    Choice(
+    RuleAnswer(
         "Interpolated precision: at round(r R) documents",
         "IPrec(recall=0.1, rule='trec_eval-10')",
         "trec_eval 10",
     ),
-    Choice(
+    RuleAnswer(
         "ERR: greatest grade, 4",
         "ERR(max_rel=4)@20",
         "gdeval; some tools take it from the data instead",
     ),
-    Choice("RBP: persistence .8, relevant or not", "RBP(p=0.8)", "ir_measures, trectools"),
-    Choice(
+    RuleAnswer("RBP: persistence .8, relevant or not", "RBP(p=0.8)", "ir_measures, trectools"),
+    RuleAnswer(
         "RBP: persistence .9, grades by the greatest", "RBP(gain='scaled', p=0.9)", "trec_eval 10"
     ),
-    Choice("RBP: the grade is the gain, also above 1", "RBP(gain='linear', p=0.8)", "ranx `rbp.8`"),
-    Choice(
+    RuleAnswer(
+        "RBP: the grade is the gain, also above 1", "RBP(gain='linear', p=0.8)", "ranx `rbp.8`"
+    ),
+    RuleAnswer(
         "Compatibility: overlap down to rank 1,000",
         "Compat",
         "the program of Clarke, Vtyurina & Smucker",
     ),
-    Choice(
+    RuleAnswer(
         "Compatibility: overlap down to the end of the longer list",
         "Compat(depth=None)",
         "ir_measures `Compat`",
     ),
-    Choice("Precision beyond the list: by k", "P@10", "trec_eval, ir_measures, ranx"),
-    Choice(
+    RuleAnswer("Precision beyond the list: by k", "P@10", "trec_eval, ir_measures, ranx"),
+    RuleAnswer(
         "Precision of the set: by the number retrieved",
         "P",
         "trec_eval `set_P`, ir_measures `SetP`",
     ),
-    Choice("Pairs in order, relevant before others", "PairAccuracy", "ir_measures `Accuracy`"),
-    Choice(
+    RuleAnswer("Pairs in order, relevant before others", "PairAccuracy", "ir_measures `Accuracy`"),
+    RuleAnswer(
         "True positives and negatives in the collection",
         "Accuracy(collection_size=1000)",
         "textbooks, lectures",

@@ -34,7 +34,7 @@ from rankeval.errors import InvalidInput
 from rankeval.join.aspects import AspectBlock
 from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import Judged
-from rankeval.join.readings import by_group
+from rankeval.join.what_if import by_group
 from rankeval.measures.cascade import ranks
 from rankeval.measures.chances import hypergeometric
 from rankeval.measures.family import FAMILIES, family

@@ -16,7 +16,7 @@ from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 from rankeval.join.by_rank import before_first_hit, sum_of_precisions
 from rankeval.join.flat import Floats, Ints, ratio, rows_of
-from rankeval.join.judged import Groups, Judged
+from rankeval.join.judged import Judged, TiedGroups
 from rankeval.measures.chances import hypergeometric
 from rankeval.measures.family import family
 from rankeval.measures.grammar import fixing
@@ -146,7 +146,7 @@ def _precisions_within_groups(judged: Judged, rel: float, cutoff: int | None) ->
 
 
 def _ap_by_hits_seen(
-    judged: Judged, rel: float, cutoff: int, groups: Groups, above: Floats
+    judged: Judged, rel: float, cutoff: int, groups: TiedGroups, above: Floats
 ) -> Floats:
     """Return the mean of AP divided by the hits within the cut-off, for groups that the cut-off divides.
 

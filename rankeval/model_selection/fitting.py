@@ -25,6 +25,7 @@ from rankeval.join.joined import Joined
 from rankeval.measures import Measure
 from rankeval.model_selection import boosters
 from rankeval.model_selection.holdout import as_ranking_data, validation_part
+from rankeval.model_selection.inside_searches import Watched
 from rankeval.model_selection.query_ids import read_columns
 from rankeval.model_selection.query_split import Rows
 from rankeval.model_selection.ranker import (
@@ -34,7 +35,6 @@ from rankeval.model_selection.ranker import (
     what_was_chosen,
 )
 from rankeval.model_selection.rows import query_weight_of_rows, row_columns
-from rankeval.model_selection.searches import Watched
 from rankeval.model_selection.splitters import Folds, query_folds
 from rankeval.render.progress import Bar, Progress
 from rankeval.significance.columns import FOLD

@@ -28,9 +28,16 @@ from rankeval.errors import InvalidInput, UnusableQueryIdsError, warn
 from rankeval.io import columns
 from rankeval.model_selection import boosters, nesting
 from rankeval.model_selection.checks import check_measures
-from rankeval.model_selection.query_ids import encode, find, id_array, n_rows, require, without_ids
+from rankeval.model_selection.inside_searches import in_search
+from rankeval.model_selection.query_ids import (
+    encode,
+    find,
+    id_array,
+    n_rows,
+    required_ids,
+    without_ids,
+)
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows
-from rankeval.model_selection.searches import in_search
 from rankeval.model_selection.splitters import moments, query_times
 
 
@@ -256,7 +263,7 @@ def as_ranking_data(
         return X
     refuse((y is None, f"{who} needs y, the relevance of each row"))
     check_rows(X=X, y=y, qid=qid, docid=docid, **beside)
-    ids = require(X, y, who=who, qid=qid, group=group)
+    ids = required_ids(X, y, who=who, qid=qid, group=group)
     labels = columns.labels(columns.as_column(y), "y")
     features = without_ids(X)
     names = tuple(map(str, column_names(features))) or None
@@ -412,7 +419,7 @@ def _checked(X: Any, y: Any, qid: Any, *, single_query: bool) -> RankingData:
                 error.having(remedy=f"{CUT}: give eval_qid=[ids]") if in_search() else error
             ) from None
     ways = "eval_qid=, or an index level or column 'qid' of its features"
-    ids = find(X, y, qid=qid) if single_query else require(X, y, who="it", ways=ways, qid=qid)
+    ids = find(X, y, qid=qid) if single_query else required_ids(X, y, who="it", ways=ways, qid=qid)
     return RankingData(
         without_ids(X), labels, np.zeros(rows, dtype=np.int64) if ids is None else ids
     )

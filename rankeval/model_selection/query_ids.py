@@ -27,7 +27,7 @@ from rankeval.collection.rows import check_rows, column_names, index_of, same_ro
 from rankeval.errors import InvalidInput, QueryIdError, UnusableQueryIdsError
 from rankeval.io.columns import as_typed, refuse_masked
 from rankeval.join.flat import sizes_to_ids
-from rankeval.join.joined import number_column, role_of
+from rankeval.join.joined import column_role, number_column
 from rankeval.measures import Measure
 
 NAME = "qid"
@@ -233,7 +233,7 @@ def read_columns(
             found[name] = X[column] if isinstance(column, str) else column
     for one in asked:
         one.refuse_lacking(found)
-    check_rows(X=X, **{role_of(name): column for name, column in found.items()})
+    check_rows(X=X, **{column_role(name): column for name, column in found.items()})
     return {name: number_column(column, name) for name, column in found.items()}
 
 
@@ -296,7 +296,9 @@ WAYS = (
 """Ways to give ids, for messages; ``asarray``, because pandas looks a Series with a new index up by label."""
 
 
-def require(X: Any, y: Any = None, *, who: str, ways: str = WAYS, **sources: Any) -> NDArray[Any]:
+def required_ids(
+    X: Any, y: Any = None, *, who: str, ways: str = WAYS, **sources: Any
+) -> NDArray[Any]:
     """Return the query of each row; the error of a missing one lists the ways to give it."""
     ids = find(X, y, **sources)
     if ids is None:

@@ -31,7 +31,7 @@ from rankeval._registry import chosen
 from rankeval.collection.rows import check_rows, index_of
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.io.columns import as_column, labels
-from rankeval.model_selection.query_ids import by_id, encode, find, n_rows, per_query, require
+from rankeval.model_selection.query_ids import by_id, encode, find, n_rows, per_query, required_ids
 
 Rows = NDArray[np.intp]
 
@@ -165,8 +165,8 @@ class QuerySplit:
     def _units(self, X: Any, y: Any, groups: Any, qid: Any, group: Any) -> NDArray[Any]:
         """Return the unit of each row that must stay whole: its group, or else its query."""
         if groups is None:
-            return require(X, y, who=type(self).__name__, qid=qid, group=group)
-        units = require(np.empty((n_rows(X), 0)), who=type(self).__name__, qid=groups)
+            return required_ids(X, y, who=type(self).__name__, qid=qid, group=group)
+        units = required_ids(np.empty((n_rows(X), 0)), who=type(self).__name__, qid=groups)
         ids = find(X, y, qid=qid, group=group)
         if ids is not None:
             try:

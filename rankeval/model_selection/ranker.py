@@ -40,11 +40,11 @@ from rankeval.model_selection import boosters, limits, nesting, threads
 from rankeval.model_selection.category_columns import categories_of, coded
 from rankeval.model_selection.checks import for_other_processes
 from rankeval.model_selection.holdout import SCORE, hold_out, refuse_cut, validation_part
+from rankeval.model_selection.inside_searches import Watched, in_search, searched, stopping
 from rankeval.model_selection.nesting import features_for
-from rankeval.model_selection.query_ids import documents_of_rows, find, n_rows, require
+from rankeval.model_selection.query_ids import documents_of_rows, find, n_rows, required_ids
 from rankeval.model_selection.rows import TrainingRows, query_weight_of_rows, row_columns
 from rankeval.model_selection.scorers import make_scorer
-from rankeval.model_selection.searches import Watched, in_search, searched, stopping
 
 
 def _if_inner_has(method: str) -> Callable[[QueryRanker], bool]:
@@ -258,7 +258,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             given = (
                 find(X, y, **sources)
                 if self.single_query
-                else require(X, y, who="QueryRanker.fit", **sources)
+                else required_ids(X, y, who="QueryRanker.fit", **sources)
             )
         ids = np.zeros(len(labels), dtype=np.int64) if given is None else given
         validation = self._validation(features, eval_set, eval_qid, eval_X, eval_y)
@@ -286,7 +286,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         rows = TrainingRows.of(features, labels, ids, **beside, query_weight=means)
         rows, watch = hold_out(self, rows, validation)
         estimator = boosters.cloned(self.estimator)
-        with threads.few(estimator, features):
+        with threads.one_thread(estimator, features):
             self.estimator_, self.n_iterations_ = nesting.fitted(estimator, rows, watch)
         self.validation_score_ = None if watch is None else watch.best
         self._known = (None if given is None else (labels, ids), watched)
@@ -412,7 +412,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
     def _asked(self, X: Any, ask: Callable[[Any, Any], NDArray[np.float64]]) -> NDArray[np.float64]:
         check_is_fitted(self, "estimator_")
         features = self._features(X, reset=False)
-        with threads.few(self.estimator_, features):
+        with threads.one_thread(self.estimator_, features):
             return ask(self.estimator_, features)
 
     def _features(self, X: Any, *, reset: bool) -> Any:

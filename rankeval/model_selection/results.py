@@ -18,7 +18,7 @@ from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.lacking import undefined_notes
 from rankeval.model_selection.parameters import settings_of
-from rankeval.model_selection.shelved import Split, fields_of, record_of, record_of_several
+from rankeval.model_selection.shelved import Split, fields_of, record_of_several, validation_record
 from rankeval.shelf.record import Record
 from rankeval.tracking import LoggedData
 
@@ -179,7 +179,7 @@ class CrossValidation:
         settings = self.settings
         if settings is None:
             settings = {} if self.ranker is None else settings_of(self.ranker)
-        return record_of(
+        return validation_record(
             self, settings, role=role, data=data, name=name, folds=folds, predictions=predictions
         )
 

@@ -37,10 +37,11 @@ from rankeval.evaluation.front_door import columns_by_name
 from rankeval.evaluation.lacking import lacking_everywhere, undefined_notes
 from rankeval.evaluation.responses import RESPONSES, responses
 from rankeval.io import columns as io_columns
-from rankeval.join.joined import role_of
+from rankeval.join.joined import column_role
 from rankeval.measures import Measure
 from rankeval.model_selection.boosters import BOOSTERS
 from rankeval.model_selection.checks import check_measures, signs
+from rankeval.model_selection.inside_searches import check_fold, stop, stopping
 from rankeval.model_selection.query_ids import (
     NAME,
     WAYS,
@@ -48,10 +49,9 @@ from rankeval.model_selection.query_ids import (
     documents_of_rows,
     has_column,
     read_columns,
-    require,
+    required_ids,
     without_ids,
 )
-from rankeval.model_selection.searches import check_fold, stop, stopping
 from rankeval.model_selection.with_lightgbm import LightGBMFeval
 from rankeval.model_selection.with_xgboost import XGBoostMetric
 
@@ -155,7 +155,7 @@ def make_scorer(
             chosen("response method", method, RESPONSES)
     refuse((name is not None and not isinstance(name, str), f"name is {shown(name)}; give text"))
     bound = {
-        column: given if isinstance(given, str) else BoundIds(given, y, role_of(column))
+        column: given if isinstance(given, str) else BoundIds(given, y, column_role(column))
         for column, given in columns_by_name(columns).items()
     }
     unbound = "y is there to check bound query ids, and none are bound: give qid too"
@@ -239,7 +239,9 @@ class QueryScorer:
         ways = f"{routed}; {WAYS}; make_scorer(..., qid=series); or use rankeval.cross_validate(..., qid=qid)"
         try:
             check_rows(X=X, y=y, qid=qid, docid=docid)
-            ids = require(X, y, who=f"{self!r}", ways=ways, qid=qid, group=group, bound=self.qid)
+            ids = required_ids(
+                X, y, who=f"{self!r}", ways=ways, qid=qid, group=group, bound=self.qid
+            )
         except InvalidInput as error:
             stop(error)
         with stopping(UnusableColumnsRefusal):

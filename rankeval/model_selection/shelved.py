@@ -55,7 +55,7 @@ class Split:
         return cls(len(parts[0]), len(parts[1]), hashlib.sha256(spelled.encode()).hexdigest()[:32])
 
 
-def record_of(
+def validation_record(
     cv: Any,
     settings: Mapping[str, tuple[str, bool]],
     *,

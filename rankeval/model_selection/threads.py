@@ -37,14 +37,14 @@ from rankeval.model_selection import boosters, nesting
 SMALL = 1_000_000
 """The greatest number of cells, rows times features, for which one thread is taken."""
 
-_limited: ContextVar[bool] = ContextVar("limited", default=False)  # by an outer `few`
+_limited: ContextVar[bool] = ContextVar("limited", default=False)  # by an outer `one_thread`
 _lock = Lock()
 # Calls at work, by id of the estimator: predictions may run in several threads of Python.
 _holders: Counter[int] = Counter()
 
 
 @contextmanager
-def few(estimator: Any, X: Any) -> Iterator[None]:
+def one_thread(estimator: Any, X: Any) -> Iterator[None]:
     """Take one thread inside, if the data is small and nobody said how many to take."""
     cells = X.nnz if hasattr(X, "nnz") else X.shape[0] * X.shape[1]
     last = nesting.last_of(estimator)

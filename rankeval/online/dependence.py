@@ -48,7 +48,7 @@ from rankeval.online.models import ClickModel
 from rankeval.significance.declarations import Floats
 
 
-class Check(NamedTuple):
+class ClickCheck(NamedTuple):
     """A check: the levels at which fewer and more clicks than due fail it, the sentence on them, and its meaning."""
 
     fewer: float
@@ -59,11 +59,11 @@ class Check(NamedTuple):
 
 DUE = "{:.0f} % of the clicks due"
 CHECKS = {
-    "clicks above": Check(0.001, 0.0, f"items below a click got {DUE}", "Users stop after a click (cascade)"),
-    "documents above": Check(
+    "clicks above": ClickCheck(0.001, 0.0, f"items below a click got {DUE}", "Users stop after a click (cascade)"),
+    "documents above": ClickCheck(
         0.001, 0.001, f"items below more attractive documents got {DUE}", "Clicks depend on the documents above"
     ),
-    "own attraction": Check(
+    "own attraction": ClickCheck(
         0.006, 0.001, f"attractive documents at the top, and others below, got {DUE}",
         "Position and relevance do not multiply (trust in the top: clicks on irrelevant documents)",
     ),

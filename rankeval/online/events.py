@@ -29,7 +29,14 @@ from numpy.typing import NDArray
 from rankeval._checks import refuse, require, said, shown
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
-from rankeval.io.columns import combined, id_column, is_number, is_text, numbers_of, value_column
+from rankeval.io.columns import (
+    combined,
+    id_column,
+    is_number,
+    is_text_type,
+    numbers_of,
+    value_column,
+)
 from rankeval.io.feature_tables import feature_numbers
 from rankeval.io.formats import suffix_of
 from rankeval.io.frames import LAST, SPELLINGS
@@ -117,7 +124,7 @@ def found_columns(
     return parts
 
 
-def read_columns(
+def read_click_columns(
     path: str | os.PathLike[str], asked: Mapping[str, str], *, complete: bool, limits: Limits
 ) -> dict[str, Any]:
     """Return the columns of a file by part; `rankeval.online.ClickLog.read` documents the arguments."""
@@ -145,7 +152,7 @@ def read_columns(
     return columns
 
 
-def arranged(
+def click_tables(
     columns: Mapping[str, Any], tz: str | None, clicks: str, *, complete: bool
 ) -> tuple[pd.DataFrame, pd.DataFrame, bool, dict[str, int]]:
     """Return the fields of the log of columns by part; `rankeval.online.ClickLog.from_frame` documents the options."""
@@ -224,7 +231,9 @@ def _array(part: str, values: Any, tz: str | None = None) -> Any:
 
 
 def _utc(times: pa.Array, tz: str | None) -> pa.Array:
-    times = times.cast(pa.timestamp("ns", None if tz else "UTC")) if is_text(times.type) else times
+    times = (
+        times.cast(pa.timestamp("ns", None if tz else "UTC")) if is_text_type(times.type) else times
+    )
     fits = pa.types.is_timestamp(times.type) and (times.type.tz is None) == (tz is not None)
     refuse((not fits, f"found {times.type}", _TIMES), argument="time")
     return (pc.assume_timezone(times, tz, ambiguous="earliest") if tz else times).cast(
@@ -240,7 +249,7 @@ def _flat(shown: Any, clicked: Any, *, skip: bool) -> tuple[Ints, dict[str, Any]
     # Of integers, 0 and 1 for each id shown are no ids: all lists would show 0 and 1 alone, and all
     # were clicked.
     flags = is_number(told.type) and (
-        is_text(docids.type) or (pairs and np.isin(numbers_of(told), (0, 1)).all())
+        is_text_type(docids.type) or (pairs and np.isin(numbers_of(told), (0, 1)).all())
     )
     if flags or pa.types.is_boolean(told.type):
         require(

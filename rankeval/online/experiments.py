@@ -50,7 +50,7 @@ from rankeval.io.frames import as_table, frame_columns, names_in
 from rankeval.online.interleaving import checked_id, hashed
 from rankeval.online.looks import LooksPlan, looks_plan
 from rankeval.online.unequal import SKEWED, by_margins, by_random_arms, skewness_of_t
-from rankeval.render.layouts import percent
+from rankeval.render.layouts import gain_in_percent
 from rankeval.render.tables import Table, p_value, telling
 from rankeval.significance.multiple import holm
 
@@ -255,7 +255,7 @@ class ABTest(Recorded):
         )
         level = f"{100 * (1 - self.looks.alpha):g}% interval"
         ends = f"no {level}" if math.isnan(row["ci_low"]) else f"{level} {low} to {high}"
-        size = f"{size} [{ends}], {percent(100 * row['relative'])}"
+        size = f"{size} [{ends}], {gain_in_percent(100 * row['relative'])}"
         said = [f"{lead}: {size}, on {row['n_users']:,} {units}, {p_words(row['p_adjusted'])}."]
         if claims.empty:
             said.append(
@@ -311,7 +311,7 @@ class ABTest(Recorded):
             ["estimate", "low", "high"], lambda one: telling(one, sign=True)
         )
         formats |= {
-            "relative": lambda share: percent(100 * share),
+            "relative": lambda share: gain_in_percent(100 * share),
             "p": p_value,
             "p adjusted": p_value,
         }

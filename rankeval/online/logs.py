@@ -37,9 +37,9 @@ from rankeval.online.events import (
     NO_QUERY,
     NOT_SHOWN,
     PART_OF,
-    arranged,
+    click_tables,
     found_columns,
-    read_columns,
+    read_click_columns,
 )
 from rankeval.render.tables import Table
 
@@ -150,8 +150,8 @@ class ClickLog(WithTable):
         ['2026-05-01 10:00:00+00:00']
         """
         with naming(str(as_path(path))):
-            found = read_columns(path, columns, complete=complete, limits=limits)
-            return cls(*arranged(found, tz, clicks, complete=complete))
+            found = read_click_columns(path, columns, complete=complete, limits=limits)
+            return cls(*click_tables(found, tz, clicks, complete=complete))
 
     @classmethod
     def from_frame(
@@ -215,7 +215,7 @@ class ClickLog(WithTable):
         table = as_table(frame)
         parts = found_columns(names_in(table), columns, complete=complete)
         return cls(
-            *arranged(
+            *click_tables(
                 {part: table[name] for part, name in parts.items()}, tz, clicks, complete=complete
             )
         )

@@ -25,9 +25,9 @@ from rankeval.render.plots import (
     WORSE,
     Figure,
     Floats,
-    bare,
     one_panel,
     shown_name,
+    without_frame,
     write_caption,
 )
 from rankeval.render.tables import DASH, interval, number, with_minus
@@ -111,7 +111,7 @@ def _largest_pairs(part: pd.DataFrame) -> pd.DataFrame:
 
 
 def _draw_intervals(axes: Axes, part: pd.DataFrame, edges: Sequence[float]) -> None:
-    bare(axes)
+    without_frame(axes)
     has_outer = "outer_low" in part
     columns = [
         "difference",
@@ -148,7 +148,7 @@ def _draw_intervals(axes: Axes, part: pd.DataFrame, edges: Sequence[float]) -> N
 
 
 def _draw_forest(axes: Axes, part: pd.DataFrame, digits: int) -> None:
-    bare(axes)
+    without_frame(axes)
     axes.spines["left"].set_visible(False)
     ends = part[["difference", "ci_low", "ci_high"]].to_numpy(dtype=np.float64)
     limits = _limits(axes, ends)

@@ -149,7 +149,7 @@ def by_comparison(
         "against": table["baseline"],
         "its mean": written("mean_baseline"),
         "difference": written("difference", sign=True),
-        **({} if gains is None else {"gain": [percent(gain) for gain in gains]}),
+        **({} if gains is None else {"gain": [gain_in_percent(gain) for gain in gains]}),
         f"{100 * level:g} % interval{kind}": [
             f"{one} unadjusted" if is_alone and one != DASH else one
             for one, is_alone in zip(shown, alone, strict=True)
@@ -235,12 +235,12 @@ def by_system(
     return Table(_beside(names, means), formats, emphasis=emphasis, marks=marks, tails=tails)
 
 
-def percent(gain: float) -> str:
+def gain_in_percent(gain: float) -> str:
     """Write a gain in percent with one decimal; nan as a dash.
 
     Examples
     --------
-    >>> percent(12.34)
+    >>> gain_in_percent(12.34)
     '+12.3 %'
     """
     text = number(gain, digits=1, sign=True)

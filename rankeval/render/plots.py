@@ -47,7 +47,7 @@ class Figure(PlainFigure):
 Floats = NDArray[np.float64]
 
 
-def bare(axes: Axes) -> None:
+def without_frame(axes: Axes) -> None:
     """Remove the parts of the frame that carry no information."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(SOFT)
@@ -58,7 +58,7 @@ def one_panel(width: float, height: float) -> tuple[Figure, Axes]:
     """Return a figure of one panel, and its axes; the size is in inches."""
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.subplots()
-    bare(axes)
+    without_frame(axes)
     return figure, axes
 
 
@@ -175,7 +175,7 @@ def sorted_scores(
     some = _some(len(per_query))
     share = np.linspace(0, 100, len(per_query))[some] if len(per_query) > 1 else np.array([50.0])
     for axes, name in zip(panels, per_query.columns, strict=False):
-        bare(axes)
+        without_frame(axes)
         worst_first = per_query[name].sort_values(
             ascending=direction(str(name)).sign >= 0, kind="stable"
         )

@@ -22,7 +22,7 @@ from rankeval._arguments import explained
 from rankeval._checks import count, require
 from rankeval._visible import visible
 from rankeval.comparison.headline import named_system
-from rankeval.comparison.recorded import kind_of
+from rankeval.comparison.recorded import record_kind
 from rankeval.comparison.tables import printed
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.result import left_out_of_worst, reading_of, table_of_slices, worst_first
@@ -30,7 +30,14 @@ from rankeval.measures import Measure, direction
 from rankeval.render import plots
 from rankeval.render.tables import DASH, Table, interval, number, with_minus
 from rankeval.report import summaries
-from rankeval.report.queries import Column, QueryTable, TextTable, query_table, script, script_hash
+from rankeval.report.queries import (
+    QueryColumn,
+    QueryTable,
+    TextTable,
+    query_table,
+    script,
+    script_hash,
+)
 from rankeval.significance.declarations import Rng
 from rankeval.text.inspection import inspected
 
@@ -80,7 +87,7 @@ def report_for_experiment(facts: summaries.ExperimentFacts) -> str:
         "experiment.html.jinja",
         facts=facts,
         findings=comparison.findings,
-        notes=summaries.notes_of(facts),
+        notes=summaries.unguarded_notes(facts),
         limits=summaries.limits_of(facts),
         intervals=_image(comparison.plot()),
         candidates=_texts(Table(summaries.candidate_frame(facts))),
@@ -322,7 +329,7 @@ def _parts(results: Iterable[Any], argument: str) -> list[tuple[str, str, str, A
     )
     pictures = [_image(one.plot()) if hasattr(one, "plot") else "" for one in given]
     return [
-        (title_of(kind_of(one)), one._repr_html_(), shown, getattr(one, "opening", None))
+        (title_of(record_kind(one)), one._repr_html_(), shown, getattr(one, "opening", None))
         for one, shown in zip(given, pictures, strict=True)
     ]
 
@@ -349,9 +356,9 @@ def _scores_of_queries(evaluation: Evaluation) -> QueryTable:
     label = names[by]
     shown = np.sort(worst_first(evaluation, label))
     scores = zip(names, evaluation.scores[shown].T, strict=True)
-    columns = [Column(name, "score", values) for name, values in scores]
+    columns = [QueryColumn(name, "score", values) for name, values in scores]
     columns += [
-        Column(name, "count", numbers[shown])
+        QueryColumn(name, "count", numbers[shown])
         for name, numbers in evaluation.facts.query_counts.items()
     ]
     falls = not evaluation.measures[by].family.greater_is_better
@@ -377,8 +384,8 @@ def _queries_of(facts: summaries.ExperimentFacts, best: str) -> QueryTable:
         return _scores_of_queries(facts.candidates[0].test)
     scores = {each.name: each.test.per_query[facts.primary] for each in facts.candidates}
     difference = scores[best] - scores[facts.baseline]
-    columns = [Column(f"{best} against {facts.baseline}", "difference", difference.to_numpy())]
-    columns += [Column(name, "score", values.to_numpy()) for name, values in scores.items()]
+    columns = [QueryColumn(f"{best} against {facts.baseline}", "difference", difference.to_numpy())]
+    columns += [QueryColumn(name, "score", values.to_numpy()) for name, values in scores.items()]
     order = f"by {facts.primary}, the largest losses of {best} first"
     return query_table(
         difference.index, columns, by=0, falls=direction(facts.primary).sign < 0, order=order

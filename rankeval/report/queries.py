@@ -61,7 +61,7 @@ class QueryTable:
     json: str
 
 
-class Column(NamedTuple):
+class QueryColumn(NamedTuple):
     """A column of the table: its header, its kind ("score", "difference" or "count"), a value for each query."""
 
     header: str
@@ -70,7 +70,7 @@ class Column(NamedTuple):
 
 
 def query_table(
-    queries: Any, columns: Sequence[Column], *, by: int, falls: bool, order: str
+    queries: Any, columns: Sequence[QueryColumn], *, by: int, falls: bool, order: str
 ) -> QueryTable:
     """Lay out the queries, those that are first by a column first."""
     key = _rounded(columns[by].values)

@@ -168,7 +168,7 @@ class ExperimentFacts:
 
 def experiment_text(facts: ExperimentFacts, *, verbose: bool = False) -> str:
     """Write the result of an experiment for a terminal: findings, rankers, standing, and what limits the result."""
-    notes = notes_of(facts)
+    notes = unguarded_notes(facts)
     said = ["\n".join(map(_filled, facts.comparison.findings)), _rankers(facts).to_text()]
     if verbose:
         said.append(str(replace(facts.comparison, notes=notes)))
@@ -214,7 +214,7 @@ def candidate_frame(facts: ExperimentFacts) -> pd.DataFrame:
     )
 
 
-def notes_of(facts: ExperimentFacts) -> tuple[str, ...]:
+def unguarded_notes(facts: ExperimentFacts) -> tuple[str, ...]:
     """Return the notes of the comparison but the one on looks and ledger, which the line on the guard says in full."""
     return tuple(note for note in facts.comparison.notes if not isinstance(note, LooksNote))
 

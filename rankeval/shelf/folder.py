@@ -389,13 +389,13 @@ def _opened(where: Path, path: str) -> io.BufferedIOBase:
     return file.open("rb")
 
 
-def checked(record: Record) -> Record:
+def with_hashes_checked(record: Record) -> Record:
     """Return a record of a folder after the hash of each of its files, and of those of its parts, was checked."""
     for held in (record.files, record.tables):
         for name in held:
             _content(name, held).close()
     for one in (*record.parts.values(), *record.children.values()):
-        checked(one)
+        with_hashes_checked(one)
     return record
 
 

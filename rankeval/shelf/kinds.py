@@ -132,7 +132,7 @@ def load(folder: str | os.PathLike[str]) -> Any:
     UnknownName
         If the record is of a kind that this version does not know; `read_record` reads it.
     """
-    return result_of(folders.checked(folders.read(folder)))
+    return result_of(folders.with_hashes_checked(folders.read(folder)))
 
 
 def result_of(record: Record) -> Any:

@@ -54,7 +54,7 @@ AXES = {
 
 
 @dataclass(frozen=True)
-class Source:
+class VarianceSource:
     """One row of an analysis of variance."""
 
     # "query", "system", "replicate", "query x system", "query x replicate", "system x replicate" or
@@ -81,7 +81,7 @@ class Source:
 class TwoWay:
     """An analysis of variance by query and system, and by replicate if replicates are crossed."""
 
-    sources: tuple[Source, ...]  # In the order of `AXES`; error last
+    sources: tuple[VarianceSource, ...]  # In the order of `AXES`; error last
     # Source -> estimated variance; below 0 if a mean square is smaller than the one it is tested
     # against.
     components: Mapping[str, float]
@@ -166,7 +166,7 @@ def _checked(scores: ArrayLike) -> Floats:
     return block
 
 
-def _rows(block: Floats, *, crossed: bool) -> dict[str, Source]:
+def _rows(block: Floats, *, crossed: bool) -> dict[str, VarianceSource]:
     """Return each source with its sum of squares; what the model does not tell apart is error."""
     squares = _sums_of_squares(block)
     if block.shape[2] == 1:
@@ -178,7 +178,9 @@ def _rows(block: Floats, *, crossed: bool) -> dict[str, Source]:
     df = {name: _df(name, block.shape) for name in kept} | {
         "error": sum(_df(name, block.shape) for name in rest)
     }
-    return {name: Source(name, df[name], sums[name], sums[name] / df[name]) for name in sums}
+    return {
+        name: VarianceSource(name, df[name], sums[name], sums[name] / df[name]) for name in sums
+    }
 
 
 def _df(name: str, shape: tuple[int, ...]) -> int:
@@ -195,7 +197,9 @@ def _against(names: list[str], queries: str) -> dict[str, str]:
     return against
 
 
-def _component(row: Source, rows: Mapping[str, Source], shape: tuple[int, ...]) -> float:
+def _component(
+    row: VarianceSource, rows: Mapping[str, VarianceSource], shape: tuple[int, ...]
+) -> float:
     per_level = math.prod(size for axis, size in enumerate(shape) if axis not in AXES[row.source])
     if row.against:
         expected = rows[row.against].mean_sq
@@ -221,7 +225,7 @@ def _sums_of_squares(block: Floats) -> dict[str, float]:
     return {name: value if value > noise else 0.0 for name, value in squares.items()}
 
 
-def _tested(row: Source, against: Source | None, n_scores: int) -> Source:
+def _tested(row: VarianceSource, against: VarianceSource | None, n_scores: int) -> VarianceSource:
     if against is None:
         return row
     f = row.mean_sq / against.mean_sq if against.mean_sq > 0 else math.nan

@@ -275,8 +275,10 @@ def _finished(
         raise InvalidInput(
             f"the {test.words} gave no p-value for some of the differences: a test returns a PairedResult without nan"
         )
-    low, high = opened(np.asarray(found.ci_low), np.asarray(found.ci_high), settings.alternative)
-    family = found.family and opened(*found.family, settings.alternative)
+    low, high = open_ended(
+        np.asarray(found.ci_low), np.asarray(found.ci_high), settings.alternative
+    )
+    family = found.family and open_ended(*found.family, settings.alternative)
     return PairedResult(_as_p(np.asarray(found.p_value)), low, high, found.notes, family)
 
 
@@ -284,7 +286,7 @@ def _as_p(values: Floats) -> Floats:
     return np.clip(values, np.finfo(np.float64).tiny, 1.0)  # 2 in 2^2000 underflows, and is no 0
 
 
-def opened(low: Floats, high: Floats, alternative: Alternative) -> tuple[Floats, Floats]:
+def open_ended(low: Floats, high: Floats, alternative: Alternative) -> tuple[Floats, Floats]:
     """Make the end of intervals infinite that a one-sided alternative leaves open."""
     if alternative == "greater":
         return low, np.full_like(high, np.inf)
@@ -406,7 +408,7 @@ def _joint_limits(declared: Correction, d: Pairs, settings: Settings) -> tuple[F
     assert declared.limits is not None
     claim = CLAIMS[settings.claim]
     if not claim.hypotheses:
-        return opened(*declared.limits(_taken(declared, d), settings), settings.alternative)
+        return open_ended(*declared.limits(_taken(declared, d), settings), settings.alternative)
     blocks = _hypotheses(declared, d, settings)
     ends = [declared.limits(columns, inner)[0].reshape(-1, d.shape[1]) for columns, inner in blocks]
     low, high = np.full(d.shape[1], -np.inf), np.full(d.shape[1], np.inf)

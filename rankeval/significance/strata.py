@@ -92,26 +92,8 @@ def weights_of_collections(how: str, scores: Floats, parts: Sequence[NDArray[np.
     return np.asarray(raw / raw.sum())
 
 
-def query_weights(shares: Floats, parts: Sequence[NDArray[np.int64]]) -> Floats:
-    """Return the weight of each query: the mean of weighted scores is the mean over collections.
-
-    Parameters
-    ----------
-    shares : ndarray of shape (n_collections,)
-        As `weights_of_collections` returns them.
-    parts : sequence of ndarray of int
-        The places of the queries of each collection; together, all places.
-
-    Returns
-    -------
-    ndarray of shape (n_queries,)
-        Weights of mean 1.
-
-    Examples
-    --------
-    >>> query_weights(np.array([0.5, 0.5]), [np.arange(1), np.arange(1, 4)]).round(2).tolist()
-    [2.0, 0.67, 0.67, 0.67]
-    """
+def stratum_weights(shares: Floats, parts: Sequence[NDArray[np.int64]]) -> Floats:
+    """Return the weight of each query: the mean of weighted scores is the mean over collections."""
     n = sum(map(len, parts))
     weights = np.empty(n)
     for part, share in zip(parts, shares, strict=True):
@@ -133,7 +115,7 @@ class Strata:
     @classmethod
     def together(cls, parts: Sequence[NDArray[np.int64]], shares: Floats) -> Strata:
         """Return the strata of a mean over collections, with these shares."""
-        return cls(parts, query_weights(shares, parts)[:, None])
+        return cls(parts, stratum_weights(shares, parts)[:, None])
 
     @classmethod
     def side_by_side(cls, sizes: Sequence[int]) -> Strata:
@@ -141,7 +123,7 @@ class Strata:
         ends = np.cumsum([0, *sizes])
         parts = [np.arange(*ends[k : k + 2]) for k in range(len(sizes))]
         return cls(
-            parts, np.column_stack([query_weights(share, parts) for share in np.eye(len(sizes))])
+            parts, np.column_stack([stratum_weights(share, parts) for share in np.eye(len(sizes))])
         )
 
     def with_unseen(self, n_unseen: int) -> Strata:
@@ -159,7 +141,7 @@ class Strata:
         shares = (
             np.array([self.weights[part].sum(axis=0) for part in self.parts]) / n
         )  # (n_parts, n_layouts)
-        return Strata(parts, np.column_stack([query_weights(share, parts) for share in shares.T]))
+        return Strata(parts, np.column_stack([stratum_weights(share, parts) for share in shares.T]))
 
     def effect(self, d: Floats) -> Floats:
         """Return the mean over strata of each column over the deviation within strata: d_z of one stratum."""

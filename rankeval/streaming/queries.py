@@ -51,12 +51,20 @@ from numpy.typing import NDArray
 
 from rankeval._checks import shown
 from rankeval.errors import InvalidInput
-from rankeval.io.columns import comparable, numbers_of
+from rankeval.io.columns import comparable, is_text_type, numbers_of
 from rankeval.io.opening import draft_of, replacing
 from rankeval.join.flat import Floats, Ints
 from rankeval.join.matching import GOLDEN, Hashes, hash_ids, mixed
-from rankeval.streaming.rows import BATCH, Batch, Place, Share, batches, located, refuse_bad_values
-from rankeval.streaming.source import Columns, File, Source, is_text
+from rankeval.streaming.rows import (
+    BATCH,
+    Place,
+    RowBatch,
+    Share,
+    batches,
+    located,
+    refuse_bad_values,
+)
+from rankeval.streaming.source import File, ParquetSource, ReadColumns
 
 PART = 1 << 22
 """Rows in a part, of whole row groups: whatever memory and workers there are, so that a call can go on with others."""
@@ -87,7 +95,7 @@ class _Piece(NamedTuple):
     file: File
 
 
-def sorted_parts(source: Source, *, keep_order: bool) -> list[Part] | None:
+def sorted_parts(source: ParquetSource, *, keep_order: bool) -> list[Part] | None:
     """Return the parts of a data set that is sorted by query, by the statistics of its row groups."""
     groups = _groups(source)
     known = ((place, file, file.row_groups[0].ends) for place, file in enumerate(groups))
@@ -120,7 +128,7 @@ def _parts(pieces: list[_Piece]) -> list[Part]:
     return parts
 
 
-def row_parts(source: Source) -> list[Part]:
+def row_parts(source: ParquetSource) -> list[Part]:
     """Return parts of consecutive row groups, whatever queries they hold."""
     parts: list[Part] = []
     held: list[File] = []
@@ -134,7 +142,7 @@ def row_parts(source: Source) -> list[Part]:
     return parts
 
 
-def _groups(source: Source) -> list[File]:
+def _groups(source: ParquetSource) -> list[File]:
     """Return the row groups of a data set, each as a file of its own."""
     return [
         replace(file, row_groups=(group,)) for file in source.files for group in file.row_groups
@@ -145,7 +153,7 @@ class Unsorted(Exception):
     """The rows are not sorted by query, whatever the statistics of the files say."""
 
 
-class Block(NamedTuple):
+class QueryBlock(NamedTuple):
     """Rows of whole queries, and the row groups that they come from."""
 
     rows: pa.Table
@@ -160,7 +168,7 @@ class _Ids:
     names: NDArray[Any] | None
 
     @classmethod
-    def of(cls, batch: Batch, columns: Columns) -> _Ids:
+    def of(cls, batch: RowBatch, columns: ReadColumns) -> _Ids:
         with located(batch.place, columns):
             return cls(*comparable(batch.rows["qid"], "qid"))
 
@@ -189,9 +197,9 @@ class _Ids:
         )
 
 
-def whole_queries(part: Part, columns: Columns, most: int) -> Iterator[Block]:
+def whole_queries(part: Part, columns: ReadColumns, most: int) -> Iterator[QueryBlock]:
     """Yield blocks of whole queries of a part that is sorted by query."""
-    held: list[Batch] = []
+    held: list[RowBatch] = []
     before: Any
     last: Any
     before = last = None  # the last query that was read, and that which is held back
@@ -235,13 +243,13 @@ def refuse_great(query: Any, n_rows: int, most: int) -> None:
         )
 
 
-def _part_of(batch: Batch, begin: int, end: int) -> Batch:
-    return Batch(batch.rows.slice(begin, end - begin), batch.place)
+def _part_of(batch: RowBatch, begin: int, end: int) -> RowBatch:
+    return RowBatch(batch.rows.slice(begin, end - begin), batch.place)
 
 
-def _block(held: list[Batch]) -> Block:
+def _block(held: list[RowBatch]) -> QueryBlock:
     rows = pa.Table.from_batches([batch.rows for batch in held if batch.rows.num_rows])
-    return Block(rows, list(dict.fromkeys(batch.place for batch in held)))
+    return QueryBlock(rows, list(dict.fromkeys(batch.place for batch in held)))
 
 
 RUN = 1 << 20
@@ -267,7 +275,7 @@ def n_buckets(n_rows: int) -> int:
 
 
 def write_buckets(
-    part: Part, columns: Columns, ranges: Sequence[range], path: Path, share: Share
+    part: Part, columns: ReadColumns, ranges: Sequence[range], path: Path, share: Share
 ) -> None:
     """Write the rows of a part by bucket to one file, which is whole or not there."""
     schema = pa.schema([(role, columns.types[role]) for role in columns.names])
@@ -292,13 +300,13 @@ def batches_of(path: Path, n_ranges: int, place: int) -> Iterator[tuple[pa.Recor
             yield rows, np.frombuffer(metadata[_STARTS], dtype=np.int64)
 
 
-def _run_of(part: Part, columns: Columns, share: Share) -> int:
+def _run_of(part: Part, columns: ReadColumns, share: Share) -> int:
     first, _ = next(batches(part.files, columns, coded=False, most=_PEEK))
     row_bytes = max(int(first.nbytes) // int(first.num_rows), 1)
     return max(min(RUN, share.n_bytes // (_COPIES * row_bytes)), 1)
 
 
-def _runs(part: Part, columns: Columns, run: int) -> Iterator[pa.RecordBatch]:
+def _runs(part: Part, columns: ReadColumns, run: int) -> Iterator[pa.RecordBatch]:
     held: list[pa.RecordBatch] = []
     n_held = 0
     for rows, place in batches(part.files, columns, coded=False, most=run):
@@ -356,7 +364,7 @@ def hashes_of(ids: pa.Array) -> Hashes:
     """Return a hash of each id; equal ids have equal hashes."""
     ids = getattr(ids, "storage", ids)  # of a type that extends another, as uuid does
     kind = ids.type
-    if pa.types.is_integer(kind) or is_text(kind):
+    if pa.types.is_integer(kind) or is_text_type(kind):
         return hash_ids(ids)
     if pa.types.is_floating(kind):
         return mixed(
@@ -366,7 +374,7 @@ def hashes_of(ids: pa.Array) -> Hashes:
     names = coded.dictionary
     if any(is_kind(names.type) for is_kind in _BYTES):
         names = names.cast(pa.large_binary()).view(pa.large_string())  # bytes need not be a text
-    names = names if is_text(names.type) else pc.cast(names, pa.string())
+    names = names if is_text_type(names.type) else pc.cast(names, pa.string())
     found: Hashes = hash_ids(names)[numbers_of(coded.indices)]
     return found
 
@@ -376,7 +384,7 @@ Runs = Iterator[tuple[pa.RecordBatch, Ints]]
 
 def blocks_of(
     paths: Sequence[Path], ranges: Sequence[range], place: int, share: Share
-) -> Iterator[Block]:
+) -> Iterator[QueryBlock]:
     """Yield the rows of some buckets as blocks of whole queries."""
 
     def read() -> Runs:
@@ -395,7 +403,7 @@ def blocks_of(
     yield from _by_bucket(held, len(sizes))
 
 
-def _by_bucket(held: list[tuple[pa.RecordBatch, Ints]], number: int) -> Iterator[Block]:
+def _by_bucket(held: list[tuple[pa.RecordBatch, Ints]], number: int) -> Iterator[QueryBlock]:
     begins = [starts.tolist() for _, starts in held]
     for bucket in range(number):
         slices = [
@@ -404,10 +412,10 @@ def _by_bucket(held: list[tuple[pa.RecordBatch, Ints]], number: int) -> Iterator
             if one[bucket] < one[bucket + 1]
         ]
         if slices:
-            yield Block(pa.Table.from_batches(slices), [])
+            yield QueryBlock(pa.Table.from_batches(slices), [])
 
 
-def _by_lot(read: Callable[[], Runs], number: int, share: Share) -> Iterator[Block]:
+def _by_lot(read: Callable[[], Runs], number: int, share: Share) -> Iterator[QueryBlock]:
     # Buckets that do not fit together are read once for each lot of those that do.
     sizes, n_bytes = _sizes(((rows, np.diff(starts)) for rows, starts in read()), number)
     for lot in _lots(sizes, n_bytes, share, max):
@@ -428,7 +436,7 @@ def _bucket(read: Callable[[], Runs], bucket: int) -> Iterator[pa.RecordBatch]:
 
 def _divided(
     read: Callable[[], Iterator[pa.RecordBatch]], share: Share, shift: int = _BITS
-) -> Iterator[Block]:
+) -> Iterator[QueryBlock]:
     """Yield the rows of a bucket that does not fit, by some bits of the lower half of the hash."""
     counted = ((rows, np.bincount(_bins(rows, shift), minlength=_BINS)) for rows in read())
     sizes, n_bytes = _sizes(counted, _BINS)
@@ -441,7 +449,7 @@ def _divided(
         elif n_rows:
             if not fits:  # all bits are used: it is one query
                 refuse_great(next(some())["qid"][0].as_py(), n_rows, share.most_rows)
-            yield Block(pa.Table.from_batches(list(some())), [])
+            yield QueryBlock(pa.Table.from_batches(list(some())), [])
 
 
 def _of_lot(

@@ -29,9 +29,9 @@ import pyarrow.parquet as pq
 from rankeval._checks import require, said, shown, whole_number
 from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io import columns as io_columns
-from rankeval.io.columns import comparable, numbers_of
+from rankeval.io.columns import comparable, is_text_type, numbers_of
 from rankeval.join.joined import columns_of_roles, number_column
-from rankeval.streaming.source import Columns, File, RowGroup, is_text
+from rankeval.streaming.source import File, ReadColumns, RowGroup
 
 BATCH = 15 << 14
 """Rows of a batch: twice as many are no quicker, and take twice the memory (bench_streaming)."""
@@ -66,7 +66,7 @@ class Place:
         return f"{self.file.path}, row group {self.group.number}"
 
 
-class Batch(NamedTuple):
+class RowBatch(NamedTuple):
     """Some rows of a row group, and where they stand."""
 
     rows: pa.RecordBatch
@@ -74,8 +74,8 @@ class Batch(NamedTuple):
 
 
 def batches(
-    files: Sequence[File], columns: Columns, *, coded: bool = True, most: int | None = None
-) -> Iterator[Batch]:
+    files: Sequence[File], columns: ReadColumns, *, coded: bool = True, most: int | None = None
+) -> Iterator[RowBatch]:
     """Yield the rows of files, under the names ``qid``, ``relevance`` and so on."""
     kinds = _kinds(columns, coded=coded)
     for file in files:
@@ -89,7 +89,7 @@ def batches(
             raise FileFormatError(f"cannot be read ({said(error)})", where=f"{place}") from error
 
 
-def _opened(file: File, columns: Columns, *, coded: bool) -> pq.ParquetFile:
+def _opened(file: File, columns: ReadColumns, *, coded: bool) -> pq.ParquetFile:
     remote = file.filesystem.type_name != "local"
     coded = coded and all(group.reads_coded for group in file.row_groups)
     return pq.ParquetFile(
@@ -103,10 +103,10 @@ def _opened(file: File, columns: Columns, *, coded: bool) -> pq.ParquetFile:
 def _of_group(
     parquet: pq.ParquetFile,
     place: Place,
-    columns: Columns,
+    columns: ReadColumns,
     most: int,
     kinds: Mapping[str, pa.DataType],
-) -> Iterator[Batch]:
+) -> Iterator[RowBatch]:
     keys = place.file.keys
     # If all columns stand in the names of folders, another one is read to count the rows.
     wanted = [name for name in dict.fromkeys(columns.names.values()) if name not in keys]
@@ -119,12 +119,12 @@ def _of_group(
             else:
                 column = batch.column(name)
             found.append(_as_type(column, kinds[role], f"{place}: {role}={name!r}"))
-        yield Batch(pa.RecordBatch.from_arrays(found, list(columns.names)), place)
+        yield RowBatch(pa.RecordBatch.from_arrays(found, list(columns.names)), place)
 
 
-def _kinds(columns: Columns, *, coded: bool) -> dict[str, pa.DataType]:
+def _kinds(columns: ReadColumns, *, coded: bool) -> dict[str, pa.DataType]:
     kinds = dict(columns.types)
-    if coded and is_text(kinds["qid"]):
+    if coded and is_text_type(kinds["qid"]):
         kinds["qid"] = pa.dictionary(pa.int32(), kinds["qid"])
     return kinds
 
@@ -158,7 +158,7 @@ def _lacks_values(coded: pa.DictionaryArray) -> bool:
     return bool(is_full and int(numbers_of(coded.indices).max()) >= len(coded.dictionary))
 
 
-def as_columns(rows: Any) -> dict[str, Any]:
+def join_arguments(rows: Any) -> dict[str, Any]:
     """Return the columns of rows as the arguments of `join_arrays`, ``docid`` None if it is not read."""
     names, roles = (
         {"y": "relevance", "score": "score", "qid": "qid", "docid": "docid"},
@@ -222,7 +222,7 @@ _Made = TypeVar("_Made")
 
 
 @contextmanager
-def located(place: Place, columns: Columns) -> Iterator[None]:
+def located(place: Place, columns: ReadColumns) -> Iterator[None]:
     """Raise errors in rows again with the place of the rows."""
     try:
         yield
@@ -232,7 +232,7 @@ def located(place: Place, columns: Columns) -> Iterator[None]:
 
 
 def of_queries(
-    rows: pa.Table, places: Sequence[Place], columns: Columns, work: Callable[[pa.Table], _Made]
+    rows: pa.Table, places: Sequence[Place], columns: ReadColumns, work: Callable[[pa.Table], _Made]
 ) -> _Made:
     """Return what is made of the rows of whole queries; an error names the row at fault, or else the query."""
     try:
@@ -280,7 +280,7 @@ def _where(query: Any, places: Sequence[Place]) -> str:
 
 def refuse_bad_values(rows: pa.RecordBatch | pa.Table) -> None:
     """Refuse rows without an id, with a number that is missing or not finite, or with a weight below 0."""
-    given = as_columns(rows)
+    given = join_arguments(rows)
     io_columns.refuse_unbounded(io_columns.labels(given["y"], "relevance"), "relevance")
     io_columns.refuse_unbounded(io_columns.scores(given["score"], "score"), "score")
     for name, column in given["read"].items():
@@ -302,7 +302,7 @@ def refuse_bad_values(rows: pa.RecordBatch | pa.Table) -> None:
             )
 
 
-def _refuse_bad_rows(place: Place, columns: Columns) -> None:
+def _refuse_bad_rows(place: Place, columns: ReadColumns) -> None:
     first = 0
     for batch in batches([replace(place.file, row_groups=(place.group,))], columns):
         try:
@@ -313,7 +313,7 @@ def _refuse_bad_rows(place: Place, columns: Columns) -> None:
         first += batch.rows.num_rows
 
 
-def _by_name(error: InvalidInput, columns: Columns) -> InvalidInput:
+def _by_name(error: InvalidInput, columns: ReadColumns) -> InvalidInput:
     # The join knows a column by the name of its argument, the caller by its own.
     role = error.argument or ""
     return error.having(

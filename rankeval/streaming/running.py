@@ -30,28 +30,28 @@ from rankeval._memory import keep_freed_memory
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.contamination.streamed import Evidence, StreamedCheck
 from rankeval.errors import InvalidInput, Refusal
+from rankeval.evaluation.by_query import query_weights, refuse_weights
 from rankeval.evaluation.front_door import DEFAULT_MEASURES, Specs, columns_read, refuse_unnamed
 from rankeval.evaluation.merging import merged
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.scoring import score_part, warned_if_empty
-from rankeval.evaluation.weights import query_weights, refuse_unusable
-from rankeval.join.joined import Joined, join_arrays, role_of
+from rankeval.join.joined import Joined, column_role, join_arrays
 from rankeval.measures import Measure
 from rankeval.measures import measures as parse_measures
 from rankeval.measures.family import hash_of_code
 from rankeval.render.progress import Bar, Progress
 from rankeval.streaming import queries
 from rankeval.streaming.folder import Folder, opened
-from rankeval.streaming.queries import Block, Part, Unsorted, whole_queries
-from rankeval.streaming.rows import Share, as_columns, of_queries, share_of
-from rankeval.streaming.source import Columns, Source
+from rankeval.streaming.queries import Part, QueryBlock, Unsorted, whole_queries
+from rankeval.streaming.rows import Share, join_arguments, of_queries, share_of
+from rankeval.streaming.source import ParquetSource, ReadColumns
 
 
 @dataclass(frozen=True)
 class Request:
     """What is asked of a data set."""
 
-    columns: Columns  # The columns to read
+    columns: ReadColumns  # The columns to read
     measures: tuple[tuple[str, Measure], ...]  # The measures under the names asked for
     convention: Convention  # The rules
     weights: Mapping[Any, float] | None  # Weights by query, if no column has them
@@ -59,7 +59,7 @@ class Request:
 
 
 def _joined(rows: pa.Table, request: Request) -> Joined:
-    return join_arrays(**as_columns(rows), convention=request.convention)
+    return join_arrays(**join_arguments(rows), convention=request.convention)
 
 
 def _evaluated(rows: pa.Table, request: Request) -> Evaluation:
@@ -74,7 +74,7 @@ def _evidence(rows: pa.Table, request: Request, check: StreamedCheck) -> Evidenc
     qid = rows["qid"].combine_chunks()
     qid = qid.cast(qid.type.value_type) if hasattr(qid, "dictionary") else qid
     return check.evidence(
-        joined.relevance, qid, docid=as_columns(rows)["docid"], score=joined.score
+        joined.relevance, qid, docid=join_arguments(rows)["docid"], score=joined.score
     )
 
 
@@ -237,11 +237,11 @@ def evaluate_dataset(
     read = columns_read(
         columns, asked, rules
     )  # what cannot be computed is an error before anything is read
-    names |= {role_of(column): name for column, name in read.items()}
+    names |= {column_role(column): name for column, name in read.items()}
     refuse_unnamed(names, "the data set")
     n_workers = number_of_workers(n_jobs)
     share = share_of(memory, n_workers, len(read))
-    source = Source.of(data, names)
+    source = ParquetSource.of(data, names)
     request = Request(source.columns, asked, rules, by_query, name)
     with (
         opened(folder, _card(source, request), data) as kept,
@@ -254,7 +254,7 @@ def evaluate_dataset(
             results = call.by_bucket()
         evaluation = merged(one for one in results if one is not None)
         if evaluation.weights is not None and evaluation.n_queries:
-            refuse_unusable(evaluation.weights)  # all 0: only all parts together show it
+            refuse_weights(evaluation.weights)  # all 0: only all parts together show it
         kept.end()
     return warned_if_empty(evaluation)
 
@@ -263,7 +263,7 @@ def evaluate_dataset(
 class _Call:
     """One call: the data set, what is asked, and where and with what it is done."""
 
-    source: Source
+    source: ParquetSource
     request: Request
     check: StreamedCheck
     kept: Folder
@@ -323,7 +323,7 @@ class _Call:
 
     def _score(
         self,
-        blocks: Sequence[Callable[[], Iterator[Block]]],
+        blocks: Sequence[Callable[[], Iterator[QueryBlock]]],
         sizes: list[int],
         found: dict[int, Evaluation | None],
     ) -> list[Evaluation | None]:
@@ -339,7 +339,9 @@ class _Call:
             self.bar.add(sizes[left[number]])
         return [found[place] for place in sorted(found)]
 
-    def _ask_guard(self, blocks: Sequence[Callable[[], Iterator[Block]]], sizes: list[int]) -> None:
+    def _ask_guard(
+        self, blocks: Sequence[Callable[[], Iterator[QueryBlock]]], sizes: list[int]
+    ) -> None:
         # Scores that an earlier call has kept must not tell what the guard refuses.
         self.bar.total += sum(sizes)
         shown_rows = []
@@ -368,14 +370,14 @@ class _Call:
 
 
 def _evidence_of(
-    blocks: Callable[[], Iterator[Block]], request: Request, check: StreamedCheck
+    blocks: Callable[[], Iterator[QueryBlock]], request: Request, check: StreamedCheck
 ) -> list[Evidence | None]:
     evidence = partial(_evidence, request=request, check=check)
     return [of_queries(block.rows, block.places, request.columns, evidence) for block in blocks()]
 
 
 def _score_part(
-    blocks: Callable[[], Iterator[Block]], request: Request, kept: Folder, place: int
+    blocks: Callable[[], Iterator[QueryBlock]], request: Request, kept: Folder, place: int
 ) -> Evaluation | None:
     keep_freed_memory()
     work = partial(_evaluated, request=request)
@@ -404,7 +406,7 @@ def codes_of(one: Measure) -> list[str]:
     return [hash_of_code(function) for function in own if callable(function)] + inner
 
 
-def _card(source: Source, request: Request) -> dict[str, Any]:
+def _card(source: ParquetSource, request: Request) -> dict[str, Any]:
     # A call goes on with the parts of one with the same card.
     from rankeval import __version__
 

@@ -35,7 +35,7 @@ import pyarrow.parquet as pq
 from rankeval._checks import count, few, refuse, require, said, shown
 from rankeval._secrets import hidden, masked
 from rankeval.errors import FileFormatError, InvalidInput, QueryIdError
-from rankeval.io.columns import comparable, without_view
+from rankeval.io.columns import comparable, is_text_type, without_view
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -241,14 +241,9 @@ _TEXT = 20
 """Bytes of a text id, about, with its length."""
 
 
-def is_text(kind: pa.DataType) -> bool:
-    """Say whether a type is that of texts."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def plain(kind: pa.DataType) -> pa.DataType:
+def stored_type(kind: pa.DataType) -> pa.DataType:
     """Return the type of the values of dictionaries and views."""
-    return plain(kind.value_type) if pa.types.is_dictionary(kind) else without_view(kind)
+    return stored_type(kind.value_type) if pa.types.is_dictionary(kind) else without_view(kind)
 
 
 def common(role: str, name: str, kinds: Mapping[Any, str]) -> pa.DataType:
@@ -274,7 +269,7 @@ def _rounds(told: pa.DataType, found: pa.DataType | None) -> bool:
 
 
 def _texts_or_whole(kinds: list[pa.DataType]) -> pa.DataType | None:
-    if all(is_text(kind) for kind in kinds):
+    if all(is_text_type(kind) for kind in kinds):
         return pa.large_string()
     if all(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) for kind in kinds):
         return pa.large_binary()
@@ -323,7 +318,7 @@ class File:
 
 
 @dataclass(frozen=True)
-class Columns:
+class ReadColumns:
     """The columns of the data set that an evaluation reads, by what they are, and their types."""
 
     # ``qid``, ``relevance``, ``score``, and ``docid``, ``query_weight`` and ``columns['price']`` if
@@ -338,14 +333,14 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Source:
+class ParquetSource:
     """A Parquet data set that can be read in parts."""
 
     files: tuple[File, ...]  # In the order of the data set
-    columns: Columns  # What is read of them
+    columns: ReadColumns  # What is read of them
 
     @classmethod
-    def of(cls, data: Any, names: Mapping[str, str]) -> Source:
+    def of(cls, data: Any, names: Mapping[str, str]) -> ParquetSource:
         """Open a data set and read the footers of its files."""
         fragments = fragments_of(data)
         for role, name in names.items():
@@ -353,7 +348,7 @@ class Source:
         with ThreadPoolExecutor(_FOOTERS) as pool:
             footers = list(pool.map(lambda one: _footer(one[0], one[1], names), fragments))
         refuse_two_spellings(((one.fragment.path, one.keys) for one in footers), names["qid"])
-        columns = Columns(
+        columns = ReadColumns(
             names, {role: common(role, name, _kinds(footers, name)) for role, name in names.items()}
         )
         files = tuple(_file(footer, columns) for footer in footers)
@@ -434,8 +429,8 @@ def _footer(fragment: Any, known: pa.Schema, names: Mapping[str, str]) -> _Foote
     for role, name in names.items():
         if name not in keys:
             _refuse_no_column(schema, role, name, fragment.path)
-        kinds[name] = plain((known if name in keys else schema).field(name).type)
-    told = {name: plain(known.field(name).type) for name in kinds}
+        kinds[name] = stored_type((known if name in keys else schema).field(name).type)
+    told = {name: stored_type(known.field(name).type) for name in kinds}
     return _Footer(fragment, metadata, keys, kinds, told)
 
 
@@ -448,14 +443,14 @@ def _kinds(footers: Sequence[_Footer], name: str) -> dict[Any, str]:
     return found
 
 
-def _file(footer: _Footer, columns: Columns) -> File:
+def _file(footer: _Footer, columns: ReadColumns) -> File:
     numbers = [one.id for one in footer.fragment.row_groups]
     groups = tuple(_row_group(footer, number, columns) for number in numbers)
     filled = tuple(one for one in groups if one.n_rows)
     return File(footer.fragment.path, footer.fragment.filesystem, footer.keys, filled)
 
 
-def _row_group(footer: _Footer, number: int, columns: Columns) -> RowGroup:
+def _row_group(footer: _Footer, number: int, columns: ReadColumns) -> RowGroup:
     name, kind = columns.names["qid"], columns.types["qid"]
     metadata, keys = footer.metadata, footer.keys
     group = metadata.row_group(number)
@@ -469,7 +464,9 @@ def _row_group(footer: _Footer, number: int, columns: Columns) -> RowGroup:
     )
     column = group.column(place)
     known = column.statistics
-    reads_coded = is_text(kind) and not any(one.startswith("DELTA") for one in column.encodings)
+    reads_coded = is_text_type(kind) and not any(
+        one.startswith("DELTA") for one in column.encodings
+    )
     # A file of another type has the same order: texts or whole numbers of another width.
     if not is_ordered(kind) or known is None or not known.has_min_max or known.min != known.min:
         return RowGroup(number, group.num_rows, None, reads_coded)
@@ -478,7 +475,7 @@ def _row_group(footer: _Footer, number: int, columns: Columns) -> RowGroup:
 
 def is_ordered(kind: pa.DataType) -> bool:
     """Say whether ids of a type are in the same order for Parquet, NumPy and Python."""
-    return bool(pa.types.is_integer(kind) or pa.types.is_float64(kind) or is_text(kind))
+    return bool(pa.types.is_integer(kind) or pa.types.is_float64(kind) or is_text_type(kind))
 
 
 def _width(kind: pa.DataType) -> int:

@@ -40,7 +40,7 @@ from rankeval.comparison.inputs import (
 from rankeval.comparison.record import PARTED, directions, gains
 from rankeval.errors import CheckFailed, InvalidInput
 from rankeval.evaluation import Evaluation
-from rankeval.evaluation.choosing import labels_of
+from rankeval.evaluation.by_query import labels_of
 from rankeval.evaluation.merging import differences as differences_of
 from rankeval.measures import Direction, Measure
 from rankeval.render.tables import Table, signed
@@ -201,7 +201,9 @@ def assert_not_worse(
 def _asserted(candidate: Given, baseline: Given, /, *settings: Any, **options: Any) -> Check:
     __tracebackhide__ = True
     try:
-        check = _checked(scores_of(candidate), scores_of(baseline), _Settings(*settings), options)
+        check = _checked(
+            loaded_scores(candidate), loaded_scores(baseline), _Settings(*settings), options
+        )
     except InvalidInput as error:  # an argument is wrong, and none of our frames says which
         raise error.with_traceback(None) from error.__cause__
     record(check)
@@ -351,7 +353,7 @@ def assert_evaluations_equal(candidate: Given, baseline: Given, *, atol: float =
     """
     __tracebackhide__ = True
     check_number("atol", atol, least=0)
-    one, other = scores_of(candidate), scores_of(baseline)
+    one, other = loaded_scores(candidate), loaded_scores(baseline)
     new, old = per_query_frame(one), per_query_frame(other)
     reasons = [*_structure(new, old), *_rules(one, other)]
     failure = (
@@ -414,7 +416,7 @@ def _scores(new: pd.DataFrame, old: pd.DataFrame, atol: float) -> str:
         }
     )
     greatest = np.argsort(-table["difference"].abs().to_numpy(), kind="stable")[:N_WORST]
-    return f"{said}\n\n{query_table(table.iloc[greatest], 'the greatest differences:')}"
+    return f"{said}\n\n{differing_queries(table.iloc[greatest], 'the greatest differences:')}"
 
 
 def _record(new: pd.DataFrame, old: pd.DataFrame, failure: str) -> None:
@@ -431,7 +433,7 @@ N_WORST = 10
 """Queries in the table of those that lost most."""
 
 
-def scores_of(given: Given) -> Scores:
+def loaded_scores(given: Given) -> Scores:
     """Return scores as they are, or those of the Evaluation that was saved at a path."""
     if not isinstance(given, str | os.PathLike):
         return given
@@ -474,10 +476,12 @@ def worst_queries(shared: SharedScores, measure: str, words: Direction) -> str:
         f"{count(len(d), 'query')}, equal on {int(counts.ties)}, {words.better} on {int(counts.wins)}"
     )
     rows = pd.DataFrame({"qid": shared.queries, "baseline": old, "candidate": new, "difference": d})
-    return query_table(rows.iloc[lost], f"{said}; the greatest losses:") if len(lost) else said
+    return (
+        differing_queries(rows.iloc[lost], f"{said}; the greatest losses:") if len(lost) else said
+    )
 
 
-def query_table(rows: pd.DataFrame, caption: str) -> str:
+def differing_queries(rows: pd.DataFrame, caption: str) -> str:
     """Return rows of qid, baseline, candidate and difference as text under a caption."""
     rows = rows.assign(qid=list(map(_id, rows["qid"])))
     return Table(rows, formats={"difference": signed}, caption=caption).to_text()

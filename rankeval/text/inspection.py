@@ -32,7 +32,7 @@ from rankeval.collection.run import as_run
 from rankeval.errors import UnknownName
 from rankeval.evaluation import Evaluation, Given
 from rankeval.evaluation import score as score_joined
-from rankeval.evaluation.choosing import labels_of, places_of
+from rankeval.evaluation.by_query import labels_of, query_places
 from rankeval.evaluation.result import aggregates, by_name, worst_first
 from rankeval.measures import Measure
 from rankeval.render.tables import number, signed
@@ -40,7 +40,7 @@ from rankeval.significance.columns import differences
 from rankeval.significance.declarations import Rng, generator_of
 from rankeval.significance.effects import Outcomes, outcomes
 from rankeval.text.summaries import Snippet, snippets
-from rankeval.text.terms import Terms, as_texts
+from rankeval.text.terms import Analyzer, as_texts
 
 MOST_ROWS = 2_000
 """Ranked documents on one page, of all queries and systems."""
@@ -164,7 +164,7 @@ def inspected(
     depth = min(depth, MOST_ROWS // len(systems))
     most, wanted = MOST_ROWS // (depth * len(systems)), whole_number(queries)
     if wanted is None:
-        places = places_of(queries, scores.index.to_numpy(), first.excluded)
+        places = query_places(queries, scores.index.to_numpy(), first.excluded)
         chosen, wanted = dict.fromkeys(scores.index[places[:most]], "asked for"), len(places)
     else:
         check_count("queries", wanted)
@@ -364,7 +364,7 @@ def _moved(rank: int, other: int | None, *, is_second: bool) -> str:
 
 def _shingles(text: str) -> frozenset[int]:
     """Return the hashes of all runs of so many terms; of a shorter text the one of all its terms."""
-    terms = Terms()(text)
+    terms = Analyzer()(text)
     runs = [tuple(terms[at : at + SHINGLE]) for at in range(max(1, len(terms) - SHINGLE + 1))]
     return frozenset(map(hash, filter(None, runs)))
 

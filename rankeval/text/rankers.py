@@ -36,8 +36,8 @@ from rankeval._arguments import explained
 from rankeval._checks import check_count, check_number, require, said
 from rankeval.collection.run import Run
 from rankeval.errors import InvalidInput
-from rankeval.io.columns import id_column, places_of
-from rankeval.text.terms import Terms, as_texts
+from rankeval.io.columns import id_column, row_numbers
+from rankeval.text.terms import Analyzer, as_texts
 
 Values = NDArray[np.float64]
 Stop = str | Collection[str] | None
@@ -157,7 +157,7 @@ class _Ranker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         texts = as_texts(docs, "docs", "docid")
         ids = id_column(list(texts), "docid")
         order = pc.array_sort_indices(ids)
-        terms = Terms(self.stem, self.stop)
+        terms = Analyzer(self.stem, self.stop)
         counter = CountVectorizer(
             analyzer=terms, token_pattern=None, lowercase=False, dtype=np.float64
         )
@@ -214,9 +214,9 @@ class _Ranker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         rows = np.concatenate([np.empty(0, np.int64), *(rows for rows, _ in found)])
         scores = np.concatenate([np.empty(0), *(scores for _, scores in found)])
         query = np.repeat(np.arange(len(found)), [len(rows) for rows, _ in found])
-        qid = id_column(list(texts), "qid").take(places_of(query))
+        qid = id_column(list(texts), "qid").take(row_numbers(query))
         name = self._name if name is None else name
-        return Run(qid, self.docid_.take(places_of(rows)), scores, name=name, queries=texts)
+        return Run(qid, self.docid_.take(row_numbers(rows)), scores, name=name, queries=texts)
 
     def _best(
         self, terms: NDArray[np.integer], weights: Values, k: int

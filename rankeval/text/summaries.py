@@ -23,7 +23,7 @@ from typing import Any
 
 from rankeval._arguments import explained
 from rankeval._checks import check_count, require
-from rankeval.text.terms import Terms, Word
+from rankeval.text.terms import Analyzer, Word
 
 _END = re.compile(
     r"[.!?\u2026]['\"\u2019\u201d\u00bb)\]]*+(?=\s|\Z)|[\u3002\uff01\uff1f]|\n[^\S\n]*+\n"
@@ -78,7 +78,7 @@ def lead(doc: str, words: int = 50) -> list[Snippet]:
     'Lift, drag and'
     """
     check_count("words", words)
-    found = Terms().words(doc)[:words]
+    found = Analyzer().words(doc)[:words]
     return [_part(doc, found)] if found else []
 
 
@@ -129,7 +129,7 @@ def key_sentences(
     'The wing of a plane gives lift.'
     """
     check_count("n", n)
-    found = Terms(stem, stop).words(doc)
+    found = Analyzer(stem, stop).words(doc)
     counts = Counter(word.term for word in found if word.term is not None)
     least = max(2, min((times for _, times in counts.most_common(_FREQUENT)), default=0))
     firsts = [place for place in range(len(found)) if _is_first(doc, found, place)]
@@ -194,7 +194,7 @@ def snippets(
     check_count("words", words)
     check_count("most", most)
     require(isinstance(query, str), "query", query, "a text")
-    terms = Terms(stem, stop)
+    terms = Analyzer(stem, stop)
     found, asked = terms.words(doc), terms(query)
     parts = _parts_of_query(found, asked)
     places = dict.fromkeys(place for place, _, _ in parts)

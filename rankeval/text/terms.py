@@ -43,26 +43,11 @@ class Word(NamedTuple):
 
 @explained
 @dataclass(frozen=True)
-class Terms:
-    """The way from a text to its terms.
+class Analyzer:
+    """Splits a text into its terms: lower case, stop words out, stemmed."""
 
-    Parameters
-    ----------
-    stem : str, optional
-        A language of the Snowball stemmers, such as "english"; needs the extra ``text``.
-    stop : str or collection of str, optional
-        Stop words, or "english" for those of scikit-learn.
-
-    Raises
-    ------
-    UnknownName
-        If there is no stemmer, or no list of stop words, of this name.
-    InvalidInput
-        If PyStemmer is not installed, or the stop words can be read only once.
-    """
-
-    stem: str | None = None
-    stop: str | Collection[str] | None = None
+    stem: str | None = None  # A language of the Snowball stemmers, such as "english"
+    stop: str | Collection[str] | None = None  # Words, or "english"
 
     def __post_init__(self) -> None:
         # Each fit of a ranker reads them again.

@@ -26,7 +26,7 @@ from joblib import Parallel, delayed
 
 import rankeval as rk
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint, fingerprint_qrels
-from rankeval.contamination.matching import match
+from rankeval.contamination.matching import match_content
 from rankeval.contamination.registered import RegisteredContent
 from rankeval.contamination.signature import Signature
 from rankeval.io.opening import write_atomically
@@ -92,7 +92,7 @@ def verdicts(kind: tuple, seed: int, replications: int) -> list[dict]:
         collection = Collection.drawn(*kind, rng)
         known = collection.registered()
         for change, verdicts_of_change in found.items():
-            verdicts_of_change.append(match(known, collection.changed(change, rng)))
+            verdicts_of_change.append(match_content(known, collection.changed(change, rng)))
     return [
         Cell(*kind, change)._asdict()
         | {"refused": sum(one.refused for one in of_change), "warned": sum(one.warned for one in of_change)}

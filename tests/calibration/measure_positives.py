@@ -28,7 +28,7 @@ from joblib import Parallel, delayed
 
 import rankeval as rk
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint, fingerprint_qrels
-from rankeval.contamination.matching import match
+from rankeval.contamination.matching import match_content
 from rankeval.contamination.registered import RegisteredContent
 from rankeval.contamination.signature import Signature
 from rankeval.io.opening import write_atomically
@@ -148,7 +148,7 @@ def recognised(world: str, seed: int) -> list[dict]:
     judged, other = WORLDS[world](rng), WORLDS[world](rng)
     known, other = judged.registered(), replace(other, qid=other.qid + 10**6)
     return [
-        {"world": world, "change": change, "seed": seed, "refused": match(known, data).refused}
+        {"world": world, "change": change, "seed": seed, "refused": match_content(known, data).refused}
         for change, data in returned(judged, other, rng)
     ]
 
@@ -212,7 +212,7 @@ def mistaken(kind: str, trial: int) -> dict:
     """Return whether other data is refused."""
     draw, _, prefix = OTHERS[kind]
     judged, other = draw(np.random.default_rng([trial, list(OTHERS).index(kind), 7]))
-    found = match(judged.registered(), replace(other, prefix=prefix).prints())
+    found = match_content(judged.registered(), replace(other, prefix=prefix).prints())
     return {"kind": kind, "trial": trial, "refused": found.refused, "warned": found.warned}
 
 

@@ -10,7 +10,7 @@ import pytest
 from tables import each_row
 
 import rankeval as rk
-from rankeval.comparison.inputs import parts_of, shared_scores
+from rankeval.comparison.inputs import collections_of, shared_scores
 from rankeval.errors import ConventionMismatch, InvalidInput, QueryIdError, UnknownName
 
 NAMES = ("news", "web")
@@ -69,16 +69,16 @@ def test_every_form_holds_the_same_scores(form):
 )
 def test_plain_scores_are_told_apart(scores):
     """Scores of queries are no collections: also {qid: {measure: score}}, and a frame with its ids in a column."""
-    assert parts_of(scores) is None
+    assert collections_of(scores) is None
 
 
 def test_evaluations_and_nested_mappings_are_collections():
     one = rk.evaluate([1, 0], [0.3, 0.1], qid=["q", "q"], measures="AP")
-    assert parts_of(one) is None
-    assert list(parts_of({"news": one})) == ["news"]
-    assert list(parts_of({"news": {"q1": {"AP": 0.5}}, "web": one})) == ["news", "web"]
+    assert collections_of(one) is None
+    assert list(collections_of({"news": one})) == ["news"]
+    assert list(collections_of({"news": {"q1": {"AP": 0.5}}, "web": one})) == ["news", "web"]
     with pytest.raises(InvalidInput, match="both kinds of values"):
-        parts_of({"news": one, "q1": {"AP": 0.5}})
+        collections_of({"news": one, "q1": {"AP": 0.5}})
 
 
 def test_the_wrong_way_round_is_refused_with_the_way_to_turn_it():
@@ -92,9 +92,9 @@ def test_the_wrong_way_round_is_refused_with_the_way_to_turn_it():
 def test_names_of_collections():
     """One is no name: 'all' is that of the rows over all; 1 and "1" are one text."""
     with pytest.raises(InvalidInput, match="'all', which stands for all collections together"):
-        parts_of({"all": frame("news", 0)})
+        collections_of({"all": frame("news", 0)})
     with pytest.raises(InvalidInput, match="same name as text"):
-        parts_of({1: frame("news", 0), "1": frame("web", 0)})
+        collections_of({1: frame("news", 0), "1": frame("web", 0)})
     with pytest.raises(InvalidInput, match="system 'a' has scores by collection, and system 'b' has not"):
         pooled({"a": nested()["a"], "b": frame("news", 1)})
 

@@ -19,7 +19,7 @@ from rankeval.contamination.fingerprint import (
     run_outputs,
     tie_levels,
 )
-from rankeval.contamination.hashing import _letter_hashes, blocks, rounded_hashes, row_hashes, text_hashes
+from rankeval.contamination.hashing import _letter_hashes, feature_blocks, rounded_hashes, row_hashes, text_hashes
 from rankeval.contamination.signature import Signature
 from rankeval.errors import InvalidInput
 
@@ -140,7 +140,7 @@ def test_blocks_of_rows_change_nothing(data, form, monkeypatch):
     X, y, qid = data
     whole = row_hashes(form(X)), rounded_hashes(form(X)), bits_of("row", fingerprint(form(X), y, qid))
     monkeypatch.setattr("rankeval.contamination.hashing._BLOCK", 7 * X.shape[1] + 1)
-    assert [len(block) for block in blocks(form(X))] == [7] * 13 + [5]
+    assert [len(block) for block in feature_blocks(form(X))] == [7] * 13 + [5]
     assert (row_hashes(form(X)) == whole[0]).all()
     assert (rounded_hashes(form(X)) == whole[1]).all()
     assert (bits_of("row", fingerprint(form(X), y, qid)) == whole[2]).all()

@@ -9,7 +9,7 @@ from sklearn.linear_model import Ridge
 
 import rankeval as rk
 from rankeval.contamination import ContaminationCheck, forget, refusal
-from rankeval.contamination.matching import Shown, match
+from rankeval.contamination.matching import Shown, match_content
 from rankeval.contamination.refusal import MEMORY
 from rankeval.errors import GuardRefusal, RankevalWarning
 
@@ -191,7 +191,9 @@ def test_the_same_data_is_matched_once_against_registrations_of_which_it_shows_n
     for seed in range(1, 5):
         guard.register(f"test {seed}", rk.datasets.make_ranking(30, 12, 5, rng=seed))
     dev, asked = rk.datasets.make_ranking(40, 12, 5, rng=99), []
-    monkeypatch.setattr(refusal, "match", lambda one, *given, **more: asked.append(one) or match(one, *given, **more))
+    monkeypatch.setattr(
+        refusal, "match_content", lambda one, *given, **more: asked.append(one) or match_content(one, *given, **more)
+    )
     for n_asked in (5, 5):
         model.fit(dev.X, dev.y, qid=dev.qid + 500)
         assert len(asked) == n_asked

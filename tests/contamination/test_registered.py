@@ -6,7 +6,7 @@ import pytest
 from rankeval.collection.qrels import Qrels
 from rankeval.contamination.evidence import chance_of_being_contained
 from rankeval.contamination.fingerprint import fingerprint, fingerprint_qrels
-from rankeval.contamination.matching import link, match, was_opened
+from rankeval.contamination.matching import link, match_content, was_opened
 from rankeval.contamination.registered import RegisteredContent, registered_contents
 from rankeval.contamination.signature import Signature
 from rankeval.ledger.discovery import ledger_url
@@ -62,23 +62,23 @@ def test_queries_are_found_by_their_rows_wherever_they_stand(data):
     rows = np.concatenate([X[qid == 3], other[:10], X[qid == 7], other[10:]])
     ids = np.repeat([4, 9, 8, 1, 0, 2], 5)
     prints = fingerprint(rows, np.zeros(30), ids)
-    result = match(one, prints)
+    result = match_content(one, prints)
     assert result.n_matched == result.matched.sum() == 2
     assert prints.names[result.queries].tolist() == [1, 4]
     assert prints.names[result.pairs[:, 0]].tolist() == [1, 4]
     assert (np.sort(result.pairs[:, 1]) == np.flatnonzero(result.matched)).all()
     assert (result.chance, result.same_labels, result.refused, result.warned) == (1.0, False, False, True)
     assert result.why == "2 of its 12 queries are in the data"
-    whole = match(one, fingerprint(X, 2 - y, qid))
+    whole = match_content(one, fingerprint(X, 2 - y, qid))
     assert (whole.n_matched, whole.queries.all(), whole.refused) == (12, True, True)
-    none = match(one, fingerprint(other, np.zeros(20), np.repeat([0, 1], 10)))
+    none = match_content(one, fingerprint(other, np.zeros(20), np.repeat([0, 1], 10)))
     assert (none.n_matched, none.why) == (0, "none of its queries are in the data")
 
 
 def test_a_query_that_stands_twice_in_the_data_is_one_of_the_collection(data):
     X, y, qid = data
     part = np.concatenate([np.flatnonzero(qid == 3)] * 2)
-    result = match(registered(X, y, qid), fingerprint(X[part], y[part], np.repeat([40, 41], 5)))
+    result = match_content(registered(X, y, qid), fingerprint(X[part], y[part], np.repeat([40, 41], 5)))
     assert (result.n_matched, result.queries.tolist()) == (1, [True, True])
 
 
@@ -89,11 +89,11 @@ def test_exempt_queries_count_for_nothing(data):
     exempt = np.arange(12) < 9
     part = registered(X, y, qid, exempt=exempt)
     assert (part.n_queries, part.n_identifiable, part.n_to_refuse) == (12, 3, 3)
-    assert match(part, prints).matched.tolist() == (~exempt).tolist()
-    free = np.unique(match(whole, prints).pairs[:, 0][exempt[match(whole, prints).pairs[:, 1]]])
+    assert match_content(part, prints).matched.tolist() == (~exempt).tolist()
+    free = np.unique(match_content(whole, prints).pairs[:, 0][exempt[match_content(whole, prints).pairs[:, 1]]])
     rows = np.isin(prints.codes, free)
     for X_or_none in (X[rows], None):
-        result = match(part, fingerprint(X_or_none, y[rows], qid[rows]))
+        result = match_content(part, fingerprint(X_or_none, y[rows], qid[rows]))
         assert (result.n_matched, result.queries.any()) == (0, False)
 
 
@@ -102,7 +102,7 @@ def test_queries_that_are_not_identifiable_are_not_counted():
     X = np.array([[0.0], [1.0], [0.0], [1.0]])
     one = registered(X, [0, 1, 1, 0], [0, 0, 1, 1])
     assert one.n_identifiable == 0
-    result = match(one, fingerprint(X, [0, 1, 1, 0], [0, 0, 1, 1]))
+    result = match_content(one, fingerprint(X, [0, 1, 1, 0], [0, 0, 1, 1]))
     assert (result.n_matched, result.refused, result.queries.any()) == (0, False, False)
     assert result.same_labels
     assert result.why == "the labels equal those of its 2 queries, which may be chance"
@@ -114,7 +114,7 @@ def test_labels_alone_are_weighed_for_the_whole_collection():
     labels = fingerprint(None, y, qid)
     one = registered(None, y, qid)
     renamed = fingerprint(None, y, qid + 100)
-    result = match(one, renamed)
+    result = match_content(one, renamed)
     times = np.unique(labels.queries["labels"], return_counts=True)[1]
     assert result.chance == chance_of_being_contained(times, 60)
     assert result.by_labels
@@ -125,10 +125,10 @@ def test_labels_alone_are_weighed_for_the_whole_collection():
     hashes = labels.queries["labels"], one.signature.label_counts.hashes
     assert (hashes[0][result.pairs[:, 0]] == hashes[1][result.pairs[:, 1]]).all()
     assert result.why == "the labels are those of 60 of its 60 queries (chance under 1e-12)"
-    part = match(one, fingerprint(None, y[:40], qid[:40] + 100))
+    part = match_content(one, fingerprint(None, y[:40], qid[:40] + 100))
     assert (part.same_labels, part.queries.any(), part.by_labels) == (False, False, False)
     y[0] = 9
-    other = match(one, fingerprint(None, y, qid + 100))
+    other = match_content(one, fingerprint(None, y, qid + 100))
     assert (other.chance, other.same_labels, other.by_labels, other.queries.any()) == (1.0, False, False, False)
 
 
@@ -137,12 +137,12 @@ def test_labels_under_the_same_ids_are_weighed_for_and_against():
     rng = np.random.default_rng(2)
     y, qid = rng.integers(0, 4, 60 * 8), np.repeat(np.arange(60), 8)
     one = registered(None, y, qid)
-    half = match(one, fingerprint(None, y[:240], qid[:240]))
+    half = match_content(one, fingerprint(None, y[:240], qid[:240]))
     assert half.refused
     assert half.n_matched == half.queries.sum() == 30
     assert half.bits > 60
     assert half.why.startswith("30 of its 60 queries are in the data: they have the same ids, and labels agree")
-    again = match(one, fingerprint(None, rng.integers(0, 4, 480), qid))
+    again = match_content(one, fingerprint(None, rng.integers(0, 4, 480), qid))
     assert again.bits < -5
     assert (again.n_matched, again.refused, again.warned) == (0, False, False)
 
@@ -155,18 +155,20 @@ def test_an_opened_ranking_is_let_through_if_all_matched_queries_are_ranked_so(d
     score = np.random.default_rng(3).normal(size=60)
     outputs = known.outputs(score)
     one = registered(X, y, qid, opened=({"labels": outputs["labels"][:3]}, outputs))
-    result = match(one, known)
+    result = match_content(one, known)
     assert was_opened(result, outputs)
     assert was_opened(result, {"features": outputs["features"]})
     assert not was_opened(result, {"documents": outputs["features"]})
     assert not was_opened(result, known.outputs(np.where(qid == 5, -score, score)))
-    assert not was_opened(match(registered(X, y, qid), known), outputs)
+    assert not was_opened(match_content(registered(X, y, qid), known), outputs)
     foreign = fingerprint(X + 100, y, qid + 100)
-    assert not was_opened(match(one, foreign), foreign.outputs(score)), "nothing of it is opened, nor registered"
+    assert not was_opened(match_content(one, foreign), foreign.outputs(score)), (
+        "nothing of it is opened, nor registered"
+    )
     rows = np.concatenate([X[qid < 4], X[qid == 5] + 1])
     with_others = fingerprint(rows, np.append(y[qid < 4], y[qid == 5]), np.append(qid[qid < 4], [77] * 5))
     ranked = with_others.outputs(np.append(score[qid < 4], [5, 4, 3, 2, 1]))
-    assert was_opened(match(one, with_others), ranked)
+    assert was_opened(match_content(one, with_others), ranked)
 
 
 @pytest.fixture
@@ -199,7 +201,7 @@ def test_the_register_is_what_the_entries_say(ledger, data):
     ]
     assert theirs.id == last
     assert theirs.opened[0]["labels"].tolist() == signature.content[:2].tolist()
-    assert match(two, fingerprint(X, y, qid)).n_matched == 12
+    assert match_content(two, fingerprint(X, y, qid)).n_matched == 12
 
 
 @pytest.mark.parametrize("width", [0, 1])
@@ -207,9 +209,9 @@ def test_features_without_columns_or_values_identify_nothing_and_cost_nothing(da
     _, y, qid = data
     one = registered(np.zeros((60, width)), y, qid)
     assert one.n_identifiable == 0
-    assert match(one, fingerprint(np.zeros((60, width)), y, qid)).n_matched == 12  # by ids and labels
-    assert match(one, fingerprint(np.zeros((0, width)), [], [])).n_matched == 0
-    assert match(one, fingerprint(np.zeros((60, width)), 5 - y, qid + 60)).n_matched == 0
+    assert match_content(one, fingerprint(np.zeros((60, width)), y, qid)).n_matched == 12  # by ids and labels
+    assert match_content(one, fingerprint(np.zeros((0, width)), [], [])).n_matched == 0
+    assert match_content(one, fingerprint(np.zeros((60, width)), 5 - y, qid + 60)).n_matched == 0
 
 
 class TestSignature:
@@ -238,8 +240,8 @@ class TestSignature:
         one = registered(X, y, qid)
         assert (one.signature.label_counts.hashes == np.sort(fingerprint(X, y, qid).queries["labels"])).sum() <= 12
         assert set(one.signature.label_counts.hashes) == set(fingerprint(X, y, qid).queries["labels"].tolist())
-        assert match(one, fingerprint(None, y[:30], qid[:30])).refused
-        assert not match(one, fingerprint(None, y[::-1][:30], qid[:30])).refused
+        assert match_content(one, fingerprint(None, y[:30], qid[:30])).refused
+        assert not match_content(one, fingerprint(None, y[::-1][:30], qid[:30])).refused
 
     def test_counts_tell_the_same_hash_of_labels_as_the_rows(self, data):
         X, y, qid = data

@@ -14,7 +14,7 @@ from tables import each_row
 from rankeval.errors import ConfigError, RankevalWarning
 from rankeval.experiment import check_config, run_experiment
 from rankeval.experiment.checks import check_experiment
-from rankeval.experiment.sections import ExperimentConfig
+from rankeval.experiment.schema import ExperimentConfig
 
 LIGHTGBM = "lightgbm.LGBMRanker"
 CATBOOST = "catboost.CatBoostRanker"

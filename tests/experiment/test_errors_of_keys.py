@@ -14,7 +14,7 @@ import yaml
 from tables import each_row
 
 from rankeval.errors import ConfigError
-from rankeval.experiment import check_config, load_config, sections
+from rankeval.experiment import check_config, load_config, schema
 from rankeval.experiment.config import list_keys
 
 RIDGE = "sklearn.linear_model.Ridge"
@@ -24,8 +24,8 @@ VALUES = [
 ]  # fmt: skip
 OURS = [
     name
-    for name, one in vars(sections).items()
-    if inspect.isclass(one) and issubclass(one, sections.Section) and name != "Section"
+    for name, one in vars(schema).items()
+    if inspect.isclass(one) and issubclass(one, schema.Section) and name != "Section"
 ]
 FOREIGN = re.compile(rf"\b({'|'.join(OURS)})\b|instance of|pydantic|datetime\.|(?<!\w)--\w", re.IGNORECASE)
 

@@ -11,7 +11,7 @@ import yaml
 
 from rankeval.experiment import shipped_configs
 from rankeval.experiment.config import keys_markdown, keys_text, list_keys
-from rankeval.experiment.sections import ExperimentConfig
+from rankeval.experiment.schema import ExperimentConfig
 
 GUIDE = Path(__file__).resolve().parents[2] / "examples" / "guides" / "experiment_files.md"
 

@@ -22,7 +22,7 @@ from rankeval.collection.data import RankingData
 from rankeval.contamination import refusal
 from rankeval.errors import ConfigError, GuardRefusal, LedgerError, UnknownName
 from rankeval.experiment import check_config, checks, run_experiment, training
-from rankeval.experiment.loading import Parts, data_digest
+from rankeval.experiment.loading import DataParts, data_digest
 from rankeval.experiment.training import candidate_digest
 from rankeval.ledger.graph import heads_in
 from rankeval.ledger.ledger import Ledger
@@ -343,7 +343,7 @@ def test_a_dev_part_with_queries_of_the_test_part_is_refused_and_nothing_is_regi
         np.concatenate([parts.dev.y, some.y]),
         np.concatenate([parts.dev.qid, some.qid + 10_000]),
     )
-    monkeypatch.setattr(checks, "split", lambda *_, **__: Parts(dev, test, "rows"))
+    monkeypatch.setattr(checks, "split", lambda *_, **__: DataParts(dev, test, "rows"))
     with pytest.raises(GuardRefusal, match=r"nothing was registered: the training part holds queries of the test part"):
         run_experiment(small())
     assert not Path("ledger.db").exists()

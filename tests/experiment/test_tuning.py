@@ -135,7 +135,7 @@ def test_a_random_search_draws_what_scikit_learn_draws_with_the_seed_of_the_expe
 
 
 def test_both_ends_of_a_range_of_whole_numbers_are_drawn():
-    from rankeval.experiment.sections import SearchConfig
+    from rankeval.experiment.schema import SearchConfig
     from rankeval.experiment.training import distributions
 
     drawn = distributions(SearchConfig(distributions={"depth": {"int": [2, 4]}}))["depth"].rvs(200, random_state=0)

@@ -259,20 +259,20 @@ def read_pyproject(path: Path) -> Any:
 
 
 def read_record(path: Path) -> Any:
-    from rankeval_mlflow.delivery.spool import PendingUpload, read
+    from rankeval_mlflow.delivery.spool import PendingUpload, read_payload
 
-    return read(PendingUpload(path.parent))
+    return read_payload(PendingUpload(path.parent))
 
 
 def record_text() -> bytes:
     from dataclasses import asdict
 
-    from rankeval_mlflow.delivery.payload import FORMAT, Node, Target, plain
+    from rankeval_mlflow.delivery.payload import FORMAT, Node, Target, plain_node
 
     node = Node(name="n", label="dev", params={"a": "1"}, metrics={"m": 0.5}, tags={"t": "x"})
     target = asdict(Target(uri="sqlite:///x.db", experiment_name="e"))
     more = {"format": FORMAT, "created_ms": 1, "context": {}, "model_id": None, "model_version": None, "key": None}
-    return json.dumps({**more, "target": target, "nodes": {"0": plain(node)}}, indent=1).encode()
+    return json.dumps({**more, "target": target, "nodes": {"0": plain_node(node)}}, indent=1).encode()
 
 
 def parquet_bytes(**columns: Any) -> bytes:

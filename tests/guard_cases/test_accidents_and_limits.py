@@ -12,7 +12,7 @@ import rankeval as rk
 from rankeval.contamination import forget
 from rankeval.contamination.evidence import REFUSAL_CHANCE
 from rankeval.contamination.fingerprint import fingerprint, fingerprint_qrels
-from rankeval.contamination.matching import link, match
+from rankeval.contamination.matching import link, match_content
 from rankeval.contamination.signature import Signature
 from rankeval.errors import RankevalWarning
 
@@ -98,7 +98,7 @@ def test_disjoint_data_is_never_refused_nor_warned_about(seed, n):
         known = registered(prints)
         for _ in range(10):
             other = population.draw(rng)
-            found = match(known, other)
+            found = match_content(known, other)
             assert not found.refused, (population.__dict__, found.why)
             assert not found.warned, (population.__dict__, found.why)
         sides = known.signature, Signature.of(other)
@@ -108,7 +108,7 @@ def test_disjoint_data_is_never_refused_nor_warned_about(seed, n):
         if population.documents != "query-place" or not by_names:
             assert len(link(*sides)) == 0
         # The same worlds can be told: their own data is recognised, if labels or features vary at all.
-        own = match(known, prints)
+        own = match_content(known, prints)
         assert own.refused or own.same_labels
 
 
@@ -159,7 +159,7 @@ def test_monthly_logs_with_recurring_queries_and_new_clicks_are_never_refused_no
         X, y, qid, docid = first
         known = registered(fingerprint(X, y, qid, docid=docid))
         X, y, qid, docid = second
-        found = match(known, fingerprint(X, y, qid, docid=docid))
+        found = match_content(known, fingerprint(X, y, qid, docid=docid))
         assert not found.refused, (log.kind, found.why)
         assert not found.warned, (log.kind, found.why)
         if docid is not None:  # and clicks alone, without the documents that were not clicked
@@ -167,8 +167,8 @@ def test_monthly_logs_with_recurring_queries_and_new_clicks_are_never_refused_no
             known = registered(fingerprint_qrels(rk.Qrels(first[2].astype(str), first[3], first[1])))
             for keep in (unique, unique[y[unique] > 0]):
                 data = fingerprint_qrels(rk.Qrels(qid[keep].astype(str), docid[keep], y[keep]))
-                assert not match(known, data).refused, log.kind
-                assert not match(known, data).warned, log.kind
+                assert not match_content(known, data).refused, log.kind
+                assert not match_content(known, data).warned, log.kind
 
 
 MAPS = {
@@ -190,7 +190,7 @@ def test_months_with_other_grades_shorter_lists_or_fewer_unclicked_rows_are_neve
         some = (y2 > 0) | (rng.random(len(y2)) < rng.uniform(0.1, 0.9))
         y2 = MAPS[rng.choice(list(MAPS))](y2) if rng.random() < 0.5 else y2
         for keep in (place >= 0, place < 10, rng.random(len(y2)) < rng.uniform(0.2, 0.95), some):
-            found = match(known, fingerprint(None if X2 is None else X2[keep], y2[keep], qid2[keep]))
+            found = match_content(known, fingerprint(None if X2 is None else X2[keep], y2[keep], qid2[keep]))
             assert not found.refused, (log.kind, found.why)
             assert not found.warned, (log.kind, found.why)
 
@@ -206,7 +206,7 @@ def test_the_same_month_with_a_few_grades_changed_is_the_collection():
     keep = rng.random(1500) < 0.9
     known = registered(fingerprint_qrels(rk.Qrels(qid.astype(str), docid, y)))
     new_ids = np.char.add("t", qid.astype(str))
-    found = match(known, fingerprint_qrels(rk.Qrels(new_ids[keep], docid[keep], changed[keep])))
+    found = match_content(known, fingerprint_qrels(rk.Qrels(new_ids[keep], docid[keep], changed[keep])))
     assert found.refused
     assert found.n_matched == 50
 
@@ -222,7 +222,7 @@ def test_labels_refuse_no_other_data_of_the_same_population_in_two_thousand():
         for _ in range(5):
             n_rows = docs * rng.integers(1, n_queries + 1)
             part = fingerprint(None, rng.choice(3, p=grades, size=len(qid))[:n_rows], qid[:n_rows])
-            assert match(known, part).chance >= REFUSAL_CHANCE
+            assert match_content(known, part).chance >= REFUSAL_CHANCE
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(one, marks=pytest.mark.rest) for one in (1, 2))])
@@ -230,7 +230,7 @@ def test_labels_of_a_letor_collection_are_told_from_chance(seed):
     rng = np.random.default_rng(seed)
     y, qid = rng.choice(3, p=[0.8, 0.15, 0.05], size=45 * 40), np.arange(45 * 40) // 40
     labels = fingerprint(None, y, qid)
-    assert match(registered(labels), labels).chance < REFUSAL_CHANCE
+    assert match_content(registered(labels), labels).chance < REFUSAL_CHANCE
 
 
 def rotated(data):

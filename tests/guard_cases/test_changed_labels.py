@@ -9,7 +9,7 @@ from guard_cases.situations import registered
 
 import rankeval as rk
 from rankeval.contamination.fingerprint import fingerprint, fingerprint_qrels
-from rankeval.contamination.matching import match
+from rankeval.contamination.matching import match_content
 from rankeval.errors import GuardRefusal
 
 
@@ -48,7 +48,7 @@ def test_up_to_five_percent_of_binary_labels_may_be_flipped():
     ):
         test = Judgments(density, seed)
         known = registered(fingerprint_qrels(test.qrels()))
-        found = match(known, fingerprint_qrels(test.qrels(test.flipped(share), new_ids=new_ids)))
+        found = match_content(known, fingerprint_qrels(test.qrels(test.flipped(share), new_ids=new_ids)))
         assert found.refused, (density, share, new_ids, found.why)
 
 
@@ -59,10 +59,10 @@ def test_positives_only_are_refused_beside_other_judgments_too(density):
         test, other = Judgments(density, seed), Judgments(density, seed + 50)
         known = registered(fingerprint_qrels(test.qrels()))
         alone = test.qrels(keep=test.y > 0)
-        assert match(known, fingerprint_qrels(alone)).refused
+        assert match_content(known, fingerprint_qrels(alone)).refused
         ids = [np.char.add("x", part[other.y > 0]) for part in (other.qid, other.docid)]
         both = [np.append(a.to_pylist(), b) for a, b in zip((alone.qid, alone.docid), ids, strict=True)]
-        found = match(known, fingerprint_qrels(rk.Qrels(*both, np.ones(len(both[0]), dtype=int))))
+        found = match_content(known, fingerprint_qrels(rk.Qrels(*both, np.ones(len(both[0]), dtype=int))))
         assert found.refused
         assert found.queries.sum() == len(set(alone.qid.to_pylist()))
 
@@ -73,7 +73,7 @@ def test_positives_only_under_new_ids_are_seen_if_enough_documents_are_left(dens
     for seed in range(3):
         test = Judgments(density, seed)
         known = registered(fingerprint_qrels(test.qrels()))
-        assert match(known, fingerprint_qrels(test.qrels(keep=test.y > 0, new_ids=True))).refused == seen
+        assert match_content(known, fingerprint_qrels(test.qrels(keep=test.y > 0, new_ids=True))).refused == seen
 
 
 @pytest.mark.random
@@ -87,7 +87,7 @@ def test_documents_that_are_clicked_month_after_month_are_no_evidence():
         first, second = ((rng.random(len(rate)) < rate) * rng.integers(1, 3 if graded else 2, len(rate)) for _ in "ab")
         known = registered(fingerprint_qrels(log.qrels(first)))
         for data in (log.qrels(second), log.qrels(second, keep=second > 0), log.qrels(np.minimum(second, 1))):
-            found = match(known, fingerprint_qrels(data))
+            found = match_content(known, fingerprint_qrels(data))
             assert not found.refused, (rare, frequent, graded, seed, found.why)
             assert not found.warned, (rare, frequent, graded, seed, found.why)
 
@@ -103,7 +103,7 @@ def test_other_judgments_of_the_same_documents_are_no_evidence(recall):
             first[rows[np.argsort(-score[rows])[:15]]] = True
         known = registered(fingerprint_qrels(test.qrels()))
         data = test.qrels(np.ones_like(test.y), keep=first)
-        assert not match(known, fingerprint_qrels(data)).refused
+        assert not match_content(known, fingerprint_qrels(data)).refused
 
 
 class TestNoise:
@@ -117,7 +117,7 @@ class TestNoise:
         y = np.where(rng.random(len(data.y)) < share, rng.permutation(data.y), data.y)
         qid = data.qid + 10**6 if new_ids else data.qid
         prints = fingerprint(np.vstack([X, dev.X]), np.append(y, dev.y), np.append(qid, dev.qid + 10**7))
-        return match(known, prints)
+        return match_content(known, prints)
 
     @pytest.mark.parametrize(("new_ids", "share"), [(True, 0), (True, 0.1), (False, 0), (False, 0.1)])
     def test_on_distinct_floats_it_is_seen(self, new_ids, share):
@@ -144,5 +144,5 @@ def test_queries_that_are_split_in_two_with_other_features_go_unseen():
     test, dev = whole.take(whole.qid <= 60), whole.take(whole.qid > 60)
     known = registered(fingerprint(test.X, test.y, test.qid))
     qid = np.append(10**6 + 2 * test.qid + np.arange(len(test)) % 2, dev.qid + 10**7)
-    found = match(known, fingerprint(np.vstack([3 * test.X + 1, dev.X]), np.append(test.y, dev.y), qid))
+    found = match_content(known, fingerprint(np.vstack([3 * test.X + 1, dev.X]), np.append(test.y, dev.y), qid))
     assert found.n_matched == 0

@@ -7,7 +7,7 @@ import pytest
 
 from rankeval.collection.data import RankingData
 from rankeval.contamination.fingerprint import fingerprint
-from rankeval.contamination.matching import link, match
+from rankeval.contamination.matching import link, match_content
 from rankeval.contamination.registered import RegisteredContent
 from rankeval.contamination.signature import Signature
 from rankeval.datasets import make_ranking
@@ -157,7 +157,7 @@ def found(test, dev, rows, *, ids):
         X, y, qid = np.vstack([X, more]), np.append(y, dev.y), np.append(qid.astype(object), dev.qid.astype(object))
         qid = qid.astype(str)
     data = fingerprint(X, y, qid)
-    return match(registered(test), data), data
+    return match_content(registered(test), data), data
 
 
 BESIDE = ("alone", "beside dev rows")
@@ -202,7 +202,7 @@ def test_labels_under_the_same_ids_are_seen(world):
         if beside != "alone":
             y, qid = np.append(y, dev.y), np.append(qid, dev.qid)
         with_documents = docid == "with documents"
-        result = match(
+        result = match_content(
             registered(test, docid=documents(test.qid) if with_documents else None),
             fingerprint(None, y, qid, docid=documents(qid) if with_documents else None),
         )
@@ -242,7 +242,7 @@ def test_mapped_grades_under_the_same_ids_are_seen(world):
             X = None if X is None else np.vstack([X, dev.X])
             y, qid = np.append(y, more), np.append(qid, dev.qid)
         known, data = registered(test), fingerprint(X, y, qid)
-        result = match(known, data)
+        result = match_content(known, data)
         assert result.refused, result.why
         assert set(data.names[result.queries].tolist()) <= set(test.qid.tolist())
         assert result.n_matched >= (0.3 if "relabelled" in change else 0.95) * n
@@ -261,6 +261,6 @@ def test_what_is_left_without_the_recognised_rows_is_not_refused(world):
         keep = ~result.queries[data.codes]
         assert keep.sum() >= len(dev)
         rest = fingerprint(data.X[keep], data.y[keep], data.names[data.codes][keep])
-        assert not match(registered(test), rest).refused
+        assert not match_content(registered(test), rest).refused
 
     assert failures_of(check, CHANGES) == {}

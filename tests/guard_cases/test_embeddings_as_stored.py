@@ -11,7 +11,7 @@ from guard_cases.situations import registered
 
 import rankeval as rk
 from rankeval.contamination.fingerprint import fingerprint
-from rankeval.contamination.matching import match
+from rankeval.contamination.matching import match_content
 
 N_QUERIES, N_ROWS, N_COLUMNS = 60, 30, 64
 QID = np.repeat(np.arange(N_QUERIES), N_ROWS)
@@ -45,7 +45,7 @@ FORMS = {
 def test_they_are_recognised(form, new_ids):
     X, y = embedded(0), one_positive(0)
     known = registered(fingerprint(X, y, QID))
-    found = match(known, fingerprint(FORMS[form](X), y, QID + 10**6 * new_ids))
+    found = match_content(known, fingerprint(FORMS[form](X), y, QID + 10**6 * new_ids))
     assert found.refused
     assert found.n_matched == N_QUERIES
 
@@ -54,7 +54,7 @@ def test_they_are_recognised_beside_others_with_new_labels():
     X, y = embedded(0), one_positive(0)
     known = registered(fingerprint(X, y, QID))
     both = np.vstack([X.astype(np.float16), embedded(1).astype(np.float16)])
-    found = match(known, fingerprint(both, np.append(one_positive(5), y), np.append(QID, QID + 1000)))
+    found = match_content(known, fingerprint(both, np.append(one_positive(5), y), np.append(QID, QID + 1000)))
     assert found.refused
     assert found.queries.sum() == N_QUERIES
 
@@ -75,7 +75,7 @@ def test_what_is_left_is_not_refused(guard):
 def test_other_embeddings_of_the_same_model_are_not():
     known = registered(fingerprint(embedded(0), one_positive(0), QID))
     for seed in range(1, 21):
-        assert not match(known, fingerprint(embedded(seed), one_positive(seed), QID)).refused, seed
+        assert not match_content(known, fingerprint(embedded(seed), one_positive(seed), QID)).refused, seed
 
 
 @pytest.mark.parametrize("load", [rk.datasets.load_digits_retrieval, lambda: rk.datasets.make_ranking(100, 10, 40)])
@@ -85,7 +85,7 @@ def test_features_with_ties_or_of_few_patterns_are_told_by_their_values(load):
     scales = np.arange(1, data.X.shape[1] + 1) ** 3.0
     prints = fingerprint(np.abs(np.asarray(data.X)) + 100 * scales, data.y, data.qid)
     assert not prints.by_signs
-    assert match(registered(prints), prints).refused
+    assert match_content(registered(prints), prints).refused
 
 
 def test_infinite_values_warn_of_nothing():
@@ -94,7 +94,7 @@ def test_infinite_values_warn_of_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         prints = fingerprint(X, one_positive(0), QID)
-        assert match(registered(prints), prints).refused
+        assert match_content(registered(prints), prints).refused
 
 
 def test_a_registration_of_old_is_compared_by_values():
@@ -103,4 +103,4 @@ def test_a_registration_of_old_is_compared_by_values():
     prints.__dict__["by_signs"] = False  # as releases before had it
     known = registered(prints)
     assert not known.signature.by_signs
-    assert match(known, fingerprint(X, y, QID + 1000)).refused
+    assert match_content(known, fingerprint(X, y, QID + 1000)).refused

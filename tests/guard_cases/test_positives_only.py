@@ -21,9 +21,9 @@ from sklearn.model_selection import GridSearchCV
 
 import rankeval as rk
 import rankeval.cli
-from rankeval.cli.net import caught
+from rankeval.cli.exits import caught
 from rankeval.contamination.fingerprint import fingerprint_qrels
-from rankeval.contamination.matching import match
+from rankeval.contamination.matching import match_content
 from rankeval.errors import GuardRefusal, RankevalWarning
 
 N_QUERIES = 120
@@ -346,6 +346,6 @@ def test_documents_called_by_their_places_that_are_relevant_again_with_other_gra
         return fingerprint_qrels(rk.Qrels(qid, docid, y))
 
     known = registered(judged(0))
-    assert match(known, judged(0)).refused
+    assert match_content(known, judged(0)).refused
     for seed in range(1, 21):
-        assert not match(known, judged(seed)).refused, seed
+        assert not match_content(known, judged(seed)).refused, seed

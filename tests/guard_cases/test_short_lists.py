@@ -11,7 +11,7 @@ from sklearn.linear_model import Ridge
 import rankeval as rk
 from rankeval.contamination import forget
 from rankeval.contamination.fingerprint import fingerprint
-from rankeval.contamination.matching import match
+from rankeval.contamination.matching import match_content
 from rankeval.contamination.registered import RegisteredContent
 from rankeval.contamination.signature import Signature
 from rankeval.errors import GuardRefusal
@@ -86,13 +86,13 @@ class Lists:
     def unseen(self, known, kept, k, **how):
         """Return how many registered queries are in data that is accepted, and how many others were named."""
         data = self.data(kept, k, **how)
-        found = match(known, data)
+        found = match_content(known, data)
         of_test = (data.names < self.n_queries) | (data.names >= 10**6)
         left = ~found.queries if found.refused else np.ones(data.n_queries, dtype=bool)
         if found.refused and left.any():
             named = data.names[~left & of_test] % 10**6
             rest = self.data(kept, k, **how | {"but": np.append(how.get("but", []), named)})
-            assert not match(known, rest).refused
+            assert not match_content(known, rest).refused
         return int((left & of_test).sum()), int((~left & ~of_test).sum())
 
 
@@ -175,9 +175,9 @@ def test_queries_of_nearly_the_same_searches_are_not_accused():
     X, y, qid = searches(60)
     known = registered(fingerprint(X, y, qid))
     X2, y2, qid2 = searches(240)
-    assert not match(known, fingerprint(X2, y2, qid2 + 1000)).refused
+    assert not match_content(known, fingerprint(X2, y2, qid2 + 1000)).refused
     both = np.vstack([X, X2]), np.append(y, y2), np.append(qid + 5000, qid2 + 10_000)
-    assert match(known, fingerprint(*both)).refused
+    assert match_content(known, fingerprint(*both)).refused
 
 
 def test_ledgers_in_which_rows_count_their_digits_are_read():
@@ -212,7 +212,7 @@ def test_rows_kept_at_random_are_seen(shortest, longest, share):
     qid = np.repeat(np.arange(80), rng.integers(shortest, longest + 1, 80))
     X, y = floats(rng, len(qid)), rng.integers(0, 3, len(qid))
     some = rng.random(len(qid)) < share
-    found = match(registered(fingerprint(X, y, qid)), fingerprint(X[some], y[some], qid[some] + 500))
+    found = match_content(registered(fingerprint(X, y, qid)), fingerprint(X[some], y[some], qid[some] + 500))
     assert found.refused
     assert found.queries.all()
 
@@ -236,7 +236,7 @@ def test_each_query_of_a_part_counts_once_on_both_sides():
     y = np.digitize(X[:, 0] + rng.normal(size=len(qid)), [0.5, 1.2, 2])
     known, some = registered(fingerprint(X, y, qid)), np.isin(qid, rng.choice(450, 223, replace=False))
     for features, ids in ((X, qid), (X, qid + 5000), (2 * X + 1, qid), (2 * X + 1, qid + 5000), (None, qid)):
-        found = match(known, fingerprint(None if features is None else features[some], y[some], ids[some]))
+        found = match_content(known, fingerprint(None if features is None else features[some], y[some], ids[some]))
         assert (found.n_matched, int(found.queries.sum()), found.n_before) == (223, 223, 0)
 
 
@@ -286,7 +286,7 @@ def catalogue_matches(numbers):
 def test_dev_queries_over_the_same_documents_are_never_accused(tenth, end):
     """1,000 pairs in all."""
     for world, known, _, dev in catalogue_matches(range(tenth, end, 10)):
-        found = match(known, fingerprint(*dev))
+        found = match_content(known, fingerprint(*dev))
         assert not found.refused, (vars(world), found.why)
         assert not found.warned, (vars(world), found.why)
 
@@ -300,7 +300,7 @@ def test_a_collection_over_shared_documents_is_seen_where_its_rows_stand_togethe
             continue
         both = (np.concatenate(parts) for parts in zip((X, y, qid + 10**6), dev, strict=True))
         data = fingerprint(*both)
-        found = match(known, data)
+        found = match_content(known, data)
         n_tried += 1
         n_seen += found.refused and (data.names[found.queries] >= 10**6).sum() >= 0.9 * world.n_queries
     assert n_tried >= 15

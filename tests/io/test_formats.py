@@ -21,7 +21,7 @@ from rankeval.collection.run import Run
 from rankeval.errors import FileFormatError, InvalidInput, UnknownName
 from rankeval.io.formats import OpenFile
 from rankeval.io.opening import DEFAULT, Limits, text_blocks
-from rankeval.io.trec import QRELS, RUN, Layout, _made_regular, _read_lines, _read_regular, read_trec
+from rankeval.io.trec import QRELS, RUN, TrecColumns, _made_regular, _read_lines, _read_regular, read_trec
 
 TREC = b"q1 0 d1 2\nq1 0 d2 0\nq2 0 d1 1\n"
 ROWS = [("q1", "d1", 2), ("q1", "d2", 0), ("q2", "d1", 1)]
@@ -33,7 +33,7 @@ def rows(columns):
     return list(zip(columns.qid.to_pylist(), columns.docid.to_pylist(), list(value), strict=True))
 
 
-def _fast(text: bytes, blocks: Iterable[bytes], layout: Layout):
+def _fast(text: bytes, blocks: Iterable[bytes], layout: TrecColumns):
     return _read_regular(pa.BufferReader(text), blocks, layout)
 
 

@@ -14,7 +14,7 @@ import rankeval as rk
 from rankeval.errors import InvalidInput
 from rankeval.join import matching
 from rankeval.join.collections import join_collection
-from rankeval.join.matching import Side, hash_ids, match
+from rankeval.join.matching import Side, hash_ids, match_documents
 
 names = st.text(alphabet="ab\x00é", max_size=20)
 
@@ -141,7 +141,7 @@ def test_what_is_matched_is_what_dictionaries_match(make, colliding, block, monk
         if colliding:
             for one in (left, right):
                 one.hashes[:] = 0
-        rows = match(left, right)
+        rows = match_documents(left, right)
         found = {
             (left.qid[a].as_py(), left.docid[a].as_py(), right.qid[b].as_py(), right.docid[b].as_py())
             for a, b in zip(*(part.tolist() for part in rows), strict=True)
@@ -160,7 +160,7 @@ def test_a_hash_that_is_wrong_is_never_believed():
             for one in right.docid.to_pylist()
         ]
     )
-    rows = match(left, right)
+    rows = match_documents(left, right)
     assert {(left.docid[a].as_py(), right.docid[b].as_py()) for a, b in zip(*rows, strict=True)} == {
         ("b", "b"),
         ("c", "c"),

@@ -18,7 +18,7 @@ from tables import each_row
 import rankeval as rk
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval.judging import agreement
-from rankeval.judging.agreeing import of_judges, of_labels
+from rankeval.judging.agreeing import label_coefficients, of_judges
 
 NAMES = {"gwet": "ac1", "fleiss": "fleiss_kappa", "bp": "pabak"}
 
@@ -81,7 +81,10 @@ def coefficients(table, level):
     group = np.arange(shared.sum()) // 5
     places = np.asarray(grades if level == "interval" else np.arange(len(grades)), dtype=np.float64)
     with np.errstate(invalid="ignore"):
-        found = of_labels(counts[shared], group, places, level)[0] | of_judges(codes[shared], group, places, level)[0]
+        found = (
+            label_coefficients(counts[shared], group, places, level)[0]
+            | of_judges(codes[shared], group, places, level)[0]
+        )
     return {name: stack[0] for name, stack in found.items()}
 
 

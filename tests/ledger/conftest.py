@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from rankeval.ledger.discovery import folder_of, ledger_url
+from rankeval.ledger.discovery import ledger_url, place_of
 from rankeval.ledger.ledger import Ledger
 
 STORES = ["folder", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
@@ -52,7 +52,8 @@ class Hands:
     """Somebody with a text editor, or with the database's own tools."""
 
     def __init__(self, url: str) -> None:
-        self.folder = folder_of(url)
+        kind, path = place_of(url)
+        self.folder = Path(path) if kind == "folder" else None
         # One connection throughout: thousands of edits are tried.
         self.engine = None if self.folder else sa.create_engine(url, poolclass=sa.pool.StaticPool)
         if not self.folder and self.engine.dialect.name == "sqlite":

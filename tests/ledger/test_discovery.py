@@ -15,11 +15,11 @@ from rankeval.guard.records import COMMITTED, POD, SERVICES, why_lost
 from rankeval.ledger.discovery import (
     FOLDER,
     VARIABLE,
+    LedgerPlace,
     active_urls,
     default_url,
-    folder_of,
     ledger_url,
-    sqlite_path,
+    place_of,
     watch,
 )
 from rankeval.ledger.ledger import Ledger
@@ -105,8 +105,8 @@ def test_the_end_of_a_path_tells_a_database_from_a_folder(tmp_path, name):
     for spec in ("a", "a/", "./b/../a", tmp_path / "a", f"file://{tmp_path}/a"):
         assert ledger_url(spec) == f"file://{tmp_path / 'a'}"
     assert ledger_url("sqlite:///plain") == f"sqlite:///{tmp_path / 'plain'}"
-    assert (folder_of(ledger_url("a")), sqlite_path(ledger_url("a"))) == (tmp_path / "a", None)
-    assert (folder_of(ledger_url(name)), sqlite_path(ledger_url(name))) == (None, str(tmp_path / name))
+    assert place_of(ledger_url("a")) == LedgerPlace("folder", str(tmp_path / "a"))
+    assert place_of(ledger_url(name)) == LedgerPlace("sqlite", str(tmp_path / name))
 
 
 def test_asking_where_there_is_no_ledger_loads_no_database_and_no_frames(tmp_path):

@@ -11,7 +11,7 @@ import rankeval as rk
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval.measures import family
 from rankeval.measures.family import FAMILIES
-from rankeval.measures.grammar import checked, kinds
+from rankeval.measures.grammar import canonical_value, kinds
 
 
 def share_above(judged, *, rel=1, cutoff=2):
@@ -99,6 +99,6 @@ def test_no_cutoff_is_one_only_where_it_is_the_default():
     def to_any_rank(judged, *, cutoff=None):
         """Have no annotation, as in a notebook."""
 
-    assert checked("ToAnyRank", "cutoff", kinds(to_any_rank)["cutoff"], None) is None
+    assert canonical_value("ToAnyRank", "cutoff", kinds(to_any_rank)["cutoff"], None) is None
     with pytest.raises(InvalidInput):
-        checked("ShareAbove", "cutoff", kinds(share_above)["cutoff"], None)
+        canonical_value("ShareAbove", "cutoff", kinds(share_above)["cutoff"], None)

@@ -14,7 +14,7 @@ from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, QueryIdError
-from rankeval.model_selection.query_ids import encode, find, per_query, require, same_queries, without_ids
+from rankeval.model_selection.query_ids import encode, find, per_query, required_ids, same_queries, without_ids
 
 X = np.zeros((4, 2))
 IDS = ["a", "b", "a", "b"]
@@ -74,7 +74,7 @@ def test_group_sizes_stand_for_ids():
 )
 def test_ids_that_cannot_be_used_are_an_error_of_one_line(given, message):
     with pytest.raises(QueryIdError, match=message) as caught:
-        require(X, who="the test", **given)
+        required_ids(X, who="the test", **given)
     assert "\n" not in str(caught.value)
 
 
@@ -108,14 +108,14 @@ def test_the_way_that_the_message_shows_keeps_every_row_in_its_place(columns):
     """Whole numbers as ids are labels of rows as well: a Series that is given them as its index is reordered."""
     features, labels = columns
     with pytest.raises(QueryIdError, match="needs the query id") as caught:
-        require(features, labels, who="a scorer")
+        required_ids(features, labels, who="a scorer")
     y = pd.Series(np.asarray(labels), index=pd.Index([3, 3, 0, 0], name="qid"))
     features = features.set_axis(y.index) if isinstance(features, pd.DataFrame) else features
     assert "y = pd.Series(np.asarray(y), index=pd.Index(qid, name='qid')) and X = X.set_axis(y.index)" in str(
         caught.value
     )
     assert y.tolist() == list(labels)
-    assert require(features, y, who="a scorer").tolist() == [3, 3, 0, 0]
+    assert required_ids(features, y, who="a scorer").tolist() == [3, 3, 0, 0]
 
 
 def test_the_name_of_a_column_is_answered_with_the_column():

@@ -12,7 +12,7 @@ from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import ConflictingQueryIdsRefusal, MissingQueryIdsRefusal, QueryIdError, UnusableWeightsRefusal
-from rankeval.model_selection.searches import in_search
+from rankeval.model_selection.inside_searches import in_search
 
 ROWS = 360
 N_JOBS = [1, pytest.param(2, marks=pytest.mark.rest)]

@@ -21,7 +21,7 @@ import rankeval_mlflow as rkm
 from rankeval.cli.options import OPTIONS
 from rankeval.errors import InvalidInput
 from rankeval.model_selection.with_catboost import WEIGHS_ROWS
-from rankeval_mlflow.evaluator.evaluating import Settings
+from rankeval_mlflow.evaluator.evaluating import EvaluatorSettings
 
 CATBOOST = {"iterations": 12, "thread_count": 1, "random_seed": 0, "verbose": False, "allow_writing_files": False}
 LGBM = {"n_estimators": 12, "min_child_samples": 5, "n_jobs": 1, "verbose": -1}
@@ -228,4 +228,4 @@ def test_weights_have_two_names_everywhere():
     assert set().union(*found.values()) == {"sample_weight", "query_weight"}
     assert named_weights(type(rk.make_scorer("AP"))) == {"query_weight"}
     assert {name for name in OPTIONS if "weight" in name} == {"query_weight"}
-    assert {name for name in Settings.model_fields if "weight" in name} == {"query_weight"}
+    assert {name for name in EvaluatorSettings.model_fields if "weight" in name} == {"query_weight"}

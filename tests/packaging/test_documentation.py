@@ -18,7 +18,6 @@ from circles import CIRCLE
 import rankeval
 from rankeval.ledger.discovery import FOLDER
 from rankeval.measures.family import FAMILIES
-from rankeval.significance.declarations import CLAIMS, CORRECTIONS, TESTS
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = sorted(module.name for module in pkgutil.walk_packages(rankeval.__path__, "rankeval."))
@@ -95,14 +94,6 @@ def test_the_readme_names_the_values_of_three_conventions():
         for name in ("trec_eval-10", "rankeval", "ranx")
     ]
     assert [f"{value:.3f}".lstrip("0") for value in values] == list(stated.groups())
-
-
-def test_the_readme_counts_tests_corrections_and_claims():
-    """As many as there are declarations; "no correction" is none."""
-    words = {4: "four", 6: "six", 9: "nine"}
-    counts = [words[len(names)] for names in (TESTS, CORRECTIONS.keys() - {"none"}, CLAIMS)]
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert "{} paired tests, {} corrections, {} claims".format(*counts) in text
 
 
 def test_the_readme_has_two_programs():

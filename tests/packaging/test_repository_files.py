@@ -34,6 +34,31 @@ def test_contributing_shows_the_floors_that_are_checked():
     assert shown[-1] == set.union(*layers[len(shown) - 1 :])
 
 
+def test_contributing_names_each_file_of_the_packages_or_its_folder():
+    text = (GITHUB / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for package, head in (
+        ("rankeval", "| floor |"),
+        ("integrations/rankeval_mlflow", "| room of `rankeval_mlflow/` |"),
+    ):
+        table = text.partition(head)[2].partition("\n\n")[0]
+        named = [name for row in table.splitlines()[2:] for name in re.findall(r"`([^`]+)`", row.split("|")[1])]
+        files = {path.relative_to(ROOT / package).parts for path in (ROOT / package).rglob("*.py")}
+        there = {first if not deeper else f"{first}/" for first, *deeper in files} - {"__init__.py"}
+        assert sorted(named) == sorted(there)
+
+
+def test_contributing_names_no_file_that_is_gone():
+    """With its folder or alone."""
+    text = (GITHUB / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    names = {
+        path.name for top in ("rankeval", "integrations", "tests", "examples") for path in (ROOT / top).rglob("*.*")
+    }
+    for path in re.findall(r"`([\w/.-]+\.py)`|\(\.\./([\w/.-]+)\)|^\[\w+\]: \.\./(\S+)", prose, re.MULTILINE):
+        place = "".join(path)
+        assert (ROOT / place).exists() if "/" in place else place in names, place
+
+
 def test_the_workflow_reads_only_and_names_each_action_by_its_commit():
     """A tag may be moved to other code, a commit may not."""
     text = (GITHUB / "workflows" / "ci.yml").read_text(encoding="utf-8")

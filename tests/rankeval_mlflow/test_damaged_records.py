@@ -8,7 +8,7 @@ import pytest
 from fuzz.kinds import record_text
 
 from rankeval.errors import TrackingError
-from rankeval_mlflow.delivery.spool import PendingUpload, read
+from rankeval_mlflow.delivery.spool import PendingUpload, read_payload
 
 
 @pytest.mark.parametrize(
@@ -28,10 +28,10 @@ from rankeval_mlflow.delivery.spool import PendingUpload, read
 )
 def test_a_damaged_record_is_named(tmp_path, content):
     (tmp_path / "record.json").write_bytes(record_text())
-    assert read(PendingUpload(tmp_path)).root.name == "n"
+    assert read_payload(PendingUpload(tmp_path)).root.name == "n"
     (tmp_path / "record.json").write_bytes(content)
     with pytest.raises(TrackingError, match=r"^[^\n]*record\.json[^\n]*$"):
-        read(PendingUpload(tmp_path))
+        read_payload(PendingUpload(tmp_path))
 
 
 @pytest.mark.parametrize("content", [b"{", b"3", b"\xff"])

@@ -9,28 +9,28 @@ from hypothesis import strategies as st
 import rankeval as rk
 from rankeval.evaluation.result import info_of
 from rankeval_mlflow.layout import MAX_TAG
-from rankeval_mlflow.views import merged
+from rankeval_mlflow.views import with_sections
 
 TEXT = st.text(alphabet="ab |\n", max_size=200).map(lambda text: text * 40)
 
 
 @given(st.text(alphabet="xy \n", max_size=200), st.dictionaries(st.sampled_from(["dev", "test"]), TEXT), TEXT)
 def test_the_users_words_stay_and_it_fits(note, sections, later):
-    described = merged(note, sections)
+    described = with_sections(note, sections)
     assert note.strip() in described
     assert len(described) <= MAX_TAG
-    assert merged(described, sections) == described, "the same again changes nothing"
-    assert len(merged(described, {"dev": later})) <= MAX_TAG
+    assert with_sections(described, sections) == described, "the same again changes nothing"
+    assert len(with_sections(described, {"dev": later})) <= MAX_TAG
 
 
 def test_a_section_is_replaced_where_it_stands():
-    described = merged(merged("mine", {"dev": "first", "test": "other"}), {"dev": "second"})
+    described = with_sections(with_sections("mine", {"dev": "first", "test": "other"}), {"dev": "second"})
     assert described.index("mine") < described.index("second") < described.index("other")
     assert "first" not in described
 
 
 def test_a_long_table_gives_way_to_a_hint():
-    described = merged("", {"comparison": "Paired t test.\n\n" + "| a | b |\n" * 1000})
+    described = with_sections("", {"comparison": "Paired t test.\n\n" + "| a | b |\n" * 1000})
     assert "Paired t test." in described
     assert "see the report among the artifacts" in described
 

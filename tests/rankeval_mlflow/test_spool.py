@@ -36,7 +36,7 @@ from rankeval_mlflow.delivery.payload import (
     walk,
 )
 from rankeval_mlflow.delivery.sending import send
-from rankeval_mlflow.delivery.spool import locked, put, read, spool_directory, waiting
+from rankeval_mlflow.delivery.spool import locked_upload, put, read_payload, spool_directory, waiting
 from rankeval_mlflow.layout import COMPLETE
 from rankeval_mlflow.packing.record import record_node
 
@@ -222,7 +222,7 @@ def test_two_processes_do_not_send_the_same_record():
         with pytest.raises(TrackingError, match="another process is sending the upload"):
             send(record, patience=0.2)
         other.kill()
-    with locked(record) as ours:
+    with locked_upload(record) as ours:
         assert ours, "the lock went with its process"
 
 
@@ -328,7 +328,7 @@ def test_a_record_is_written_so_that_the_next_version_reads_it():
     files = {str(path.relative_to(record.folder)) for path in record.folder.rglob("*") if path.is_file()}
     assert files == {"record.json", "files/0/a.txt", "files/0-0/b/c.txt", "models/0/0/MLmodel"}
     assert record.sent() == {"runs": {}, "models": {}}
-    assert read(record) == replace(payload, model_id="m-1", model_version=("ranker", "7"))
+    assert read_payload(record) == replace(payload, model_id="m-1", model_version=("ranker", "7"))
 
 
 def test_the_manifest_says_what_was_written_but_for_times_and_drawn_files():
@@ -460,7 +460,7 @@ def test_records_wait_in_the_order_of_their_time(spool):
     (spool / ".hidden" / "record.json").write_text("{}")
     (spool / "file").write_text("")
     assert waiting() == [made[1], made[2], made[0]]
-    with locked(made[1]) as ours:
+    with locked_upload(made[1]) as ours:
         assert ours
         assert waiting() == [made[1], made[2], made[0]]
     made[1].remove()
@@ -471,12 +471,12 @@ def test_records_wait_in_the_order_of_their_time(spool):
 def test_no_lock_file_stays(spool):
     record = put(_payload())
     for _ in range(2):
-        with locked(record) as ours:
+        with locked_upload(record) as ours:
             assert ours
-            with locked(record) as again:
+            with locked_upload(record) as again:
                 assert not again
         assert [path.name for path in spool.iterdir()] == [record.id]
-    with locked(record):
+    with locked_upload(record):
         record.remove()
     assert list(spool.iterdir()) == []
 
@@ -507,7 +507,7 @@ def test_a_record_that_names_a_file_elsewhere_is_told_so():
         plain["nodes"]["0"]["files"] = {path: "00"}
         file.write_text(json.dumps(plain))
         with pytest.raises(kind, match=says):
-            read(record)
+            read_payload(record)
 
 
 def test_a_record_that_is_gone_is_not_sent():

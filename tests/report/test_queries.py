@@ -10,12 +10,12 @@ from report.test_html import facts
 
 import rankeval as rk
 from rankeval.report import html, queries
-from rankeval.report.queries import Column, query_table
+from rankeval.report.queries import QueryColumn, query_table
 
 
 def table(n=30, *, falls=False, name="q{}", values=None):
     scores = np.random.default_rng(0).random(n) if values is None else np.array(values)
-    columns = [Column("AP", "score", scores), Column("relevant", "count", np.arange(n))]
+    columns = [QueryColumn("AP", "score", scores), QueryColumn("relevant", "count", np.arange(n))]
     ids = [name.format(place) for place in range(n)]
     return query_table(ids, columns, by=0, falls=falls, order="worst by AP first"), dict(zip(ids, scores, strict=True))
 

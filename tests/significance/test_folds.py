@@ -68,23 +68,21 @@ def test_bad_use(d, ratio, words):
         corrected_resampled_t(d, ratio)
 
 
-@pytest.fixture
-def folds():
-    return pd.DataFrame({"AP": D, "fit_seconds": 1.0}, index=pd.RangeIndex(len(D), name="fold"))
+SCORES = pd.DataFrame({"AP": D, "fit_seconds": 1.0}, index=pd.RangeIndex(len(D), name="fold"))
 
 
 @each_row("name", TESTS)
-def test_no_test_of_queries_takes_fold_scores(name, folds):
+def test_no_test_of_queries_takes_fold_scores(name):
     with pytest.raises(InvalidInput, match=r"scores of folds.*question=\"algorithms\""):
-        paired_test(name, folds["AP"])
+        paired_test(name, SCORES["AP"])
 
 
-def test_compare_takes_no_fold_scores(folds):
+def test_compare_takes_no_fold_scores():
     """Neither ours, nor a frame of what scikit-learn's cross_validate returns."""
     theirs = pd.DataFrame({"fit_time": D, "score_time": D, "test_AP": D})
-    many = pd.concat({"a": folds, "b": folds}, names=["system"])
-    arrow = [pa.Table.from_pandas(one) for one in (folds, theirs)]
-    for one in (folds, folds[["AP"]], theirs, theirs[["fit_time", "score_time"]], many, *arrow):
+    many = pd.concat({"a": SCORES, "b": SCORES}, names=["system"])
+    arrow = [pa.Table.from_pandas(one) for one in (SCORES, theirs)]
+    for one in (SCORES, SCORES[["AP"]], theirs, theirs[["fit_time", "score_time"]], many, *arrow):
         with pytest.raises(InvalidInput, match="scores of folds"):
             rk.compare({"a": one, "b": one})
     with pytest.raises(InvalidInput, match="scores of folds"):

@@ -8,7 +8,7 @@ import pytest
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval.significance.declarations import Settings
 from rankeval.significance.effects import standardised_effect
-from rankeval.significance.strata import Strata, apart, query_weights, strata_limits, weights_of_collections
+from rankeval.significance.strata import Strata, apart, strata_limits, stratum_weights, weights_of_collections
 
 SIZES = (8, 12, 30)
 PARTS = np.split(np.random.default_rng(9).permutation(50), np.cumsum(SIZES)[:-1])
@@ -20,10 +20,10 @@ def test_weighted_means_are_means_over_collections():
     for how, shares in {"collections": [1 / 3] * 3, "queries": [0.16, 0.24, 0.6]}.items():
         found = weights_of_collections(how, SCORES, PARTS)
         np.testing.assert_allclose(found, shares)
-        weights = query_weights(found, PARTS)
+        weights = stratum_weights(found, PARTS)
         expected = sum(share * SCORES[part].mean(axis=0) for share, part in zip(shares, PARTS, strict=True))
         np.testing.assert_allclose((SCORES * weights[:, None, None]).mean(axis=0), expected)
-    np.testing.assert_allclose(query_weights(np.array([0.16, 0.24, 0.6]), PARTS), 1.0)
+    np.testing.assert_allclose(stratum_weights(np.array([0.16, 0.24, 0.6]), PARTS), 1.0)
 
 
 def test_inverse_variance_weighs_by_queries_over_variance():

@@ -13,7 +13,7 @@ from tables import each_row
 
 from rankeval.streaming import queries
 from rankeval.streaming.rows import Share
-from rankeval.streaming.source import Columns, Source
+from rankeval.streaming.source import ParquetSource, ReadColumns
 
 IDS = {
     "whole": lambda numbers: pa.array(numbers - 50),
@@ -61,7 +61,7 @@ def test_a_run_has_no_more_rows_than_fit(tmp_path, sizes):
     for number, size in enumerate(sizes):
         table = pa.table({"query": np.arange(size), "label": np.zeros(size), "value": np.arange(size) / 7})
         pq.write_table(table, tmp_path / f"{number}.parquet")
-    source = Source.of(tmp_path, NAMES)
+    source = ParquetSource.of(tmp_path, NAMES)
     (part,) = queries.row_parts(source)
     found = [rows.num_rows for rows in queries._runs(part, source.columns, 100)]
     assert sum(found) == sum(sizes)
@@ -74,7 +74,7 @@ def test_a_run_and_its_copies_fill_the_share_and_no_more(tmp_path, n_bytes):
     pq.write_table(
         pa.table({"query": np.arange(500), "label": np.zeros(500), "value": np.zeros(500)}), tmp_path / "log"
     )
-    source = Source.of(tmp_path / "log", NAMES)
+    source = ParquetSource.of(tmp_path / "log", NAMES)
     (part,) = queries.row_parts(source)
     row_bytes = 3 * 8
     run = queries._run_of(part, source.columns, Share(n_bytes))
@@ -84,4 +84,4 @@ def test_a_run_and_its_copies_fill_the_share_and_no_more(tmp_path, n_bytes):
 @each_row("kind", [pa.null(), pa.int8(), pa.int64(), pa.float16(), pa.float64()], ids=str)
 def test_a_row_is_thought_as_wide_as_arrow_keeps_it(kind):
     kept = pa.array([None if pa.types.is_null(kind) else 0] * 8, kind)
-    assert Columns({}, {"qid": kind}).row_bytes == kept.nbytes / 8
+    assert ReadColumns({}, {"qid": kind}).row_bytes == kept.nbytes / 8

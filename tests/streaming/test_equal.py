@@ -21,7 +21,7 @@ from rankeval.evaluation import to_bytes
 from rankeval.evaluation.result import aggregates
 from rankeval.streaming import queries, running
 from rankeval.streaming.rows import _ROW, Share
-from rankeval.streaming.source import Source
+from rankeval.streaming.source import ParquetSource
 
 IDS = {
     "integers": lambda numbers: numbers,
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.usefixtures("small")
 
 
 def is_by_interval(data):
-    return queries.sorted_parts(Source.of(data, NAMES), keep_order=False) is not None
+    return queries.sorted_parts(ParquetSource.of(data, NAMES), keep_order=False) is not None
 
 
 SIZES = [40, pytest.param(7, marks=pytest.mark.rest), pytest.param(1000, marks=pytest.mark.rest)]
@@ -114,7 +114,7 @@ def test_unsigned_ids_next_to_each_other_are_cut_apart(tmp_path, start):
     qid = np.repeat(np.arange(40).astype(np.uint64) + np.uint64(start), 20)
     log = Log(qid, np.arange(800) % 3, np.sin(np.arange(800)))
     data = log.write(tmp_path / "log", row_group_size=30)
-    assert len(queries.sorted_parts(Source.of(data, NAMES), keep_order=False)) > 2
+    assert len(queries.sorted_parts(ParquetSource.of(data, NAMES), keep_order=False)) > 2
     assert to_bytes(evaluate(data)) == to_bytes(log.evaluation())
 
 
@@ -135,7 +135,7 @@ def test_queries_in_names_of_folders_are_cut_by_their_type(tmp_path, kind):
     by_query = ds.partitioning(pa.schema([("query", qid.type)]), flavor="hive")
     ds.write_dataset(table, tmp_path, format="parquet", partitioning=by_query)
     data = ds.dataset(tmp_path, format="parquet", partitioning=by_query)
-    assert len(queries.sorted_parts(Source.of(data, NAMES), keep_order=False)) > 2
+    assert len(queries.sorted_parts(ParquetSource.of(data, NAMES), keep_order=False)) > 2
     expected = rk.evaluate(table["label"], table["value"], qid=qid, measures=MEASURES)
     found = evaluate(data)
     assert aggregates(found) == aggregates(expected)

@@ -15,7 +15,7 @@ from tables import each_row
 import rankeval as rk
 from rankeval.errors import InvalidInput
 from rankeval.streaming.rows import of_queries
-from rankeval.streaming.source import Columns
+from rankeval.streaming.source import ReadColumns
 
 pytestmark = pytest.mark.usefixtures("small")
 
@@ -169,7 +169,7 @@ def test_the_first_of_several_queries_at_fault_in_a_block_is_named():
         return rk.evaluate(some["relevance"], some["score"], qid=some["qid"], query_weight=some["weights"])
 
     with pytest.raises(InvalidInput, match=r"^query 617: query_weight: found several within one query"):
-        of_queries(rows, [], Columns(NAMES, {}), work)
+        of_queries(rows, [], ReadColumns(NAMES, {}), work)
     assert len(calls) < 15
     assert sum(calls) < 4 * n
 
@@ -182,4 +182,4 @@ def test_an_error_that_no_query_has_alone_is_raised_as_it_is():
             raise InvalidInput("two are too many")
 
     with pytest.raises(InvalidInput, match=r"^two are too many$"):
-        of_queries(rows, [], Columns(NAMES, {}), work)
+        of_queries(rows, [], ReadColumns(NAMES, {}), work)

@@ -21,7 +21,7 @@ from rankeval.cli import app
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.evaluation import to_bytes
 from rankeval.io import opening
-from rankeval.streaming.source import Source
+from rankeval.streaming.source import ParquetSource
 
 K = {"qid": "q", "relevance": "y", "score": "s", "measures": ["nDCG@10", "RR"]}
 
@@ -184,7 +184,7 @@ def test_secrets_of_a_url_are_masked(url, shown):
 def test_no_manifest_error_or_repr_has_a_secret(tmp_path, secret):
     log = Log.made()
     data = log.write(tmp_path / "log")
-    source = Source.of(data, NAMES)
+    source = ParquetSource.of(data, NAMES)
     url = f"s3://{secret}host:1/x.parquet?secret_key=SECRET&access_key=SECRET&endpoint_override=127.0.0.1:1"
     names = ["--qid", "query", "--relevance", "label", "--score", "value", "-m", "RR"]
     shown = CliRunner().invoke(app, ["evaluate-dataset", url, *names])

@@ -14,7 +14,7 @@ from streaming.logs import NAMES
 from rankeval.errors import InvalidInput
 from rankeval.streaming import queries
 from rankeval.streaming.rows import Share
-from rankeval.streaming.source import Source
+from rankeval.streaming.source import ParquetSource
 
 N_ROWS = 6000
 RANGES = [range(5), range(5, 10), range(10, 12)]
@@ -30,7 +30,7 @@ def written(tmp_path, monkeypatch):
         paths = []
         for number, begin in enumerate(range(0, len(query), 4000)):
             pq.write_table(table.slice(begin, 4000), tmp_path / f"{number}.parquet", row_group_size=1000)
-        source = Source.of(tmp_path, NAMES)
+        source = ParquetSource.of(tmp_path, NAMES)
         for part in queries.row_parts(source):
             paths.append(tmp_path / f"{part.number}.arrow")
             queries.write_buckets(part, source.columns, RANGES, paths[-1], Share(1 << 30))

@@ -22,7 +22,7 @@ from tables import each_row
 import rankeval as rk
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval.text import BM25, VectorSpace, read_texts
-from rankeval.text.terms import Terms
+from rankeval.text.terms import Analyzer
 
 TRIPLES = ["".join(letters) for letters in itertools.product("nlabL", "ntp", "ncpu")]
 RANKERS = [VectorSpace("nnn.nnn"), VectorSpace("ltc.ltc"), VectorSpace("Lpu.apc"), BM25()]
@@ -196,7 +196,7 @@ def assert_equal_to_bm25s(docs, queries, **options):
     """Compare all scores with those of bm25s for the same terms: it holds them in float32."""
     import bm25s
 
-    terms = Terms(options.pop("stem", None))
+    terms = Analyzer(options.pop("stem", None))
     run = BM25(stem=terms.stem, **options).fit(docs).search(queries, k=len(docs))
     peer = bm25s.BM25(method="lucene", **{"k1": 1.2, "b": 0.75, **options})
     peer.index([terms(text) for text in docs.values()], show_progress=False)
@@ -502,7 +502,7 @@ def test_stop_words_of_an_iterator_are_refused():
 
 
 def test_the_counter_shows_no_rule_of_words_that_does_not_hold():
-    """The words are those of `Terms`: a pattern of scikit-learn, which drops single letters, would say otherwise."""
+    """The words are those of `Analyzer`: a pattern of scikit-learn, which drops single letters, would say otherwise."""
     counter = BM25().fit({"d": "Vitamin C, straße_x"}).counter_
     assert sorted(counter.vocabulary_) == ["c", "strasse", "vitamin", "x"]
     assert (counter.token_pattern, counter.lowercase) == (None, False)

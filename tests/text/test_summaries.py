@@ -12,7 +12,7 @@ from tables import each_row
 
 from rankeval.errors import InvalidInput
 from rankeval.text import Snippet, key_sentences, lead, snippets
-from rankeval.text.terms import Terms
+from rankeval.text.terms import Analyzer
 
 WORDS = ["lift", "Straße", "STRASSE", "İstanbul", "wing", "e\u0301cole", "École", "ﬁn", "क्षि", "查询", "1º", "x"]
 GLUE = [
@@ -52,7 +52,9 @@ and gardens as they did before, and have little use for either."""
 
 
 def words_of(doc, part):
-    return [(word.start, word.end) for word in Terms().words(doc) if part.start <= word.start and word.end <= part.end]
+    return [
+        (word.start, word.end) for word in Analyzer().words(doc) if part.start <= word.start and word.end <= part.end
+    ]
 
 
 def stands_in(doc, part):
@@ -64,7 +66,7 @@ def stands_in(doc, part):
 
 def same_words(doc, part):
     """Say whether the part alone has the words that it has in the text."""
-    alone = [(part.start + word.start, part.start + word.end) for word in Terms().words(doc[part.start : part.end])]
+    alone = [(part.start + word.start, part.start + word.end) for word in Analyzer().words(doc[part.start : part.end])]
     return alone == words_of(doc, part)
 
 
@@ -73,15 +75,15 @@ def same_words(doc, part):
 @settings(deadline=None, max_examples=examples(150))
 def test_windows_are_parts_of_the_text_and_their_marks_are_terms_of_the_query(doc, query, words, most):
     found = snippets(doc, query, words, most)
-    asked = set(Terms()(query))
-    has_term = bool(asked & set(Terms()(doc)))
+    asked = set(Analyzer()(query))
+    has_term = bool(asked & set(Analyzer()(doc)))
     assert len(found) <= (most if has_term else 1)
     assert all(one.end <= other.start for one, other in itertools.pairwise(found))
     for part in found:
         assert stands_in(doc, part)
         assert same_words(doc, part)
         assert 1 <= len(words_of(doc, part)) <= words
-        terms = {(word.start, word.end): word.term for word in Terms().words(doc)}
+        terms = {(word.start, word.end): word.term for word in Analyzer().words(doc)}
         expected = [place for place in words_of(doc, part) if terms[place] in asked]
         assert list(part.marks) == expected == sorted(expected)
         assert bool(part.marks) == has_term
@@ -93,7 +95,7 @@ def test_windows_are_parts_of_the_text_and_their_marks_are_terms_of_the_query(do
 @settings(deadline=None, max_examples=examples(100))
 def test_no_window_has_more_of_the_query_than_the_first_choice(doc, query, words):
     """Checked against every window of so many words, and against the rule on phrases."""
-    terms, asked = [word.term for word in Terms().words(doc)], Terms()(query)
+    terms, asked = [word.term for word in Analyzer().words(doc)], Analyzer()(query)
     phrases = set(itertools.pairwise(asked))
 
     def worth(part):
@@ -101,13 +103,13 @@ def test_no_window_has_more_of_the_query_than_the_first_choice(doc, query, words
 
     best = max((worth(terms[place : place + words]) for place in range(len(terms))), default=(0, 0))
     for part in snippets(doc, query, words, 1):
-        assert worth(Terms()(doc[part.start : part.end])) == best
+        assert worth(Analyzer()(doc[part.start : part.end])) == best
 
 
 @given(doc=TEXTS, n=st.integers(1, 5))
 @settings(deadline=None, max_examples=examples(100))
 def test_leads_and_key_sentences_are_parts_of_the_text_too(doc, n):
-    whole = [(word.start, word.end) for word in Terms().words(doc)]
+    whole = [(word.start, word.end) for word in Analyzer().words(doc)]
     begun = lead(doc, n)
     assert [place for part in begun for place in words_of(doc, part)] == whole[:n]
     sentences = key_sentences(doc, n)

@@ -13,9 +13,9 @@ from tables import each_row
 
 from rankeval.errors import InvalidInput
 from rankeval.text import terms
-from rankeval.text.terms import Terms, as_texts
+from rankeval.text.terms import Analyzer, as_texts
 
-PLAIN = Terms()
+PLAIN = Analyzer()
 
 
 @given(st.text())
@@ -94,22 +94,22 @@ def test_marks_in_a_row_take_no_quadratic_time():
 @each_row("stop", ["english", ["THE", "And"], {"the", "and"}, ("the", "and")])
 def test_stop_words_are_words_without_a_term(stop):
     """Stop words fold as words do; they keep their place and lose their term."""
-    without = Terms(stop=stop)
+    without = Analyzer(stop=stop)
     assert without("The apple AND pear") == ["apple", "pear"]
     assert [word.term for word in without.words("The apple")] == [None, "apple"]
 
 
 def test_words_are_stemmed_after_stop_words_are_taken_out():
     """A stop list holds words, and no stems."""
-    assert Terms("english", ["running"])("Running runs") == ["run"]
-    assert Terms("german")("Häuser") == Terms("german")("HAUS")
+    assert Analyzer("english", ["running"])("Running runs") == ["run"]
+    assert Analyzer("german")("Häuser") == Analyzer("german")("HAUS")
 
 
 def test_terms_are_a_value():
     """Equal ways to terms are equal, can be keys, and pickle."""
-    one = Terms("english", ["b", "a"])
-    assert one == Terms("english", {"a", "b"}) == pickle.loads(pickle.dumps(one))
-    assert len({one, Terms("english", ("a", "b"))}) == 1
+    one = Analyzer("english", ["b", "a"])
+    assert one == Analyzer("english", {"a", "b"}) == pickle.loads(pickle.dumps(one))
+    assert len({one, Analyzer("english", ("a", "b"))}) == 1
 
 
 def test_without_pystemmer_stemming_is_refused_with_the_way_to_install_it(monkeypatch):
@@ -117,7 +117,7 @@ def test_without_pystemmer_stemming_is_refused_with_the_way_to_install_it(monkey
     monkeypatch.setitem(sys.modules, "Stemmer", None)
     terms._term_of.cache_clear()
     with pytest.raises(InvalidInput, match="PyStemmer") as refused:
-        Terms("english")
+        Analyzer("english")
     assert "[text]" in refused.value.remedy
 
 

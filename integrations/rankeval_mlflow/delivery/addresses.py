@@ -8,7 +8,6 @@ but for them: one that is given, or MLflow's present setting. MLflow's own varia
 
 from __future__ import annotations
 
-import os
 import shlex
 import time
 from pathlib import Path
@@ -26,14 +25,6 @@ def absolute(uri: str) -> str:
     return f"{prefix}{Path(path).absolute()}{question}{query}" if path else uri
 
 
-def complete(uri: str, given: str | None = None) -> str:
-    """Return a bare address with the secrets that this process knows."""
-    import mlflow
-
-    known = (given, mlflow.get_tracking_uri(), os.environ.get("MLFLOW_TRACKING_URI"))
-    return next((one for one in known if one and bare(absolute(one)) == uri), uri)
-
-
 def where_to_look(uri: str, experiment_id: str, run_id: str) -> str:
     """Return the address of a run on a server, or the command that serves a local store.
 
@@ -47,22 +38,6 @@ def where_to_look(uri: str, experiment_id: str, run_id: str) -> str:
     return f"mlflow ui --backend-store-uri {shlex.quote(bare(uri))}"
 
 
-def store(uri: str | None) -> str:
-    """Return the address of the tracking store, valid from any directory."""
-    if uri is None:
-        import mlflow
-
-        uri = mlflow.get_tracking_uri()
-    return absolute(uri)
-
-
 def now_ms() -> int:
     """Return the time in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
-
-
-def run_context() -> dict[str, str]:
-    """Return the tags that MLflow gives a new run: user, source, commit."""
-    from mlflow.tracking.context import registry
-
-    return {key: str(value) for key, value in registry.resolve_tags().items() if value is not None}

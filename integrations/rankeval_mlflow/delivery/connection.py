@@ -1,4 +1,4 @@
-"""Connect to MLflow with short time-outs and without its messages, and say why a store refused.
+"""MLflow as it is set up: connect with short time-outs and without its messages, read, say why a store refused.
 
 By default MLflow retries a dead server for about four minutes, prints "View run ..." lines when a
 run ends, logs the migrations of a new database to stderr, and shows progress bars. Settings of the
@@ -17,21 +17,30 @@ import errno
 import hashlib
 import logging
 import os
+import posixpath
 import re
 import socket
+import tempfile
 import time
 from collections.abc import Callable, Container, Iterator, Mapping
 from http.client import responses
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+import mlflow
 import sqlalchemy
 from mlflow import MlflowClient
+from mlflow.entities import ViewType
 from mlflow.exceptions import InvalidUrlException, MlflowException, RestException
+from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 from mlflow.store.db.db_types import DATABASE_ENGINES
+from mlflow.tracking.context.registry import resolve_tags
+from mlflow.tracking.registry import UnsupportedModelRegistryStoreURIException
+from mlflow.utils.uri import add_databricks_profile_info_to_artifact_uri
 
 from rankeval._secrets import bare, hidden
-from rankeval.errors import RankevalError, TrackingError
+from rankeval.errors import InvalidInput, RankevalError, TrackingError
 from rankeval_mlflow.delivery.addresses import absolute
 from rankeval_mlflow.delivery.spool import alone
 from rankeval_mlflow.versions import warn_of_breaks
@@ -94,6 +103,7 @@ NOT_THERE = {*GONE, "INVALID_PARAMETER_VALUE"}
 # an upload to a run that does not exist would be dropped.
 NOT_READ = {*NOT_THERE, "NOT_FOUND", "BAD_REQUEST"}
 _NO_RIGHT = {"PERMISSION_DENIED", "UNAUTHENTICATED", "CUSTOMER_UNAUTHORIZED"}
+DELETED_TOO: Any = ViewType.ALL
 _FOR_GOOD = {errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EINVAL}
 
 
@@ -125,6 +135,32 @@ def hushed(levels: Mapping[str, int]) -> Iterator[None]:
     finally:
         for name, level in before.items():
             logging.getLogger(name).setLevel(level)
+
+
+def store(uri: str | None) -> str:
+    """Return the address of the tracking store, valid from any directory."""
+    return absolute(mlflow.get_tracking_uri() if uri is None else uri)
+
+
+@contextlib.contextmanager
+def current_store(uri: str | None) -> Iterator[str]:
+    """Make a tracking store MLflow's current one until the end, if one is given; yields its address."""
+    with contextlib.ExitStack() as stack:
+        if uri is not None:
+            stack.callback(mlflow.set_tracking_uri, mlflow.get_tracking_uri())
+            mlflow.set_tracking_uri(uri)
+        yield store(uri)
+
+
+def complete(uri: str, given: str | None = None) -> str:
+    """Return a bare address with the secrets that this process knows."""
+    known = (given, mlflow.get_tracking_uri(), os.environ.get("MLFLOW_TRACKING_URI"))
+    return next((one for one in known if one and bare(absolute(one)) == uri), uri)
+
+
+def run_context() -> dict[str, str]:
+    """Return the tags that MLflow gives a new run: user, source, commit."""
+    return {key: str(value) for key, value in resolve_tags().items() if value is not None}
 
 
 @contextlib.contextmanager
@@ -203,6 +239,48 @@ def answered(uri: str, to: str, *, gone: type[RankevalError] = TrackingError) ->
         raise kind(f"the tracking store {bare(uri)} {verb} {to}: {said}") from error
 
 
+@contextlib.contextmanager
+def asking(uri: str | None, what: str) -> Iterator[Any]:
+    """Yield a client for reading; whatever the store raises becomes an error of ours."""
+    address = store(uri)
+    with (
+        answered(address, f"give {what}"),
+        connected(address, mlflow.get_registry_uri() if uri is None else None) as client,
+    ):
+        yield client
+
+
+def artifact(client: Any, run: Any, path: str) -> bytes:
+    """Return the bytes of an artifact."""
+    # The run names the place of its artifacts; MLflow's own call would ask for the run and its
+    # models again.
+    where = add_databricks_profile_info_to_artifact_uri(run.info.artifact_uri, client.tracking_uri)
+    repository = get_artifact_repository(where, tracking_uri=client.tracking_uri)
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            return Path(repository.download_artifacts(path, folder)).read_bytes()
+        except Exception as error:  # the stores of artifacts raise whatever their own clients raise
+            raise _not_read(repository, run.info.run_id, path, error) from error
+
+
+def _not_read(repository: Any, run_id: str, path: str, error: Exception) -> Exception:
+    # A store that answers lists what it has: so what is gone is told from a store that does not
+    # answer.
+    folder = posixpath.dirname(path)
+    try:
+        there = [found.path for found in repository.list_artifacts(folder)]
+    except Exception:  # noqa: BLE001 - as above, and the first error says more
+        there = [path]
+    if path not in there:
+        held = ", ".join(there) or "nothing"
+        return InvalidInput(
+            f"run {run_id} no longer has the artifact {path!r}: {folder} holds {held}"
+        )
+    return TrackingError(
+        f"the artifact {path!r} of run {run_id} cannot be read: {hidden(reason(error))}"
+    )
+
+
 def is_permanent(error: BaseException) -> bool:
     """Return whether another attempt would be refused for the same reason."""
     status = _status(error)
@@ -238,6 +316,11 @@ def no_such_host(error: BaseException) -> bool:
     return isinstance(error, InvalidUrlException) or isinstance(
         _innermost(error), socket.gaierror | UnicodeError
     )
+
+
+def is_no_store(error: BaseException) -> bool:
+    """Return whether MLflow knows no kind of store that is written as the address is."""
+    return isinstance(error, UnsupportedModelRegistryStoreURIException)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -3,7 +3,7 @@
 A payload is a tree of nodes, one node for each run. `packing` makes it, `spool` writes it to disk,
 and `sending` sends it from there.
 
-`fitted` makes a payload such that a store can take it: what is too long is cut or refused at once.
+`storable` makes a payload such that a store can take it: what is too long is cut or refused at once.
 What a store would refuse for good must not be found out after a look at a test part, and not at
 every resend again.
 
@@ -79,7 +79,7 @@ class SavedModel(_Exact):
     model_type: str | None = None  # "ranker"
 
 
-def without_ids(content: bytes) -> bytes:
+def without_run_ids(content: bytes) -> bytes:
     """Return the content of an ``MLmodel`` without ids and time: equal for equal models."""
     found = yaml.safe_load(content)
     for name in ("model_uuid", "utc_time_created", "model_id", "run_id", "artifact_path"):
@@ -223,7 +223,7 @@ def walk(root: Node, path: str = "0") -> Iterator[tuple[str, Node]]:
         yield from walk(child, f"{path}-{index}")
 
 
-def plain(node: Node) -> dict[str, Any]:
+def plain_node(node: Node) -> dict[str, Any]:
     """Return a node without its children as plain values; a file is its hash."""
     bare = replace(
         node, files={}, children=(), models=tuple(replace(model, files={}) for model in node.models)
@@ -237,7 +237,7 @@ def plain(node: Node) -> dict[str, Any]:
 
 def contents(node: Node) -> dict[str, Any]:
     """Return everything that one node writes as plain values: the content of its manifest."""
-    return {key: value for key, value in plain(node).items() if key not in _UNSEALED}
+    return {key: value for key, value in plain_node(node).items() if key not in _UNSEALED}
 
 
 def manifest(node: Node) -> bytes:
@@ -268,7 +268,7 @@ def checked_experiment(name: str) -> str:
     return name
 
 
-def fitted(payload: Payload) -> Payload:
+def storable(payload: Payload) -> Payload:
     """Return a payload that a store can take: long names of runs and data sets are cut, with a hash at the end."""
     if payload.target.experiment_name is not None:
         checked_experiment(payload.target.experiment_name)

@@ -22,25 +22,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mlflow.exceptions import MlflowException
-from mlflow.tracking.registry import UnsupportedModelRegistryStoreURIException
-
 from rankeval._secrets import bare, hidden
 from rankeval.errors import InvalidInput, RankevalError, TrackingError, warn
-from rankeval.ledger.discovery import sqlite_path
+from rankeval.ledger.discovery import place_of
 from rankeval.ledger.folder import try_writing
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow.delivery import spool
-from rankeval_mlflow.delivery.addresses import absolute, complete, store
+from rankeval_mlflow.delivery.addresses import absolute
 from rankeval_mlflow.delivery.connection import (
+    complete,
     connected,
+    is_no_store,
     is_overtaken,
     is_permanent,
     no_such_host,
     reason,
+    store,
 )
-from rankeval_mlflow.delivery.payload import Payload, checked_experiment, fitted
-from rankeval_mlflow.delivery.steps import Steps, refuse_deleted
+from rankeval_mlflow.delivery.payload import Payload, checked_experiment, storable
+from rankeval_mlflow.delivery.upload import Steps, refuse_deleted
 from rankeval_mlflow.layout import name_hash
 
 # A report of many queries is drawn within seconds; a process that sends one for longer hangs.
@@ -63,7 +63,7 @@ def deliver(payload: Payload, *, aggregates: bool = True) -> TrackedRun:
     so: a caller that was told of a failure, or was killed, logs again. Equal payloads of which none
     waits are logged once each.
     """
-    payload = fitted(payload)
+    payload = storable(payload)
     with contextlib.ExitStack() as stack:
         if twin := _twin(payload, stack):
             return _sent(*twin, aggregates=aggregates)
@@ -83,14 +83,14 @@ def send(
     patience: float = _PATIENCE,
 ) -> TrackedRun | None:
     """Send a waiting upload, and delete it from the spool once the server has it."""
-    with spool.locked(upload, patience) as ours:
+    with spool.locked_upload(upload, patience) as ours:
         if not ours:
             raise TrackingError(
                 f"another process is sending the upload {upload.id}", remedy="wait for it"
             )
         if not upload.folder.is_dir():
             return None
-        return _sent(upload, _addressed(spool.read(upload), uri), aggregates=aggregates)
+        return _sent(upload, _addressed(spool.read_payload(upload), uri), aggregates=aggregates)
 
 
 def _addressed(payload: Payload, uri: str | None) -> Payload:
@@ -110,9 +110,9 @@ def _twin(
     if upload is None:
         return None
     try:
-        if not stack.enter_context(spool.locked(upload)) or not upload.folder.is_dir():
+        if not stack.enter_context(spool.locked_upload(upload)) or not upload.folder.is_dir():
             return None
-        kept = spool.read(upload)
+        kept = spool.read_payload(upload)
     except RankevalError as error:
         warn(f"an upload of the same work waits, but cannot be sent: {error}")
         return None
@@ -181,7 +181,7 @@ def _whole(steps: Steps) -> TrackedRun:
         for _ in range(_OVERTAKEN):
             try:
                 return steps.whole()
-            except MlflowException as error:
+            except Exception as error:
                 if not is_overtaken(error):
                     raise
             time.sleep(_REST_OF_A_BATCH)
@@ -235,11 +235,11 @@ def check_store(experiment: str, uri: str | None = None) -> str | None:
             refuse_deleted(client.get_experiment_by_name(experiment))
     except InvalidInput:
         raise
-    except UnsupportedModelRegistryStoreURIException as error:
-        raise InvalidInput(
-            f"MLflow knows no kind of tracking store that is written {bare(where)}"
-        ) from error
     except Exception as error:
+        if is_no_store(error):
+            raise InvalidInput(
+                f"MLflow knows no kind of tracking store that is written {bare(where)}"
+            ) from error
         why = hidden(reason(error), [where])
         if no_such_host(error):
             raise InvalidInput(
@@ -257,8 +257,8 @@ def check_store(experiment: str, uri: str | None = None) -> str | None:
 def _will_be_made(where: str) -> bool:
     """Return whether the store is a file of SQLite that does not exist; raise if such a file cannot be written."""
     # A file is no server that may be back later.
-    path = sqlite_path(where)
-    if not path or path.startswith((":memory:", "file:")):
+    kind, path = place_of(where)
+    if kind != "sqlite" or not path or path.startswith((":memory:", "file:")):
         return False
     try:
         if not (there := Path(path).exists()):

@@ -46,7 +46,7 @@ from rankeval.errors import RankevalError, TrackingError
 from rankeval.io.opening import replacing
 from rankeval.ledger.folder import take
 from rankeval.shelf.folder import checked_path
-from rankeval_mlflow.delivery.payload import FORMAT, Payload, Target, contents, plain, walk
+from rankeval_mlflow.delivery.payload import FORMAT, Payload, Target, contents, plain_node, walk
 from rankeval_mlflow.layout import sha256
 
 # A draft or a remnant this old belongs to a process that is gone.
@@ -224,7 +224,7 @@ def tidy() -> None:
 
 
 @contextlib.contextmanager
-def locked(upload: PendingUpload, patience: float = 0) -> Iterator[bool]:
+def locked_upload(upload: PendingUpload, patience: float = 0) -> Iterator[bool]:
     """Lock an upload while it is sent; yield False if another process holds the lock for longer than one waits."""
     with contextlib.ExitStack() as stack:
         try:
@@ -245,7 +245,7 @@ def _lock_of(upload: PendingUpload) -> Path:
     return upload.folder.with_name(f".{upload.id}.lock")
 
 
-def read(upload: PendingUpload) -> Payload:
+def read_payload(upload: PendingUpload) -> Payload:
     """Read the payload of an upload and check its files against their hashes."""
     path = upload.folder / "record.json"
     found = _plain(path)
@@ -298,7 +298,7 @@ def _as_json(payload: Payload) -> dict[str, Any]:
         "context": dict(payload.context),
         "model_id": payload.model_id,
         "model_version": payload.model_version,
-        "nodes": {place: plain(node) for place, node in walk(payload.root)},
+        "nodes": {place: plain_node(node) for place, node in walk(payload.root)},
     }
 
 

@@ -38,7 +38,8 @@ from rankeval.io import columns
 from rankeval.ledger import discovery
 from rankeval.measures import measures as parse_measures
 from rankeval.shelf.record import checked_word
-from rankeval_mlflow.delivery.addresses import now_ms, store
+from rankeval_mlflow.delivery.addresses import now_ms
+from rankeval_mlflow.delivery.connection import store
 from rankeval_mlflow.delivery.payload import Node, Payload, Target, manifest
 from rankeval_mlflow.delivery.sending import deliver
 from rankeval_mlflow.layout import ROLE, evaluation_path, manifest_path
@@ -56,7 +57,7 @@ _ACTION = "mlflow.models.evaluate"
 _UNNAMED = "dataset"
 
 
-class Settings(BaseModel):
+class EvaluatorSettings(BaseModel):
     """The settings of an evaluation, checked before the model predicts."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
@@ -90,21 +91,8 @@ class Settings(BaseModel):
     """Whether the model gets the columns of qid, docid and query_weight even if its signature lacks them."""
 
     @classmethod
-    def of(cls, evaluator_config: Mapping[str, Any] | None) -> Settings:
-        """Read an ``evaluator_config``, flat or nested under the name of the evaluator.
-
-        Parameters
-        ----------
-        evaluator_config : mapping, optional
-            The keys and their values.
-
-        Raises
-        ------
-        UnknownName
-            If a key, measure, convention or rule does not exist.
-        InvalidInput
-            If a value cannot be used. The message names the key.
-        """
+    def of(cls, evaluator_config: Mapping[str, Any] | None) -> EvaluatorSettings:
+        """Read an ``evaluator_config``, flat or nested under the name of the evaluator."""
         given = {} if evaluator_config is None else evaluator_config
         if isinstance(given, Mapping) and set(given) == {NAME}:
             given = given[NAME]
@@ -123,13 +111,7 @@ class Settings(BaseModel):
         return settings
 
     def respect_guard(self) -> None:
-        """Look into the ledger that ``guard`` names, too.
-
-        Raises
-        ------
-        InvalidInput
-            If there is no such ledger, or ledgers are switched off.
-        """
+        """Look into the ledger that ``guard`` names, too."""
         if self.guard is None:
             return
         where = self.guard.ledger if isinstance(self.guard, Guard) else self.guard
@@ -146,7 +128,7 @@ class Settings(BaseModel):
 
 def _refusal(error: ValidationError) -> InvalidInput:
     first = error.errors(include_url=False)[0]
-    ours = first.get("ctx", {}).get("error")  # what a validator of `Settings` raised
+    ours = first.get("ctx", {}).get("error")  # what a validator of `EvaluatorSettings` raised
     if isinstance(ours, InvalidInput):
         return ours.having(where=_CONFIG)
     key, found = str(first["loc"][0]), shown(first["input"])
@@ -154,7 +136,7 @@ def _refusal(error: ValidationError) -> InvalidInput:
 
 
 @dataclass(frozen=True)
-class Rows:
+class EvaluatedRows:
     """The columns of an evaluation, one value a row."""
 
     features: Any  # (n_rows, n_columns): Everything but targets and predictions, ids included
@@ -165,21 +147,8 @@ class Rows:
     relevance: Any = None
 
     @classmethod
-    def of(cls, dataset: Any, settings: Settings) -> Rows:
-        """Take the columns that the settings name.
-
-        Parameters
-        ----------
-        dataset : EvaluationDataset
-            MLflow's data set.
-        settings : Settings
-            The settings.
-
-        Raises
-        ------
-        InvalidInput
-            If a column is missing, or its length or a value is wrong.
-        """
+    def of(cls, dataset: Any, settings: EvaluatorSettings) -> EvaluatedRows:
+        """Take the columns that the settings name."""
         features = dataset.features_data
         keys = {"qid": settings.qid, "docid": settings.docid, "query_weight": settings.query_weight}
         taken = {key: _column(features, key, given) for key, given in keys.items()}
@@ -197,15 +166,7 @@ class Rows:
         return cls(features, ids, **taken, relevance=relevance)
 
     def for_model(self, named: Iterable[str], *, pass_ids: bool) -> Any:
-        """Return the features for the model.
-
-        Parameters
-        ----------
-        named : iterable of str
-            The columns in the signature of the model.
-        pass_ids : bool
-            Whether the model gets ids and weights that its signature does not name, too.
-        """
+        """Return the features for the model."""
         dropped = [] if pass_ids else [name for name in self.ids if name not in set(named)]
         return self.features.drop(columns=dropped) if dropped else self.features
 
@@ -253,7 +214,7 @@ def _names(features: Any) -> list[Any]:
     return list(getattr(features, "columns", ()))
 
 
-def _refuse_two_truths(dataset: Any, settings: Settings) -> None:
+def _refuse_two_truths(dataset: Any, settings: EvaluatorSettings) -> None:
     twice = "the targets give judgments too: leave them out, or qrels, which holds documents that the ranking lacks"
     by_row = settings.query_weight is not None and not hasattr(settings.query_weight, "items")
     refuse(
@@ -275,7 +236,9 @@ def static_scores(dataset: Any) -> NDArray[Any]:
     return _checked(dataset.predictions_data, len(dataset.features_data))
 
 
-def predicted_scores(model: Any, rows: Rows, column: str | None, *, pass_ids: bool) -> NDArray[Any]:
+def predicted_scores(
+    model: Any, rows: EvaluatedRows, column: str | None, *, pass_ids: bool
+) -> NDArray[Any]:
     """Return what the model predicts."""
     features = rows.for_model(_signature(model), pass_ids=pass_ids)
     output = _one_column(model.predict(features), column)
@@ -350,9 +313,9 @@ def evaluate_ranker(
     column: str | None,
 ) -> EvaluationResult:
     """Score a ranking, log the evaluation to the run, and return its metrics and artifacts."""
-    settings = Settings.of(config)
+    settings = EvaluatorSettings.of(config)
     settings.respect_guard()
-    rows = Rows.of(dataset, settings)
+    rows = EvaluatedRows.of(dataset, settings)
     if model is None:
         scores, name = static_scores(dataset), str(dataset.predictions_name)
     else:
@@ -379,7 +342,7 @@ def evaluate_ranker(
 
 
 def _evaluated(
-    rows: Rows, scores: NDArray[Any], settings: Settings, name: str | None
+    rows: EvaluatedRows, scores: NDArray[Any], settings: EvaluatorSettings, name: str | None
 ) -> Evaluation:
     rules: dict[str, Any] = {"convention": settings.convention, "query_weight": rows.query_weight}
     rules |= {"measures": settings.measures, "name": name}

@@ -42,12 +42,8 @@ from dataclasses import replace
 from typing import Any
 
 import pandas as pd
-from mlflow.data.dataset import Dataset
 
 import rankeval
-from rankeval._checks import require
-from rankeval._secrets import hidden
-from rankeval.collection.data import RankingData
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.result import EVALUATION, aggregates, by_name
 from rankeval.report import report_for_judging
@@ -59,12 +55,10 @@ from rankeval.tracking import LoggedData
 from rankeval_mlflow import layout
 from rankeval_mlflow.delivery.addresses import now_ms
 from rankeval_mlflow.delivery.payload import DatasetUse, Node, Rendering, Scores
-from rankeval_mlflow.parameters import with_settings
+from rankeval_mlflow.parameters import node_with_settings
 from rankeval_mlflow.views import QUERIES, REPORT, query_table_note
 
 _UNNAMED = "comparison"
-_NO_NAME = "dataset"  # MLflow's name of a data set without one
-_LONGEST = 1_000_000  # the schema of more columns is refused by the server
 _PEOPLE = ("system", "baseline")  # parameters that are names of any length
 
 
@@ -176,7 +170,7 @@ def _cross_validation(record: Record) -> Node:
         tags={**node.tags, layout.KIND: record.kind},
         sections={**node.sections, f"{role} folds": record.text},
     )
-    return with_settings(told, settings, record.facts["changed"])
+    return node_with_settings(told, settings, record.facts["changed"])
 
 
 def with_folds(node: Node, record: Record) -> Node:
@@ -299,24 +293,6 @@ def dataset_use(data: LoggedData) -> DatasetUse:
     """Return the data set input of a run."""
     profile = {"num_rows": data.n_rows, "num_queries": data.n_queries}
     return DatasetUse(data.name, data.digest, checked_word(data.role), data.source, profile)
-
-
-def name_and_given(data: Any) -> tuple[Any, dict[str, str]]:
-    """Return the name of a data set of MLflow, and what it says of itself; anything else stays, and says nothing."""
-    if not isinstance(data, Dataset):
-        is_data = data is None or isinstance(data, str | RankingData | LoggedData)
-        require(
-            is_data,
-            "data",
-            type(data),
-            "its name, an mlflow.data.Dataset, RankingData or LoggedData",
-        )
-        return data, {}
-    told = {key: str(value) for key, value in data.to_dict().items() if key != "name" and value}
-    given = {key: text for key, text in told.items() if len(text) <= _LONGEST} | {
-        "source": hidden(told["source"])
-    }
-    return None if data.name == _NO_NAME else data.name, given
 
 
 def with_given(node: Node, given: Mapping[str, str]) -> Node:

@@ -19,7 +19,7 @@ import pandas as pd
 from rankeval._checks import shown
 from rankeval._visible import markdown
 from rankeval.comparison.record import best_first, main_measure
-from rankeval.comparison.shelved import differences
+from rankeval.comparison.shelved import difference_metrics
 from rankeval.errors import warn
 from rankeval.render.tables import Table
 from rankeval.shelf.record import checked_word
@@ -88,7 +88,7 @@ def _candidate(record: RunRecord, child: RunRecord) -> Node:
     node, compared = record_node(child), record.comparison
     if compared is None or compared.settings.baseline is None:
         return node
-    own = layout.metrics_of(differences(compared, (compared.settings.baseline, child.name)))
+    own = layout.metrics_of(difference_metrics(compared, (compared.settings.baseline, child.name)))
     return replace(node, metrics={**node.metrics, **own})
 
 
@@ -96,13 +96,17 @@ def _with_model(node: Node, record: RunRecord) -> Node:
     # A ranker that cannot be saved is a warning, and never a lost record.
     if record.model is None:
         return node
-    from rankeval_mlflow.saving import saved, unpacked
+    from rankeval_mlflow.saving import saved, unpacked_model
 
     # MLflow refuses these characters in names of models.
     name = re.sub(r"[/:.%\"']", "_", layout.short_name(record.name))
     try:
         packed = isinstance(record.model, bytes)
-        model = unpacked(record.model, name) if packed else saved(record.model, name, X=record.rows)
+        model = (
+            unpacked_model(record.model, name)
+            if packed
+            else saved(record.model, name, X=record.rows)
+        )
     except Exception as error:  # noqa: BLE001 - the libraries of rankers raise whatever they want
         said = f"The ranker was not saved: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
         warn(f"{said} (run {shown(record.name)})")

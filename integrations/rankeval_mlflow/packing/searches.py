@@ -100,7 +100,7 @@ class _Constant:
 
 
 @dataclass(frozen=True)
-class Settings:
+class AutologSettings:
     """The arguments of `autolog`."""
 
     log_models: bool = True
@@ -156,7 +156,7 @@ def failed_node(name: str, reason: str, label: str) -> Node:
 def search_node(
     search: Any,
     scored: Scored,
-    settings: Settings,
+    settings: AutologSettings,
     label: str,
     started_ms: int,
     failures: Sequence[str | None] = (),
@@ -319,7 +319,7 @@ def validation_node(
     result: Mapping[str, Any],
     estimator: Any,
     scored: Scored,
-    settings: Settings,
+    settings: AutologSettings,
     label: str,
     started_ms: int,
     failures: Sequence[str | None] = (),

@@ -24,18 +24,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from mlflow.entities import ViewType
 
 from rankeval._checks import count
 from rankeval.contamination.hashing import text_hashes
 from rankeval.errors import InvalidInput, LedgerError, RankevalError, TrackingError
 from rankeval.guard.exposure import is_few
 from rankeval.guard.gate_terms import Budget, Made
-from rankeval_mlflow.delivery.connection import NOT_READ, existing
+from rankeval_mlflow.delivery.connection import DELETED_TOO, NOT_READ, artifact, existing
 from rankeval_mlflow.layout import DECISION, KIND, OUTCOME, param_text
 from rankeval_mlflow.promotion.registry import Alias
 from rankeval_mlflow.reading.listing import PAGE
-from rankeval_mlflow.reading.loading import artifact, evaluation_of
+from rankeval_mlflow.reading.loading import evaluation_of
 from rankeval_mlflow.reading.resolving import pages
 
 
@@ -83,10 +82,13 @@ def _shares(alias: Alias, past: Past, hashes: Any) -> bool:
 
 def recorded(alias: Alias, *kinds: str) -> Iterator[Any]:
     """Yield the runs with records about an alias, newest first, those of deleted runs and experiments too."""
-    every: Any = ViewType.ALL
-    ids = [one.experiment_id for one in pages(alias.client.search_experiments, view_type=every)]
+    ids = [
+        one.experiment_id for one in pages(alias.client.search_experiments, view_type=DELETED_TOO)
+    ]
     asked = f"params.alias = '{alias.name}'"
-    for run in pages(alias.client.search_runs, ids, asked, run_view_type=every, max_results=PAGE):
+    for run in pages(
+        alias.client.search_runs, ids, asked, run_view_type=DELETED_TOO, max_results=PAGE
+    ):
         if (
             run.data.params.get("model") == param_text(alias.model)
             and run.data.tags.get(KIND) in kinds

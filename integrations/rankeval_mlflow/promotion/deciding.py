@@ -29,7 +29,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
-import mlflow
 import numpy as np
 import pandas as pd
 
@@ -47,7 +46,7 @@ from rankeval.errors import (
     UnknownName,
 )
 from rankeval.evaluation import Evaluation
-from rankeval.evaluation.choosing import labels_of
+from rankeval.evaluation.by_query import labels_of
 from rankeval.evaluation.result import data_of
 from rankeval.guard import Decision, Gate
 from rankeval.guard.collection import RegisteredCollection
@@ -65,6 +64,7 @@ from rankeval_mlflow.promotion.counting import (
 from rankeval_mlflow.promotion.registry import Alias, Decided
 from rankeval_mlflow.reading.listing import entries_of
 from rankeval_mlflow.reading.loading import logged_for
+from rankeval_mlflow.signing import predicted_by
 
 # The difference by query up to which two evaluations of one version are the same.
 SAME = 1e-6
@@ -478,9 +478,9 @@ def by_gate(
     The systems are scores or runs of candidate and holder; None: what the models predict.
     """
     given, used = systems
-    candidate = scores_of(alias, version, gate.collection) if given is None else given
+    candidate = version_scores(alias, version, gate.collection) if given is None else given
     if used is None and holder is not None:
-        used = scores_of(alias, holder, gate.collection)
+        used = version_scores(alias, holder, gate.collection)
     collection, terms = gate.collection, gate.terms
     named = "the baseline that the caller gave" if holder is None else f"{alias.model} v{holder}"
     decision = gate.decide(
@@ -532,7 +532,7 @@ def by_gate(
     return Decided(decision.accepted, said, data, facts, decision=decision, claim=claim)
 
 
-def scores_of(alias: Alias, version: str, collection: RegisteredCollection) -> Any:
+def version_scores(alias: Alias, version: str, collection: RegisteredCollection) -> Any:
     """Return the scores that the model of a version predicts for the rows of a registered collection."""
     X = collection.content.X
     if X is None:
@@ -542,7 +542,7 @@ def scores_of(alias: Alias, version: str, collection: RegisteredCollection) -> A
         )
     uri, cause = f"models:/{alias.model}/{version}", None
     try:
-        predicted = np.asarray(_predicted(uri, X), dtype=np.float64)
+        predicted = np.asarray(predicted_by(uri, X), dtype=np.float64)
         scores = predicted[:, 0] if predicted.ndim == 2 and predicted.shape[1] == 1 else predicted
         if scores.shape == (collection.n_rows,):
             return scores
@@ -556,14 +556,3 @@ def scores_of(alias: Alias, version: str, collection: RegisteredCollection) -> A
     raise InvalidInput(
         f"{uri} {why}", remedy="give its scores, one a row, by candidate= or holder="
     ) from cause
-
-
-def _predicted(uri: str, X: Any) -> Any:
-    model = mlflow.pyfunc.load_model(uri)
-    schema = model.metadata.get_input_schema()
-    names = schema.input_names() if schema is not None and schema.has_input_names() else None
-    if hasattr(X, "columns"):  # a column of query ids is no feature
-        X = X[names] if names else X.drop(columns="qid", errors="ignore")
-    elif schema is not None and not schema.is_tensor_spec():
-        X = pd.DataFrame(X, columns=names)
-    return model.predict(X)

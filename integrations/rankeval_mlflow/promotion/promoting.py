@@ -28,7 +28,6 @@ from functools import partial
 from html import escape
 from typing import Any, Literal
 
-import mlflow
 import pandas as pd
 
 from rankeval._arguments import explained
@@ -44,8 +43,7 @@ from rankeval.measures import Measure
 from rankeval.measures import measure as parsed
 from rankeval.shelf.record import checked_word
 from rankeval.tracking import TrackedRun
-from rankeval_mlflow.delivery.addresses import run_context, store
-from rankeval_mlflow.delivery.connection import answered, connected
+from rankeval_mlflow.delivery.connection import answered, connected, current_store, run_context
 from rankeval_mlflow.delivery.spool import alone
 from rankeval_mlflow.layout import sha256
 from rankeval_mlflow.promotion.counting import last_holder
@@ -669,14 +667,9 @@ def _attempt(
     uri: str | None,
     override: Mapping[str, str],
 ) -> Iterator[Attempt]:
-    where, asker = (
-        store(uri),
-        who or os.environ.get(WHO) or run_context().get("mlflow.user", "unknown"),
-    )
+    asker = who or os.environ.get(WHO) or run_context().get("mlflow.user", "unknown")
     with contextlib.ExitStack() as stack:
-        if uri is not None:  # a gate loads models from there
-            stack.callback(mlflow.set_tracking_uri, mlflow.get_tracking_uri())
-            mlflow.set_tracking_uri(uri)
+        where = stack.enter_context(current_store(uri))  # a gate loads models from there
         stack.enter_context(answered(where, "answer"))
         lock = f"promotion-{sha256(f'{where} {name} {alias}'.encode())[:16]}"
         try:

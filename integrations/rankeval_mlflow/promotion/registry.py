@@ -50,8 +50,8 @@ from rankeval.comparison import Comparison
 from rankeval.errors import InvalidInput, TrackingError, warn
 from rankeval.guard import Decision
 from rankeval.tracking import LoggedData, RunRecord, TrackedRun
-from rankeval_mlflow.delivery.addresses import now_ms, run_context
-from rankeval_mlflow.delivery.connection import NOT_READ, answered, existing
+from rankeval_mlflow.delivery.addresses import now_ms
+from rankeval_mlflow.delivery.connection import NOT_READ, answered, existing, run_context
 from rankeval_mlflow.delivery.payload import Node, Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
 from rankeval_mlflow.layout import (

@@ -32,11 +32,12 @@ from rankeval.measures import Measure, direction, measure_from_key
 from rankeval.measures import measure as parsed
 from rankeval.render.tables import Table
 from rankeval.significance.orders import competition_ranks
+from rankeval_mlflow.delivery.connection import asking
 from rankeval_mlflow.layout import short_digest
 from rankeval_mlflow.packing.nodes import keys_of, values_of
 from rankeval_mlflow.reading.listing import (
     PAGE,
-    Entry,
+    ListedEvaluation,
     broke_off,
     difference,
     entries_of,
@@ -44,7 +45,7 @@ from rankeval_mlflow.reading.listing import (
     prevailing,
 )
 from rankeval_mlflow.reading.loading import evaluation_of
-from rankeval_mlflow.reading.resolving import asking, experiment_ids, pages
+from rankeval_mlflow.reading.resolving import experiment_ids, pages
 
 # The relative difference that two computers may make of one mean.
 _SAME = 1e-9
@@ -85,10 +86,10 @@ class Chosen:
 
 
 @dataclass(frozen=True)
-class Ranked:
+class RankedEvaluation:
     """An evaluation with its value, and its scores once they are loaded."""
 
-    entry: Entry
+    entry: ListedEvaluation
     value: float
     evaluation: Any = None
 
@@ -107,7 +108,9 @@ class Other:
     reason: str
 
 
-def chosen_measure(client: Any, entries: Sequence[Entry], measure: str | Measure | None) -> Chosen:
+def chosen_measure(
+    client: Any, entries: Sequence[ListedEvaluation], measure: str | Measure | None
+) -> Chosen:
     """Return the measure that was asked for, or the one that comes first in most evaluations."""
     logged = dict.fromkeys(key for entry in entries for key in entry.metrics)
     first = Counter(entry.run.data.params.get("measure", "") for entry in entries).most_common(1)[
@@ -125,10 +128,12 @@ def chosen_measure(client: Any, entries: Sequence[Entry], measure: str | Measure
     return Chosen(key, _name(key))
 
 
-def by_value(entries: Sequence[Entry], chosen: Chosen) -> tuple[list[Ranked], list[Other]]:
+def by_value(
+    entries: Sequence[ListedEvaluation], chosen: Chosen
+) -> tuple[list[RankedEvaluation], list[Other]]:
     """Return the evaluations, the best first and of equal ones the earliest first, and those without a value."""
     found = [(entry, entry.metrics.get(chosen.key)) for entry in entries]
-    ranked = [Ranked(entry, value) for entry, value in found if value is not None]
+    ranked = [RankedEvaluation(entry, value) for entry, value in found if value is not None]
     ranked.sort(key=lambda one: (-direction(chosen.name).sign * one.value, one.entry.logged_at))
     missing = f"no value by {chosen.name}"
     return ranked, [
@@ -137,8 +142,8 @@ def by_value(entries: Sequence[Entry], chosen: Chosen) -> tuple[list[Ranked], li
 
 
 def with_scores(
-    client: Any, ranked: Sequence[Ranked], chosen: Chosen, limit: int
-) -> tuple[list[Ranked], list[Other]]:
+    client: Any, ranked: Sequence[RankedEvaluation], chosen: Chosen, limit: int
+) -> tuple[list[RankedEvaluation], list[Other]]:
     """Load the scores of the first evaluations, until as many as asked for can be compared with each other.
 
     Data sets of the same digest may have been cut to other queries, which only the scores tell. The
@@ -148,9 +153,11 @@ def with_scores(
     load = partial(_loaded, client, chosen)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         first = list(pool.map(load, ranked[:limit]))
-    digests = Counter(one.evaluation.judgments_digest for one in first if isinstance(one, Ranked))
+    digests = Counter(
+        one.evaluation.judgments_digest for one in first if isinstance(one, RankedEvaluation)
+    )
     digest = max(digests, key=digests.__getitem__, default=None)
-    kept: list[Ranked] = []
+    kept: list[RankedEvaluation] = []
     others: list[Other] = []
     for found in chain(first, map(load, ranked[limit:])):
         if isinstance(found, Other):
@@ -169,7 +176,7 @@ def with_scores(
     return [*kept, *ranked[len(kept) + len(others) :]], others
 
 
-def _loaded(client: Any, chosen: Chosen, one: Ranked) -> Ranked | Other:
+def _loaded(client: Any, chosen: Chosen, one: RankedEvaluation) -> RankedEvaluation | Other:
     try:
         evaluation = evaluation_of(client, one.entry.run, one.entry.content.role)
     except InvalidInput as error:
@@ -183,7 +190,7 @@ def _loaded(client: Any, chosen: Chosen, one: Ranked) -> Ranked | Other:
     return replace(one, evaluation=evaluation)
 
 
-def _other(one: Ranked, reason: str) -> Other:
+def _other(one: RankedEvaluation, reason: str) -> Other:
     return Other(one.entry.run_id, one.entry.system, reason)
 
 
@@ -280,8 +287,8 @@ class Leaderboard(WithTable):
         return f"not ranked: {count(len(self.others), 'evaluation')} ({said})"
 
 
-def laid_out(
-    ranked: Sequence[Ranked],
+def leaderboard_table(
+    ranked: Sequence[RankedEvaluation],
     others: Sequence[Other],
     chosen: Chosen,
     limit: int,
@@ -317,7 +324,7 @@ def laid_out(
     )
 
 
-def _names(shown: Sequence[Ranked]) -> list[str]:
+def _names(shown: Sequence[RankedEvaluation]) -> list[str]:
     n = Counter(one.entry.system for one in shown)
     return [
         one.entry.system if n[one.entry.system] == 1 else f"{one.entry.system} ({one.entry.run_id})"
@@ -325,7 +332,7 @@ def _names(shown: Sequence[Ranked]) -> list[str]:
     ]
 
 
-def _row(rank: int, one: Ranked, group: str, chosen: Chosen) -> tuple[Any, ...]:
+def _row(rank: int, one: RankedEvaluation, group: str, chosen: Chosen) -> tuple[Any, ...]:
     entry, metrics = one.entry, one.entry.metrics
     ends = (metrics.get(f"{chosen.key}{end}", float("nan")) for end in ("_ci_low", "_ci_high"))
     size = entry.n_queries if one.evaluation is None else one.evaluation.n_queries
@@ -333,7 +340,7 @@ def _row(rank: int, one: Ranked, group: str, chosen: Chosen) -> tuple[Any, ...]:
 
 
 def _compared(
-    shown: Sequence[Ranked], names: list[str], chosen: Chosen, alpha: float
+    shown: Sequence[RankedEvaluation], names: list[str], chosen: Chosen, alpha: float
 ) -> tuple[Comparison | None, tuple[str, ...]]:
     if any(one.evaluation is None for one in shown):
         return None, ()
@@ -362,7 +369,7 @@ def _compared(
 
 
 def _groups(
-    compared: Comparison | None, names: Sequence[str], shown: Sequence[Ranked]
+    compared: Comparison | None, names: Sequence[str], shown: Sequence[RankedEvaluation]
 ) -> list[str]:
     groups = {name: "weighted" for name, one in zip(names, shown, strict=True) if one.weighted}
     if compared is not None:
@@ -491,4 +498,4 @@ def leaderboard(
     others += [
         Other(run.info.run_id, run.info.run_name or "", NOT_WHOLE) for run in runs if broke_off(run)
     ]
-    return laid_out(ranked, others, chosen, limit, alpha)
+    return leaderboard_table(ranked, others, chosen, limit, alpha)

@@ -11,9 +11,10 @@ from typing import Any
 
 from rankeval._registry import unknown
 from rankeval.model_selection.shelved import FOLD_END, FOLD_START
+from rankeval_mlflow.delivery.connection import asking
 from rankeval_mlflow.delivery.payload import pieces_by_role, roles_of
 from rankeval_mlflow.layout import CARD, COMPLETE, RECORD, ROLE, SHOWN_DIGEST, short_digest
-from rankeval_mlflow.reading.resolving import asking, experiment_ids, pages, resolve, text_of
+from rankeval_mlflow.reading.resolving import experiment_ids, pages, resolve, text_of
 
 # The end of the tags that hold the head of a ledger.
 _HEAD = ".guard.head"
@@ -38,7 +39,7 @@ class Content:
 
 
 @dataclass(frozen=True)
-class Entry:
+class ListedEvaluation:
     """An evaluation in a run, by what the run says of it."""
 
     run: Any
@@ -75,7 +76,7 @@ class Entry:
         }
 
 
-def entries_of(run: Any) -> list[Entry]:
+def entries_of(run: Any) -> list[ListedEvaluation]:
     """Return the whole evaluations of a run, as far as their data is known."""
     tags = run.data.tags
     used: dict[str, Any] = {}
@@ -90,7 +91,9 @@ def entries_of(run: Any) -> list[Entry]:
         if role in used:
             dataset, digest = used[role]
             size = json.loads(dataset.profile or "{}").get("num_queries")
-            found.append(Entry(run, Content(role, digest, tags.get(CARD, "")), dataset.name, size))
+            found.append(
+                ListedEvaluation(run, Content(role, digest, tags.get(CARD, "")), dataset.name, size)
+            )
     return found
 
 
@@ -99,7 +102,7 @@ def broke_off(run: Any) -> bool:
     return COMPLETE not in run.data.tags and (RECORD in run.data.tags or CARD in run.data.tags)
 
 
-def of_data(entries: Sequence[Entry], data: str) -> list[Entry]:
+def of_data(entries: Sequence[ListedEvaluation], data: str) -> list[ListedEvaluation]:
     """Return the evaluations on a data set."""
     digest = data.removeprefix("sha256:")
     long = len(digest) >= SHOWN_DIGEST // 2
@@ -114,13 +117,13 @@ def of_data(entries: Sequence[Entry], data: str) -> list[Entry]:
     return found
 
 
-def prevailing(entries: Sequence[Entry]) -> Content:
+def prevailing(entries: Sequence[ListedEvaluation]) -> Content:
     """Return the content with the most evaluations; of equally many, the one that was evaluated last."""
     n = Counter(entry.content for entry in entries)
     return max(entries, key=lambda entry: (n[entry.content], entry.run.info.start_time)).content
 
 
-def difference(entry: Entry, content: Content) -> str:
+def difference(entry: ListedEvaluation, content: Content) -> str:
     """Say why an evaluation is not ranked with those of a content; "" if it is."""
     mine = entry.content
     said = []

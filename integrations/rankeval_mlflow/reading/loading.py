@@ -19,27 +19,20 @@ from __future__ import annotations
 
 import io
 import math
-import posixpath
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
-
-from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
-from mlflow.utils.uri import add_databricks_profile_info_to_artifact_uri
 
 from rankeval._arguments import explained
 from rankeval._checks import few, refuse, require, shown
-from rankeval._secrets import hidden
 from rankeval.comparison import Comparison, compare
-from rankeval.errors import InvalidInput, TrackingError, warn
+from rankeval.errors import InvalidInput, warn
 from rankeval.evaluation import Evaluation, from_bytes
 from rankeval.model_selection.results import CrossValidations
 from rankeval.shelf.folder import NAME as RECORD
 from rankeval.shelf.folder import fetched
 from rankeval.shelf.kinds import result_of
 from rankeval_mlflow import layout
-from rankeval_mlflow.delivery.connection import reason
+from rankeval_mlflow.delivery.connection import artifact, asking
 from rankeval_mlflow.delivery.payload import (
     checked_manifest,
     pieces_by_role,
@@ -55,7 +48,7 @@ CLOSE = 1e-9
 """Difference that a store's columns and JSON may leave in an aggregate."""
 
 
-def labels_of(run: Any) -> tuple[str, ...]:
+def whole_pieces(run: Any) -> tuple[str, ...]:
     """Return the labels of the whole pieces of a run."""
     run_id = run.info.run_id
     if layout.COMPLETE not in run.data.tags:
@@ -86,39 +79,6 @@ def checked_file(client: Any, run: Any, manifest: dict[str, Any], path: str, wha
     content = artifact(client, run, path)
     refuse_altered(content, manifest["files"][path], f"{what} in run {run.info.run_id}")
     return content
-
-
-def artifact(client: Any, run: Any, path: str) -> bytes:
-    """Return the bytes of an artifact.
-
-    The place of the artifacts stands in the run, and MLflow's own call would ask for the run and
-    its models again.
-    """
-    where = add_databricks_profile_info_to_artifact_uri(run.info.artifact_uri, client.tracking_uri)
-    repository = get_artifact_repository(where, tracking_uri=client.tracking_uri)
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            return Path(repository.download_artifacts(path, folder)).read_bytes()
-        except Exception as error:  # the stores of artifacts raise whatever their own clients raise
-            raise _not_read(repository, run.info.run_id, path, error) from error
-
-
-def _not_read(repository: Any, run_id: str, path: str, error: Exception) -> Exception:
-    # A store that answers lists what it has: so what is gone is told from a store that does not
-    # answer.
-    folder = posixpath.dirname(path)
-    try:
-        there = [found.path for found in repository.list_artifacts(folder)]
-    except Exception:  # noqa: BLE001 - as above, and the first error says more
-        there = [path]
-    if path not in there:
-        held = ", ".join(there) or "nothing"
-        return InvalidInput(
-            f"run {run_id} no longer has the artifact {path!r}: {folder} holds {held}"
-        )
-    return TrackingError(
-        f"the artifact {path!r} of run {run_id} cannot be read: {hidden(reason(error))}"
-    )
 
 
 @explained
@@ -160,7 +120,7 @@ def load_evaluation(name: Any, role: str | None = None, *, uri: str | None = Non
     >>> load_evaluation(run).per_query.equals(ev.per_query)
     True
     """
-    with resolving.asking(uri, resolving.text_of(name)) as client:
+    with asking(uri, resolving.text_of(name)) as client:
         run = resolving.resolve(client, name, role)
         if (version := resolving.version_meant(client, name)) is not None:
             chosen = _chosen(run, role)[0]
@@ -215,13 +175,13 @@ def load(run: Any, label: str | None = None, *, uri: str | None = None) -> Any:
     >>> load(log(profile)).table.equals(profile.table)
     True
     """
-    with resolving.asking(uri, resolving.text_of(run)) as client:
+    with asking(uri, resolving.text_of(run)) as client:
         found = resolving.resolve(client, run)
         return _loaded(client, found, label)
 
 
 def _loaded(client: Any, run: Any, label: str | None) -> Any:
-    labels = labels_of(run)
+    labels = whole_pieces(run)
     chosen_label = labels[0] if label is None and len(labels) == 1 else label
     remedy = f"give label=, one of {few(sorted({*labels, *pieces_by_role(run.data.tags)}))}"
     refuse((chosen_label is None, f"run {run.info.run_id} holds {len(labels)} results", remedy))
@@ -230,7 +190,7 @@ def _loaded(client: Any, run: Any, label: str | None) -> Any:
 
 def _record_in(client: Any, run: Any, label: str) -> tuple[dict[str, Any], str]:
     """Return the manifest of the piece that holds a result, and the folder of its record."""
-    pieces, folder = labels_of(run), layout.folder(label)
+    pieces, folder = whole_pieces(run), layout.folder(label)
     for piece in sorted(pieces, key=lambda piece: piece != label):
         manifest = manifest_of(client, run, piece)
         for within in (f"{folder}/{CROSS_VALIDATION}", folder):
@@ -285,7 +245,7 @@ def evaluation_of(client: Any, run: Any, role: str | None) -> Evaluation:
 
 
 def _chosen(run: Any, role: str | None) -> tuple[str, str]:
-    labels_of(run)
+    whole_pieces(run)
     held = pieces_by_role(run.data.tags)
     if role is not None and role != layout.role_of(role) and role in pieces_of(run.data.tags):
         return role, role  # one step of several: "dev/step-3"
@@ -400,7 +360,7 @@ def load_comparison(name: Any, label: str = "comparison", *, uri: str | None = N
     ([0.25], ['bm25', 'ltr'])
     """
     require(isinstance(label, str), "label", label, "the name that a comparison was logged under")
-    with resolving.asking(uri, resolving.text_of(name)) as client:
+    with asking(uri, resolving.text_of(name)) as client:
         run = resolving.resolve(client, name)
         found = _of_record(client, run, *_record_in(client, run, label))
         is_comparison = isinstance(found, Comparison)
@@ -473,7 +433,7 @@ def compare_runs(
     require(are_several, "runs", runs, "several runs, each by its id or as a model")
     given = list(runs)
     spelt = [resolving.text_of(one) for one in given]
-    with resolving.asking(uri, few(spelt)) as client:
+    with asking(uri, few(spelt)) as client:
         found = [resolving.resolve(client, one, role) for one in given]
         _refuse_repeated(spelt, [run.info.run_id for run in found])
         loaded = {

@@ -1,4 +1,4 @@
-"""Ask a tracking store: one client for all questions of a call, errors of our own, and the run that a name means.
+"""Find the run that a name means.
 
 A name is the id of a run, a logged model, or a version of a registered model. A version leads to
 its evaluation by the tag ``rankeval.evaluation`` that `log` wrote, else by the logged model that it
@@ -9,19 +9,15 @@ is meant.
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import mlflow
-
 from rankeval._checks import few, refuse, require, shown
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput
-from rankeval_mlflow.delivery.addresses import store
-from rankeval_mlflow.delivery.connection import NOT_READ, answered, connected, existing
+from rankeval_mlflow.delivery.connection import NOT_READ, asking, existing
 from rankeval_mlflow.delivery.payload import pieces_by_role, pieces_of
 from rankeval_mlflow.layout import evaluated_runs
 
@@ -34,17 +30,6 @@ _MODEL_ID = re.compile(r"m-[0-9a-f]{32}")
 # A name of MLflow's has no slash, but it may have an @.
 _VERSION = re.compile(r"(?P<name>[^/]+)/(?P<version>\d{1,18})")  # fits the integers of any store
 _ALIAS = re.compile(r"(?P<name>[^/]+)(?:@|/(?=(?i:latest)$))(?P<alias>[^/@]+)")
-
-
-@contextlib.contextmanager
-def asking(uri: str | None, what: str) -> Iterator[Any]:
-    """Yield a client for reading; whatever the store raises becomes an error of ours."""
-    address = store(uri)
-    with (
-        answered(address, f"give {what}"),
-        connected(address, mlflow.get_registry_uri() if uri is None else None) as client,
-    ):
-        yield client
 
 
 def pages(search: Any, *arguments: Any, **options: Any) -> Iterator[Any]:

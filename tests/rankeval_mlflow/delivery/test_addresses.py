@@ -5,7 +5,8 @@ from __future__ import annotations
 import mlflow
 
 from rankeval._secrets import bare
-from rankeval_mlflow.delivery.addresses import complete, where_to_look
+from rankeval_mlflow.delivery.addresses import where_to_look
+from rankeval_mlflow.delivery.connection import complete
 
 
 def test_a_link_logs_nobody_in():

@@ -10,7 +10,7 @@ import pytest
 import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput
 from rankeval.tracking import RunRecord, host
-from rankeval_mlflow.delivery.payload import Node, Payload, Target, cut, fitted
+from rankeval_mlflow.delivery.payload import Node, Payload, Target, cut, storable
 from rankeval_mlflow.delivery.spool import checked_path, waiting
 
 LONG = "x" * 10_000
@@ -49,16 +49,18 @@ def test_a_name_that_mlflow_refuses_is_told_by_its_name(part):
         "steps": (("nDCG@10", 0.5, 1),),
     }
     payload = Payload(Target("http://127.0.0.1:9"), Node("run", "record"), 0)
-    assert fitted(payload) == payload
+    assert storable(payload) == payload
     with pytest.raises(InvalidInput, match="MLflow does not take the name 'nDCG@10'; it takes 'nDCG_at_10'"):
-        fitted(replace(payload, root=Node("run", "record", children=(Node("child", "record", **{part: given[part]}),))))
+        storable(
+            replace(payload, root=Node("run", "record", children=(Node("child", "record", **{part: given[part]}),)))
+        )
 
 
 def test_a_long_name_that_mlflow_refuses_is_cut_in_the_error():
     """To 80 characters, which end with a digest of the whole; the name to use instead has as many."""
     payload = Payload(Target("http://127.0.0.1:9"), Node("run", "record", metrics={"@" * 200: 0.5}), 0)
     with pytest.raises(InvalidInput) as caught:
-        fitted(payload)
+        storable(payload)
     shown = re.findall(r"'([^']*)'", caught.value.problem)
     assert [len(name) for name in shown] == [80, 80]
 

@@ -17,7 +17,7 @@ from rankeval.errors import RankevalWarning, TrackingError
 from rankeval.tracking import RunRecord, host
 from rankeval_mlflow.delivery.payload import Node, Payload, Target
 from rankeval_mlflow.delivery.sending import deliver, send
-from rankeval_mlflow.delivery.spool import identity, locked, put, read, tidy, waiting
+from rankeval_mlflow.delivery.spool import identity, locked_upload, put, read_payload, tidy, waiting
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_a_key_stands_for_the_content(client, cut_off):
 def test_what_another_process_sends_is_no_twin(small, client, cut_off):
     cut_off(rkm.log, small())
     (upload,) = waiting()
-    with locked(upload):
+    with locked_upload(upload):
         other = rkm.log(small()).run_id
     assert send(upload).run_id != other
     assert len(client.search_runs(["0"])) == 2
@@ -177,7 +177,7 @@ def test_no_secret_is_kept_and_files_are_for_their_owner(spool):
         assert files
         assert all(path.stat().st_mode & 0o077 == 0 for path in [spool, upload.folder, *files])
         assert all(b"s3cret" not in path.read_bytes() for path in files)
-        assert read(upload).target.uri.rstrip("/") == "http://127.0.0.1:9"
+        assert read_payload(upload).target.uri.rstrip("/") == "http://127.0.0.1:9"
         mlflow.set_tracking_uri(uri)
         with pytest.raises(TrackingError) as caught:
             send(upload)
@@ -209,7 +209,7 @@ def test_an_upload_is_locked_before_it_gets_its_name(monkeypatch, store):
 
     def asked(*_):
         (upload,) = waiting()
-        with locked(upload) as ours:
+        with locked_upload(upload) as ours:
             seen.append(ours)
         raise MlflowException("down")
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from rankeval.errors import InvalidInput, UnknownName
-from rankeval_mlflow.evaluator.evaluating import Rows, Settings, predicted_scores, static_scores
+from rankeval_mlflow.evaluator.evaluating import EvaluatedRows, EvaluatorSettings, predicted_scores, static_scores
 
 ROWS = pd.DataFrame({"qid": ["a", "a", "b"], "docid": ["x", "y", "x"], "f": [1.0, 2.0, 3.0], "rel": [0, 1, 2]})
 
@@ -20,7 +20,7 @@ def dataset(frame=ROWS, targets="rel", **options):
 
 
 def rows(frame=ROWS, targets="rel", **config):
-    return Rows.of(dataset(frame, targets), Settings.of(config))
+    return EvaluatedRows.of(dataset(frame, targets), EvaluatorSettings.of(config))
 
 
 class Model:
@@ -57,7 +57,7 @@ def test_a_wrong_setting_is_named(monkeypatch, tmp_path):
     monkeypatch.delenv("RANKEVAL_LEDGER", raising=False)
     for config, error, said in WRONG_SETTINGS:
         with pytest.raises(error) as caught:
-            Settings.of(config).respect_guard()
+            EvaluatorSettings.of(config).respect_guard()
         assert said in str(caught.value), config
 
 
@@ -65,7 +65,7 @@ def test_a_ledger_is_not_named_in_vain_where_ledgers_are_off(monkeypatch, tmp_pa
     """It would not be looked into."""
     monkeypatch.setenv("RANKEVAL_LEDGER", "off")
     with pytest.raises(InvalidInput, match="switch ledgers off for this process"):
-        Settings.of({"guard": str(tmp_path)}).respect_guard()
+        EvaluatorSettings.of({"guard": str(tmp_path)}).respect_guard()
 
 
 WRONG_COLUMNS = [

@@ -11,7 +11,7 @@ from sklearn.linear_model import Ridge
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
-from rankeval_mlflow.saving import packed, saved, unpacked
+from rankeval_mlflow.saving import packed_model, saved, unpacked_model
 
 LIGHT = {"n_estimators": 5, "n_jobs": 1, "verbose": -1}
 
@@ -21,7 +21,7 @@ def test_what_was_packed_comes_back(estimator):
     data = rk.datasets.make_ranking(30, 8, rng=0)
     ranker = rk.QueryRanker(estimator).fit(data.X, data.y, qid=data.qid)
     model = saved(ranker, "named", X=data.X)
-    assert unpacked(packed(model), "named") == model
+    assert unpacked_model(packed_model(model), "named") == model
 
 
 def archive(**files):
@@ -39,4 +39,4 @@ def archive(**files):
 )
 def test_other_bytes_are_refused(content):
     with pytest.raises(InvalidInput, match="the packed model is damaged"):
-        unpacked(content, "named")
+        unpacked_model(content, "named")

@@ -107,7 +107,7 @@ def _history(folder: Path, empty_database: Path, promoted: tuple[float, ...]) ->
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(folder)
         patched.setenv("RANKEVAL_SPOOL", str(folder / "spool"))
-        patched.setattr("rankeval_mlflow.delivery.steps.render", lambda *_: {})
+        patched.setattr("rankeval_mlflow.delivery.upload.render", lambda *_: {})
         mlflow.set_tracking_uri(f"sqlite:///{database}")
         try:
             made = _ranker(mlflow.MlflowClient(), "ranker")
@@ -158,7 +158,7 @@ def champions(ranker) -> Ranker:
 def drawings(request, monkeypatch) -> None:
     """Draw no reports, which take a fifth of the time; the tests of `views`, `recording` and commands draw them."""
     if not request.node.get_closest_marker("server"):
-        monkeypatch.setattr("rankeval_mlflow.delivery.steps.render", lambda *_: {})
+        monkeypatch.setattr("rankeval_mlflow.delivery.upload.render", lambda *_: {})
 
 
 @pytest.fixture(name="evaluated")

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import rankeval.cli
 from rankeval._source import PLACEHOLDER
-from rankeval.cli.net import caught
+from rankeval.cli.exits import caught
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval.tracking import host
 

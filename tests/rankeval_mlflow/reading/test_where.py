@@ -11,7 +11,8 @@ import pytest
 
 import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput, TrackingError
-from rankeval_mlflow.reading.resolving import asking, resolve
+from rankeval_mlflow.delivery.connection import asking
+from rankeval_mlflow.reading.resolving import resolve
 
 
 @pytest.fixture

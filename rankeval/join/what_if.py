@@ -29,7 +29,7 @@ import numpy as np
 
 from rankeval._checks import refuse
 from rankeval.join.flat import Ints, offsets_of, spread
-from rankeval.join.judged import Groups, Judged
+from rankeval.join.judged import Judged, TiedGroups
 
 
 def condensed(judged: Judged) -> Judged:
@@ -61,26 +61,26 @@ def completed(judged: Judged, cutoff: int | None, grade: float) -> Judged:
     return judged.relabelled(code, judged.ties, levels=levels, counts=counts, judged=marked)
 
 
-class Parts(NamedTuple):
+class AspectParts(NamedTuple):
     """Every aspect of every query as a query of its own, and the query that each belongs to."""
 
     judged: Judged
     query: Ints
 
 
-def by_aspect(whole: Judged) -> Parts:
+def by_aspect(whole: Judged) -> AspectParts:
     """Return the aspects of a chunk as queries."""
     return whole.once("aspects", lambda: _parts(whole, None))
 
 
-def by_group(whole: Judged) -> Parts:
+def by_group(whole: Judged) -> AspectParts:
     """Return the groups of judgments of a chunk as queries, each without the documents that it skips."""
     assert whole.aspects is not None
     skips_below = whole.aspects.skips_below
     return whole.once("groups", lambda: _parts(whole, skips_below))
 
 
-def _parts(whole: Judged, skips_below: float | None) -> Parts:
+def _parts(whole: Judged, skips_below: float | None) -> AspectParts:
     block = whole.aspects
     assert block is not None
     problem = "only Prefs, PrefsR, NumPrefs and NumPrefsFul read judgments by sub-group"
@@ -114,13 +114,13 @@ def _parts(whole: Judged, skips_below: float | None) -> Parts:
         judged=seen,
         queries=None if whole.queries is None else whole.queries[query],
     )
-    return Parts(judged if skips_below is None else condensed(judged), query)
+    return AspectParts(judged if skips_below is None else condensed(judged), query)
 
 
-def _repeated(whole: Judged, query: Ints, offsets: Ints) -> Groups:
+def _repeated(whole: Judged, query: Ints, offsets: Ints) -> TiedGroups:
     """Return the tie groups of each query once for each of its parts."""
     ties = whole.ties
     first = np.searchsorted(ties.query, np.arange(whole.n_queries + 1))
     group, part = spread(first[query], np.diff(first)[query])
     shift = offsets[part] - whole.offsets[query[part]]
-    return Groups(ties.start[group] + shift, ties.end[group] + shift, part)
+    return TiedGroups(ties.start[group] + shift, ties.end[group] + shift, part)

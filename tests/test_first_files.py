@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rankeval as rk
-from rankeval import starting
+from rankeval import first_files
 from rankeval.contamination import refusal
 from rankeval.experiment import load_config, load_parts
 from rankeval.experiment.config import parse_yaml
@@ -223,7 +223,7 @@ def test_a_test_that_cannot_rank_leaves_nothing_behind(rankeval):
 def test_a_file_that_comes_meanwhile_stays(rankeval, monkeypatch, came):
     """Somebody writes it after the first look for such files."""
     rows().to_csv("shop.csv", index=False)
-    rendered = starting._rendered
+    rendered = first_files._rendered
 
     def slowly(template, facts):
         if template.startswith("relevance.yml"):
@@ -231,7 +231,7 @@ def test_a_file_that_comes_meanwhile_stays(rankeval, monkeypatch, came):
             Path(came).write_text("theirs")
         return rendered(template, facts)
 
-    monkeypatch.setattr(starting, "_rendered", slowly)
+    monkeypatch.setattr(first_files, "_rendered", slowly)
     code, _, err = rankeval("init", "shop.csv")
     assert (code, came in err) == (2, True)
     assert {name: content for name, content in tree().items() if name != "shop.csv"} == {came: b"theirs"}
@@ -269,7 +269,7 @@ def test_the_honest_path(rankeval, own_ledger):
     assert "confirmatory" in result.comparison.notes[0] or any("confirmatory" in one for one in result.comparison.notes)
     with pytest.raises(rk.errors.GuardRefusal):
         rk.evaluate(parts.test.y, parts.test.X["bm25"], qid=parts.test.qid)
-    assert starting.runpy.run_path("tests/test_relevance.py")["rank"]().n_queries == baseline.n_queries
+    assert first_files.runpy.run_path("tests/test_relevance.py")["rank"]().n_queries == baseline.n_queries
     assert rankeval("run", "--check", "experiment.yaml", "--set", "tracking=off")[0] == 0
     # The rows of the test part again, under other ids, as data to train on: the check says so before the run.
     copied = rows(80).assign(search_id=lambda table: table["search_id"] + 1000)
@@ -344,7 +344,7 @@ class Terminal:
 
 @given(TEXTS | st.sampled_from(HOSTILE) | st.from_regex(r"[-+]?[0-9.]{1,3}([eE][-+]?[0-9])?|[yYnN~:#&*!|>%@`]{1,3}"))
 def test_any_text_is_one_line_of_yaml_and_of_python(text):
-    written = starting._quoted(text)
+    written = first_files._quoted(text)
     assert len(written.splitlines()) == 1
     assert parse_yaml(f"{{key: {written}, list: [{written}]}}  # {written}", "") == {"key": text, "list": [text]}
     assert parse_yaml(f"key: {written}\nlist:\n  - {written}\n  # {written}\n", "") == {"key": text, "list": [text]}

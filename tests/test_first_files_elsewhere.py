@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 from tables import each_row
 
-from rankeval import starting
+from rankeval import first_files
 
 WORKFLOW = Path(".github/workflows/relevance.yml")
 
@@ -80,7 +80,7 @@ def test_data_that_cannot_be_committed_is_named_with_the_reason(made, reason, na
 
 
 def test_a_file_that_github_refuses_is_named(rankeval, monkeypatch):
-    monkeypatch.setattr(starting, "_MOST_BYTES", 10)
+    monkeypatch.setattr(first_files, "_MOST_BYTES", 10)
     collection(Path())
     code, out, _ = rankeval("init", "q", "r")
     assert code == 0

@@ -1,15 +1,20 @@
-"""Queries and measures chosen by name, and values given by query: found by id, never by a position that means an id.
+"""By query or by row: queries and measures chosen by name, values and weights of queries, found by id.
 
 A mask or an attribute without an index goes by position, in the order of the evaluation's queries.
 With an index it goes by id, also by row if the rows of a query agree. The trap is a Series with the
 plain index 0, 1, 2, ... that is as long as there are queries or rows: its index may number these.
 It is refused, unless these numbers are the ids.
+
+Weights go the same way: a mapping or a Series gives them by query, anything else by row. A Series
+as long as the rows is taken by query if its index holds every query, unless the columns beside it
+have the same index; if both readings are possible and differ, it is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -17,10 +22,12 @@ from numpy.typing import NDArray
 
 from rankeval._checks import few, refuse, said
 from rankeval._registry import chosen, unknown
-from rankeval.collection.rows import index_of, may_number_rows
+from rankeval.collection.rows import check_rows, index_of, may_number_rows, same_rows
 from rankeval.errors import InvalidInput, QueryIdError
+from rankeval.io import columns
 from rankeval.io.columns import refuse_masked, refuse_ragged
-from rankeval.join.flat import Ints
+from rankeval.join.flat import Floats, Ints
+from rankeval.join.joined import Joined
 from rankeval.measures import Measure, measure
 from rankeval.measures import measures as find_measures
 
@@ -30,7 +37,9 @@ if TYPE_CHECKING:
     Values = TypeVar("Values", pd.Series[Any], pd.DataFrame)
 
 
-def places_of(asked: Any, queries: NDArray[Any], excluded: Mapping[str, tuple[Any, ...]]) -> Ints:
+def query_places(
+    asked: Any, queries: NDArray[Any], excluded: Mapping[str, tuple[Any, ...]]
+) -> Ints:
     """Return the places of the queries asked for, in that order; those of a mask ascend."""
     unfit = (
         isinstance(asked, (str, bytes, Mapping))
@@ -69,7 +78,7 @@ def _mask(asked: Any, values: list[Any], queries: NDArray[Any]) -> NDArray[np.bo
     )
     if by_position:
         return np.array(values, dtype=bool)
-    found = by_query(asked, queries, "queries")
+    found = values_by_query(asked, queries, "queries")
     lacking = queries[found.isna().to_numpy()].tolist()
     silent = f"the mask says nothing of {len(lacking)} of {len(queries)} queries: {few(lacking)}"
     refuse(
@@ -110,7 +119,7 @@ def _type_hint(asked: Iterable[Any], known: Iterable[Any]) -> str:
     return ""
 
 
-def by_query(values: Values, queries: NDArray[Any], what: str) -> Values:
+def values_by_query(values: Values, queries: NDArray[Any], what: str) -> Values:
     """Return the value of each query in a Series or frame indexed by query id; missing if it has none."""
     known = id_index(queries)
     index = values.index
@@ -167,11 +176,13 @@ def slices_of(
         by = by.set_index("qid") if "qid" in by.columns else by
         unlike = "expected a DataFrame with one or more columns of different names"
         refuse((not by.columns.is_unique or not len(by.columns), unlike), argument=what)
-        attributes = by_query(by, queries, what)
+        attributes = values_by_query(by, queries, what)
     elif isinstance(by, str):
         attributes = pd.DataFrame({by: counts[chosen("count of the queries", by, counts)]})
     elif index_of(by) is not None:
-        attributes = by_query(by.to_frame(UNNAMED if by.name is None else by.name), queries, what)
+        attributes = values_by_query(
+            by.to_frame(UNNAMED if by.name is None else by.name), queries, what
+        )
     else:
         refuse_masked(by, what)
         shape = np.shape(by)
@@ -246,3 +257,116 @@ def _labels_meant(wanted: str | Measure, labels: Sequence[str], kind: str) -> li
         return [label_of[meant] for _, meant in find_measures(wanted)]
     except (InvalidInput, KeyError):
         raise unknown(kind, str(wanted), labels) from None
+
+
+def query_weights(
+    weights: Any | None,
+    joined: Joined,
+    beside: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    all_queries: bool = True,
+) -> Floats | None:
+    """Return one weight a query.
+
+    Parameters
+    ----------
+    weights : mapping, Series or array-like, optional
+        As in `rankeval.evaluate`.
+    joined : Joined
+        The weighted queries and their rows.
+    beside : mapping of str to array-like
+        The columns of the same call by argument name. Without them a Series is taken by query.
+    all_queries : bool
+        Whether there are no other queries. The weights of a part may all be 0, and a mapping may
+        have more queries.
+
+    Returns
+    -------
+    ndarray of shape (n_queries,), or None
+
+    Raises
+    ------
+    InvalidInput
+        If a query has no weight or several, a weight is negative or not finite, or a Series may be
+        by row or by query.
+    """
+    if weights is None:
+        return None
+    refuse_masked(weights, "query_weight")
+    long = bool(beside) and index_of(weights) is not None and len(weights) == len(joined.score)
+    if not hasattr(weights, "items") or (long and _is_by_row(weights, joined, beside)):
+        values = _weights_of_rows(weights, joined)
+    else:
+        by_index = all_queries and not long and index_of(weights) is not None
+        numbered = by_index and may_number_rows(weights.index, joined.queries)
+        way = "give the weights of these rows, or .set_axis(qid); if these are query ids, name the index"
+        refuse(
+            (numbered, "its index is 0, 1, 2, ... and the query ids are not", way),
+            argument="query_weight",
+        )
+        values = _weights_of_queries(weights, joined)
+        # An index that holds all queries may also be one of rows, unless it is exactly their names.
+        may_be_by_row = long and (
+            weights.index.inferred_type == "integer" or len(set(weights.index)) > joined.n_queries
+        )
+        unlike = may_be_by_row and not np.array_equal(values, _weights_of_rows(weights, joined))
+        way = "give .to_numpy() for one weight per row, .to_dict() for one per query"
+        refuse(
+            (unlike, "this Series may be by row or by query, and the two differ", way),
+            argument="query_weight",
+        )
+    refuse_weights(values, all_queries=all_queries)
+    return values
+
+
+def refuse_weights(values: Floats, *, all_queries: bool = True) -> None:
+    """Refuse weights with which no mean can be computed."""
+    bad = (
+        not np.isfinite(values).all()
+        or (values < 0).any()
+        or (all_queries and not values.sum() > 0)
+    )
+    refuse((bad, "expected finite numbers, none below 0 and not all 0"), argument="query_weight")
+
+
+def _is_by_row(weights: Any, joined: Joined, beside: Mapping[str, Any]) -> bool:
+    index = next((found for found in map(index_of, beside.values()) if found is not None), None)
+    if index is not None and same_rows(index, weights.index) and joined.n_queries != len(weights):
+        return True
+    if set(joined.queries.tolist()) <= set(weights.index.tolist()):
+        return False
+    check_rows(**beside, query_weight=weights)
+    return True
+
+
+def _weights_of_queries(weights: Any, joined: Joined) -> Floats:
+    refuse(
+        (hasattr(weights, "columns"), "expected one weight for each query, found a frame"),
+        argument="query_weight",
+    )
+    known: dict[Any, Any] = {}
+    for query, weight in weights.items():
+        first = known.setdefault(query, weight)
+        if first is not weight and first != weight:
+            raise InvalidInput(
+                f"query {query!r} has several; a query has one weight", argument="query_weight"
+            )
+    queries = joined.queries.tolist()
+    lacking = [query for query in queries if query not in known]
+    others = f" ({len(lacking)} such in all)" if len(lacking) > 1 else ""
+    refuse((lacking, f"query {few(lacking[:1])} has none{others}"), argument="query_weight")
+    return columns.labels([known[query] for query in queries], "query_weight").astype(np.float64)
+
+
+def _weights_of_rows(weights: Any, joined: Joined) -> Floats:
+    """Return the one weight that the rows of each query share."""
+    rows = columns.labels(weights, "query_weight").astype(np.float64)
+    unlike = f"expected one per row ({len(joined.score)}) or a mapping by query, found {len(rows)}"
+    refuse((len(rows) != len(joined.score), unlike), argument="query_weight")
+    rows = rows if joined.order is None else rows[joined.order]
+    filled = joined.offsets[:-1][np.diff(joined.offsets) > 0]
+    values = rows[filled]
+    uneven = (np.maximum.reduceat(rows, filled) != np.minimum.reduceat(rows, filled)).any()
+    several = "found several within one query; a query has one weight, repeated on its rows"
+    refuse((uneven, several), argument="query_weight")
+    return values

@@ -57,13 +57,13 @@ SHARED_BY_FEW = 50
 """A value that stands in more registered queries than this tells no query from another."""
 
 
-def short(hashes: Hashes) -> NDArray[np.uint32]:
+def upper_half(hashes: Hashes) -> NDArray[np.uint32]:
     """Return the upper 32 bits of mixed hashes."""
     return (hashes >> np.uint64(32)).astype(np.uint32)
 
 
 @dataclass(frozen=True, eq=False)
-class Entries:
+class QueryValues:
     """Values that stand in queries, sorted by query and value, each value of a query once."""
 
     query: NDArray[np.int32]  # (n,): The query of each value
@@ -79,7 +79,7 @@ class Entries:
         *,
         bits: NDArray[np.float32] | None = None,
         label: NDArray[np.uint8] | None = None,
-    ) -> Entries:
+    ) -> QueryValues:
         """Sort values by query; of equal ones the first counts."""
         key = (query.astype(np.uint64) << np.uint64(32)) | value
         if bits is None and label is None:  # sorting values is ten times as fast as sorting places
@@ -93,32 +93,32 @@ class Entries:
     def __len__(self) -> int:
         return len(self.value)
 
-    def take(self, part: NDArray[Any] | slice) -> Entries:
+    def take(self, part: NDArray[Any] | slice) -> QueryValues:
         """Return some of the entries, in this order."""
         bits = None if self.bits is None else self.bits[part]
-        return Entries(
+        return QueryValues(
             self.query[part],
             self.value[part],
             bits,
             None if self.label is None else self.label[part],
         )
 
-    def renumbered(self, place: NDArray[np.int32]) -> Entries:
+    def renumbered(self, place: NDArray[np.int32]) -> QueryValues:
         """Return the entries of queries with other numbers, sorted again, without those of numbers below 0."""
         moved = replace(self, query=place[self.query])
-        return Entries.together([moved.take(moved.query >= 0)])
+        return QueryValues.together([moved.take(moved.query >= 0)])
 
     def places(self) -> NDArray[np.int64]:
         """Return the place of each value in its query: those below k are the k smallest."""
         start = np.flatnonzero(_first(self.query))
         return np.arange(len(self)) - np.repeat(start, np.diff(start, append=len(self)))
 
-    def smallest(self, k: int) -> Entries:
+    def smallest(self, k: int) -> QueryValues:
         """Return the k smallest values of each query."""
         return self.take(self.places() < k)
 
     @classmethod
-    def together(cls, parts: Sequence[Entries]) -> Entries:
+    def together(cls, parts: Sequence[QueryValues]) -> QueryValues:
         """Return the entries of one part or several, sorted again."""
         columns = {one.name: [getattr(part, one.name) for part in parts] for one in fields(cls)}
         return cls.of(
@@ -141,7 +141,7 @@ class Entries:
         return arrays if self.label is None else arrays | {f"{name}.label": self.label}
 
     @classmethod
-    def from_arrays(cls, name: str, arrays: Mapping[str, NDArray[Any]]) -> Entries | None:
+    def from_arrays(cls, name: str, arrays: Mapping[str, NDArray[Any]]) -> QueryValues | None:
         """Return the entries of `arrays`; None if there are none of this name."""
         if f"{name}.value" not in arrays:
             return None
@@ -181,7 +181,7 @@ class Entries:
         return places, self.value[places]
 
     def found_in(
-        self, data: Entries
+        self, data: QueryValues
     ) -> tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
         """Find the values that queries of the data and queries here have in common."""
         places, values = self._told
@@ -472,7 +472,7 @@ def column_entries(
     wanted: NDArray[np.bool_],
     *,
     with_bits: bool = False,
-) -> Entries:
+) -> QueryValues:
     """Return the columns of some queries as hashes."""
     rows = np.flatnonzero(wanted[codes])
     rows = rows[np.argsort(codes[rows], kind="stable")]
@@ -484,14 +484,16 @@ def column_entries(
     )
     for part in _blocks(codes[rows], X.shape[1]):
         block = _Block(taken(X, rows[part]), label[part], codes[rows[part]])
-        hashes = short(block.hashes())
+        hashes = upper_half(block.hashes())
         weight = block.bits() if with_bits else np.full(hashes.shape, np.inf)
         column, place = np.nonzero(weight >= LEAST_BITS)
         query.append(block.queries[place])
         value.append(hashes[column, place])
         bits.append(weight[column, place])
     found = np.concatenate(query), np.concatenate(value)
-    return Entries.of(*found, bits=np.concatenate(bits).astype(np.float32) if with_bits else None)
+    return QueryValues.of(
+        *found, bits=np.concatenate(bits).astype(np.float32) if with_bits else None
+    )
 
 
 def _blocks(codes: NDArray[np.intp], n_columns: int) -> Iterator[slice]:

@@ -57,7 +57,7 @@ from rankeval_mlflow.delivery.payload import (
     with_piece,
 )
 from rankeval_mlflow.delivery.spool import PendingUpload, alone
-from rankeval_mlflow.views import merged, render, with_measures
+from rankeval_mlflow.views import render, with_measures, with_sections
 
 # Drawing that ended two processes, as by too much memory, is not tried a third time.
 _ATTEMPTS = 2
@@ -417,7 +417,7 @@ class Steps:
             )
         if is_held(run.data.tags, node):
             metrics = [self._again(run, metric) for metric in metrics]
-        note = merged(run.data.tags.get(layout.NOTE, ""), node.sections)
+        note = with_sections(run.data.tags.get(layout.NOTE, ""), node.sections)
         tags = {
             **node.tags,
             **({layout.ROLE: headline} if headline else {}),
@@ -477,7 +477,7 @@ class Steps:
         if tables != promised:
             tags[layout.TABLES] = _listed(run, tables)
         if failures:
-            tags[layout.NOTE] = merged(note, {f"{node.label} drawings": " ".join(failures)})
+            tags[layout.NOTE] = with_sections(note, {f"{node.label} drawings": " ".join(failures)})
         if tags:
             listed = [entities.RunTag(*one) for one in tags.items()]
             self.client.log_batch(run.info.run_id, tags=listed, synchronous=True)
