@@ -49,6 +49,7 @@ import inspect
 import io
 import json
 import logging
+import math
 import pickletools
 import sys
 import tempfile
@@ -331,7 +332,8 @@ def parameters(ranker: Any) -> dict[str, str]:
     plain = {
         key: value
         for key, value in given.items()
-        if isinstance(value, (str, bool, int, float)) and repr(value) != "nan"
+        if isinstance(value, (str, bool, int, float))
+        and not (isinstance(value, float) and math.isnan(value))
     }
     if getattr(ranker, "n_iterations_", None) is not None:
         plain["n_iterations"] = ranker.n_iterations_
