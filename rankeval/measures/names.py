@@ -485,7 +485,7 @@ def _choice(meant: Mapping[str, str]) -> str:
 
 
 def _meant(name: str, *, spelled: bool = True) -> dict[str, str]:
-    """Return the measures that a name hints at, with words for them; if ``spelled``, also others."""
+    """Return the measures that a name hints at, with words; if ``spelled``, also names read so."""
     text = re.sub(_BEFORE, "", name.strip()[:_LONGEST])
     cut = [] if "@" in text else [(text, "")]
     if match := re.search(_TOP, text):
