@@ -140,7 +140,8 @@ _DCG = (
     Choice(
         "DCG: gain 2^rel - 1",
         "DCG(gain='exp')",
-        "Burges 2005; gdeval, LightGBM, XGBoost, ranx `ndcg_burges`, trectools unless told otherwise",
+        "Burges 2005; gdeval, LightGBM, XGBoost, ranx `ndcg_burges`, trectools unless told "
+        "otherwise",
     ),
 )
 _RANKING = (
