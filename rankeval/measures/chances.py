@@ -45,7 +45,7 @@ def distinct_rows(table: Ints) -> Iterator[tuple[tuple[int, ...], Ints]]:
 
 
 def chance_of_hits(hits: int, misses: int, places: int | None = None) -> Floats:
-    """Return the chance of j hits (column) among the first t rows (row), t up to n or ``places``."""
+    """Return the chance of j hits (column) among the first t rows (row), to row n or ``places``."""
     places = hits + misses if places is None else min(places, hits + misses)
     width = min(hits, places) + 1
     table = _cached_table if width * places < _CACHED_CELLS else _chance_table

@@ -99,7 +99,7 @@ def _needed(judged: Judged, level: float, rule: str, rel: float) -> Ints:
 
 
 def _interpolated(judged: Judged, rank: Ints, needed: Ints, rel: float) -> Floats:
-    """Return the greatest precision from the needed hit on, by relevant ranks; 0 without that hit."""
+    """Return the greatest precision from the needed hit on; 0 if the query lacks that hit."""
     precision = judged.relevant(rel).hits / rank
     starts = judged.prefix(rel)[judged.offsets].astype(np.int64)
     reached = np.flatnonzero(np.diff(starts) >= needed)
