@@ -43,12 +43,11 @@ class AspectTable:
     aspect: Ints  # (n_entries,): Number of the aspect, in the order of the names
     grade: NDArray[Any]  # (n_entries,): The grade for that aspect
     docid: pa.Array  # Name of each document
-    # (n_aspects,): For judgments by sub-group, which take the place of aspects: the group of each
-    # sub-group.
+    # (n_aspects,): The group of each sub-group, if sub-groups take the place of aspects
     group: Ints | None = None
 
     def entries(self, document: Ints) -> tuple[Ints, AspectGrades]:
-        """Return the entries of these documents, and for each entry the place of its document among them."""
+        """Return the entries of documents, and for each entry the place of its document in them."""
         size = self.offsets[document + 1] - self.offsets[document]
         at, of = spread(self.offsets[document], size)
         return of, AspectGrades(document[of], self.aspect[at], self.grade[at])
@@ -67,9 +66,8 @@ class JoinedAspects:
     table: AspectTable  # All judgments
     document: Ints  # (n_rows,): Judged document of each row of the run, -1 if it has none
     unretrieved: Ints  # Judged documents that were not ranked and count, grouped by query
-    skips_below: float | None = (
-        None  # If unjudged documents are taken out: a grade below this is no judgment
-    )
+    # A grade below this counts as no judgment; None unless unjudged documents are taken out
+    skips_below: float | None = None
 
     def block(
         self,
@@ -79,7 +77,7 @@ class JoinedAspects:
         offsets: Ints,
         rest: tuple[Ints, Ints],
     ) -> AspectBlock:
-        """Return the judgments of a chunk: of its rows in rank order, and of all documents that its queries know.
+        """Return the judgments of a chunk: of its rows in rank order, and of all known documents.
 
         ``rest`` are the places of its documents that were not ranked, and the query of each.
         """
@@ -97,15 +95,13 @@ class AspectBlock:
 
     table: AspectTable  # All judgments of the collection
     document: Ints  # (n_rows,): Judged document of each row in rank order, -1 if it has none
-    known: Ints  # (n_known,): The judged documents that count, retrieved or not, and their queries
-    known_query: Ints
-    skips_below: float | None = (
-        None  # If unjudged documents are taken out: a grade below this is no judgment
-    )
+    known: Ints  # (n_known,): The judged documents that count, retrieved or not
+    known_query: Ints  # (n_known,): Their queries
+    skips_below: float | None = None  # As in `JoinedAspects`
 
 
 def fold_aspects(qrels: Qrels) -> tuple[Qrels, AspectTable]:
-    """Return the judgments with one grade a document, the greatest over its aspects, and the table of all grades."""
+    """Return the judgments with the greatest grade of each document, and the table of all grades."""
     aspect = qrels.aspect
     assert aspect is not None
     query, document, part = (_ranks(column) for column in (qrels.qid, qrels.docid, aspect))
@@ -119,11 +115,12 @@ def fold_aspects(qrels: Qrels) -> tuple[Qrels, AspectTable]:
     # too.
     pair = query * (int(document.max(initial=0)) + 1) + document
 
-    def says(row: int) -> str:
+    def problem(row: int) -> str:
         names = (column[row].as_py() for column in (qrels.docid, aspect, qrels.qid))
         return "qrels: document {!r} stands twice for aspect {!r} of query {!r}".format(*names)
 
-    refuse_repeats(pair, part, np.arange(len(pair)), says, qrels.source, relevance=qrels.relevance)
+    row = np.arange(len(pair))
+    refuse_repeats(pair, part, row, problem, qrels.source, relevance=qrels.relevance)
     order = np.lexsort((part, pair))
     start = np.flatnonzero(np.diff(pair[order], prepend=-1))
     grade = qrels.relevance[order]
@@ -132,9 +129,8 @@ def fold_aspects(qrels: Qrels) -> tuple[Qrels, AspectTable]:
     # The folded rows are no rows of the file, so they have no source.
     ids = {name: getattr(qrels, name).take(rows) for name in ("qid", "docid")}
     folded = replace(qrels, **ids, relevance=best, aspect=None, subgroup=None, source=None)
-    return folded, AspectTable(
-        np.append(start, len(order)), part[order], grade, folded.docid, group
-    )
+    offsets = np.append(start, len(order))
+    return folded, AspectTable(offsets, part[order], grade, folded.docid, group)
 
 
 def _ranks(column: pa.Array) -> Ints:

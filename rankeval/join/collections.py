@@ -1,4 +1,4 @@
-"""Join a run with its qrels: each retrieved document gets its label; judged documents not retrieved are kept.
+"""Join a run with its qrels: label the retrieved documents, and keep judged ones not retrieved.
 
     qrels  q1 d1 2     run  q1 d7 3.1      rows of q1:         d7 unjudged, d1 = 2
            q1 d4 1          q1 d1 2.5      unretrieved of q1:  d4 = 1
@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from rankeval._checks import few, refuse
+from rankeval._checks import few
 from rankeval._memory import keep_freed_memory
 from rankeval.collection.convention import Convention
+from rankeval.errors import InvalidInput
 from rankeval.io.columns import numbers_of, row_numbers
 from rankeval.join.aspects import JoinedAspects, fold_aspects
 from rankeval.join.flat import Ints, ascend, offsets_of, order_of, rows_of
@@ -36,15 +37,15 @@ Numbers = NDArray[np.int32]
 _MANY_ROWS = 2**17
 """Columns of so many rows are arrays that the C library gives back when they are freed."""
 
-_UNKNOWN = row_numbers(np.array([-1])).cast(pa.int32())[
-    0
-]  # given a plain -1, Arrow makes a scalar and imports pandas
+# Given a plain -1, Arrow makes a scalar and imports pandas.
+_UNKNOWN = row_numbers(np.array([-1])).cast(pa.int32())[0]
 
 
 def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined:
     """Join a run with its judgments."""
-    empty = "the qrels are empty: no query can be scored"
-    refuse((not len(qrels), empty, "give a row for each judged document"))
+    if not len(qrels):
+        empty = "the qrels are empty: no query can be scored"
+        raise InvalidInput(empty, remedy="give a row for each judged document")
     qrels, table = (qrels, None) if qrels.aspect is None else fold_aspects(qrels)
     _same_types(qrels, run)
     convention = convention.resolved("qrels")
@@ -55,30 +56,30 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
     truth = _side(qrels, of_truth, len(queries), "qrels", relevance=qrels.relevance)
     ranked = _side(run, of_run, len(queries), "run", score=run.score)
     truth_row, run_row = match_documents(truth, ranked)
-    signs = {
-        "ids": unlike_ids(truth, ranked, len(run_row), run.score),
-        "rank": () if run.against_rank else None,
-    }
+    signs: dict[str, Any] = {}
+    if (unlike := unlike_ids(truth, ranked, len(run_row), run.score)) is not None:
+        signs["ids"] = unlike
+    if run.against_rank:
+        signs["rank"] = ()
     relevance, truth_query = _narrow(qrels.relevance), of_truth.of_rows()
     label, judged = _labelled(relevance, truth_row, run_row, len(run), convention)
-    unretrieved = (
-        relevance >= 0 if convention.negative == "unjudged" else np.ones(len(relevance), dtype=bool)
-    )
+    negative_is_unjudged = convention.negative == "unjudged"
+    unretrieved = relevance >= 0 if negative_is_unjudged else np.ones(len(relevance), dtype=bool)
     unretrieved[truth_row] = False
+
+    def by_query(rows: Ints | NDArray[np.bool_]) -> Ints:
+        return np.bincount(truth_query[rows], minlength=len(queries))
+
     lengths = np.diff(ranked.offsets)
     rule_counts = {
         "missing": (lengths == 0).astype(np.int64),
-        "unjudged": lengths
-        - np.bincount(truth_query[truth_row[judged[run_row]]], minlength=len(queries)),
-        "judgments": np.bincount(
-            truth_query[unretrieved & (relevance > 0)], minlength=len(queries)
-        ),
+        "unjudged": lengths - by_query(truth_row[judged[run_row]]),
+        "judgments": by_query(unretrieved & (relevance > 0)),
     }
 
     rows, rest = ranked.rows, truth.rows[unretrieved[truth.rows]]
-    if (
-        convention.unjudged == "skip" and convention.depth is None
-    ):  # with a depth they take up ranks until the cut
+    if convention.unjudged == "skip" and convention.depth is None:
+        # With a depth they take up ranks until the cut.
         rows = rows[judged[rows]]
     counted = _counted(queries, lengths > 0, convention, excluded)
     numbers = np.flatnonzero(counted)
@@ -87,23 +88,22 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
     if convention.judgments == "rows":
         rest, rest_offsets = rest[:0], None
     else:
-        rest_offsets = offsets_of(np.bincount(truth_query[rest], minlength=len(queries))[numbers])
+        rest_offsets = offsets_of(by_query(rest)[numbers])
     aspects = None
     if table is not None:
         judgment = np.full(len(run), -1)
         judgment[run_row] = np.where(judged[run_row], truth_row, -1)
-        lowest = (
-            0.0 if convention.negative == "unjudged" else -np.inf
-        )  # a grade below it is no judgment
+        lowest = 0.0 if negative_is_unjudged else -np.inf  # a grade below it is no judgment
         skips_below = lowest if convention.unjudged == "skip" else None
         aspects = JoinedAspects(table, judgment, rest, skips_below)
     sizes = np.bincount(of_run.of_rows()[rows], minlength=len(queries))[numbers]
-    is_whole = pa.types.is_integer(queries.type)
-    names = numbers_of(queries) if is_whole else np.array(queries.to_pylist(), dtype=object)
+    offsets = ranked.offsets if rows is ranked.rows else offsets_of(sizes)
+    is_grouped = len(rows) == len(run) and ascend(rows)
+    left_out = {rule: int(counts[~counted].sum()) for rule, counts in rule_counts.items()}
     return Joined(
-        queries=names[numbers],
-        offsets=ranked.offsets if rows is ranked.rows else offsets_of(sizes),
-        order=None if len(rows) == len(run) and ascend(rows) else rows,
+        queries=_names(queries)[numbers],
+        offsets=offsets,
+        order=None if is_grouped else rows,
         score=run.score,
         relevance=label,
         convention=convention,
@@ -115,12 +115,16 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
         aspects=aspects,
         identity=_identity(qrels, truth, truth_query)[numbers],
         excluded=excluded,
-        rule_counts={rule: of_queries[numbers] for rule, of_queries in rule_counts.items()},
-        left_out_counts={
-            rule: int(of_queries[~counted].sum()) for rule, of_queries in rule_counts.items()
-        },
-        signs={sign: words for sign, words in signs.items() if words is not None},
+        rule_counts={rule: counts[numbers] for rule, counts in rule_counts.items()},
+        left_out_counts=left_out,
+        signs=signs,
     )
+
+
+def _names(queries: pa.Array) -> NDArray[Any]:
+    if pa.types.is_integer(queries.type):
+        return numbers_of(queries)
+    return np.array(queries.to_pylist(), dtype=object)
 
 
 def _labelled(
@@ -138,14 +142,11 @@ def _labelled(
 
 
 class _Stretches(NamedTuple):
-    """Rows by query: where each stretch of rows of one query begins, its length, and the query's number or -1.
-
-    Rows in any order are stretches of one row each: `start` and `size` are None.
-    """
+    """Stretches of rows of one query. Rows in any order: `start` and `size` are None, size is 1."""
 
     start: Ints | None
     size: Ints | None
-    query: Numbers
+    query: Numbers  # The number of the query, -1 if it is not judged
 
     def of_rows(self) -> Numbers:
         """Return the number of each row's query."""
@@ -157,16 +158,19 @@ def _numbered(
 ) -> tuple[pa.Array, _Stretches, _Stretches]:
     ids, starts, sizes = zip(*map(_stretches, (qrels.qid, run.qid)), strict=True)
     queries = pc.unique(ids[0]).sort()
-    numbers = [
-        numbers_of(pc.fill_null(pc.index_in(one, value_set=queries), _UNKNOWN)) for one in ids
-    ]
+    places = [pc.index_in(column, value_set=queries) for column in ids]
+    numbers = [numbers_of(pc.fill_null(place, _UNKNOWN)) for place in places]
     truth, ranked = map(_Stretches, starts, sizes, numbers)
     others = ranked.query < 0
     if others.any():
-        unknown = pc.unique(ids[1].take(row_numbers(np.flatnonzero(others)))).sort()
-        excluded["no judgments"] = tuple(unknown.to_pylist())
-        found = f"the run has {few(unknown.to_pylist())}, the qrels have {few(queries.slice(0, 6).to_pylist())}"
-        refuse((others.all(), f"run and qrels have no query in common: {found}"))
+        unjudged = pc.unique(ids[1].take(row_numbers(np.flatnonzero(others)))).sort()
+        unknown, known = unjudged.to_pylist(), queries.slice(0, 6).to_pylist()
+        excluded["no judgments"] = tuple(unknown)
+        if others.all():
+            raise InvalidInput(
+                f"run and qrels have no query in common: the run has {few(unknown)}, the qrels "
+                f"have {few(known)}"
+            )
     return queries, truth, ranked
 
 
@@ -179,10 +183,13 @@ def _counted(
     if retrieved.all() or convention.missing in ("empty", "zero"):
         return np.ones(len(queries), dtype=bool)
     missing = queries.take(row_numbers(np.flatnonzero(~retrieved))).to_pylist()
-    lacking = f"the run lacks {len(missing)} of {len(queries)} judged queries ({few(missing)})"
-    problem = f"{lacking}, which the convention {convention.name!r} refuses"
-    remedy = "missing='empty' scores empty rankings there, missing='skip' leaves them out"
-    refuse((convention.missing == "error", problem, remedy), argument="missing")
+    if convention.missing == "error":
+        raise InvalidInput(
+            f"the run lacks {len(missing)} of {len(queries)} judged queries ({few(missing)}), "
+            f"which the convention {convention.name!r} refuses",
+            remedy="missing='empty' scores empty rankings there, missing='skip' leaves them out",
+            argument="missing",
+        )
     excluded["missing from the run"] = tuple(missing)
     return retrieved
 
@@ -190,13 +197,16 @@ def _counted(
 def _same_types(qrels: Qrels, run: Run) -> None:
     for name in ("qid", "docid"):
         truth, ranked = getattr(qrels, name).type, getattr(run, name).type
-        unlike = pa.types.is_integer(truth) != pa.types.is_integer(ranked)
-        problem = f"ids are {truth} in the qrels and {ranked} in the run"
-        refuse((unlike, problem, "1 is not '1': give both as one type"), argument=name)
+        if pa.types.is_integer(truth) != pa.types.is_integer(ranked):
+            raise InvalidInput(
+                f"ids are {truth} in the qrels and {ranked} in the run",
+                remedy="1 is not '1': give both as one type",
+                argument=name,
+            )
 
 
 def _stretches(ids: pa.Array) -> tuple[pa.Array, Ints | None, Ints | None]:
-    """Return the id of each stretch of equal ids, where it begins, and its length, as in `_Stretches`.
+    """Return the id of each stretch of equal ids, its start and its size, as in `_Stretches`.
 
     Files have the rows of a query together: each stretch is looked up once (bench_files).
     """
@@ -217,10 +227,8 @@ def _side(
     if not ascend(query):
         kept = kept[order_of(query)]
     rows = kept if of.start is None or of.size is None else rows_of(of.start[kept], of.size[kept])
-    offsets = offsets_of(sizes.astype(np.int64, copy=False))
-    return Side(
-        rows, offsets, table.docid, hash_ids(table.docid), table.qid, name, table.source, values
-    )
+    offsets, hashes = offsets_of(sizes.astype(np.int64, copy=False)), hash_ids(table.docid)
+    return Side(rows, offsets, table.docid, hashes, table.qid, name, table.source, values)
 
 
 def _narrow(labels: NDArray[Any]) -> NDArray[Any]:
@@ -231,7 +239,7 @@ def _narrow(labels: NDArray[Any]) -> NDArray[Any]:
 
 
 def _identity(qrels: Qrels, truth: Side, query: Numbers) -> Hashes:
-    """Return a sum over hashes of each query's judged documents and labels: the same in every order of rows."""
+    """Return a sum over hashes of each query's judged documents and labels, whatever the order."""
     label = np.asarray(qrels.relevance, dtype=np.float64).view(np.uint64)
     # A sum does not depend on the order of its terms; modulo 2**64 it cannot overflow.
     total = np.zeros(len(truth.offsets) - 1, dtype=np.uint64)

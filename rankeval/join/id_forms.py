@@ -28,7 +28,7 @@ from rankeval.join.flat import NO_ROWS, Ints
 from rankeval.join.matching import Side
 
 FEW = 20
-"""One in so many is few: of the documents that could be judged, and of those that agree in another form."""
+"""One in so many is few: of documents that could be judged, and of those that agree in a form."""
 
 _MOST = 2**14
 """Ids of each side that are looked at."""
@@ -51,7 +51,7 @@ Texts = list[str]
 
 
 class Unlike(NamedTuple):
-    """An id of the run and one of the qrels, the same document if there is a cause; and the cause, or ""."""
+    """An id of the run and one of the qrels, the same document if there is a cause (else "")."""
 
     run: str
     qrels: str
@@ -60,21 +60,30 @@ class Unlike(NamedTuple):
 
 def advice(cause: str) -> str:
     """Return the likely cause and what to do, as the end of a note; "" without a cause."""
-    remedy = (
-        "give each document as (id, score)"
-        if cause == _SWAPPED
-        else "write the ids of both sides in one form"
-    )
-    return f"; likely cause: {cause}; {remedy}" if cause else ""
+    if not cause:
+        return ""
+    swap, unify = "give each document as (id, score)", "write the ids of both sides in one form"
+    return f"; likely cause: {cause}; {swap if cause == _SWAPPED else unify}"
 
 
-def _each(change: Callable[[str], str]) -> Callable[[Texts, Texts], tuple[Texts, Texts]]:
+Form = Callable[[Texts, Texts], tuple[Texts, Texts]]
+
+
+def _by_id(change: Callable[[str], str]) -> Form:
     return lambda run, qrels: ([*map(change, run)], [*map(change, qrels)])
 
 
-def _without(pattern: str) -> Callable[[Texts, Texts], tuple[Texts, Texts]]:
+def _without(pattern: str) -> Form:
     compiled = re.compile(pattern)
-    return _each(lambda text: compiled.sub("", text))
+    return _by_id(lambda text: compiled.sub("", text))
+
+
+def _normal(text: str) -> str:
+    return unicodedata.normalize("NFKC", text)
+
+
+def _unescaped(text: str) -> str:
+    return html.unescape(unquote(text))
 
 
 def _decoded(text: str) -> str:
@@ -84,12 +93,9 @@ def _decoded(text: str) -> str:
 
 
 def _whole(text: str) -> str:
-    if (
-        re.fullmatch(r"-?\d+(\.\d*)?([eE]\+?\d+)?", text)
-        and len(text) < _MOST_DIGITS
-        and float(text).is_integer()
-    ):
-        return f"{float(text):.0f}" if set(text) & set(".eE") else text
+    is_number = re.fullmatch(r"-?\d+(\.\d*)?([eE]\+?\d+)?", text) and len(text) < _MOST_DIGITS
+    if is_number and set(text) & set(".eE") and float(text).is_integer():
+        return f"{float(text):.0f}"
     return text
 
 
@@ -102,52 +108,48 @@ def _cut(run: Texts, qrels: Texts) -> tuple[Texts, Texts]:
     """Cut the longer ids of one side where nearly all ids of the other end."""
     size = min(max(map(len, run)), max(map(len, qrels)))
     shares = sorted(sum(len(text) == size for text in side) / len(side) for side in (run, qrels))
-    is_cut = (
-        size >= _SHORTEST_CUT and shares[1] > 1 / 2 > shares[0] and not all(map(str.isdigit, run))
-    )
-    return (
-        ([text[:size] for text in run], [text[:size] for text in qrels]) if is_cut else (run, qrels)
-    )
+    is_cut = size >= _SHORTEST_CUT and shares[1] > 1 / 2 > shares[0]
+    if not is_cut or all(map(str.isdigit, run)):
+        return run, qrels
+    return [text[:size] for text in run], [text[:size] for text in qrels]
 
 
 def _unprefixed(run: Texts, qrels: Texts) -> tuple[Texts, Texts]:
     """Drop the beginning that nearly all ids of a side have."""
-    heads = [_head(side) for side in (run, qrels)]
-    if all(heads) and min(len(run), len(qrels)) < _FEWEST:
+    of_run, of_qrels = _head(run), _head(qrels)
+    if of_run and of_qrels and min(len(run), len(qrels)) < _FEWEST:
         return run, qrels
-    run, qrels = (
-        [text.removeprefix(head) for text in side]
-        for side, head in zip((run, qrels), heads, strict=True)
-    )
-    return run, qrels
+    run = [text.removeprefix(of_run) for text in run]
+    return run, [text.removeprefix(of_qrels) for text in qrels]
 
 
 def _head(texts: Texts) -> str:
     parts = re.findall(r"\d+|[^\W\d_]+|[\W_]+", texts[len(texts) // 2])
     heads = ["".join(parts[:n]) for n in range(len(parts) - 1, 0, -1) if not parts[n - 1].isdigit()]
-    most = len(texts) - len(texts) // FEW
-    return next(
-        (head for head in heads if sum(text.startswith(head) for text in texts) >= most), ""
-    )
+    least = len(texts) - len(texts) // FEW
+    for head in heads:
+        if sum(text.startswith(head) for text in texts) >= least:
+            return head
+    return ""
 
 
 _EDGES = r"\s\ufeff\u200b'\"<>\[\](),;"
 
-FORMS: dict[str, Callable[[Texts, Texts], tuple[Texts, Texts]]] = {
-    "blanks, line ends or quotes around ids": _without(rf"^(b(?=['\"]))?[{_EDGES}]+|[{_EDGES}]+$"),
-    "letter case": _each(str.casefold),
-    "the normal form of Unicode (NFC, NFD)": _each(
-        lambda text: unicodedata.normalize("NFKC", text)
-    ),
-    "text that was read in a wrong encoding": _each(_decoded),
-    "escapes such as %20 or &amp;": _each(lambda text: html.unescape(unquote(text))),
-    "whole numbers that became floats (.0)": _each(_whole),
+_OUTER = _without(rf"^(b(?=['\"]))?[{_EDGES}]+|[{_EDGES}]+$")
+_FILE = _without(r"^.*[/\\](?=.)|(?<=.)(\.[A-Za-z]\w{0,5})+$")
+_PASSAGE = _without(r"(?<=.)([#%]|::).*$|(?<=\d)v\d+$")
+
+FORMS: dict[str, Form] = {
+    "blanks, line ends or quotes around ids": _OUTER,
+    "letter case": _by_id(str.casefold),
+    "the normal form of Unicode (NFC, NFD)": _by_id(_normal),
+    "text that was read in a wrong encoding": _by_id(_decoded),
+    "escapes such as %20 or &amp;": _by_id(_unescaped),
+    "whole numbers that became floats (.0)": _by_id(_whole),
     "padding with zeros": _without(r"(?<!\d)0+(?=\d)"),
-    "a path or the suffix of a file": _without(r"^.*[/\\](?=.)|(?<=.)(\.[A-Za-z]\w{0,5})+$"),
-    "the number of a passage or version behind the id": _without(
-        r"(?<=.)([#%]|::).*$|(?<=\d)v\d+$"
-    ),
-    "dashes or other separators": _each(_joined),
+    "a path or the suffix of a file": _FILE,
+    "the number of a passage or version behind the id": _PASSAGE,
+    "dashes or other separators": _by_id(_joined),
     "ids that were cut": _cut,
     "a prefix": _unprefixed,
 }
@@ -156,7 +158,7 @@ FORMS: dict[str, Callable[[Texts, Texts], tuple[Texts, Texts]]] = {
 
 @dataclass(frozen=True)
 class _Sample:
-    """Ids of some queries, and the number of the query of each; of rows of a side."""
+    """Ids of some queries, the number of the query of each, and the rows of the side."""
 
     ids: Texts
     query: list[int]
@@ -164,10 +166,11 @@ class _Sample:
 
     @classmethod
     def of(cls, side: Side, queries: Ints) -> _Sample:
-        each = [side.rows[side.part(slice(query, query + 1))][:_MOST] for query in queries.tolist()]
-        rows = np.concatenate(each)
-        ids = map(str, side.docid.take(row_numbers(rows)).to_pylist())
-        return cls([*ids], np.repeat(queries, [*map(len, each)]).tolist(), rows)
+        parts = [side.part(slice(query, query + 1)) for query in queries.tolist()]
+        by_query = [side.rows[part][:_MOST] for part in parts]
+        rows = np.concatenate(by_query)
+        ids = [str(docid) for docid in side.docid.take(row_numbers(rows)).to_pylist()]
+        return cls(ids, np.repeat(queries, [len(part) for part in by_query]).tolist(), rows)
 
     def by_key(self, ids: Texts) -> dict[tuple[int, str], str]:
         """Return the ids by query and their form."""
@@ -177,7 +180,7 @@ class _Sample:
 def unlike_ids(
     truth: Side, ranked: Side, n_judged: int, score: NDArray[np.float64]
 ) -> Unlike | None:
-    """Return why few retrieved documents are judged; None if many are, or if some are and no form explains the rest."""
+    """Return why few retrieved documents are judged; None if many are, or some without a cause."""
     possible = np.minimum(np.diff(truth.offsets), np.diff(ranked.offsets))
     if FEW * n_judged > possible.sum() or not possible.any():
         return None
@@ -187,14 +190,15 @@ def unlike_ids(
     swapped = _swapped(run, qrels, score[run.rows])
     if len(swapped) > least:
         return Unlike(*swapped[0], _SWAPPED)
-    return _differing(run, qrels, least) or (
-        None if n_judged else Unlike(run.ids[0], qrels.ids[0], "")
-    )
+    differing = _differing(run, qrels, least)
+    if differing or n_judged:
+        return differing
+    return Unlike(run.ids[0], qrels.ids[0], "")
 
 
 def _differing(run: _Sample, qrels: _Sample, least: int) -> Unlike | None:
-    """Return the forms in which more than ``least`` unlike ids of both sides agree, and the first two of these ids."""
-    for forms in (*([one] for one in FORMS), [*FORMS]):
+    """Return the forms in which more than ``least`` unlike ids agree, and the first two of these."""
+    for forms in (*([form] for form in FORMS), [*FORMS]):
         pairs = _agreeing(run, qrels, forms)
         if len(pairs) > least:
             return Unlike(*pairs[0], " and ".join(_needed(pairs[:_MOST_PAIRS], forms)))
@@ -205,7 +209,7 @@ def _needed(pairs: Sequence[tuple[str, str]], forms: list[str]) -> list[str]:
     """Return the forms without those that the ids agree without."""
     run, qrels = (_Sample([*ids], [*range(len(pairs))]) for ids in zip(*pairs, strict=True))
     for form in reversed(forms[1:] and forms):
-        others = [one for one in forms if one != form]
+        others = [other for other in forms if other != form]
         if len(_agreeing(run, qrels, others)) == len(pairs):
             forms = others
     return forms
@@ -213,19 +217,17 @@ def _needed(pairs: Sequence[tuple[str, str]], forms: list[str]) -> list[str]:
 
 def _agreeing(run: _Sample, qrels: _Sample, forms: Iterable[str]) -> list[tuple[str, str]]:
     """Return the unlike ids of one query, of the run and the qrels, that agree in a form."""
-    ours, theirs = run.ids, qrels.ids
+    run_ids, judged_ids = run.ids, qrels.ids
     for form in forms:
-        ours, theirs = FORMS[form](ours, theirs)
-    known, found = qrels.by_key(theirs), run.by_key(ours)
-    return [
-        (text, known[key])
-        for key, text in found.items()
-        if key in known and key[1] and known[key] != text
-    ]
+        run_ids, judged_ids = FORMS[form](run_ids, judged_ids)
+    judged = qrels.by_key(judged_ids)
+    retrieved = run.by_key(run_ids).items()
+    pairs = [(docid, judged[key]) for key, docid in retrieved if key in judged and key[1]]
+    return [pair for pair in pairs if pair[0] != pair[1]]
 
 
 def _swapped(run: _Sample, qrels: _Sample, score: NDArray[np.float64]) -> list[tuple[str, str]]:
-    """Return ids of the run, and ids of the qrels that stand in its scores, if the ids fall as scores do."""
+    """Return ids of the run and the judged ids in its scores, if its ids fall as scores do."""
     try:
         numbers = np.array(run.ids, dtype=np.float64)
     except ValueError:
@@ -235,5 +237,5 @@ def _swapped(run: _Sample, qrels: _Sample, score: NDArray[np.float64]) -> list[t
     if (falls >= 0).any() or (others <= 0).all() or (score != np.floor(score)).any():
         return []
     known = qrels.by_key(qrels.ids)
-    keys = zip(run.query, (f"{one:.0f}" for one in score), strict=True)
+    keys = zip(run.query, (f"{number:.0f}" for number in score), strict=True)
     return [(text, known[key]) for text, key in zip(run.ids, keys, strict=True) if key in known]

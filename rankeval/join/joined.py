@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from rankeval._checks import count, refuse
+from rankeval._checks import count
 from rankeval.collection.convention import Convention
 from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
@@ -58,7 +58,7 @@ from rankeval.join.ranking import Ranked, order_tied, rank_rows
 from rankeval.join.repeats import refuse_repeats
 
 CHUNK = 2**19
-"""Rows in a chunk: large enough that calls cost little (bench_arrays A, C), small enough that memory does not count."""
+"""Rows in a chunk: many enough that calls cost little (bench_arrays A, C), few enough for memory."""
 
 DEEPEST = 2**40
 """Deeper than any list."""
@@ -84,41 +84,33 @@ class Joined:
 
     queries: NDArray[Any]  # (n_queries,): The queries that count, ascending
     offsets: Ints  # (n_queries + 1,): Where each query's rows begin among the grouped rows
-    order: (
-        Ints | None
-    )  # Row of the input at each grouped place; None if the input is already grouped
+    # Row of the input at each grouped place; None if the input is already grouped
+    order: Ints | None
     score: NDArray[Any]  # The input's columns, in its own order
     relevance: NDArray[Any]
     convention: Convention  # The rules, with `judgments` resolved
-    judged: NDArray[np.bool_] | None = (
-        None  # Which rows of the input have a judgment; None if all have
-    )
-    # Labels of judged documents that were not retrieved, grouped by query.
+    judged: NDArray[np.bool_] | None = None  # Rows of the input with a judgment; None if all
+    # Labels of judged documents that were not retrieved, grouped by query
     unretrieved: NDArray[Any] = field(default_factory=lambda: NO_ROWS)
     unretrieved_offsets: Ints | None = None
-    # (n_queries,): Which of the queries the ranking lacks; None if it lacks none.
-    lacking: NDArray[np.bool_] | None = None
+    lacking: NDArray[np.bool_] | None = None  # (n_queries,): Not ranked; None: all are
     docid: Any | None = None  # Documents of the input's rows, read for tied rows only
-    # (n_rows,): Columns of the input that measures read.
-    columns: Mapping[str, Floats] = field(default_factory=dict)
+    columns: Mapping[str, Floats] = field(default_factory=dict)  # (n_rows,): Read by measures
     reach: int = DEEPEST  # The deepest rank at which they read an untied row
     aspects: JoinedAspects | None = None  # The judgments by aspect, if the qrels have aspects
     # Give unjudged rows a level below all others, for measures that value a judged 0. Otherwise
     # they have level 0, and only `judged` tells them apart.
     separate_unjudged: bool = False
-    # Whether ``ties="docid"`` goes by ascending ids, as trec_eval does for preferences.
-    ascending: bool = False
-    # (n_queries,): A sum over hashes of each query's judged documents, for the digest.
+    ascending: bool = False  # With ties="docid", as trec_eval orders ids for preferences
+    # (n_queries,): A sum over hashes of each query's judged documents, for the digest
     identity: NDArray[np.uint64] | None = None
-    excluded: Mapping[str, tuple[Any, ...]] = field(
-        default_factory=dict
-    )  # Queries left out, by reason
+    excluded: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # Reason -> queries
     # (n_queries,): How many rows of each query a rule affected, or 1 for the query itself; complete
-    # once all chunks are made.
+    # once all chunks are made
     rule_counts: dict[str, Ints] = field(default_factory=dict)
-    # The same for the queries that were left out, all together.
+    # The same for the queries that were left out, all together
     left_out_counts: Mapping[str, int] = field(default_factory=dict)
-    # Signs of a mistake in the input, as `QueryFacts.signs`.
+    # Signs of a mistake in the input, as `QueryFacts.signs`
     signs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     truth_name: str = "truth"  # The caller's name of the judgments, for messages
 
@@ -128,7 +120,7 @@ class Joined:
         return len(self.queries)
 
     def beside_ranks(self, rank: Any) -> Joined:
-        """Return this with the sign that the scores run against a column of ranks of the input, if they do."""
+        """Return this with a sign if the scores run against a column of ranks of the input."""
         rows = np.argsort(self.order) if self.order is not None else slice(None)
         query = np.repeat(np.arange(self.n_queries), np.diff(self.offsets))[rows]
         is_sign = columns.runs_against(rank, query, self.score)
@@ -139,13 +131,11 @@ class Joined:
         for queries in query_blocks(self.offsets, CHUNK):
             begin, end = self.offsets[queries.start], self.offsets[queries.stop]
             rows = slice(begin, end) if self.order is None else self.order[begin:end]
-            yield (
-                queries,
-                *self._chunk(queries, rows, self.offsets[queries.start : queries.stop + 1] - begin),
-            )
+            offsets = self.offsets[queries.start : queries.stop + 1] - begin
+            yield (queries, *self._chunk(queries, rows, offsets))
 
     def chunks_by_length(self) -> Iterator[tuple[Ints, Judged, TiedGroups]]:
-        """Yield the same of all queries, with lists of similar length in one chunk: these fit a table by rank.
+        """Yield the same, with lists of similar length in one chunk: these fit a table by rank.
 
         Queries are numbers here. If lists are similar as they stand, the chunks are those of
         `chunks`.
@@ -160,73 +150,67 @@ class Joined:
         for block in query_blocks(offsets_of(lengths[by_length]), CHUNK):
             some = by_length[block]
             rows, _ = spread(self.offsets[some], lengths[some])
-            yield (
-                some,
-                *self._chunk(
-                    some,
-                    rows if self.order is None else self.order[rows],
-                    offsets_of(lengths[some]),
-                ),
-            )
+            rows = rows if self.order is None else self.order[rows]
+            yield (some, *self._chunk(some, rows, offsets_of(lengths[some])))
 
     def _chunk(
         self, queries: slice | Ints, rows: slice | Ints, offsets: Ints
     ) -> tuple[Judged, TiedGroups]:
         judged = None if self.judged is None else _taken(self.judged, rows)
         levels, code, rest = self._labels(queries, rows, offsets, judged)
-        found = self._ranked(rows, code, offsets, len(levels))
-        ranked, row, ties, by_rank = found.code, found.row, found.ties, found.by_rank
-        if ranked is not None and len(offsets) > _MANY_QUERIES:
-            by_rank = ByRank.of(ranked, offsets)
+        ranked = self._ranked(rows, code, offsets, len(levels))
+        flat, ties, by_rank = ranked.code, ranked.ties, ranked.by_rank
+        if flat is not None and len(offsets) > _MANY_QUERIES:
+            by_rank = ByRank.of(flat, offsets)
         if judged is not None:
-            judged = judged[row]
+            judged = judged[ranked.row]
         if by_rank is not None and judged is None:
             counts = by_rank.counts(len(levels), np.diff(offsets))
         else:
-            assert ranked is not None
-            counts = _count_labels(ranked, offsets, len(levels), judged)
+            assert flat is not None
+            counts = _count_labels(flat, offsets, len(levels), judged)
         if rest is not None:
             counts += rest
         open_ties = self.convention.ties == "expected"
+        read = {
+            name: self._column(column, rows, ranked, offsets)
+            for name, column in self.columns.items()
+        }
         chunk = Judged(
             offsets=offsets,
             levels=levels,
-            flat=ranked,
+            flat=flat,
             counts=counts,
             groups=NO_GROUPS,
             judged=judged,
             ties=ties if open_ties else NO_GROUPS,
             queries=self.queries[queries],
             by_rank=by_rank,
-            columns={
-                name: self._column(column, rows, found, offsets)
-                for name, column in self.columns.items()
-            },
+            columns=read,
         )
         if self.convention.ties in _BY_POSITION:
             unlike = with_unlike_labels(ties, chunk.code)
         else:  # tied rows stand by label
-            unlike = ties.of(
-                chunk.codes_at(ties.start, ties.query) != chunk.codes_at(ties.end - 1, ties.query)
-            )
-        self._count(
-            "ties", queries, np.bincount(unlike.query, unlike.end - unlike.start, len(offsets) - 1)
-        )
+            first = chunk.codes_at(ties.start, ties.query)
+            unlike = ties.of(first != chunk.codes_at(ties.end - 1, ties.query))
+        n_tied = np.bincount(unlike.query, unlike.end - unlike.start, len(offsets) - 1)
+        self._count("ties", queries, n_tied)
         if open_ties:
             chunk.groups = unlike
         keep = self._kept(queries, offsets, judged)
         if keep is not None:
             chunk = chunk.kept(keep)
         if self.aspects is not None:
-            assert row is not None
-            chunk.aspects = self.aspects.block(rows, row, keep, offsets, self._rest(queries))
+            assert ranked.row is not None
+            rest_of_queries = self._rest(queries)
+            chunk.aspects = self.aspects.block(rows, ranked.row, keep, offsets, rest_of_queries)
         return chunk, ties
 
-    def _column(self, column: Floats, rows: slice | Ints, found: Ranked, offsets: Ints) -> Column:
+    def _column(self, column: Floats, rows: slice | Ints, ranked: Ranked, offsets: Ints) -> Column:
         whole = column[rows] if isinstance(rows, slice) else column
 
         def at(query: Ints, rank: Ints) -> Floats:
-            place = found.rows_at(query, rank, offsets)
+            place = ranked.rows_at(query, rank, offsets)
             return whole.take(place if isinstance(rows, slice) else rows[place], mode="clip")
 
         return Column(at, offsets)
@@ -238,18 +222,16 @@ class Joined:
         offsets: Ints,
         judged: NDArray[np.bool_] | None,
     ) -> tuple[NDArray[Any], Ints, Ints | None]:
-        """Return the distinct labels, each row's as an index into them, and counts of the documents not retrieved."""
-        labels, (place, rest_query) = _taken(self.relevance, rows), self._rest(queries)
+        """Return the distinct labels, rows' codes into them, and counts of those not retrieved."""
+        labels, n_queries = _taken(self.relevance, rows), len(offsets) - 1
+        place, rest_query = self._rest(queries)
         rest = self.unretrieved[place]
         both = np.concatenate([labels, rest]) if len(rest) else labels
         levels, codes = self._coded(both)
         if levels[0] < 0:
-            query = np.concatenate(
-                [np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), rest_query]
-            )
-            self._count(
-                "negative", queries, np.bincount(query[both < 0], minlength=len(offsets) - 1)
-            )
+            query = np.repeat(np.arange(n_queries), np.diff(offsets))
+            negative = np.concatenate([query, rest_query])[both < 0]
+            self._count("negative", queries, np.bincount(negative, minlength=n_queries))
         code, rest_code = codes[: len(labels)], codes[len(labels) :]
         if self.separate_unjudged and judged is not None and self.convention.unjudged != "highest":
             levels, rest_code = np.concatenate(([BELOW_ALL], levels)), rest_code + 1
@@ -258,34 +240,34 @@ class Joined:
             code = np.where(judged | (labels < 0), code + 1, 0)
         if not len(rest):
             return levels, code, None
-        shape = len(offsets) - 1, len(levels)
         cells = rest_query * len(levels) + rest_code
-        return levels, code, np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
+        counts = np.bincount(cells, minlength=n_queries * len(levels))
+        return levels, code, counts.reshape(n_queries, len(levels))
 
     def _rest(self, queries: slice | Ints) -> tuple[Ints, Ints]:
-        """Return where the judged documents that were not retrieved stand, and the query of each in the chunk."""
-        if self.unretrieved_offsets is None:
+        """Return places of judged documents not retrieved, and the query of each in the chunk."""
+        if (offsets := self.unretrieved_offsets) is None:
             return NO_ROWS, NO_ROWS
-        return spread(
-            self.unretrieved_offsets[:-1][queries], np.diff(self.unretrieved_offsets)[queries]
-        )
+        return spread(offsets[:-1][queries], np.diff(offsets)[queries])
 
     def _coded(self, labels: NDArray[Any]) -> tuple[NDArray[Any], Ints]:
         """Return the distinct labels, zero among them, and each label as an index into them."""
         labels = columns.whole(labels)
         if labels.dtype.kind != "f":
             labels = labels.astype(np.int64, copy=False)
-            highest = int(
-                labels.view(np.uint64).max(initial=0)
-            )  # labels below zero are great numbers here
+            # As unsigned numbers, labels below zero are great ones.
+            highest = int(labels.view(np.uint64).max(initial=0))
             if highest < _FEW_LABELS:  # one look at the labels, and no sort (bench_arrays A)
                 return np.arange(highest + 1), labels
         lowest, highest = labels.min(initial=0), labels.max(initial=0)
         if lowest < 0 and self.convention.negative == "error":
-            found = f"found {count(int((labels < 0).sum()), 'label')} below zero (down to {lowest})"
-            problem = f"{found}, which the convention {self.convention.name!r} refuses"
-            remedy = "set them to 0 or choose a convention with negative='zero'"
-            raise InvalidInput(problem, argument=self.truth_name, remedy=remedy)
+            negative = count(int((labels < 0).sum()), "label")
+            raise InvalidInput(
+                f"found {negative} below zero (down to {lowest}), which the convention "
+                f"{self.convention.name!r} refuses",
+                argument=self.truth_name,
+                remedy="set them to 0 or choose a convention with negative='zero'",
+            )
         if labels.dtype.kind != "f" and int(highest) - int(lowest) < _FEW_LABELS:
             return np.arange(lowest, highest + 1), labels - lowest
         levels, code = np.unique(np.append(labels, labels.dtype.type(0)), return_inverse=True)
@@ -298,7 +280,8 @@ class Joined:
             with np.errstate(over="ignore"):  # beyond float32 all are infinite and tied, as in C
                 score = score.astype(np.float32).astype(np.float64)
             score = score.clip(-_LARGEST, _LARGEST)  # keys are finite numbers
-        found = rank_rows(
+        head = self.reach if self.convention.depth is None else DEEPEST
+        ranked = rank_rows(
             score,
             code,
             offsets,
@@ -306,21 +289,18 @@ class Joined:
             by_position=ties in _BY_POSITION,
             highest_first=ties == "best",
             with_rows=ties == "docid" or self.judged is not None,
-            with_head=0
-            if not self.columns
-            else self.reach
-            if self.convention.depth is None
-            else DEEPEST,
+            with_head=head if self.columns else 0,
             with_table=len(offsets) > _MANY_QUERIES,
         )
-        if ties == "docid" and len(found.ties.start):
-            idless = "ties='docid' needs docid=, one document id for each row"
-            refuse((self.docid is None, idless, "or choose another rule for ties"))
-            assert found.row is not None
-            # Ids are read for tied rows alone: a column of text is slow to read.
-            order_tied(found.row, found.ties, lambda tied: self._byte_ranks(rows, tied))
-            return Ranked(code[found.row], found.row, found.ties)
-        return found
+        if ties != "docid" or not len(ranked.ties.start):
+            return ranked
+        if self.docid is None:
+            lacking = "ties='docid' needs docid=, one document id for each row"
+            raise InvalidInput(lacking, remedy="or choose another rule for ties")
+        assert ranked.row is not None
+        # Ids are read for tied rows alone: a column of text is slow to read.
+        order_tied(ranked.row, ranked.ties, lambda tied: self._byte_ranks(rows, tied))
+        return Ranked(code[ranked.row], ranked.row, ranked.ties)
 
     def _kept(
         self, queries: slice | Ints, offsets: Ints, judged: NDArray[np.bool_] | None
@@ -329,26 +309,24 @@ class Joined:
         if self.convention.depth is None:
             return None
         # Unjudged rows are skipped only after the cut: they take up ranks until then.
-        lengths = np.diff(offsets)
-        keep = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths) < self.convention.depth
-        self._count("depth", queries, np.maximum(lengths - self.convention.depth, 0))
+        lengths, depth = np.diff(offsets), self.convention.depth
+        keep = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths) < depth
+        self._count("depth", queries, np.maximum(lengths - depth, 0))
         return keep & judged if judged is not None and self.convention.unjudged == "skip" else keep
 
     def _count(self, rule: str, queries: slice | Ints, numbers: NDArray[Any]) -> None:
-        self.rule_counts.setdefault(rule, np.zeros(self.n_queries, dtype=np.int64))[queries] = (
-            numbers
-        )
+        counts = self.rule_counts.setdefault(rule, np.zeros(self.n_queries, dtype=np.int64))
+        counts[queries] = numbers
 
     def _byte_ranks(self, rows: slice | Ints, tied: Ints) -> Ints:
-        """Return the place of each tied row's document id by its bytes: descending, unless `ascending`."""
+        """Return the place of each tied row's document id by its bytes, descending by default."""
         at = tied + rows.start if isinstance(rows, slice) else rows[tied]
         if isinstance(self.docid, (pa.Array, pa.ChunkedArray)):
             names = self.docid.take(row_numbers(at)).to_pylist()
         else:
             names = np.asarray(self.docid)[at].tolist()
-        _, place = np.unique(
-            np.array([str(name).encode() for name in names], dtype=object), return_inverse=True
-        )
+        encoded = np.array([str(name).encode() for name in names], dtype=object)
+        _, place = np.unique(encoded, return_inverse=True)
         return place if self.ascending else -place
 
 
@@ -379,9 +357,9 @@ def _count_labels(
 
 def number_column(values: ArrayLike, name: str) -> Floats:
     """Return a column that a measure reads as floats."""
-    found = columns.scores(values, column_role(name))
-    columns.refuse_unbounded(found, column_role(name))
-    return found.astype(np.float64, copy=False)
+    numbers = columns.scores(values, column_role(name))
+    columns.refuse_unbounded(numbers, column_role(name))
+    return numbers.astype(np.float64, copy=False)
 
 
 def column_role(column: str) -> str:
@@ -391,11 +369,8 @@ def column_role(column: str) -> str:
 
 def columns_of_roles(roles: Iterable[str]) -> dict[str, str]:
     """Return the roles that `column_role` made, by the names of the columns."""
-    return {
-        ast.literal_eval(role.removeprefix(_ROLE))[0]: role
-        for role in roles
-        if role.startswith(f"{_ROLE}[")
-    }
+    of_columns = [role for role in roles if role.startswith(f"{_ROLE}[")]
+    return {ast.literal_eval(role.removeprefix(_ROLE))[0]: role for role in of_columns}
 
 
 def join_arrays(
@@ -408,9 +383,9 @@ def join_arrays(
     read: Mapping[str, Any] = MappingProxyType({}),
     arguments: tuple[str, str] = ("relevance", "score"),
 ) -> Joined:
-    """Join labels and scores that stand row by row."""
+    """Join labels and scores row by row; only ``ties="docid"`` reads ``docid``."""
     of_truth, of_score = arguments
-    of_read = {column_role(name): one for name, one in read.items()}
+    of_read = {column_role(name): column for name, column in read.items()}
     check_rows(**{of_truth: y, of_score: score, "qid": qid, "docid": docid}, **of_read)
     relevance, scores = columns.labels(y, of_truth), columns.scores(score, of_score)
     grouping = group_rows(qid)
@@ -418,19 +393,17 @@ def join_arrays(
     documents, names = (None, None) if docid is None else comparable(docid, "docid")
     if documents is not None:
         lengths["docid"] = len(documents)
-    beside = {name: number_column(one, name) for name, one in read.items()}
-    lengths |= {column_role(name): len(one) for name, one in beside.items()}
-    found = ", ".join(f"{name} has {number}" for name, number in lengths.items())
-    refuse(
-        (
-            len({*lengths.values()}) > 1,
-            f"expected one value a row in every array, found unequal lengths: {found}",
-        ),
-        (
-            not len(relevance),
-            f"{of_truth}, {of_score} and qid are empty: give a row for each ranked document",
-        ),
-    )
+    beside = {name: number_column(column, name) for name, column in read.items()}
+    lengths |= {column_role(name): len(column) for name, column in beside.items()}
+    if len({*lengths.values()}) > 1:
+        unequal = ", ".join(f"{name} has {number}" for name, number in lengths.items())
+        raise InvalidInput(
+            f"expected one value a row in every array, found unequal lengths: {unequal}"
+        )
+    if not len(relevance):
+        raise InvalidInput(
+            f"{of_truth}, {of_score} and qid are empty: give a row for each ranked document"
+        )
     columns.refuse_unbounded(relevance, of_truth)
     columns.refuse_unbounded(scores, of_score)
     if documents is not None:
@@ -444,9 +417,7 @@ def join_arrays(
         order=grouping.order,
         score=scores,
         relevance=relevance,
-        convention=convention.resolved(
-            "rows"
-        ),  # arrays hold no judgments but those of the ranked rows
+        convention=convention.resolved("rows"),  # only ranked rows have judgments
         judged=relevance >= 0 if pooled else None,
         docid=docid,
         columns=beside,
@@ -460,12 +431,13 @@ def _refuse_repeats(
     rows = np.arange(len(documents)) if grouping.order is None else grouping.order
     query = np.repeat(np.arange(len(grouping.queries)), np.diff(grouping.offsets))
 
-    def says(place: int) -> str:
+    def problem(place: int) -> str:
         document = documents[rows[place]] if names is None else names[documents[rows[place]]]
-        return f"document {str(document)!r} stands twice in query {str(grouping.queries[query[place]])!r}"
+        qid = str(grouping.queries[query[place]])
+        return f"document {str(document)!r} stands twice in query {qid!r}"
 
     try:
-        refuse_repeats(query, documents[rows], rows, says, None, **values)
+        refuse_repeats(query, documents[rows], rows, problem, None, **values)
     except InvalidInput as error:
         raise error.having(argument="docid") from None
 

@@ -64,7 +64,7 @@ def cascade(
 
 
 def _still_there(judged: Judged, query: Ints, passes: Floats) -> Floats:
-    """Return the chance that a user reads each of the given rows, having passed all rows above it."""
+    """Return the chance that a user reads each of some rows, having passed all rows above it."""
     # Step by step down all queries at once; a query leaves when its rows end or nobody is left.
     first = np.searchsorted(query, np.arange(judged.n_queries + 1))
     still = np.zeros(len(query))
@@ -91,10 +91,8 @@ def _tied_part(
 ) -> Floats:
     total = np.zeros(judged.n_queries)
     first = np.searchsorted(row, judged.groups.start)
-    for start, end, at, of_query in zip(
-        judged.groups.start.tolist(), judged.groups.end.tolist(), first.tolist(), judged.groups.query.tolist(),
-        strict=True,
-    ):  # fmt: skip
+    groups = (numbers.tolist() for numbers in (*judged.groups, first))
+    for start, end, of_query, at in zip(*groups, strict=True):
         begin = start - int(judged.offsets[of_query])
         places = end - start if cutoff is None else min(end - start, cutoff - begin)
         if places <= 0 or at == len(row) or row[at] >= end or not still[at]:
@@ -106,7 +104,7 @@ def _tied_part(
 
 
 def _mean_of_group(counts: Ints, gain: Floats, passes: Floats, places: int) -> Floats:
-    """Return, for the first places of a group, the mean of the gain times the chance to pass the rows above.
+    """Return the mean, at the first places of a group, of gain times chance to pass the rows above.
 
     A place has a row of label l with chance n_l / m. The rows above it are then a random choice of
     the others.
@@ -127,30 +125,28 @@ def _mean_products(counts: Ints, passes: Floats, places: int) -> Floats:
     drawn, a given factor is among them with chance j / (n + 1).
     """
     # Factors of 1 come first and at once: any number of them has the product 1.
-    ones = int(counts[passes == 1].sum())
+    number = int(counts[passes == 1].sum())
     product = np.zeros(places)
-    product[: ones + 1] = 1.0
-    number = ones
+    product[: number + 1] = 1.0
     drawn = np.arange(places)
     for label in np.flatnonzero((counts > 0) & (passes != 1)):
         for _ in range(int(counts[label])):
             number += 1
             inside = drawn / number
             shifted = np.concatenate(([0.0], product[:-1]))
-            product = np.where(
-                drawn <= number, (1 - inside) * product + inside * passes[label] * shifted, 0.0
-            )
+            product = (1 - inside) * product + inside * passes[label] * shifted
+            product[drawn > number] = 0.0
     return product
 
 
 def stop_chances(judged: Judged, name: str, max_rel: float, gain: str) -> Floats:
-    """Return the chance that a document of each label satisfies the user."""
+    """Return the chance of each label to satisfy: (2^rel - 1) / 2^max_rel, or rel / max_rel."""
     chosen("gain", gain, ("exp", "linear"))
     level = np.maximum(np.asarray(judged.levels, dtype=np.float64), 0)
     if max_rel <= 0 or level[-1] > max_rel:
         raise InvalidInput(
-            f"{name}: max_rel must be above 0 and the greatest grade of the scale (found max_rel={max_rel}, and a "
-            f"document of grade {level[-1]:g})"
+            f"{name}: max_rel must be above 0 and the greatest grade of the scale (found "
+            f"max_rel={max_rel}, and a document of grade {level[-1]:g})"
         )
     if gain == "linear":
         return level / max_rel
@@ -163,14 +159,15 @@ def stop_chances(judged: Judged, name: str, max_rel: float, gain: str) -> Floats
 
 
 def ranks(judged: Judged, cutoff: int | None) -> Floats:
-    """Return the ranks from 1 to the end of the longest list, or to the cut-off if that is deeper."""
+    """Return the ranks from 1 to the end of the longest list, or to a deeper cut-off."""
     return np.arange(1, max(judged.longest, cutoff or 0) + 1, dtype=np.float64)
 
 
 @family(
     "ERR",
     title="expected reciprocal rank",
-    formula="sum over ranks of (1/rank) s(rel) prod above of (1 - s(rel)), s(rel) = (2^rel - 1) / 2^max_rel",
+    formula="sum over ranks of (1/rank) s(rel) prod above of (1 - s(rel)), "
+    "s(rel) = (2^rel - 1) / 2^max_rel",
     source="Chapelle, Metzler, Zhang & Grinspan 2009",
     doi="10.1145/1645953.1646033",
     expected="kernel",
@@ -181,7 +178,7 @@ def ranks(judged: Judged, cutoff: int | None) -> Floats:
 def expected_reciprocal_rank(
     judged: Judged, *, max_rel: float, gain: str = "exp", cutoff: int | None = None
 ) -> Floats:
-    """Mean of one over the rank at which a user is satisfied; the chance to be satisfied grows with the grade.
+    """Mean of one over the rank at which a user is satisfied, with a chance that grows by grade.
 
     In [0, 1), higher is better; 0 without relevant documents. ``max_rel``, the greatest grade of
     the scale, must be given: if it came from the data, one document could change every value.
@@ -207,7 +204,7 @@ def p_found(
     gain: str = "exp",
     cutoff: int | None = None,
 ) -> Floats:
-    """Chance that a user finds a relevant document before giving up, with chance p_break after each row.
+    """Chance that a user, who gives up with chance p_break after each row, finds a document.
 
     In [0, 1], higher is better; 0 without relevant documents. ``max_rel`` and ``gain`` as of ERR.
     """

@@ -19,7 +19,7 @@ CELLS = 2**18
 
 
 def hypergeometric(size: ArrayLike, marked: ArrayLike, drawn: ArrayLike, hits: ArrayLike) -> Floats:
-    """Return the chance that ``drawn`` out of ``size`` rows include ``hits`` of the ``marked`` ones."""
+    """Return the chance that ``drawn`` of ``size`` rows include ``hits`` of the ``marked`` ones."""
     from scipy.special import gammaln
 
     size, marked, drawn, hits = np.broadcast_arrays(size, marked, drawn, hits)
@@ -45,12 +45,11 @@ def distinct_rows(table: Ints) -> Iterator[tuple[tuple[int, ...], Ints]]:
 
 
 def chance_of_hits(hits: int, misses: int, places: int | None = None) -> Floats:
-    """Return the chance of j hits (column) among the first t rows (row) of a group, for t = 0 to n or ``places``."""
+    """Return the chance of j hits (column) among the first t rows (row), to row n or ``places``."""
     places = hits + misses if places is None else min(places, hits + misses)
     width = min(hits, places) + 1
-    return (_cached_table if width * places < _CACHED_CELLS else _chance_table)(
-        hits, misses, places, width
-    )
+    table = _cached_table if width * places < _CACHED_CELLS else _chance_table
+    return table(hits, misses, places, width)
 
 
 def _chance_table(hits: int, misses: int, places: int, width: int) -> Floats:
@@ -66,7 +65,7 @@ def _chance_table(hits: int, misses: int, places: int, width: int) -> Floats:
 
 
 _CACHED_CELLS = 2**10
-"""Tables with fewer cells are cached: nearly all groups of tied rows are small, and the same sizes come again."""
+"""Tables with fewer cells are cached: most groups of tied rows are small, and sizes come again."""
 
 _cached_table = lru_cache(maxsize=1024)(_chance_table)
 

@@ -4,7 +4,7 @@ A document at rank r of the ranking and rank s of the ideal order is in the over
 >= max(r, s), and each depth adds p^(d-1) / d, down to a depth that does not depend on the length of
 the ranking:
 
-    ranking     d4(1)  d1(2)  d9(0)  d3(1)        ideal: by grade, documents of one grade in the order of the ranking
+    ranking     d4(1)  d1(2)  d9(0)  d3(1)        ideal: by grade, then as in the ranking
     ideal       d1(2)  d4(1)  d3(1)               d4: r = 1, s = 2, in the overlap from depth 2 on
 
 Tied rows: the k-th document of its grade in a group has the same ideal rank s in every order. Its
@@ -28,14 +28,13 @@ _MOST = 4096
 """Places of a tied group that count, beyond which orders are drawn."""
 
 _NOTHING = 1e-20
-"""Ranks with less weight are ignored, since a float cannot show them: with p = 0.95, ranks from 898 on."""
+"""Ranks with less weight are ignored, as a float cannot show them: with p = 0.95, from rank 898."""
 
 
 def _seen(judged: Judged, p: float) -> Ints:
     """Return the number of places of each tied group that have enough weight to count."""
-    places: Ints = np.minimum(
-        judged.groups.end - judged.groups.start, int(np.ceil(np.log(_NOTHING) / np.log(p)))
-    )
+    with_weight = int(np.ceil(np.log(_NOTHING) / np.log(p)))
+    places: Ints = np.minimum(judged.groups.end - judged.groups.start, with_weight)
     return places
 
 
@@ -59,31 +58,33 @@ def _average(
     size, seen = (judged.groups.end - judged.groups.start)[group], _seen(judged, p)[group]
     ahead = (judged.groups.start - judged.offsets[judged.groups.query])[group]
     at = np.searchsorted(row, tied)
-    for (rows, of_kind, places), same in distinct_rows(np.column_stack((size, hits, seen))):
+    for (rows, of_kind, places), items in distinct_rows(np.column_stack((size, hits, seen))):
         if places > _MOST:
             continue
         chance = place_of_hit(of_kind, rows - of_kind, places).T
-        within = same[number[same] < places]
-        added[at[same]] = 0
+        within = items[number[items] < places]
+        added[at[items]] = 0
         step = max(1, CELLS // places)
         for first in range(0, len(within), step):
             some = within[first : first + step]
             ranks = ahead[some, None] + np.arange(1, places + 1)
-            added[at[some]] = np.ascontiguousarray(
-                chance[number[some]] * adds(at[some, None], ranks)
-            ).sum(axis=1)
+            terms = chance[number[some]] * adds(at[some, None], ranks)
+            added[at[some]] = np.ascontiguousarray(terms).sum(axis=1)
+
+
+_COMPAT_SPELLINGS = {"ir_measures": (Spelling("Compat", {"depth": None}),)}
 
 
 @family(
     "Compat",
     title="compatibility",
-    formula="rank-biased overlap, to a depth, with the best order of relevant documents, over that of this order with "
-    "itself",
+    formula="rank-biased overlap, to a depth, with the best order of relevant documents, over that "
+    "of this order with itself",
     source="Clarke, Vtyurina & Smucker 2021",
     doi="10.1145/3451161",
     expected="kernel",
     exact_to=f"{_MOST:,} tied rows, and any number for p up to 0.98",
-    spellings={"ir_measures": (Spelling("Compat", {"depth": None}),)},
+    spellings=_COMPAT_SPELLINGS,
     ascending=True,
     semantics=2,
 )
@@ -100,9 +101,8 @@ def compat(
     """
     zero = judged.threshold(0)
     n_ideal = judged.counts[:, zero + 1 :].sum(axis=1)
-    stop = (
-        np.maximum(judged.n_retrieved, n_ideal) if depth is None else np.full_like(n_ideal, depth)
-    )
+    longer = np.maximum(judged.n_retrieved, n_ideal)
+    stop = longer if depth is None else np.full_like(n_ideal, depth)
     deepest = int(stop.max(initial=0))
     power = p ** np.arange(deepest)
     upto = np.concatenate(([0.0], np.cumsum(power / np.arange(1, deepest + 1))))
@@ -128,9 +128,7 @@ def compat(
         above, its = spread(np.zeros_like(n_ideal), np.minimum(n_ideal, stop))
         best = judged.sums(its, upto[stop[its]] - upto[above])
     value = ratio(overlap, np.where(n_ideal > 0, best, 0.0))
-    too_many = (
-        np.bincount(judged.groups.query[_seen(judged, p) > _MOST], minlength=judged.n_queries) > 0
-    )
-    return write_over_orders(
-        value, too_many, compat, judged, {"p": p, "normalize": normalize, "depth": depth}
-    )
+    large = judged.groups.query[_seen(judged, p) > _MOST]
+    too_many = np.bincount(large, minlength=judged.n_queries) > 0
+    parameters = {"p": p, "normalize": normalize, "depth": depth}
+    return write_over_orders(value, too_many, compat, judged, parameters)

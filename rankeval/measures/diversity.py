@@ -1,10 +1,10 @@
-"""Measures of diversity: which aspects (subtopics) of a query a ranking covers, and how soon it repeats itself.
+"""Measures of diversity: which aspects (subtopics) a ranking covers, and how often.
 
 Every aspect of a query is taken as a query of its own. A measure is applied to each, and the values
 are added up or averaged by query:
 
-    query a   aspect 1, aspect 2         -> by_aspect(judged).judged:   3 queries, one for each aspect
-    query b   aspect 1                      by_aspect(judged).query:    a a b
+    query a   aspect 1, aspect 2      -> by_aspect(judged).judged:   3 queries, one an aspect
+    query b   aspect 1                   by_aspect(judged).query:    a a b
 
 The second relevant document of an aspect gains (1 - alpha) times the gain of the first, the third
 (1 - alpha) times that of the second, and so on. So alpha-nDCG, ERR-IA and NRBP are cascades that
@@ -32,7 +32,8 @@ from rankeval.measures.family import FAMILIES, family
 from rankeval.measures.grammar import Chance, Share
 
 GREATEST_NORMALISED = math.e / (math.e - 1)
-"""Upper bound of normalised values: a greedy order reaches (1 - 1/e) of the best (Nemhauser, Wolsey & Fisher 1978)."""
+"""Upper bound of normalised values: a greedy order reaches (1 - 1/e) of the best (Nemhauser, Wolsey
+& Fisher 1978)."""
 
 
 def _counted_aspects(judged: Judged, rel: float) -> tuple[NDArray[np.bool_], Ints]:
@@ -42,7 +43,7 @@ def _counted_aspects(judged: Judged, rel: float) -> tuple[NDArray[np.bool_], Int
 
 
 def intent_aware(judged: Judged, name: str, *, rel: float, **parameters: Any) -> Floats:
-    """Return the mean of a measure over the aspects of each query."""
+    """Return the mean of a measure over the aspects with a relevant document; nan without them."""
     parts = by_aspect(judged)
     counted, number = _counted_aspects(judged, rel)
     values = FAMILIES[name].with_parameters(rel=rel, **parameters).values(parts.judged)
@@ -50,30 +51,25 @@ def intent_aware(judged: Judged, name: str, *, rel: float, **parameters: Any) ->
 
 
 def _novelty(judged: Judged, rel: float, alpha: float, discount: Floats) -> Floats:
-    """Return the discounted gain of each query; every repetition of an aspect reduces its gain by 1 - alpha."""
+    """Return the discounted gain; each repetition of an aspect multiplies its gain by 1 - alpha."""
     # A cascade in which a relevant document "stops" a share alpha of the users leaves 1 - alpha for
     # the next one.
     parts = by_aspect(judged)
     gain = (np.asarray(parts.judged.levels) >= rel).astype(np.float64)
-    padded = np.concatenate(
-        [discount, np.zeros(max(0, int(judged.n_retrieved.max(initial=0)) - len(discount)))]
-    )
-    return judged.sums(
-        parts.query, cascade(parts.judged, gain, alpha * gain, padded, len(discount))
-    )
+    beyond = max(0, int(judged.n_retrieved.max(initial=0)) - len(discount))
+    padded = np.concatenate((discount, np.zeros(beyond)))
+    values = cascade(parts.judged, gain, alpha * gain, padded, len(discount))
+    return judged.sums(parts.query, values)
 
 
 def _greedy(judged: Judged, rel: float, alpha: float, discount: Floats) -> Floats:
-    """Return the discounted gain of the greedy order of each query's judged documents, down to the last discount."""
+    """Return the discounted gain of the greedy order of each query's judged documents."""
     block = judged.aspects
     assert block is not None  # declared by needs="aspects"
     of, entries = block.table.entries(block.known)
     good = entries.grade >= rel
-    query, document, aspect = (
-        block.known_query[of][good],
-        entries.document[good],
-        entries.aspect[good],
-    )
+    query = block.known_query[of][good]
+    document, aspect = entries.document[good], entries.aspect[good]
     total = np.zeros(judged.n_queries)
     order = np.argsort(query, kind="stable")
     bounds = np.searchsorted(query[order], np.arange(judged.n_queries + 1))
@@ -114,7 +110,7 @@ def _rank_discount(depth: int) -> Floats:
 
 
 def _to_ideal(judged: Judged, rel: float, alpha: float, discount: Floats) -> Floats:
-    """Return the novelty gain divided by that of a list in which every document is relevant to every aspect."""
+    """Return novelty gain by that of a list in which every document is relevant to every aspect."""
     most = (discount * (1 - alpha) ** np.arange(len(discount))).sum()
     _, number = _counted_aspects(judged, rel)
     return ratio(_novelty(judged, rel, alpha, discount), number * most)
@@ -131,7 +127,8 @@ _over_aspects = partial(family, linear=True, needs="aspects")
 @_over_aspects(
     "alpha_DCG",
     title="alpha-DCG",
-    formula="sum to k of novelty gain / log2(1 + rank), over that of a list in which all is relevant to every aspect",
+    formula="sum to k of novelty gain / log2(1 + rank), over that of a list in which all is "
+    "relevant to every aspect",
     source="Clarke, Kolla, Cormack, Vechtomova, Ashkan, Büttcher & MacKinnon 2008; ndeval",
     doi="10.1145/1390334.1390446",
     spellings={
@@ -140,9 +137,10 @@ _over_aspects = partial(family, linear=True, needs="aspects")
     },
 )
 def alpha_dcg(judged: Judged, *, rel: float = 1, alpha: Chance = 0.5, cutoff: int) -> Floats:
-    """Discounted gain in which a repeated aspect gains less, normalised in the same way for all collections.
+    """Discounted gain in which a repeated aspect gains less, as a share of that of an ideal list.
 
-    In [0, 1], higher is better; 0/0 if no aspect has a relevant document.
+    In [0, 1], higher is better; 0/0 if no aspect has a relevant document. The ideal is the same for
+    all collections: every document is relevant to every aspect.
     """
     return _to_ideal(judged, rel, alpha, _log_discount(cutoff))
 
@@ -160,7 +158,7 @@ def alpha_dcg(judged: Judged, *, rel: float = 1, alpha: Chance = 0.5, cutoff: in
     },
 )
 def alpha_ndcg(judged: Judged, *, rel: float = 1, alpha: Chance = 0.5, cutoff: int) -> Floats:
-    """Discounted gain in which a repeated aspect gains less, as a share of the gain of the greedy order.
+    """Discounted gain in which a repeated aspect gains less, as a share of the greedy order's.
 
     In [0, 1], slightly above if an order beats the greedy one, higher is better; 0/0 if no aspect
     has a relevant document.
@@ -171,13 +169,14 @@ def alpha_ndcg(judged: Judged, *, rel: float = 1, alpha: Chance = 0.5, cutoff: i
 @_over_aspects(
     "ERR_IA",
     title="intent-aware expected reciprocal rank",
-    formula="sum to k of novelty gain / rank, over that of a list in which all is relevant to every aspect",
+    formula="sum to k of novelty gain / rank, over that of a list in which all is relevant to "
+    "every aspect",
     source="Chapelle, Ji, Liao, Velipasaoglu, Lai & Wu 2011; ndeval",
     doi="10.1007/s10791-011-9167-7",
     spellings={"ndeval": ("ERR-IA@{cutoff}",), "ir_measures": ("ERR_IA@{cutoff}",)},
 )
 def err_ia(judged: Judged, *, rel: float = 1, alpha: Chance = 0.5, cutoff: int) -> Floats:
-    """Mean over aspects of expected reciprocal rank; a relevant document stops a user with chance alpha.
+    """Mean over aspects of expected reciprocal rank; relevance stops a user with chance alpha.
 
     In [0, 1], higher is better; 0/0 if no aspect has a relevant document.
     """
@@ -205,9 +204,8 @@ def nerr_ia(judged: Judged, *, rel: float = 1, alpha: Chance = 0.5, cutoff: int)
 def _patience(judged: Judged, beta: float) -> Floats:
     assert judged.aspects is not None
     most_known = int(np.bincount(judged.aspects.known_query, minlength=1).max())
-    discount: Floats = np.power(
-        beta, np.arange(max(int(judged.n_retrieved.max(initial=0)), most_known), dtype=float)
-    )
+    longest = max(int(judged.n_retrieved.max(initial=0)), most_known)
+    discount: Floats = np.power(beta, np.arange(longest, dtype=float))
     return discount
 
 

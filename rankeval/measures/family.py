@@ -2,19 +2,20 @@
 
 Everything else is read from the declaration::
 
-    @family("P", title=..., formula=..., source=..., linear=True, spellings={"trec_eval": ("P_{cutoff}",)})
+    @family("P", title=..., formula=..., source=..., linear=True, spellings={...: ("P_{cutoff}",)})
     def precision(judged, *, rel: float = 1, cutoff: int | None = None):
         '''Share of the first k rows that are relevant. ...'''
 
-    "P" and the keyword-only arguments       P(rel=2)@5, its key P__rel.2_at_5, checks of values, near misses
-    spellings                                measure("P_5") == measure("P@5"); the columns of other tools in tables
-    title, formula, source, doi, docstring   rk.list_measures(), `rankeval measures`, the guide
-    the function                             precision(judged, rel=2, cutoff=5): one value a query, nan for 0/0
-    aggregate                                the one number of all queries
-    linear or expected                       the value under ties="expected"
-    needs, monotone, greater_is_better       refusals, bounds over ties, the sign of scorers
-    arguments annotated `Column`             columns of the rows: Gain(column='price')@5 gets the prices as its argument
-    all of these, and bounds                 the laws of tests/laws, which take their cases from FAMILIES
+    "P", keyword-only arguments   P(rel=2)@5, its key P__rel.2_at_5, checks of values, near misses
+    spellings                     measure("P_5") == measure("P@5"); columns of tools in tables
+    title, formula, source, doi   rk.list_measures(), `rankeval measures`, the guide
+    the function                  precision(judged, rel=2, cutoff=5): a value a query, nan for 0/0
+    aggregate                     the one number of all queries
+    linear or expected            the value under ties="expected"
+    needs, monotone,              refusals, bounds over ties,
+    greater_is_better             the sign of scorers
+    arguments of type `Column`    columns of rows: Gain(column='price')@5 gets the prices
+    all of these, and bounds      the laws of tests/laws, which take their cases from FAMILIES
 
 The trap: a decorator that replaces the function breaks pickling, so the decorator gives the
 function back. The measures of this package pickle by name; a measure that a notebook declares
@@ -42,7 +43,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._arguments import explained
-from rankeval._checks import few, refuse
+from rankeval._checks import few
 from rankeval._registry import chosen
 from rankeval.collection.convention import PRESETS
 from rankeval.errors import InvalidInput
@@ -59,10 +60,9 @@ GainMap = tuple[tuple[float, float], ...]
 
 def mapped_gains(grades: NDArray[Any], gain: GainMap) -> NDArray[np.float64]:
     """Return the gain of each grade; a grade below 0 has none."""
-    given = dict(gain)
-    return np.array(
-        [given.get(one, one) if one >= 0 else 0.0 for one in grades.tolist()], dtype=np.float64
-    )
+    named = dict(gain)
+    gains = [named.get(grade, grade) if grade >= 0 else 0.0 for grade in grades.tolist()]
+    return np.array(gains, dtype=np.float64)
 
 
 def are_unnamed(grades: NDArray[Any], gain: GainMap) -> NDArray[np.bool_]:
@@ -71,14 +71,14 @@ def are_unnamed(grades: NDArray[Any], gain: GainMap) -> NDArray[np.bool_]:
 
 
 def first_fall(grades: NDArray[Any], gain: GainMap) -> str:
-    """Describe the lowest grade with a smaller gain than the next lower one, or return "" if gains rise with grades."""
+    """Describe the first fall of gains as grades rise, those of the map among them; "" if none."""
     ordered = np.unique(np.append(grades, [grade for grade, _ in gain]).astype(np.float64))
     gains = mapped_gains(ordered, gain)
     falls = np.flatnonzero(np.diff(gains) < 0)
     if not len(falls):
         return ""
-    low, high = falls[0], falls[0] + 1
-    return f"grade {ordered[low]:g} has gain {gains[low]:g} and grade {ordered[high]:g} has gain {gains[high]:g}"
+    pair = (falls[0], falls[0] + 1)
+    return " and ".join(f"grade {ordered[place]:g} has gain {gains[place]:g}" for place in pair)
 
 
 def _mean(values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
@@ -89,14 +89,21 @@ def _mean(values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> f
     return float(np.add.accumulate(values)[-1] / len(values))
 
 
+def _sum(values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
+    return float(values.sum() if weights is None else (values * weights).sum())
+
+
+def _geometric_mean(values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
+    # The values are logarithms already.
+    return float(np.exp(_mean(values, weights)))
+
+
 AGGREGATES: dict[str, Callable[[NDArray[np.float64], NDArray[np.float64] | None], float]] = {
     "mean": _mean,
-    "sum": lambda values, weights: float(
-        values.sum() if weights is None else (values * weights).sum()
-    ),
-    "gmean": lambda values, weights: float(np.exp(_mean(values, weights))),
+    "sum": _sum,
+    "gmean": _geometric_mean,
 }
-"""How the values of queries become one number, by name; the values of a geometric mean are logarithms already."""
+"""How the values of queries become one number, by name."""
 
 CHOICES: dict[str, Collection[str]] = {
     "aggregate": AGGREGATES,
@@ -169,8 +176,9 @@ def _is_importable(name: str, module: Any) -> bool:
         path = None if spec is None else spec.submodule_search_locations
         if number and path is None:
             return False
-        found = (finder.find_spec(".".join(steps[: number + 1]), path) for finder in sys.meta_path)
-        spec = next((one for one in found if one is not None), None)
+        package = ".".join(steps[: number + 1])
+        specs = (finder.find_spec(package, path) for finder in sys.meta_path)
+        spec = next(filter(None, specs), None)
         if spec is None:
             return False
     return spec is not None and spec.origin == getattr(module, "__file__", None)
@@ -242,7 +250,9 @@ class Family:
     Examples
     --------
     >>> from rankeval.measures import family, measure
-    >>> @family("FirstHit", title="first row relevant", formula="rel_1 >= 1", source="example", linear=True)
+    >>> @family(
+    ...     "FirstHit", title="first is relevant", formula="rel_1 >= 1", source="me", linear=True
+    ... )
     ... def first_hit(judged, *, rel=1):
     ...     '''Whether the best-ranked document is relevant: 0 or 1, higher is better.'''
     ...     return judged.hits(rel, 1)
@@ -274,20 +284,16 @@ class Family:
     def __post_init__(self) -> None:
         if not self.linear and self.expected is None:
             raise InvalidInput(
-                f"{self.name}: declare linear=True (tied rows may each take their group's mean) or give expected=, the "
-                "kernel that averages over the orders of tied rows, or expected='orders' if there is no formula"
+                f"{self.name}: declare linear=True (tied rows may each take their group's mean) or "
+                "give expected=, the kernel that averages over the orders of tied rows, or "
+                "expected='orders' if there is no formula"
             )
-        for tool, templates in {
-            **self.spellings,
-            **self.known_as,
-        }.items():  # each letter of a string would be a name
-            is_one = isinstance(templates, str)
-            refuse(
-                (
-                    is_one,
-                    f"{self.name}: the spellings of {tool} are a tuple, such as ('ndcg_cut_{{cutoff}}',)",
+        for tool, templates in {**self.spellings, **self.known_as}.items():
+            if isinstance(templates, str):  # each letter of it would be a name
+                raise InvalidInput(
+                    f"{self.name}: the spellings of {tool} are a tuple, such as "
+                    "('ndcg_cut_{cutoff}',)"
                 )
-            )
         for rule, known in CHOICES.items():
             if isinstance(value := getattr(self, rule), str):
                 chosen(f"value of {rule}", value, known)
@@ -295,7 +301,7 @@ class Family:
             object.__setattr__(self, "exact_to", EXACT_TO)
 
     def __call__(self, kernel: Kernel) -> Kernel:
-        """Declare the measure with its kernel, which is given back as it is, so that it still pickles by its name."""
+        """Declare the measure with its kernel, and return that unchanged, so that it pickles."""
         known = FAMILIES[self.name].kernel if self.name in FAMILIES else kernel
         # The same function may declare it again: a cell of a notebook is run twice.
         if (known.__module__, known.__qualname__) != (kernel.__module__, kernel.__qualname__):
@@ -322,24 +328,21 @@ class Family:
     @property
     def ties(self) -> str:
         """Up to where the mean over orders of tied rows is exact."""
-        return (
-            f"exact up to {self.exact_to}, else drawn with its standard error"
-            if self.exact_to
-            else "exact"
-        )
+        if not self.exact_to:
+            return "exact"
+        return f"exact up to {self.exact_to}, else drawn with its standard error"
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
         """Parameters and their defaults, ``inspect.Parameter.empty`` for one that must be given."""
-        parameters = list(inspect.signature(self.kernel).parameters.values())[1:]
+        _, *parameters = inspect.signature(self.kernel).parameters.values()
         return {parameter.name: parameter.default for parameter in parameters}
 
     @cached_property
     def required(self) -> list[str]:
         """Parameters without a default."""
-        return [
-            name for name, default in self.defaults.items() if default is inspect.Parameter.empty
-        ]
+        empty = inspect.Parameter.empty
+        return [name for name, default in self.defaults.items() if default is empty]
 
     @cached_property
     def kinds(self) -> dict[str, str]:
@@ -349,26 +352,24 @@ class Family:
     @cached_property
     def _bound(self) -> set[str]:
         """Parameters that some preset gives, so that a name may leave them open."""
-        return {
-            parameter for preset in PRESETS.values() for parameter in preset.bind.get(self.name, ())
-        }
+        return {name for preset in PRESETS.values() for name in preset.bind.get(self.name, ())}
 
-    def with_parameters(self, **given: Any) -> Measure:
-        """Return the measure with these parameters, defaults for those left out; raise for values that cannot be."""
-        for name in given:
+    def with_parameters(self, **parameters: Any) -> Measure:
+        """Return the measure with these parameters, defaults for the others; check the values."""
+        for name in parameters:
             chosen(f"parameter of {self.name}", name, self.defaults)
         for name in self.required:
-            if name not in given and name not in self._bound:
+            if name not in parameters and name not in self._bound:
                 form = f"{self.name}@10" if name == "cutoff" else f"{self.name}({name}=...)"
                 raise InvalidInput(
                     f"{self.name} needs {name}", argument=name, remedy=f"write it as in {form!r}"
                 )
-        kept = {
-            name: grammar.canonical_value(self.name, name, self.kinds[name], value)
-            for name, value in given.items()
-        }
-        parameters = tuple(sorted(one for one in kept.items() if not self._is_default(*one)))
-        return Measure(self, parameters, self.semantics)
+        kept = []
+        for name, value in parameters.items():
+            form = grammar.canonical_value(self.name, name, self.kinds[name], value)
+            if not self._is_default(name, form):
+                kept.append((name, form))
+        return Measure(self, tuple(sorted(kept)), self.semantics)
 
     def _is_default(self, name: str, value: Any) -> bool:
         # A parameter that some preset gives stays, even at its default: gain='linear' then holds
@@ -402,8 +403,8 @@ class Measure:
     Examples
     --------
     >>> import rankeval as rk
-    >>> one = rk.measure("P(rel=2)@5")
-    >>> one.parameters, one.cutoff, one.key
+    >>> measure = rk.measure("P(rel=2)@5")
+    >>> measure.parameters, measure.cutoff, measure.key
     ((('cutoff', 5), ('rel', 2)), 5, 'P__rel.2_at_5')
     """
 
@@ -414,8 +415,8 @@ class Measure:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Measure):
             return NotImplemented
-        mine, theirs = ((one.family.name, one.parameters, one.semantics) for one in (self, other))
-        return mine == theirs
+        same = self.family.name == other.family.name and self.parameters == other.parameters
+        return same and self.semantics == other.semantics
 
     def __hash__(self) -> int:
         return hash((self.family.name, self.parameters))
@@ -440,7 +441,7 @@ class Measure:
     @property
     def cutoff(self) -> int | None:
         """Deepest rank that counts, None for all."""
-        cutoff: int | None = dict(self.parameters).get("cutoff", self.family.defaults.get("cutoff"))
+        cutoff: int | None = self._settings.get("cutoff")
         return cutoff
 
     @property
@@ -448,35 +449,35 @@ class Measure:
         """The columns of the rows that it reads: argument of the kernel -> name of the column."""
         if self.family.needs != "columns":
             return {}
+        settings = self._settings
         return {
-            name: self._given[name] for name, kind in self.family.kinds.items() if kind == "Column"
+            name: settings[name] for name, kind in self.family.kinds.items() if kind == "Column"
         }
 
     @property
-    def _given(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, Any]:
         return {**self.family.defaults, **dict(self.parameters)}
 
     @property
     def level(self) -> float:
-        """The lowest grade that counts, by ``rel`` or ``min_rel``, else any above 0; -inf if rows of all grades do."""
-        if isinstance(rel := self._given.get("rel"), int | float):
+        """The lowest grade that counts, by ``rel`` or ``min_rel`` (0); -inf if all rows count."""
+        if isinstance(rel := self._settings.get("rel"), int | float):
             return float(rel)
-        counts_all = self.columns or self.family.counts == "rows"
-        return (
-            -np.inf if counts_all else float(np.nextafter(self._given.get("min_rel", 0.0), np.inf))
-        )
+        if self.columns or self.family.counts == "rows":
+            return -np.inf
+        return float(np.nextafter(self._settings.get("min_rel", 0.0), np.inf))
 
     @property
     def level_in_words(self) -> tuple[str, str]:
         """The parameter that says from which grade a document counts, and that grade."""
-        if "rel" in self._given:
+        if "rel" in self._settings:
             return "rel", f"{self.level:g} or more"
-        return "min_rel", f"more than {self._given.get('min_rel', 0):g}"
+        return "min_rel", f"more than {self._settings.get('min_rel', 0):g}"
 
     @property
     def is_binary(self) -> bool:
         """Whether it sees no more of a grade than if the document is relevant."""
-        return "rel" in self._given and self._given.get("gain", "binary") == "binary"
+        return "rel" in self._settings and self._settings.get("gain", "binary") == "binary"
 
     def refuse_lacking(self, known: Collection[str]) -> None:
         """Raise InvalidInput if a column that the measure reads is missing."""
@@ -487,9 +488,9 @@ class Measure:
                     found=few(list(known)) if known else "empty",
                     expected=f"the column {name!r}",
                     where=str(self),
-                    remedy=f"give columns={{{name!r}: ...}} to rankeval.evaluate, a scorer or cross_validate, with a "
-                    "number for each row or the name of a frame's column; judgments and a run, experiment files, plans "
-                    "of a guard and gates have none",
+                    remedy=f"give columns={{{name!r}: ...}} to rankeval.evaluate, a scorer or "
+                    "cross_validate, with a number for each row or the name of a frame's column; "
+                    "judgments and a run, experiment files, plans of a guard and gates have none",
                 )
 
     @property
@@ -500,14 +501,13 @@ class Measure:
     @property
     def monotone(self) -> str:
         """The family's, or less with parameters that give a better order a lower value."""
-        given = dict(self.parameters)
-        if given.get("normalizer") == "hits" or (
-            self.gain_map and first_fall(np.array([0]), self.gain_map)
-        ):
+        parameters = dict(self.parameters)
+        falls = self.gain_map and first_fall(np.array([0]), self.gain_map)
+        if falls or parameters.get("normalizer") == "hits":
             return ""
         # Scaled gains are shares of the query's greatest grade, which may rise too; a map may name
         # some grades only.
-        mapped = self.gain_map or given.get("gain") == "scaled"
+        mapped = self.gain_map or parameters.get("gain") == "scaled"
         return "order" if mapped and self.family.monotone else self.family.monotone
 
     @property
@@ -517,67 +517,65 @@ class Measure:
         return gain if isinstance(gain, tuple) else ()
 
     def refuse_bounds(self, ties: str, unjudged: str) -> None:
-        """Refuse a convention that asks for the best or worst case of a measure that has no such bound."""
+        """Refuse a convention that asks for the best or worst case if the measure has no bound."""
         self.refuse_falling_gains(ties, np.array([0]))
         if unjudged in ("lowest", "highest") and self.monotone != "grade":
             why = "a map of gains" if self.gain_map else "the value that it is divided by rises too"
             raise InvalidInput(
-                f"unjudged={unjudged!r}: {self} may fall when a document's grade rises ({why}), so that is no bound of "
-                "it; P, RR, DCG and ERR have such bounds"
+                f"unjudged={unjudged!r}: {self} may fall when a document's grade rises ({why}), so "
+                "that is no bound of it; P, RR, DCG and ERR have such bounds"
             )
 
     def refuse_falling_gains(self, ties: str, grades: NDArray[Any]) -> None:
-        """Refuse the best or worst case if a better order may lower the value, also by the gains of grades at hand."""
-        if ties in ("best", "worst"):
-            fall = first_fall(grades, self.gain_map)
+        """Refuse the best or worst case if a better order may lower the value with these grades."""
+        if ties not in ("best", "worst"):
+            return
+        fall = first_fall(grades, self.gain_map)
+        if fall or not self.monotone:
             why = f" ({fall})" if fall else ""
-            problem = f"ties={ties!r}: {self} is not monotone in the order of rows{why}, so that is no bound of it"
-            refuse((fall or not self.monotone, problem))
+            raise InvalidInput(
+                f"ties={ties!r}: {self} is not monotone in the order of rows{why}, so that is no "
+                "bound of it"
+            )
 
     def bound(self, bind: Mapping[str, Mapping[str, Any]]) -> Measure:
-        """Return the measure with the parameters of a convention where its own name leaves them open."""
-        given = dict(self.parameters)
-        bound = {**bind.get(self.family.name, {}), **given}
+        """Return the measure with a convention's values of parameters that its name leaves open."""
+        parameters = dict(self.parameters)
+        bound = {**bind.get(self.family.name, {}), **parameters}
         for name in self.family.required:
             if name not in bound:
-                remedy = (
-                    f"write '{self.family.name}({name}=...)', or choose a convention that gives it"
-                )
+                form = f"{self.family.name}({name}=...)"
                 raise InvalidInput(
-                    f"{self} needs {name}, which is not guessed", argument=name, remedy=remedy
+                    f"{self} needs {name}, which is not guessed",
+                    argument=name,
+                    remedy=f"write '{form}', or choose a convention that gives it",
                 )
-        new = bound != given or self.semantics != self.family.semantics
+        new = bound != parameters or self.semantics != self.family.semantics
         return self.family.with_parameters(**bound) if new else self
 
     def values(self, judged: Judged) -> NDArray[np.float64]:
-        """Return the value of each query of a chunk, nan where it is 0/0: an array of shape (n_queries,)."""
+        """Return the value of each query of a chunk, shape (n_queries,), nan where it is 0/0."""
         if self.family.needs == "aspects" and judged.aspects is None:
             raise InvalidInput(
-                f"{self} needs judgments by aspect (subtopic); these have one grade a document: read a file of them by "
-                "Qrels.read(path, format='ndeval'), or give Qrels(..., aspect=...)"
+                f"{self} needs judgments by aspect (subtopic); these have one grade a document: "
+                "read a file of them by Qrels.read(path, format='ndeval'), or give "
+                "Qrels(..., aspect=...)"
             )
         expected, parameters, columns = self.family.expected, dict(self.parameters), self.columns
         kernel = _reading(self.family.kernel, columns)
-        if expected in (None, "kernel") or not (
-            judged.has_open_ties or (columns and len(judged.ties.start))
-        ):
+        is_open = judged.has_open_ties or (columns and len(judged.ties.start))
+        if expected in (None, "kernel") or not is_open:
             return kernel(judged, **parameters)
         if isinstance(expected, str):
-            hits = (
-                {"rel": self.family.defaults["rel"], **parameters}["rel"]
-                if expected == "orders of hits"
-                else None
-            )
-            return over_orders(kernel, judged, parameters, rel=hits, columns=columns.values())
+            rel = self._settings["rel"] if expected == "orders of hits" else None
+            return over_orders(kernel, judged, parameters, rel=rel, columns=columns.values())
         return _reading(expected, columns)(judged, **parameters)
 
 
 def _reading(kernel: Kernel, columns: Mapping[str, str]) -> Kernel:
     # Orders of tied rows are chunks of their own, with columns of their own.
     def read(judged: Judged, **parameters: Any) -> NDArray[np.float64]:
-        return kernel(
-            judged,
-            **parameters | {argument: judged.columns[name] for argument, name in columns.items()},
-        )
+        values = {argument: judged.columns[name] for argument, name in columns.items()}
+        return kernel(judged, **parameters | values)
 
     return read if columns else kernel

@@ -1,10 +1,11 @@
-"""Measures of graded relevance: discounted cumulative gain, its normalised form, and nDCG at points of the list.
+"""Measures of graded relevance: discounted cumulative gain, normalised, and at points of the list.
 
 The experimental measures of trec_eval need running sums of gains along each list, retrieved and
-ideal. Queries of similar length share a table, a query a row, padded on the right:
+ideal. Queries of similar length share a table, a query a row, padded on the right to the length of
+the longest list, retrieved or ideal:
 
-    query 4    gain    2  0  1        ideal    2  1  1        listed   T  T  T        n_ranks is that of the longer of
-    query 9    gain    1  0  0        ideal    1  1  0        listed   T  T  F        both lists, over all queries here
+    query 4    gain    2  0  1        ideal    2  1  1        listed   T  T  T
+    query 9    gain    1  0  0        ideal    1  1  0        listed   T  T  F
 
 The trap: `GainTable.gain` is the mean gain of the tied group, so that running sums are means over
 orders. That is enough for linear measures (RnDCG); for the others (nDCGrel, G, binG) orders of tied
@@ -21,19 +22,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import refuse
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import Column, Judged
 from rankeval.measures.family import GainMap, family, mapped_gains
-from rankeval.measures.grammar import Base, fixing
+from rankeval.measures.grammar import Base, Spelling, fixing
 
 GREATEST_EXPONENT = 1000
 """The greatest grade for gains of 2^grade: the sum of such gains over a list is still a float."""
 
 GREATEST_GAIN = 1e280
-"""The greatest gain: sums of such gains over lists and queries, also weighted by rank, are still floats."""
+"""The greatest gain: sums over lists and queries, also weighted by rank, are still floats."""
 
 GAINS: dict[str, Callable[[Floats], Floats]] = {
     "linear": lambda level: level,
@@ -49,7 +49,7 @@ def _log2(rank: Floats, base: float) -> Floats:
 
 
 def _log_rank(rank: Floats, base: float) -> Floats:
-    """Return 1 before rank b, and 1/log_b(rank) from there (Järvelin & Kekäläinen 2002): the form of many lectures."""
+    """Return 1 before rank b, then 1/log_b(rank): Järvelin & Kekäläinen 2002, many lectures."""
     return np.where(rank < base, 1.0, np.log(base) / np.log(np.maximum(rank, base)))
 
 
@@ -58,7 +58,7 @@ DISCOUNTS: dict[str, Callable[[Floats, float], Floats]] = {
     "log_rank": _log_rank,
     "none": lambda rank, _: np.ones_like(rank),
 }
-"""Discount of a rank by name: 1/log_b(1 + rank); 1/log_b(rank) with no discount before rank b; none at any rank."""
+"""Discount of a rank by name: 1/log_b(1 + rank); 1/log_b(rank), none before rank b; none."""
 
 
 def gains_of(judged: Judged, gain: str | GainMap) -> Floats:
@@ -71,23 +71,23 @@ def gains_of(judged: Judged, gain: str | GainMap) -> Floats:
                 f"gain='exp': a document has grade {level[-1]:g}, and 2^{level[-1]:g} is too large",
                 remedy="give gain='linear', or a gain for each grade, such as gain={1: 1, 2: 3}",
             )
-        gains = GAINS[gain](
-            np.maximum(level, 0)
-        )  # a label below zero means judged and not relevant
+        # A label below zero means judged and not relevant.
+        gains = GAINS[gain](np.maximum(level, 0))
         return gains if gain == "exp" else summable(gains)
     return summable(mapped_gains(level, gain))
 
 
 def summable(gains: Floats) -> Floats:
-    """Return the gains; refuse those whose sum over a list may be too large for a float, and so no quotient."""
+    """Return the gains; refuse them if their sum over a list may be too large for a float."""
     greatest = float(np.abs(gains).max(initial=0.0))
-    problem = f"found a gain of {greatest:g}, and sums of gains above {GREATEST_GAIN:g} are too large for a float"
-    refuse((not greatest <= GREATEST_GAIN, problem, "divide them by a number"))
+    if not greatest <= GREATEST_GAIN:  # not >: nan is refused too
+        problem = f"found a gain of {greatest:g}, and sums of gains above {GREATEST_GAIN:g} are"
+        raise InvalidInput(f"{problem} too large for a float", remedy="divide them by a number")
     return gains
 
 
 def discounts_of(judged: Judged, discount: str, base: float, cutoff: int | None) -> Floats:
-    """Return the discount of each rank down to the longest list of the chunk, retrieved or ideal."""
+    """Return the discount of each rank, down to the longest list, retrieved or ideal."""
     chosen("discount", discount, DISCOUNTS)
     deepest = max(judged.longest, cutoff or 0)
     return _discounts(discount, base, max(deepest, 1).bit_length())[:deepest]
@@ -101,6 +101,17 @@ def _discounts(discount: str, base: float, bits: int) -> Floats:
     return factors
 
 
+_DCG_ELSEWHERE = {
+    "gains linear": ("dcg_score", "DCG:top", "DCG:type=Base:top"),
+    "gains 2^rel - 1": fixing({"gain": "exp"}, "DCGMetric", "DCG:type=Exp:top"),
+}
+_DCG_OF_RANX: tuple[str | Spelling, ...] = (
+    "dcg@{cutoff}",
+    "dcg",
+    *fixing({"gain": "exp"}, "dcg_burges@{cutoff}", "dcg_burges"),
+)
+
+
 @family(
     "DCG",
     title="discounted cumulative gain",
@@ -110,18 +121,8 @@ def _discounts(discount: str, base: float, bits: int) -> Floats:
     bounds=(0.0, np.inf),
     linear=True,
     monotone="grade",
-    spellings={
-        "trec_eval": ("dcg",),
-        "ranx": (
-            "dcg@{cutoff}",
-            "dcg",
-            *fixing({"gain": "exp"}, "dcg_burges@{cutoff}", "dcg_burges"),
-        ),
-    },
-    known_as={
-        "gains linear": ("dcg_score", "DCG:top", "DCG:type=Base:top"),
-        "gains 2^rel - 1": fixing({"gain": "exp"}, "DCGMetric", "DCG:type=Exp:top"),
-    },
+    spellings={"trec_eval": ("dcg",), "ranx": _DCG_OF_RANX},
+    known_as=_DCG_ELSEWHERE,
 )
 def dcg(
     judged: Judged,
@@ -139,9 +140,8 @@ def dcg(
     "log_rank" (1/log_b(rank), ranks before b undiscounted: the form rel_1 + sum rel_i/log2(i) of
     2002) or "none" (cumulated gain).
     """
-    return judged.discounted(
-        gains_of(judged, gain), discounts_of(judged, discount, base, cutoff), cutoff
-    )
+    discounts = discounts_of(judged, discount, base, cutoff)
+    return judged.discounted(gains_of(judged, gain), discounts, cutoff)
 
 
 @family(
@@ -166,9 +166,31 @@ def ideal_dcg(
 
     0 or greater; 0 without relevant documents. Parameters as of DCG.
     """
-    return judged.ideal(
-        gains_of(judged, gain), discounts_of(judged, discount, base, cutoff), cutoff
-    )
+    discounts = discounts_of(judged, discount, base, cutoff)
+    return judged.ideal(gains_of(judged, gain), discounts, cutoff)
+
+
+_NDCG_SPELLINGS: dict[str, tuple[str | Spelling, ...]] = {
+    "trec_eval": ("ndcg", "ndcg_cut_{cutoff}", "ndcg_{gain}"),
+    "ir_measures": ("nDCG", "nDCG@{cutoff}", "NDCG", "NDCG@{cutoff}"),
+    "ranx": (
+        "ndcg@{cutoff}",
+        "ndcg",
+        *fixing({"gain": "exp"}, "ndcg_burges@{cutoff}", "ndcg_burges"),
+    ),
+}
+_NDCG_ELSEWHERE = {
+    "gains linear": (
+        "ndcg_score",
+        "normalized_discounted_cumulative_gain",
+        "RetrievalNormalizedDCG",
+        "retrieval_normalized_dcg",
+        "normalized_dcg",
+        "NDCG:top",
+        "NDCG:type=Base:top",
+    ),
+    "gains 2^rel - 1": fixing({"gain": "exp"}, "NDCGMetric", "NDCG:type=Exp:top"),
+}
 
 
 @family(
@@ -179,27 +201,8 @@ def ideal_dcg(
     doi="10.1145/582415.582418",
     linear=True,
     monotone="order",
-    spellings={
-        "trec_eval": ("ndcg", "ndcg_cut_{cutoff}", "ndcg_{gain}"),
-        "ir_measures": ("nDCG", "nDCG@{cutoff}", "NDCG", "NDCG@{cutoff}"),
-        "ranx": (
-            "ndcg@{cutoff}",
-            "ndcg",
-            *fixing({"gain": "exp"}, "ndcg_burges@{cutoff}", "ndcg_burges"),
-        ),
-    },
-    known_as={
-        "gains linear": (
-            "ndcg_score",
-            "normalized_discounted_cumulative_gain",
-            "RetrievalNormalizedDCG",
-            "retrieval_normalized_dcg",
-            "normalized_dcg",
-            "NDCG:top",
-            "NDCG:type=Base:top",
-        ),
-        "gains 2^rel - 1": fixing({"gain": "exp"}, "NDCGMetric", "NDCG:type=Exp:top"),
-    },
+    spellings=_NDCG_SPELLINGS,
+    known_as=_NDCG_ELSEWHERE,
 )
 def ndcg(
     judged: Judged,
@@ -244,11 +247,8 @@ def column_gain(
     grade on they do: then 0 without such rows. ``discount`` and ``base`` as of DCG, without a
     discount by default.
     """
-    return summable(
-        judged.discounted_rows(
-            column, discounts_of(judged, discount, base, cutoff), cutoff, rel=rel
-        )
-    )
+    discounts = discounts_of(judged, discount, base, cutoff)
+    return summable(judged.discounted_rows(column, discounts, cutoff, rel=rel))
 
 
 _CELLS = 2**18
@@ -262,10 +262,8 @@ class GainTable:
     query: Ints  # (n,): The numbers of the queries
     row: Ints  # (n, n_ranks): The row of the chunk at each rank; 0 beyond the end of the list
     listed: NDArray[np.bool_]  # (n, n_ranks): Whether the list has this rank
-    # (n, n_ranks): Gain at each rank (for tied rows the mean of their group), and gain at each rank
-    # of the best order.
-    gain: Floats
-    ideal: Floats
+    gain: Floats  # (n, n_ranks): Gain at each rank; for tied rows the mean of their group
+    ideal: Floats  # (n, n_ranks): Gain at each rank of the best order
 
     @cached_property
     def running(self) -> tuple[Floats, Floats]:
@@ -276,17 +274,14 @@ class GainTable:
 
     def listed_of(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the value of the row at each rank, 0 beyond the end of the list."""
-        return (
-            np.where(self.listed, values[self.row], values.dtype.type(0))
-            if len(values)
-            else np.zeros(self.row.shape)
-        )
+        if not len(values):
+            return np.zeros(self.row.shape)
+        return np.where(self.listed, values[self.row], values.dtype.type(0))
 
 
 def _gain_tables(judged: Judged, gain: Floats) -> list[GainTable]:
-    tables: list[GainTable] = judged.once(
-        ("tables", gain.tobytes()), lambda: list(_laid_out(judged, gain))
-    )
+    key = ("tables", gain.tobytes())
+    tables: list[GainTable] = judged.once(key, lambda: list(_laid_out(judged, gain)))
     return tables
 
 
@@ -298,27 +293,27 @@ def _laid_out(judged: Judged, gain: Floats) -> Iterator[GainTable]:
     gains = judged.groups.averaged(gain[judged.code])
     n_ranks = np.maximum(judged.n_retrieved, upto[:, -1] if upto.shape[1] else 0)
     shortest_first = np.argsort(n_ranks, kind="stable")
-    first = 0
-    while first < len(shortest_first):
-        last = first + 1
-        while (
-            last < len(shortest_first)
-            and n_ranks[shortest_first[last]] * (last + 1 - first) <= _CELLS
-        ):
-            last += 1
-        query = shortest_first[first:last]
+    for query in _of_similar_length(shortest_first, n_ranks[shortest_first]):
         rank = np.arange(int(n_ranks[query[-1]]))
         listed = rank < judged.n_retrieved[query, None]
         row = np.where(listed, judged.offsets[query, None] + rank, 0)
         # The gain at a rank of the best order: as many steps down `falling` as gains are used up
         # before the rank.
-        place = np.zeros(
-            (len(query), len(rank)), dtype=np.uint8 if len(falling) < 256 else np.int64
-        )
+        place = np.zeros(row.shape, dtype=np.uint8 if len(falling) < 256 else np.int64)
         for used_up in upto[query].astype(np.int32).T:
             place += used_up[:, None] <= rank.astype(np.int32)
         table = GainTable(query, row, listed, np.zeros(row.shape), falling.take(place))
         yield replace(table, gain=table.listed_of(gains))
+
+
+def _of_similar_length(queries: Ints, n_ranks: Ints) -> Iterator[Ints]:
+    # n_ranks ascend, so the last query of a part sets the width of its table.
+    first = 0
+    while first < len(queries):
+        last = first + 1
+        while last < len(queries) and n_ranks[last] * (last + 1 - first) <= _CELLS:
+            last += 1
+        yield queries[first:last]
         first = last
 
 
@@ -330,7 +325,8 @@ def _in_order(values: Floats) -> Floats:
 @family(
     "nDCGrel",
     title="nDCG averaged over relevant documents",
-    formula="mean, over the documents with a gain, of nDCG at their rank; at the end of the list if not retrieved",
+    formula="mean, over the documents with a gain, of nDCG at their rank; at the end of the list "
+    "if not retrieved",
     source="Buckley, trec_eval",
     expected="orders",
     spellings={"trec_eval": ("ndcg_rel", "ndcg_rel_{gain}")},
@@ -347,13 +343,12 @@ def ndcg_rel(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
         if table.gain.shape[1] == 0:
             continue
         dcg, ideal = table.running
-        chance = table.listed_of(positive)
-        found = np.where(chance, dcg, 0.0)
+        counted = table.listed_of(positive)
         n_positive = (table.ideal > 0).sum(axis=1)
         some = n_positive > 0
-        share = ratio(found, ideal, otherwise=0.0)
+        share = ratio(np.where(counted, dcg, 0.0), ideal, otherwise=0.0)
         last = ratio(dcg[:, -1], ideal[:, -1], otherwise=0.0)
-        total = _in_order(share) + (n_positive - chance.sum(axis=1)) * last
+        total = _in_order(share) + (n_positive - counted.sum(axis=1)) * last
         value[table.query[some]] = total[some] / n_positive[some]
     return value
 
@@ -361,7 +356,8 @@ def ndcg_rel(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
 @family(
     "RnDCG",
     title="nDCG averaged over the levels of gain",
-    formula="mean of nDCG at the ranks where the best order falls to a lower gain, and at the end of a longer list",
+    formula="mean of nDCG at the ranks where the best order falls to a lower gain, and at the end "
+    "of a longer list",
     source="Buckley, trec_eval",
     linear=True,
     spellings={"trec_eval": ("Rndcg", "Rndcg_{gain}")},
@@ -374,80 +370,77 @@ def r_ndcg(judged: Judged, *, gain: str | GainMap = "linear", rel: float = 1) ->
     """
     gains = gains_of(judged, gain)
     steps = np.unique(gains[gains > 0])[::-1]
-    counted = np.column_stack(
-        [judged.counts[:, gains == step].sum(axis=1) for step in steps] or [judged.n_queries * [0]]
-    )
+    columns = [judged.counts[:, gains == step].sum(axis=1) for step in steps]
+    counted = np.column_stack(columns or [judged.n_queries * [0]])
     upto = np.cumsum(counted, axis=1)
     value = np.full(judged.n_queries, np.nan)
     for table in _gain_tables(judged, gains):
-        n_ranks = table.gain.shape[1]
-        some = (judged.n_relevant(rel)[table.query] > 0) & (upto[table.query, -1] > 0)
+        query, n_ranks = table.query, table.gain.shape[1]
+        some = (judged.n_relevant(rel)[query] > 0) & (upto[query, -1] > 0)
         if n_ranks == 0 or not some.any():
             continue
         dcg, ideal = table.running
         total, points = np.zeros(len(dcg)), np.zeros(len(dcg))
-        ends = [
-            (upto[table.query, step], counted[table.query, step] > 0) for step in range(len(steps))
-        ]
+        ends = [(upto[query, step], counted[query, step] > 0) for step in range(len(steps))]
         # trec_eval counts the end of the list only if it is two ranks or more beyond the last gain.
-        ends.append(
-            (
-                np.full(len(dcg), n_ranks),
-                judged.n_retrieved[table.query] >= upto[table.query, -1] + 2,
-            )
-        )
+        is_longer = judged.n_retrieved[query] >= upto[query, -1] + 2
+        ends.append((np.full(len(dcg), n_ranks), is_longer))
         for rank, counts in ends:
             at = np.maximum(rank - 1, 0)[:, None]
-            here, best = (np.take_along_axis(part, at, axis=1)[:, 0] for part in (dcg, ideal))
-            total += counts * ratio(here, best, otherwise=0.0)
+            value_at, best_at = (
+                np.take_along_axis(sums, at, axis=1)[:, 0] for sums in (dcg, ideal)
+            )
+            total += counts * ratio(value_at, best_at, otherwise=0.0)
             points += counts
-        value[table.query[some]] = total[some] / points[some]
+        value[query[some]] = total[some] / points[some]
     return value
 
 
-def _discounted_by_cost(table: GainTable) -> tuple[Floats, Floats]:
-    """Return each rank's term of G, and the running gain of the best order, counting at least 1 for each rank."""
-    could = np.cumsum(np.maximum(table.ideal, 1.0), axis=1)
-    cost = could - np.cumsum(table.gain, axis=1)
-    return ratio(table.gain, np.log2(2 + cost), otherwise=0.0), could
+def _discounted_by_cost(table: GainTable) -> Floats:
+    """Return each rank's term of G. The best order gains at least 1 at each rank."""
+    best = np.cumsum(np.maximum(table.ideal, 1.0), axis=1)
+    cost = best - np.cumsum(table.gain, axis=1)
+    return ratio(table.gain, np.log2(2 + cost), otherwise=0.0)
 
 
 @family(
     "G",
     title="normalised gain",
-    formula="sum of gain / log2(2 + cost - gain so far) / sum of all gains; cost adds max(ideal gain, 1) at each rank",
+    formula="sum of gain / log2(2 + cost - gain so far) / sum of all gains; cost adds "
+    "max(ideal gain, 1) at each rank",
     source="Buckley, trec_eval",
     expected="orders",
     spellings={"trec_eval": ("G", "G_{gain}")},
 )
 def normalised_gain(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
-    """Gain of the documents, discounted by the gain that the list missed above them: between AP and nDCG.
+    """Gain of the documents, discounted by the gain missed above them: between AP and nDCG.
 
     In [0, 1], higher is better; 0/0 without documents of a gain above 0. ``gain`` as of DCG.
     """
     gains = gains_of(judged, gain)
     value = np.full(judged.n_queries, np.nan)
     for table in _gain_tables(judged, gains):
-        found, _ = _discounted_by_cost(table)
+        total = _in_order(_discounted_by_cost(table))
         best = _in_order(table.ideal)
         some = best > 0
-        value[table.query[some]] = _in_order(found)[some] / best[some]
+        value[table.query[some]] = total[some] / best[some]
     return value
 
 
 @family(
     "binG",
     title="normalised gain, binary",
-    formula="(1/R) sum over relevant rows of 1 / log2(2 + number of rows above that are not relevant)",
+    formula="(1/R) sum over relevant rows of 1 / log2(2 + number of rows above that are not "
+    "relevant)",
     source="Buckley, trec_eval",
     expected="orders of hits",
     spellings={"trec_eval": ("binG",)},
 )
 def binary_g(judged: Judged, *, rel: float = 1) -> Floats:
-    """Gain of the relevant documents, discounted by the rows above that are not relevant: between AP and nDCG.
+    """Gain of relevant documents, discounted by other rows above them: between AP and nDCG.
 
     In [0, 1], higher is better; 0/0 without relevant documents.
     """
-    found = judged.relevant(rel)
-    part = 1 / np.log2(2 + found.rank - found.hits)
-    return ratio(judged.sums(found.query, part), judged.n_relevant(rel))
+    relevant = judged.relevant(rel)
+    terms = 1 / np.log2(2 + relevant.rank - relevant.hits)
+    return ratio(judged.sums(relevant.query, terms), judged.n_relevant(rel))

@@ -1,4 +1,4 @@
-"""The grammar of names, ``Family(parameter=value, ...)@cutoff``: read, checked, printed, and written as a key.
+"""Read, check and print names, ``Family(parameter=value, ...)@cutoff``, and their keys.
 
 The cut-off may also stand before the parentheses: ``Family@cutoff(parameter=value, ...)``. A
 measure has one canonical name, which parses back to it. MLflow refuses ``@ ( ) = ,`` in names, so a
@@ -19,9 +19,10 @@ from __future__ import annotations
 
 import ast
 import inspect
+import math
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from rankeval._checks import shown
@@ -42,7 +43,7 @@ Weight = float
 Levels = tuple[float, ...]
 
 DEEPEST = 10_000_000
-"""The deepest cut-off. It is deeper than any list, and the weights of that many ranks still fit into memory."""
+"""The deepest cut-off: deeper than any list, and the weights of that many ranks fit into memory."""
 
 _AT = r"\s*(?:@(?P<{}>-?[0-9]*\.?[0-9]+))?\s*"
 _NAME = rf"(?P<head>[^\s()@]+){_AT.format('before')}(?:\((?P<inside>.*)\))?{_AT.format('behind')}"
@@ -50,7 +51,7 @@ _KEY = r"(?P<head>.+?)(?P<inside>(?:__[A-Za-z_]+\.[A-Za-z0-9.\-]+)*?)(?:_at_(?P<
 
 
 class Spelling(NamedTuple):
-    """Another tool's name for a measure: a template, and the parameters that the tool sets without saying so.
+    """Another tool's name for a measure: a template, and the parameters that the name implies.
 
     In the text, ``{parameter}`` stands for a value, ``{parameter:squared}`` for its square and
     ``{parameter:decimals}`` for the digits behind its decimal point.
@@ -64,20 +65,20 @@ class Spelling(NamedTuple):
 
 
 def fixing(parameters: Mapping[str, Any], *texts: str) -> tuple[Spelling, ...]:
-    """Return names of a tool that set the same parameters without saying so."""
+    """Return names of a tool that imply the same parameters."""
     return tuple(Spelling(text, parameters) for text in texts)
 
 
 class Written(NamedTuple):
-    """A name in its parts: ``P(rel=2)@5`` is ``("P", {"rel": 2}, "5")``; ``at`` is "" without a number behind ``@``."""
+    """A name in its parts: ``P(rel=2)@5`` is ``("P", {"rel": 2}, "5")``, and "" if no ``@``."""
 
     head: str
-    given: dict[str, Any]
+    parameters: dict[str, Any]
     at: str
 
 
 def taken_apart(name: str) -> Written | None:
-    """Return the parts of a name, None if it has another form."""
+    """Return the parts of a name, None if it has another form; raise for parameters in disorder."""
     match = re.fullmatch(_NAME, name, re.DOTALL)
     if match is None:
         return None
@@ -98,23 +99,28 @@ def _arguments(name: str, inside: str) -> dict[str, Any]:
     try:
         call = ast.parse(f"f({inside})", mode="eval").body
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and not call.args:
-            given = {str(one.arg): ast.literal_eval(one.value) for one in call.keywords if one.arg}
-            if len(given) == len(call.keywords):
-                return given
+            named = [(keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg]
+            values = {parameter: ast.literal_eval(value) for parameter, value in named}
+            if len(values) == len(call.keywords):
+                return values
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
         pass  # refused below, as it was written
     raise InvalidInput(
-        f"{name!r}: expected parameters as name=value, each once, with plain values, text in quotes; found {inside}"
+        f"{name!r}: expected parameters as name=value, each once, with plain values, text in "
+        f"quotes; found {inside}"
     )
 
 
 def spell(family: str, parameters: Parameters) -> str:
     """Return the canonical name of a measure."""
-    inside = ", ".join(
-        f"{name}={_literal(value)}" for name, value in parameters if name != "cutoff"
-    )
-    cutoff = dict(parameters).get("cutoff")
-    return f"{family}{f'({inside})' if inside else ''}{f'@{cutoff}' if cutoff else ''}"
+    values = [(name, _literal(value)) for name, value in parameters if name != "cutoff"]
+    return _name(family, values, dict(parameters).get("cutoff"))
+
+
+def _name(family: str, values: Iterable[tuple[str, str]], cutoff: Any) -> str:
+    inside = ", ".join(f"{name}={value}" for name, value in values)
+    parameters = f"({inside})" if inside else ""
+    return family + parameters + (f"@{cutoff}" if cutoff else "")
 
 
 def key(family: str, parameters: Parameters) -> str:
@@ -131,9 +137,9 @@ def name_of_key(text: str) -> str:
     match = re.fullmatch(_KEY, text)
     if match is None:
         raise InvalidInput(f"{text!r} is no key of a measure")
-    pairs = [part.partition(".") for part in match["inside"].split("__")[1:]]
-    inside = ", ".join(f"{name}={_unescaped(value)}" for name, _, value in pairs)
-    return f"{match['head']}{f'({inside})' if inside else ''}{'@' + match['at'] if match['at'] else ''}"
+    parts = [part.partition(".") for part in match["inside"].split("__")[1:]]
+    values = [(name, _unescaped(value)) for name, _, value in parts]
+    return _name(match["head"], values, match["at"])
 
 
 def _literal(value: Any) -> str:
@@ -144,9 +150,11 @@ def _literal(value: Any) -> str:
 def _escaped(text: str) -> str:
     if _is_word(text[1:-1]) and text[0] == "'":
         return text[1:-1]
-    return re.sub(
-        r"[^A-Za-z0-9.]", lambda found: "".join(f"-{byte:02x}" for byte in found[0].encode()), text
-    )
+    return re.sub(r"[^A-Za-z0-9.]", _hex, text)
+
+
+def _hex(character: re.Match[str]) -> str:
+    return "".join(f"-{byte:02x}" for byte in character[0].encode())
 
 
 def _unescaped(text: str) -> str:
@@ -166,10 +174,9 @@ class _Kind(NamedTuple):
 
 
 def _is_number(value: Any) -> bool:
+    # nan and infinite values are not literals of Python.
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return (
-        number and abs(value) <= sys.float_info.max
-    )  # neither nan nor infinite, which are no literals of Python
+    return number and abs(value) <= sys.float_info.max
 
 
 def _is_chance(value: Any) -> bool:
@@ -180,78 +187,98 @@ def _is_whole(value: Any) -> bool:
     return _is_number(value) and value == int(value)
 
 
-def _is_gain_map(value: Any) -> bool:
-    pairs = (
-        isinstance(value, tuple)
-        and value
-        and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value)
-    )
-    return bool(pairs) and all(
-        _is_number(grade) and _is_number(gain) and gain >= 0 for grade, gain in value
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_name(value: Any) -> bool:
+    return _is_text(value) and value != ""
+
+
+def _is_levels(value: Any) -> bool:
+    return isinstance(value, tuple) and bool(value) and all(map(_is_chance, value))
+
+
+def _is_gain(pair: Any) -> bool:
+    if not isinstance(pair, tuple) or len(pair) != 2:
+        return False
+    grade, gain = pair
+    return _is_number(grade) and _is_number(gain) and gain >= 0
+
+
+def _is_text_or_gains(value: Any) -> bool:
+    return _is_text(value) or (
+        isinstance(value, tuple) and bool(value) and all(map(_is_gain, value))
     )
 
 
-def _number(expected: str, fits: Callable[[Any], bool], *, whole: bool = False) -> _Kind:
-    is_kind = _is_whole if whole else _is_number
-    return _Kind(expected, lambda value: is_kind(value) and fits(value))
+def _number(
+    expected: str, low: float, high: float = math.inf, is_kind: Callable[[Any], bool] = _is_number
+) -> _Kind:
+    return _Kind(expected, lambda value: is_kind(value) and low <= value <= high)
 
 
 _RANK = f"a rank, 1 or greater and up to {DEEPEST:,}"
-_KINDS = {
-    "cutoff": _number(
-        f"{_RANK}; leave it out to count all rows", lambda k: 1 <= k <= DEEPEST, whole=True
-    ),
-    "Depth": _number(_RANK, lambda depth: 1 <= depth <= DEEPEST, whole=True),
-    "Count": _number("a whole number, 1 or greater", lambda count: count >= 1, whole=True),
-    "int": _Kind("a whole number", _is_whole),
-    "float": _Kind("a number", _is_number),
-    "Chance": _Kind("a number from 0 to 1", _is_chance),
-    "Share": _number("a number from 0 to below 1", lambda p: 0 <= p < 1),
-    "Inner": _number("a number above 0 and below 1", lambda p: 0 < p < 1),
-    "Positive": _number("a number above 0", lambda number: number > 0),
-    "Base": _number("a number above 1", lambda base: base > 1),
-    "Weight": _number(
-        "a number from 0 to 1e100", lambda weight: 0 <= weight <= 1e100
-    ),  # whose square is a float
-    "bool": _Kind("True or False", lambda value: isinstance(value, bool)),
-    "str": _Kind("text in quotes", lambda value: isinstance(value, str)),
-    "Column": _Kind(
-        "the name of a column, in quotes", lambda value: isinstance(value, str) and value != ""
-    ),
-    "Levels": _Kind(
-        "numbers from 0 to 1 in parentheses, such as (0.25, 0.5)",
-        lambda levels: isinstance(levels, tuple) and bool(levels) and all(map(_is_chance, levels)),
-    ),
-    "str | GainMap": _Kind(
+_ABOVE_0, _ABOVE_1 = math.nextafter(0, 1), math.nextafter(1, 2)
+_BELOW_1 = math.nextafter(1, 0)
+
+_COUNTS = {
+    "cutoff": _number(f"{_RANK}; leave it out to count all rows", 1, DEEPEST, _is_whole),
+    "Depth": _number(_RANK, 1, DEEPEST, _is_whole),
+    "Count": _number("a whole number, 1 or greater", 1, math.inf, _is_whole),
+}
+_NUMBERS = {
+    "Share": _number("a number from 0 to below 1", 0, _BELOW_1),
+    "Inner": _number("a number above 0 and below 1", _ABOVE_0, _BELOW_1),
+    "Positive": _number("a number above 0", _ABOVE_0),
+    "Base": _number("a number above 1", _ABOVE_1),
+    "Weight": _number("a number from 0 to 1e100", 0, 1e100),  # its square is a float
+}
+_VALUES = {
+    "int": ("a whole number", _is_whole),
+    "float": ("a number", _is_number),
+    "Chance": ("a number from 0 to 1", _is_chance),
+    "bool": ("True or False", lambda value: isinstance(value, bool)),
+    "str": ("text in quotes", _is_text),
+    "Column": ("the name of a column, in quotes", _is_name),
+}
+_LISTS = {
+    "Levels": ("numbers from 0 to 1 in parentheses, such as (0.25, 0.5)", _is_levels),
+    "str | GainMap": (
         "text in quotes, or gains of 0 or more by grade, such as {1: 1, 2: 3}",
-        lambda value: isinstance(value, str) or _is_gain_map(value),
+        _is_text_or_gains,
     ),
 }
+_KINDS = _COUNTS | _NUMBERS | {name: _Kind(*kind) for name, kind in (_VALUES | _LISTS).items()}
 """By a kernel's annotation; parameters with another annotation are not validated."""
+
+_OF_DEFAULT = {bool: "bool", int: "float", float: "float"}
+"""Kinds of parameters without an annotation, by the type of their default."""
 
 
 def kinds(kernel: Callable[..., Any]) -> dict[str, str]:
-    """Return the kind of each parameter of a kernel: its annotation, or else the type of its default."""
-    return {one.name: _kind(one) for one in list(inspect.signature(kernel).parameters.values())[1:]}
+    """Return the kind of each parameter of a kernel, from its annotation or its default."""
+    _, *parameters = inspect.signature(kernel).parameters.values()
+    return {parameter.name: _kind(parameter) for parameter in parameters}
 
 
-def _kind(one: inspect.Parameter) -> str:
-    if one.annotation is inspect.Parameter.empty:
-        kind = {bool: "bool", int: "float", float: "float"}.get(type(one.default), "")
+def _kind(parameter: inspect.Parameter) -> str:
+    annotation = parameter.annotation
+    if annotation is inspect.Parameter.empty:
+        kind = _OF_DEFAULT.get(type(parameter.default), "")
+    elif annotation is Column:
+        kind = "Column"
+    elif isinstance(annotation, str):
+        kind = annotation
     else:
-        kind = (
-            one.annotation
-            if isinstance(one.annotation, str)
-            else inspect.formatannotation(one.annotation)
-        )
-        kind = "Column" if one.annotation is Column else kind
-    if one.name != "cutoff":
+        kind = inspect.formatannotation(annotation)
+    if parameter.name != "cutoff":
         return kind
-    return "cutoff | None" if one.default is None or "None" in kind else "cutoff"
+    return "cutoff | None" if parameter.default is None or "None" in kind else "cutoff"
 
 
 def canonical_value(family: str, name: str, kind: str, value: Any) -> Any:
-    """Return a parameter in its canonical form: whole floats as integers, mappings as sorted tuples."""
+    """Return a value in its canonical form: whole floats as integers, mappings as sorted tuples."""
     try:
         form = _canonical(value)
     except RecursionError:

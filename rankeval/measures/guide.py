@@ -1,11 +1,11 @@
-"""The table of the measures, and the guide to measures and conventions, made from their declarations."""
+"""The table of measures, and the guide to measures and conventions, from their declarations."""
 
 from __future__ import annotations
 
 import inspect
 import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rankeval._arguments import explained
@@ -36,6 +36,12 @@ Under `ties='expected'` a value is the mean over all orders of rows with equal s
 many tied rows it is exact. For more, rankeval draws orders with a seed that depends on the query's id, and reports the
 standard error (`standard_errors(ev)` by query and `aggregate_errors(ev)`, both of `rankeval.evaluation`).
 """
+
+COLUMNS = (
+    "name", "title", "parameters", "formula", "bounds", "aggregate", "greater_is_better", "needs",
+    "monotone", "ties", "source", "doi", "description", "spellings",
+)  # fmt: skip
+"""Columns of `list_measures`."""
 
 HEADS = ("measure", "formula", "parameters", "range", "ties", "source", *TOOLS, "others")
 
@@ -72,30 +78,23 @@ def list_measures(name: str | None = None) -> pd.DataFrame:
     """
     import pandas as pd
 
-    rows = [
-        {
-            "name": family.name,
-            "title": family.title,
-            "parameters": ", ".join(_parameters(family)),
-            "formula": family.formula,
-            "bounds": family.bounds,
-            "aggregate": family.aggregate,
-            "greater_is_better": family.greater_is_better,
-            "needs": family.needs,
-            "monotone": family.monotone,
-            "ties": family.ties,
-            "source": family.source,
-            "doi": family.doi,
-            "description": inspect.getdoc(family.kernel) or "",
-            "spellings": "; ".join(
-                f"{tool}: {', '.join(map(str, names))}" for tool, names in family.spellings.items()
-            ),
-        }
-        for family in sorted(
-            FAMILIES.values() if name is None else _found(name), key=lambda one: one.name.lower()
-        )
-    ]
-    return pd.DataFrame(rows).set_index("name")
+    families = FAMILIES.values() if name is None else _with_name(name)
+    rows = [_documented(family) for family in _sorted(families)]
+    return pd.DataFrame(rows, columns=list(COLUMNS)).set_index("name")
+
+
+def _documented(family: Family) -> dict[str, Any]:
+    row = {column: getattr(family, column, None) for column in COLUMNS}
+    row["parameters"] = ", ".join(_parameters(family))
+    row["description"] = inspect.getdoc(family.kernel) or ""
+    row["spellings"] = "; ".join(
+        f"{tool}: {', '.join(map(str, names))}" for tool, names in family.spellings.items()
+    )
+    return row
+
+
+def _sorted(families: Iterable[Family]) -> list[Family]:
+    return sorted(families, key=lambda family: family.name.lower())
 
 
 def _parameters(family: Family) -> list[str]:
@@ -105,33 +104,26 @@ def _parameters(family: Family) -> list[str]:
     ]
 
 
-def _found(name: str) -> list[Family]:
+def _with_name(name: str) -> list[Family]:
     part = name.lower()
-    found = [
-        family
-        for family in FAMILIES.values()
-        if any(part in text.lower() for text in _texts(family))
-    ]
-    return found or [measure(name).family]
+    families = [family for family in FAMILIES.values() if part in _names(family).lower()]
+    return families or [measure(name).family]
 
 
-def _texts(family: Family) -> list[str]:
-    return [
-        family.name,
-        family.title,
-        *(str(one) for names in family.spellings.values() for one in names),
-    ]
+def _names(family: Family) -> str:
+    spellings = (str(name) for names in family.spellings.values() for name in names)
+    return "\n".join((family.name, family.title, *spellings))
 
 
 class RuleAnswer(NamedTuple):
-    """One answer to a question that tools answer differently: how to write it here, and who gives it."""
+    """An answer to a question that tools answer differently, its name here, and who gives it."""
 
     question: str
     ours: str
     who: str
 
 
-CHOICES = (
+_DCG = (
     RuleAnswer(
         "DCG: discount 1 / log2(rank + 1)",
         "DCG",
@@ -148,8 +140,11 @@ CHOICES = (
     RuleAnswer(
         "DCG: gain 2^rel - 1",
         "DCG(gain='exp')",
-        "Burges 2005; gdeval, LightGBM, XGBoost, ranx `ndcg_burges`, trectools unless told otherwise",
+        "Burges 2005; gdeval, LightGBM, XGBoost, ranx `ndcg_burges`, trectools unless told "
+        "otherwise",
     ),
+)
+_RANKING = (
     RuleAnswer(
         "Ideal list and R: all judged documents",
         "judgments='qrels'",
@@ -169,6 +164,8 @@ CHOICES = (
         "ties='stable'",
         "ir_measures' own providers, LightGBM, XGBoost; ranx by quicksort",
     ),
+)
+_QUERIES = (
     RuleAnswer("No relevant document: 0", "no_relevant='zero'", "scikit-learn, ranx, trec_eval"),
     RuleAnswer(
         "No relevant document: 1",
@@ -190,6 +187,8 @@ CHOICES = (
     RuleAnswer(
         "Query missing from the run: an error", "missing='error'", "trec_eval 10 without `-c`"
     ),
+)
+_PRECISION = (
     RuleAnswer(
         "AP at k: by all relevant documents",
         "AP@10",
@@ -219,6 +218,8 @@ CHOICES = (
         "IPrec(recall=0.1, rule='trec_eval-10')",
         "trec_eval 10",
     ),
+)
+_RANK_BIASED = (
     RuleAnswer(
         "ERR: greatest grade, 4",
         "ERR(max_rel=4)@20",
@@ -241,6 +242,8 @@ CHOICES = (
         "Compat(depth=None)",
         "ir_measures `Compat`",
     ),
+)
+_SETS = (
     RuleAnswer("Precision beyond the list: by k", "P@10", "trec_eval, ir_measures, ranx"),
     RuleAnswer(
         "Precision of the set: by the number retrieved",
@@ -254,7 +257,8 @@ CHOICES = (
         "textbooks, lectures",
     ),
 )
-"""The questions that tools answer differently; each answer is a measure or a rule of a convention."""
+CHOICES = (*_DCG, *_RANKING, *_QUERIES, *_PRECISION, *_RANK_BIASED, *_SETS)
+"""Questions that tools answer differently; an answer is a measure or a rule of a convention."""
 
 
 def measures_markdown() -> str:
@@ -276,10 +280,7 @@ def measures_markdown() -> str:
     )
     parts = [OPENING, "## Conventions\n", _table(*_presets()), "## Where tools differ\n", answers]
     for title, families in sorted(chapters.items()):  # the order of imports means nothing
-        parts += [
-            f"## {title}\n",
-            _table(HEADS, map(_row, sorted(families, key=lambda one: one.name.lower()))),
-        ]
+        parts += [f"## {title}\n", _table(HEADS, map(_row, _sorted(families)))]
     return "\n".join(parts)
 
 
@@ -299,44 +300,35 @@ def _row(family: Family) -> Iterator[str]:
         if family.doi
         else _escaped(family.source)
     )
-    for tool in TOOLS:
-        yield "; ".join(_spelled(*one) for one in family.spellings.items() if _is_of(one[0], tool))
-    yield "; ".join(
-        f"{_escaped(name)}: {_spelled('', spellings)}"
-        for name, spellings in family.spellings.items()
-        if not any(_is_of(name, tool) for tool in TOOLS)
-    )
+    of_tool: dict[str, list[str]] = {tool: [] for tool in (*TOOLS, "others")}
+    for name, spellings in family.spellings.items():
+        tool, _, version = name.partition("-")
+        if tool in TOOLS:
+            of_tool[tool].append((f"{version}: " if version else "") + _spelled(spellings))
+        else:
+            of_tool["others"].append(f"{_escaped(name)}: {_spelled(spellings)}")
+    yield from map("; ".join, of_tool.values())
 
 
-def _is_of(name: str, tool: str) -> bool:
-    return name == tool or name.startswith(f"{tool}-")
-
-
-def _spelled(name: str, spellings: Iterable[str | Spelling]) -> str:
-    version = name.partition("-")[2]
+def _spelled(spellings: Iterable[str | Spelling]) -> str:
     texts = []
-    for one in spellings:
-        fixed = (
-            ", ".join(f"{key}={value!r}" for key, value in one.fixed.items())
-            if isinstance(one, Spelling)
-            else ""
-        )
-        texts.append(_code(str(one)) + (f" ({_escaped(fixed)})" if fixed else ""))
-    return (f"{version}: " if version else "") + ", ".join(texts)
+    for name in spellings:
+        fixed = _values(name.fixed) if isinstance(name, Spelling) else ""
+        texts.append(_code(str(name)) + (f" ({_escaped(fixed)})" if fixed else ""))
+    return ", ".join(texts)
+
+
+_AGGREGATES = {"sum": "added up over queries", "gmean": "geometric mean over queries"}
 
 
 def _range(family: Family) -> str:
     low, high = (_limit(value) for value in family.bounds)
-    said = [f"{low} to {high}"]
+    parts = [f"{low} to {high}"]
     if family.aggregate != "mean":
-        said.append(
-            {"sum": "added up over queries", "gmean": "geometric mean over queries"}[
-                family.aggregate
-            ]
-        )
+        parts.append(_AGGREGATES[family.aggregate])
     if not family.greater_is_better:
-        said.append("lower is better")
-    return ", ".join(said)
+        parts.append("lower is better")
+    return ", ".join(parts)
 
 
 def _limit(value: float) -> str:
@@ -347,28 +339,23 @@ def _limit(value: float) -> str:
 
 def _presets() -> tuple[tuple[str, ...], Iterator[tuple[str, ...]]]:
     rules = ("ties", "judgments", "negative", "missing", "no_relevant", "unjudged", "score_dtype")
-    return ("preset", *rules, "gain of nDCG", "bound measures"), (
-        _preset(preset, rules) for preset in PRESETS.values()
-    )
+    heads = ("preset", *rules, "gain of nDCG", "bound measures")
+    return heads, (_preset(preset, rules) for preset in PRESETS.values())
 
 
 def _preset(preset: Convention, rules: tuple[str, ...]) -> tuple[str, ...]:
     gain = preset.bind.get("nDCG", {}).get("gain", FAMILIES["nDCG"].defaults["gain"])
     others = [
-        _code(_call(name, bound))
+        _code(f"{name}({_values(bound)})")
         for name, bound in preset.bind.items()
         if name not in ("nDCG", "DCG")
     ]
-    return (
-        _code(preset.name),
-        *(getattr(preset, rule) for rule in rules),
-        str(gain),
-        ", ".join(others),
-    )
+    values = (getattr(preset, rule) for rule in rules)
+    return (_code(preset.name), *values, str(gain), ", ".join(others))
 
 
-def _call(name: str, bound: Any) -> str:
-    return f"{name}({', '.join(f'{key}={value!r}' for key, value in bound.items())})"
+def _values(parameters: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in parameters.items())
 
 
 def _table(heads: tuple[str, ...], rows: Iterable[Iterable[str]]) -> str:

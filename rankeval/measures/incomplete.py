@@ -1,4 +1,4 @@
-"""Measures for incomplete judgments: they treat unjudged documents apart from those judged not relevant.
+"""Measures for incomplete judgments: unjudged is not the same as judged not relevant.
 
 A row is judged if it has a label. Under the conventions of trec_eval a label below zero means
 pooled but not judged:
@@ -27,8 +27,8 @@ from rankeval.measures.grammar import Share, Spelling, fixing
 from rankeval.measures.set_based import counted
 
 EPSILON = 1e-5
-"""trec_eval's small number: infAP adds it to counts of documents, and it is the least value in geometric means, which
-a query with the value 0 would make 0."""
+"""trec_eval's small number: infAP adds it to counts of documents, and it is the least value in
+geometric means, which a query with the value 0 would make 0."""
 
 
 def judged_rows(judged: Judged) -> NDArray[np.bool_]:
@@ -51,7 +51,8 @@ def _sum_of_capped(upto: Ints, cap: Ints) -> Floats:
 @family(
     "Bpref",
     title="binary preference",
-    formula="(1/R) sum over relevant rows of 1 - min(N above, R) / min(N, R); N: documents judged not relevant",
+    formula="(1/R) sum over relevant rows of 1 - min(N above, R) / min(N, R); N: documents judged "
+    "not relevant",
     source="Buckley & Voorhees 2004, in the form of trec_eval since 2005",
     doi="10.1145/1008992.1009000",
     expected="kernel",
@@ -63,31 +64,28 @@ def bpref(judged: Judged, *, rel: float = 1) -> Floats:
     In [0, 1], higher is better; 0/0 without relevant documents.
     """
     first = judged.threshold(rel)
-    found = judged.relevant(rel)
-    nonrelevant = judged_rows(judged) & (judged.code < first)
-    total = number_before(nonrelevant)
-    above = total[found.row] - total[judged.offsets[found.query]]
+    relevant = judged.relevant(rel)
+    total = number_before(judged_rows(judged) & (judged.code < first))
+    above = total[relevant.row] - total[judged.offsets[relevant.query]]
     n_relevant = judged.n_relevant(rel)
     worst = np.minimum(judged.counts[:, :first].sum(axis=1), n_relevant)
-    capped = np.minimum(above, n_relevant[found.query]).astype(np.float64)
+    capped = np.minimum(above, n_relevant[relevant.query]).astype(np.float64)
     if len(judged.ties.start):
         # In a group with u rows judged not relevant, a relevant row has 0, 1 ... u of them above
         # it, each number with equal chance: the mean over these numbers.
         start, end, query = judged.ties
-        so_far, inside = total[start] - total[judged.offsets[query]], total[end] - total[start]
+        before, inside = total[start] - total[judged.offsets[query]], total[end] - total[start]
         cap = n_relevant[query]
-        mean = (_sum_of_capped(so_far + inside + 1, cap) - _sum_of_capped(so_far, cap)) / (
-            inside + 1
-        )
+        sums = _sum_of_capped(before + inside + 1, cap) - _sum_of_capped(before, cap)
         row, group = judged.ties.rows()
         hit = judged.code[row] >= first
-        capped[judged.prefix(rel)[row[hit]]] = mean[group[hit]]
-    share = ratio(capped, worst[found.query], otherwise=0.0)
-    return ratio(judged.sums(found.query, 1 - share), n_relevant)
+        capped[judged.prefix(rel)[row[hit]]] = (sums / (inside + 1))[group[hit]]
+    share = ratio(capped, worst[relevant.query], otherwise=0.0)
+    return ratio(judged.sums(relevant.query, 1 - share), n_relevant)
 
 
 def _precision_expected(relevant: Floats, known: Floats, pooled: Floats, rank: Floats) -> Floats:
-    """Return the precision at a relevant row, given the numbers of relevant, judged and pooled rows above it."""
+    """Return the precision at a relevant row, from the relevant, judged and pooled rows above."""
     share = (relevant + EPSILON) / (known + 2 * EPSILON)
     return (1 + (known + pooled) * share) / rank
 
@@ -116,16 +114,16 @@ def _inf_ap_of_group(
     relevant_above = hits + (drawn * (inside - 1) / known if known else 0.0 * drawn)
     left = size - 1 - known
     pooled_above = marks + ((place - drawn) * more / left if left else 0.0 * (place - drawn))
-    estimate = _precision_expected(
-        relevant_above, hits + misses + drawn, pooled_above, ahead + place + 1
-    )
+    known_above = hits + misses + drawn
+    estimate = _precision_expected(relevant_above, known_above, pooled_above, ahead + place + 1)
     return float((chance * estimate).sum() * inside / size)
 
 
 @family(
     "infAP",
     title="inferred average precision",
-    formula="(1/R) sum over relevant rows of (1 + pooled above * (r + e) / (r + n + 2e)) / rank; e = 0.00001",
+    formula="(1/R) sum over relevant rows of (1 + pooled above * (r + e) / (r + n + 2e)) / rank; "
+    "e = 0.00001",
     source="Yilmaz & Aslam 2006",
     doi="10.1145/1183614.1183633",
     expected="kernel",
@@ -140,29 +138,29 @@ def inf_ap(judged: Judged, *, rel: float = 1) -> Floats:
     small e to its counts.
     """
     first = judged.threshold(rel)
-    found = judged.relevant(rel)
+    relevant = judged.relevant(rel)
     known = judged_rows(judged)
     nonrelevant = number_before(known & (judged.code < first))
     level = np.asarray(judged.levels)
     pooled = number_before(~known & ((level < 0) & (level > BELOW_ALL))[judged.code])
-    begin = judged.offsets[found.query]
+    row, begin = relevant.row, judged.offsets[relevant.query]
+    hits_above = (relevant.hits - 1).astype(np.float64)
+    known_above = hits_above + (nonrelevant[row] - nonrelevant[begin])
+    pooled_above = (pooled[row] - pooled[begin]).astype(np.float64)
     value = _precision_expected(
-        (found.hits - 1).astype(np.float64),
-        (found.hits - 1 + nonrelevant[found.row] - nonrelevant[begin]).astype(np.float64),
-        (pooled[found.row] - pooled[begin]).astype(np.float64),
-        found.rank.astype(np.float64),
+        hits_above, known_above, pooled_above, relevant.rank.astype(np.float64)
     )
     hits = judged.prefix(rel)
-    row, _ = judged.ties.rows()
-    value[hits[row[judged.code[row] >= first]]] = 0  # counted by group
-    total = judged.sums(found.query, value)
+    tied, _ = judged.ties.rows()
+    value[hits[tied[judged.code[tied] >= first]]] = 0  # counted by group
+    total = judged.sums(relevant.query, value)
     for start, end, query in zip(*(part.tolist() for part in judged.ties), strict=True):
-        begins = judged.offsets[query]
+        top = int(judged.offsets[query])
         counts = [
-            (int(sums[start] - sums[begins]), int(sums[end] - sums[start]))
+            (int(sums[start] - sums[top]), int(sums[end] - sums[start]))
             for sums in (hits, nonrelevant, pooled)
         ]
-        total[query] += _inf_ap_of_group(start - int(begins), end - start, *counts)
+        total[query] += _inf_ap_of_group(start - top, end - start, *counts)
     return ratio(total, judged.n_relevant(rel))
 
 
@@ -181,10 +179,8 @@ def judged_share(judged: Judged, *, cutoff: int | None = None) -> Floats:
 
     In [0, 1], higher is better; 0/0 if nothing was retrieved.
     """
-    return ratio(
-        judged.mean_within(judged.ties, number_before(judged_rows(judged)), cutoff),
-        judged.depth(cutoff),
-    )
+    n_judged = judged.mean_within(judged.ties, number_before(judged_rows(judged)), cutoff)
+    return ratio(n_judged, judged.depth(cutoff))
 
 
 @family(
@@ -203,9 +199,9 @@ def unjudged(judged: Judged, *, cutoff: int | None = None) -> Floats:
     In [0, 1]; with a high share the other measures rest on few judgments. 0/0 for an empty list
     without a cut-off.
     """
-    found = judged.mean_within(judged.ties, number_before(~judged_rows(judged)), cutoff)
+    n_unjudged = judged.mean_within(judged.ties, number_before(~judged_rows(judged)), cutoff)
     size = judged.n_retrieved if cutoff is None else np.full(judged.n_queries, cutoff)
-    return ratio(found, size)
+    return ratio(n_unjudged, size)
 
 
 @counted(
@@ -227,7 +223,19 @@ def persistence(judged: Judged, p: float) -> Floats:
 
 
 RBP_GAINS = ("binary", "scaled", "linear")
-"""Gain of a relevant document in RBP: 1, its label divided by the query's greatest label, or its label."""
+"""Gain of a relevant document in RBP: 1, its share of the query's greatest label, or its label."""
+
+_RBP_OF_TREC_EVAL = (
+    *fixing({"p": 0.9, "gain": "scaled"}, "rbp", "RBP", "RBP@{cutoff}", "rbp@{cutoff}"),
+    *fixing({"gain": "scaled"}, "rbp_p={p}", "rbp.p={p}"),
+)
+_RBP_SPELLINGS = {
+    "trec_eval-10": _RBP_OF_TREC_EVAL,
+    "trectools": fixing({"p": 0.8}, "rbp", "rbp@{cutoff}"),
+    "ranx": fixing({"gain": "linear"}, "rbp.{p:decimals}", "rbp@{p:decimals}"),
+    "ir_measures": fixing({"p": 0.8}, "RBP", "RBP@{cutoff}"),
+    "Moffat & Zobel": fixing({"p": 0.95}, "RBP", "RBP@{cutoff}"),
+}
 
 
 @family(
@@ -239,16 +247,7 @@ RBP_GAINS = ("binary", "scaled", "linear")
     bounds=(0.0, np.inf),  # in [0, 1] unless gain="linear"
     linear=True,
     monotone="grade",
-    spellings={
-        "trec_eval-10": (
-            *fixing({"p": 0.9, "gain": "scaled"}, "rbp", "RBP", "RBP@{cutoff}", "rbp@{cutoff}"),
-            *fixing({"gain": "scaled"}, "rbp_p={p}", "rbp.p={p}"),
-        ),
-        "trectools": fixing({"p": 0.8}, "rbp", "rbp@{cutoff}"),
-        "ranx": fixing({"gain": "linear"}, "rbp.{p:decimals}", "rbp@{p:decimals}"),
-        "ir_measures": fixing({"p": 0.8}, "RBP", "RBP@{cutoff}"),
-        "Moffat & Zobel": fixing({"p": 0.95}, "RBP", "RBP@{cutoff}"),
-    },
+    spellings=_RBP_SPELLINGS,
 )
 def rbp(
     judged: Judged, *, p: Share, gain: str = "binary", rel: float = 1, cutoff: int | None = None
@@ -271,14 +270,15 @@ def rbp(
 
 
 RULES = ("exact", "trec_eval-10")
-"""RBPResid of a list without unjudged rows: the weight of the ranks beyond the list ("exact"), or 0."""
+"""RBPResid of a list without unjudged rows: the weight of the ranks beyond it ("exact"), or 0."""
 
 
 @family(
     "RBPResid",
     title="residual of rank-biased precision",
     counts="rows",
-    formula="(1 - p) sum over unjudged rows of p^(rank - 1), plus p^retrieved for the ranks beyond the list",
+    formula="(1 - p) sum over unjudged rows of p^(rank - 1), plus p^retrieved for the ranks beyond "
+    "the list",
     source="Moffat & Zobel 2008",
     doi="10.1145/1416950.1416952",
     expected="kernel",
@@ -286,7 +286,7 @@ RULES = ("exact", "trec_eval-10")
     spellings={"trec_eval-10": (Spelling("rbp_resid", {"p": 0.9, "rule": "trec_eval-10"}),)},
 )
 def rbp_residual(judged: Judged, *, p: Share, rule: str = "exact") -> Floats:
-    """Rise of rank-biased precision if all unjudged documents, and all beyond the list, were relevant.
+    """Rise of rank-biased precision if all documents unjudged or beyond the list were relevant.
 
     In [0, 1]; a lower value means that RBP is known more exactly. ``rule="trec_eval-10"`` gives 0
     if every retrieved document is judged, although the documents beyond the list are still unknown.

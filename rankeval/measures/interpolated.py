@@ -8,14 +8,15 @@ Tied rows: the value is the greatest precision at a hit, from the hit on that re
 level. It is least in the worst order, in which the hits come last in each group; call that value L.
 Above L,
 
-    mean = L + integral over v > L of 1 - F(v),      F(v) = prod over groups of P(all counted hits are below v).
+    mean = L + integral over v > L of 1 - F(v),
+    F(v) = prod over groups of P(all counted hits are below v).
 
 The product holds because groups are ordered independently. F is a step function, with steps at the
 precisions that a hit can have:
 
     F   1 |          ______      mean - L is the area above F, right of L
-          |     ____|            each step of each group is one _Steps entry: its precision, and the factor by which
-          |  __|                 F falls to the left of it
+          |     ____|            each step of each group is one _Steps entry: its precision, and
+          |  __|                 the factor by which F falls to the left of it
         0 +--L--------------> v
 
 Each chance is that of a path of hits and misses that keeps below a boundary (the ballot problem,
@@ -27,7 +28,7 @@ A group of n tied rows with r hits has C(n, r) orders, all equally likely. Read 
 order is a path over states (t places passed, j hits found):
 
     hits
-     2               o---o      a group of 4 rows with 2 hits; this path is the order  miss hit hit miss
+     2               o---o      a group of 4 rows with 2 hits; this path: miss hit hit miss
                    /
      1           o              from (t, j) the next place is a hit with chance (r - j) / (n - t),
                /                whatever the path was before
@@ -98,18 +99,17 @@ def _needed(judged: Judged, level: float, rule: str, rel: float) -> Ints:
 
 
 def _interpolated(judged: Judged, rank: Ints, needed: Ints, rel: float) -> Floats:
-    """Return the greatest precision from the needed hit on, given the ranks of relevant rows; 0 without that hit."""
+    """Return the greatest precision from the needed hit on; 0 if the query lacks that hit."""
     precision = judged.relevant(rel).hits / rank
     starts = judged.prefix(rel)[judged.offsets].astype(np.int64)
     reached = np.flatnonzero(np.diff(starts) >= needed)
     value = np.where(judged.n_relevant(rel) > 0, 0.0, np.nan)
     if len(reached):
-        between = np.column_stack(
-            (starts[reached] + needed[reached] - 1, starts[reached + 1])
-        ).ravel()
         # reduceat takes pairs (needed hit, end of the query); the 0 appended makes the last end a
         # valid place.
-        value[reached] = np.maximum.reduceat(np.append(precision, 0.0), between)[::2]
+        first = starts[reached] + needed[reached] - 1
+        pairs = np.column_stack((first, starts[reached + 1])).ravel()
+        value[reached] = np.maximum.reduceat(np.append(precision, 0.0), pairs)[::2]
     return value
 
 
@@ -131,24 +131,19 @@ class Mixed(NamedTuple):
         """Number of rows above each group in its query."""
         return self.misses_above + self.hits_above
 
-    def of(self, which: NDArray[np.bool_] | Ints) -> Mixed:
+    def of(self, some: NDArray[np.bool_] | Ints) -> Mixed:
         """Return some of the groups."""
-        return Mixed(*(part[which] for part in self))
+        return Mixed(*(part[some] for part in self))
 
 
 def relevant_or_not(judged: Judged, rel: float) -> tuple[Mixed, NDArray[np.bool_]]:
-    """Return the groups with relevant and other rows, and a mask over the relevant rows: those outside of groups."""
+    """Return the groups with relevant and other rows, and a mask of the relevant rows outside."""
     hit = judged.prefix(rel).astype(np.int64)
     start, end, query = judged.groups
     hits, begin = hit[end] - hit[start], judged.offsets[query]
-    found = Mixed(
-        query,
-        start - begin - (hit[start] - hit[begin]),
-        hit[start] - hit[begin],
-        end - start - hits,
-        hits,
-    )
-    groups = found.of((hits > 0) & (hits < end - start))
+    hits_above, misses = hit[start] - hit[begin], end - start - hits
+    groups = Mixed(query, start - begin - hits_above, hits_above, misses, hits)
+    groups = groups.of((hits > 0) & (misses > 0))
     # Hits are numbered through the chunk, so a group holds consecutive ones: mark its ends, and add
     # up.
     first = hit[judged.offsets[groups.query]] + groups.hits_above
@@ -159,55 +154,56 @@ def relevant_or_not(judged: Judged, rel: float) -> tuple[Mixed, NDArray[np.bool_
 
 
 def worst_ranks(judged: Judged, rel: float, groups: Mixed, alone: NDArray[np.bool_]) -> Ints:
-    """Return the ranks of the relevant rows in the worst order, which puts them last in each group."""
-    found = judged.relevant(rel)
-    rank = found.rank.copy()
-    rank[~alone] = found.hits[~alone] + np.repeat(groups.misses_above + groups.misses, groups.hits)
+    """Return the ranks of the relevant rows in the worst order, last in each group."""
+    relevant = judged.relevant(rel)
+    rank = relevant.rank.copy()
+    misses = np.repeat(groups.misses_above + groups.misses, groups.hits)
+    rank[~alone] = relevant.hits[~alone] + misses
     return rank
 
 
 def chance_of_places(misses: int, allowed: Ints) -> Floats:
-    """Return the chance that a hit of a group, and each one behind it, stands at its first allowed place or below."""
+    """Return the chance that a hit and all behind it are at their first allowed place or below.
+
+    ``allowed`` and the result have a row for each hit of a group and a column for each boundary.
+    """
     hits, n_items = allowed.shape
     size = hits + misses
-    left = np.ones(
-        (hits + 1, n_items)
-    )  # row j, with j hits found so far: the chance for the hits still to come
-    found = np.zeros((hits, n_items))
+    # Row j, with j hits seen so far: the chance for the hits still to come.
+    left = np.ones((hits + 1, n_items))
+    total = np.zeros((hits, n_items))
     chance = place_of_hit(hits, misses)
     for place in range(size, 0, -1):
-        low, high = (
-            max(place - misses, 1),
-            min(hits, place),
-        )  # numbers that a hit at this place can have
-        hit = left[low : high + 1] * (place >= allowed[low - 1 : high])
-        found[low - 1 : high] += chance[place - 1, low - 1 : high, None] * hit
-        goes_up = ((hits - np.arange(low - 1, high)) / (size - place + 1))[:, None]
-        left[low - 1 : high] *= 1 - goes_up
-        left[low - 1 : high] += goes_up * hit
-    return found
+        # Hits low + 1 to high may have this place.
+        low, high = max(place - misses, 1) - 1, min(hits, place)
+        hit = left[low + 1 : high + 1] * (place >= allowed[low:high])
+        total[low:high] += chance[place - 1, low:high, None] * hit
+        goes_up = ((hits - np.arange(low, high)) / (size - place + 1))[:, None]
+        left[low:high] *= 1 - goes_up
+        left[low:high] += goes_up * hit
+    return total
 
 
 _MOST = 2**28
-"""States of paths times boundaries in a query, beyond which orders are drawn: 200 tied rows have as many."""
+"""Most states of paths times boundaries in a query, those of 200 tied rows; else draw orders."""
 
 _EXACT_TO = "200 tied rows, and more where few of them are relevant"
 """The queries with an exact mean, in words for users."""
 
 
 class RecallLevels(NamedTuple):
-    """Recall levels by query: the hits that each needs, and the value of the worst order; (n_levels, n_queries)."""
+    """Recall levels by query, (n_levels, n_queries)."""
 
-    needed: Ints
-    worst: Floats
+    needed: Ints  # hits that a level needs
+    worst: Floats  # value of the worst order
 
 
 class _Steps(NamedTuple):
-    """Steps of F: the job (level times n_queries, plus query), the precision, and the factor below that precision."""
+    """Steps of F."""
 
-    job: Ints
+    job: Ints  # level * n_queries + query
     precision: Floats
-    factor: Floats
+    factor: Floats  # by which F falls below that precision
 
 
 def order_matters(groups: Mixed, levels: RecallLevels) -> NDArray[np.bool_]:
@@ -229,7 +225,9 @@ def n_states(groups: Mixed, n_queries: int) -> Floats:
 def mean_interpolated(groups: Mixed, levels: RecallLevels) -> Floats:
     """Return the mean of interpolated precision."""
     shapes = distinct_rows(np.column_stack((groups.hits, groups.misses)))
-    steps = [one for _, same in shapes for one in _steps_of_shape(groups.of(same), levels)]
+    steps: list[_Steps] = []
+    for _, places in shapes:
+        steps.extend(_steps_of_shape(groups.of(places), levels))
     if not steps:
         return levels.worst
     job, precision, factor = (np.concatenate(parts) for parts in zip(*steps, strict=True))
@@ -253,23 +251,22 @@ def _steps_of_shape(groups: Mixed, levels: RecallLevels) -> Iterator[_Steps]:
     at_once = max(1, CELLS // (hits * (misses + 1)))
     for begin in range(0, len(groups.query), at_once):
         some = groups.of(np.arange(begin, min(begin + at_once, len(groups.query))))
-        says = order_matters(some, levels)
-        least = np.where(says, levels.worst[:, some.query], np.inf).min(axis=0)
+        matters = order_matters(some, levels)
+        least = np.where(matters, levels.worst[:, some.query], np.inf).min(axis=0)
         group, precision = _precisions(some, least)
         at_least = np.clip(levels.needed[:, some.query] - some.hits_above, 1, hits) - 1
         chances = _chances(some, group, precision, at_least)
         ends = np.diff(group, append=-1) != 0
         for level, chance in enumerate(chances):
             query = some.query[group]
-            kept = says[level, group] & (precision > levels.worst[level, query])
+            kept = matters[level, group] & (precision > levels.worst[level, query])
             above = np.where(ends, 1.0, np.append(chance[1:], 1.0))[kept]
-            yield _Steps(
-                level * levels.worst.shape[1] + query[kept], precision[kept], chance[kept] / above
-            )
+            job = level * levels.worst.shape[1] + query[kept]
+            yield _Steps(job, precision[kept], chance[kept] / above)
 
 
 def _precisions(groups: Mixed, least: Floats) -> tuple[Ints, Floats]:
-    """Return the distinct precisions above a bound that a group's hits can have, ascending, with their groups."""
+    """Return group and value of each distinct precision of a hit above a bound, ascending."""
     hit = np.arange(1, int(groups.hits[0]) + 1)[:, None]
     place = hit + np.arange(int(groups.misses[0]) + 1)
     precision = (groups.hits_above[:, None, None] + hit) / (groups.above[:, None, None] + place)
@@ -282,7 +279,7 @@ def _chances(groups: Mixed, group: Ints, precision: Floats, at_least: Ints) -> F
     """Return the chance that all hits of a group that count at a level are below a precision."""
     hits, misses = int(groups.hits[0]), int(groups.misses[0])
     hit = np.arange(1, hits + 1)[:, None]
-    found = np.empty((len(at_least), len(group)))
+    chances = np.empty((len(at_least), len(group)))
     at_once = max(1, CELLS // (hits + 1))
     for begin in range(0, len(group), at_once):
         of = group[begin : begin + at_once]
@@ -292,8 +289,8 @@ def _chances(groups: Mixed, group: Ints, precision: Floats, at_least: Ints) -> F
         reach = (groups.hits_above[of] + hit) / precision[begin : begin + at_once]
         allowed = np.floor(reach + 1e-7).astype(np.int64) - groups.above[of] + 1
         chance = chance_of_places(misses, allowed)
-        found[:, begin : begin + at_once] = chance[at_least[:, of], np.arange(len(of))]
-    return found
+        chances[:, begin : begin + at_once] = chance[at_least[:, of], np.arange(len(of))]
+    return chances
 
 
 def _expected_iprec(
@@ -308,11 +305,11 @@ def _expected_average(
     groups, alone = relevant_or_not(judged, rel)
     rank = worst_ranks(judged, rel, groups, alone)
     needed = np.array([_needed(judged, level, rule, rel) for level in levels])
-    worst = np.array([_interpolated(judged, rank, one, rel) for one in needed])
-    asked = RecallLevels(needed, worst)
-    groups = groups.of(np.flatnonzero(order_matters(groups, asked).any(axis=0)))
+    worst = np.array([_interpolated(judged, rank, hits, rel) for hits in needed])
+    recall_levels = RecallLevels(needed, worst)
+    groups = groups.of(np.flatnonzero(order_matters(groups, recall_levels).any(axis=0)))
     too_many = n_states(groups, judged.n_queries) > _MOST
-    by_level = mean_interpolated(groups.of(np.flatnonzero(~too_many[groups.query])), asked)
+    by_level = mean_interpolated(groups.of(np.flatnonzero(~too_many[groups.query])), recall_levels)
     value: Floats = np.add.accumulate(by_level[::-1])[-1] / len(levels)
     parameters = {"levels": levels, "rule": rule, "rel": rel}
     return write_over_orders(value, too_many, eleven_point_average, judged, parameters, rel=rel)
@@ -366,9 +363,7 @@ def eleven_point_average(
     """
     total = np.zeros(judged.n_queries)
     for level in reversed(levels):  # trec_eval adds from the greatest level down
-        total += _interpolated(
-            judged, judged.relevant(rel).rank, _needed(judged, level, rule, rel), rel
-        )
+        total += interpolated_precision(judged, recall=level, rule=rule, rel=rel)
     return total / len(levels)
 
 
@@ -382,7 +377,7 @@ def eleven_point_average(
     spellings={"trec_eval": ("Rprec_mult_{multiple}",)},
 )
 def rprec_multiple(judged: Judged, *, multiple: Positive, rel: float = 1) -> Floats:
-    """Precision at a multiple of R: multiples below 1 test the first ranks, those above 1 later ranks.
+    """Precision at a multiple of R: below 1, of the first ranks; above 1, of later ranks too.
 
     In [0, 1], higher is better; 0/0 without relevant documents.
     """

@@ -1,8 +1,9 @@
-"""From a name to a measure: our grammar, other tools' names, and names that stand for several measures.
+"""From a name to a measure: our grammar, other tools' names, and names of several measures.
 
 A name is read in this order, and the first that fits counts:
 
-1. ``P(rel=2)@5``: the name of a family, with all that it must be given. So a canonical name always parses back.
+1. ``P(rel=2)@5``: the name of a family, with all that it must be given. So a canonical name always
+   parses back.
 2. ``ndcg_cut_10``, ``mrr@10``, ``MAP(rel=2)``: another tool's name (see below). If tools mean
    different things by it (``rbp``, ``11pt_avg``), the convention decides, or it is refused with the
    choices.
@@ -18,9 +19,11 @@ before its first placeholder::
 
     family  tool         template                   filed under               gives
     AP      trec_eval    map                        map                       AP
-    nDCG    trec_eval    ndcg_cut_{cutoff}          ndcg_cut_ and ndcg_cut.   nDCG@10 for ndcg_cut_10 and ndcg_cut.10
-    nDCG    trec_eval    ndcg_{gain}                ndcg_ and ndcg.           nDCG(gain={1: 3.5}) for ndcg_1=3.5
-    F       ir_measures  SetF(beta={beta:squared})  SetF(beta=                F(beta=2) for SetF(beta=4)
+    nDCG    trec_eval    ndcg_cut_{cutoff}          ndcg_cut_, ndcg_cut.      nDCG@10
+    nDCG    trec_eval    ndcg_{gain}                ndcg_, ndcg.              nDCG(gain={1: 3.5})
+    F       ir_measures  SetF(beta={beta:squared})  SetF(beta=                F(beta=2)
+
+for ``map``, ``ndcg_cut_10`` or ``ndcg_cut.10``, ``ndcg_1=3.5`` and ``SetF(beta=4)``.
 
 The pattern of a template is compiled only for a name that begins with its text:
 ``measure("nDCG@10")`` compiles none. ir_measures writes parameters in parentheses: behind its
@@ -43,7 +46,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
 
 from rankeval._arguments import explained
-from rankeval._checks import refuse, require, shown
+from rankeval._checks import require, shown
 from rankeval._registry import unknown
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.errors import AmbiguousName, InvalidInput, RankevalError, UnknownName
@@ -94,13 +97,15 @@ def measure(spec: str | Measure, convention: str | Convention | None = None) -> 
     """
     if isinstance(spec, Measure):
         return spec
-    found = _read(spec, None if convention is None else get_convention(convention))
-    if len(found) > 1:
-        labels = ", ".join(label for label, _ in found[:2]) + (" ..." if len(found) > 2 else "")
+    labelled = _read(spec, None if convention is None else get_convention(convention))
+    if len(labelled) > 1:
+        labels = ", ".join(label for label, _ in labelled[:2])
+        more = " ..." if len(labelled) > 2 else ""
         raise AmbiguousName(
-            f"{spec!r} stands for several measures ({labels}): name one; measures= takes it as it is"
+            f"{spec!r} stands for several measures ({labels}{more}): name one; measures= takes it "
+            "as it is"
         )
-    return found[0].measure
+    return labelled[0].measure
 
 
 @explained
@@ -131,20 +136,23 @@ def measures(
     >>> [(label, str(one)) for label, one in measures(["ndcg_cut_10", "map"])]
     [('ndcg_cut_10', 'nDCG@10'), ('map', 'AP')]
     """
-    alone = isinstance(specs, (str, Measure, LabelledMeasure))
-    asked: Sequence[Any] = [specs] if alone else list(specs) if isinstance(specs, Iterable) else []
-    require(asked, "measures", specs, "at least one, such as 'nDCG@10'")
+    names: Sequence[Any]
+    if isinstance(specs, (str, Measure, LabelledMeasure)):
+        names = [specs]
+    else:
+        names = list(specs) if isinstance(specs, Iterable) else []
+    require(names, "measures", specs, "at least one, such as 'nDCG@10'")
     rules = None if convention is None else get_convention(convention)
-    seen: dict[Measure, str] = {}
-    for spec in asked:
-        found = _read(spec, rules)
-        for label, one in found:
-            if one in seen and len(found) == 1:
+    labels: dict[Measure, str] = {}
+    for name in names:
+        labelled = _read(name, rules)
+        for label, value in labelled:
+            if value in labels and len(labelled) == 1:
                 raise InvalidInput(
-                    f"measures: {seen[one]!r} and {label!r} are the same measure; give it once"
+                    f"measures: {labels[value]!r} and {label!r} are the same measure; give it once"
                 )
-            seen.setdefault(one, label)
-    return [LabelledMeasure(label, one) for one, label in seen.items()]
+            labels.setdefault(value, label)
+    return [LabelledMeasure(label, value) for value, label in labels.items()]
 
 
 def _read(spec: str | Measure | LabelledMeasure, rules: Convention | None) -> list[LabelledMeasure]:
@@ -154,7 +162,8 @@ def _read(spec: str | Measure | LabelledMeasure, rules: Convention | None) -> li
         return [LabelledMeasure(str(spec), spec)]
     if not isinstance(spec, str):
         raise InvalidInput(
-            f"a measure is named by a string, such as 'nDCG@10'; found {type(spec).__name__} {shown(spec)}"
+            "a measure is named by a string, such as 'nDCG@10'; "
+            f"found {type(spec).__name__} {shown(spec)}"
         )
     name = spec.strip()
     own = _canonical(name, taken_apart(name))
@@ -162,13 +171,13 @@ def _read(spec: str | Measure | LabelledMeasure, rules: Convention | None) -> li
         return [LabelledMeasure(name, own)]
     several = _several(name, rules)
     try:
-        return [LabelledMeasure(one, _chosen(one, rules)) for one in several or [name]]
+        return [LabelledMeasure(label, _chosen(label, rules)) for label in several or [name]]
     except AmbiguousName as error:
         if not several:
             raise
         raise AmbiguousName(
-            f"{name!r} stands for several measures: give convention='trec_eval-9.0.8' or 'trec_eval-10' "
-            f"(--convention); {error}"
+            f"{name!r} stands for several measures: give convention='trec_eval-9.0.8' or "
+            f"'trec_eval-10' (--convention); {error}"
         ) from None
 
 
@@ -204,7 +213,7 @@ def measure_from_key(key: str) -> Measure:
 
 @explained
 def greatest_loss(name: str) -> float:
-    """Return the most that a query can lose by a measure; infinite without a declared range or for other columns."""
+    """Return the most that a query can lose by a measure; infinite for columns without a range."""
     try:
         low, high = measure(name).family.bounds
     except RankevalError:
@@ -230,17 +239,16 @@ class Direction(NamedTuple):
 
     @property
     def beats(self) -> str:
-        """The verb between a system and one that it is shown better than; no claim if that is not known."""
-        return {"better": "beats", "different": "differs from"}.get(
-            self.better, f"is {self.better} than"
-        )
+        """The verb between a system and one that it is shown better than; no claim if unknown."""
+        return _VERBS.get(self.better, f"is {self.better} than")
 
     @property
     def note(self) -> str:
-        """A note behind the name of a column, if less is better and no word such as "faster" says so."""
+        """A note behind a column's name, if less is better and no word such as "faster" says so."""
         return " (less is better)" if self.sign < 0 and self.better == "better" else ""
 
 
+_VERBS = {"better": "beats", "different": "differs from"}
 _UNKNOWN = Direction(0.0, "different", "different")
 
 LOWER_IS_BETTER = {
@@ -251,15 +259,17 @@ LOWER_IS_BETTER = {
 """Words for less and for more -> the nouns, in the name of a column, that they are said of."""
 
 BESIDE_NOUNS = (
-    "p|mean|median|average|max|min|peak|total|in|of|s|us|ns|usd|eur|query|search|retrieval|response|index|indexing|"
-    "build|wall|clock|cpu|gpu|ram|disk|usage"
+    "p|mean|median|average|max|min|peak|total|in|of|s|us|ns|usd|eur|query|search|retrieval|"
+    "response|index|indexing|build|wall|clock|cpu|gpu|ram|disk|usage"
 )
-"""Words that leave the direction of such a noun as it is; others, as in "cost savings", may turn it."""
+"""Words that keep the direction of such a noun; others, as in "cost savings", may turn it."""
 
 
 @explained
 def direction(name: str, lower_is_better: Mapping[str, bool | None] | None = None) -> Direction:
-    """Return which values of a column are better: of a measure as declared, of others as said or as the name tells.
+    """Return which values of a column are better.
+
+    A measure declares it; for other columns the argument or the name decides.
 
     Parameters
     ----------
@@ -270,39 +280,38 @@ def direction(name: str, lower_is_better: Mapping[str, bool | None] | None = Non
 
     Examples
     --------
-    >>> [direction(name).beats for name in ("ARP", "p95 latency_ms", "cost per 1000", "bytes per second")]
+    >>> names = ("ARP", "p95 latency_ms", "cost per 1000", "bytes per second")
+    >>> [direction(name).beats for name in names]
     ['beats', 'is faster than', 'is cheaper than', 'differs from']
     """
-    single = names_behind(name.strip(), version_10=True) or [name.strip()]
+    names = names_behind(name.strip(), version_10=True) or [name.strip()]
+    families: set[Family | None]
     try:
-        families: set[Family | None] = {one.family for each in single for _, one in meanings(each)}
+        families = {value.family for single in names for _, value in meanings(single)}
     except RankevalError:  # such a name may lack a parameter only
         families = {_family(re.split("[@(]", name)[0])}
     signs = {1.0 if family.greater_is_better else -1.0 for family in families if family}
     if signs:
         return Direction(signs.pop()) if len(signs) == 1 else _UNKNOWN
-    words, less = _words_for_less(name), (lower_is_better or {}).get(name)
+    words = _words_for_less(name)
+    less = (lower_is_better or {}).get(name)
     if less is False:
         return Direction()
     return Direction(-1.0, *(words or ())) if less or words else _UNKNOWN
 
 
 def _words_for_less(name: str) -> tuple[str, str] | None:
-    """Return the words for less and more of a column with a known noun and nothing else that could turn it."""
+    """Return the words for less and more, if a name has a known noun and no other word."""
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("/", " per ").lower()
     # A sign in front is a word that is in no list, as are those of bounds and inverses, and "in"
     # before a noun.
-    found = re.findall(r"^\W|^in[\W_]|^\d+\s*-|[<>=^*]|[^\W\d_]+", spaced)
-    head, _, rate = f" {' '.join(found)} ".partition(" per ")
+    tokens = re.findall(r"^\W|^in[\W_]|^\d+\s*-|[<>=^*]|[^\W\d_]+", spaced)
+    head, _, rate = f" {' '.join(tokens)} ".partition(" per ")
     for words, nouns in LOWER_IS_BETTER.items():
-        if re.fullmatch(rf"( ({nouns}|{BESIDE_NOUNS}))*", head.rstrip()) and re.search(
-            rf"\b({nouns})\b", head
-        ):
-            return (
-                None
-                if re.search(rf"\b({'|'.join(LOWER_IS_BETTER.values())}|s|us|ns)\b", rate)
-                else words
-            )
+        only_known = re.fullmatch(rf"( ({nouns}|{BESIDE_NOUNS}))*", head.rstrip())
+        if only_known and re.search(rf"\b({nouns})\b", head):
+            of_less = "|".join(LOWER_IS_BETTER.values())
+            return None if re.search(rf"\b({of_less}|s|us|ns)\b", rate) else words
     return None
 
 
@@ -312,66 +321,59 @@ def meanings(name: str) -> Meanings:
     if canonical := _canonical(name, written):
         return (("rankeval", canonical),)
     own = FAMILIES.get(written.head) if written else None
-    found = aliased(name) or (
-        with_their_parameters(name, written) if written and "(" in name else ()
-    )
-    if own and own.required and found and all(one.family is not own for _, one in found):
+    theirs = aliased(name)
+    if not theirs and written and "(" in name:
+        theirs = with_their_parameters(name, written)
+    if theirs and own and own.required and all(value.family is not own for _, value in theirs):
         needed = own.required[0]
-        others = "; ".join(filter(None, [_choices(found), _choice(_meant(name, spelled=False))]))
+        others = "; ".join(filter(None, [_choices(theirs), _choice(_meant(name, spelled=False))]))
         remedy = f"write '{own.name}({needed}=...)'; or {others}, if that is meant"
         raise AmbiguousName(f"{own.name} needs {needed}", argument=needed, remedy=remedy)
-    if found:
-        return found
+    if theirs:
+        return theirs
     try:
         return (("rankeval", _ours(name, written)),)
     except InvalidInput as error:
         if error.argument and (meant := _meant(name, spelled=False)):
-            raise error.having(
-                remedy=f"{error.remedy}; or {_choice(meant)}, if that is meant"
-            ) from None
+            remedy = f"{error.remedy}; or {_choice(meant)}, if that is meant"
+            raise error.having(remedy=remedy) from None
         raise
 
 
 def _canonical(name: str, written: Written | None) -> Measure | None:
-    """Return the measure of a family's name with parameters of the family, or with all that must be given."""
+    """Return the measure of a family's name, unless it lacks a parameter or has a foreign one."""
     own = FAMILIES.get(written.head) if written else None
     if written is None or own is None:
         return None
-    named = {*written.given, *(["cutoff"] if written.at else [])}
-    says_all = bool(written.given) or named >= set(own.required)
+    named = {*written.parameters, *(["cutoff"] if written.at else [])}
+    says_all = bool(written.parameters) or named >= set(own.required)
     return _ours(name, written) if says_all and named <= set(own.defaults) else None
 
 
 def _ours(name: str, written: Written | None) -> Measure:
-    found = _family(written.head) if written else None
-    if written is None or found is None or "." in written.at:
+    own = _family(written.head) if written else None
+    if written is None or own is None or "." in written.at:
         _refuse(name, written)
     if not written.at:
-        return found.with_parameters(**written.given)
-    refuse(
-        (
-            "cutoff" not in found.defaults,
-            f"{name!r}: {found.name} has no cut-off",
-            f"write {found.name!r}",
-        ),
-        (
-            "cutoff" in written.given,
-            f"{name!r}: the cut-off is given twice",
-            f"write '@{written.at}' only",
-        ),
-    )
-    return found.with_parameters(**written.given, cutoff=int(written.at))
+        return own.with_parameters(**written.parameters)
+    if "cutoff" not in own.defaults:
+        raise InvalidInput(f"{name!r}: {own.name} has no cut-off", remedy=f"write {own.name!r}")
+    if "cutoff" in written.parameters:
+        remedy = f"write '@{written.at}' only"
+        raise InvalidInput(f"{name!r}: the cut-off is given twice", remedy=remedy)
+    return own.with_parameters(**written.parameters, cutoff=int(written.at))
 
 
 def sized(name: str, collection_size: int | None) -> str:
-    """Return the name of a measure with the size of the collection, if the measure needs one and the name has none."""
+    """Return a name with the size of the collection, if the measure needs it and it is open."""
     written = taken_apart(name)
     own = _family(written.head) if written else None
-    needs = written and own and "collection_size" in {*own.required} - {*written.given}
-    if collection_size is None or not (written and own and needs):
+    if collection_size is None or not (written and own):
         return name
-    given = {**written.given, "collection_size": collection_size}
-    inside = ", ".join(f"{one}={value!r}" for one, value in given.items())
+    if "collection_size" not in own.required or "collection_size" in written.parameters:
+        return name
+    parameters = {**written.parameters, "collection_size": collection_size}
+    inside = ", ".join(f"{parameter}={value!r}" for parameter, value in parameters.items())
     return f"{own.name}({inside})" + (f"@{written.at}" if written.at else "")
 
 
@@ -384,19 +386,14 @@ def _family(head: str) -> Family | None:
 
 def _refuse(name: str, written: Written | None) -> NoReturn:
     _refuse_ranx(name)
-    if name.endswith("-") and (here := [*map(str, _named(name[:-1]))]):
-        remedy = f"write {here[0]!r} with convention='xgboost' and no_relevant='zero'"
+    if name.endswith("-") and (ours := [*map(str, _named(name[:-1]))]):
         raise UnknownName(
             f"{name!r}: by XGBoost's '-' a query without a relevant document counts 0",
-            remedy=remedy,
+            remedy=f"write {ours[0]!r} with convention='xgboost' and no_relevant='zero'",
         )
     # A name in our own form may be a slip, whose near misses are shown as they are written.
-    is_ours = (
-        written is not None
-        and (written.at or not re.search(r"\d", name))
-        and not re.match(_BEFORE, name)
-    )
-    if meant := _meant(name, spelled=not is_ours):
+    is_ours = written is not None and (written.at or not re.search(r"\d", name))
+    if meant := _meant(name, spelled=not is_ours or re.match(_BEFORE, name) is not None):
         raise UnknownName(f"unknown measure {name!r}; did you mean {_choice(meant)}?")
     if written is None or "." in written.at:
         raise InvalidInput(
@@ -407,20 +404,19 @@ def _refuse(name: str, written: Written | None) -> NoReturn:
             f"{name!r} is printed by trec_eval (--format trec) and is no measure: leave it out"
         )
     suffix = f"@{written.at}" if written.at else ""
-    for spelling in (written.head + suffix, written.head):
-        for tool, one in aliased(spelling) if written.at or written.given else ():
-            raise InvalidInput(
-                f"{name!r}: {written.head} is {str(one)!r} here ({tool})",
-                remedy="add the rest to that",
-            )
-    summary = f"there are {len(FAMILIES)} families of measures: see rankeval measures, or rankeval.list_measures()"
+    if written.at or written.parameters:
+        for tool, value in aliased(written.head + suffix) or aliased(written.head):
+            problem = f"{name!r}: {written.head} is {str(value)!r} here ({tool})"
+            raise InvalidInput(problem, remedy="add the rest to that")
+    summary = (
+        f"there are {len(FAMILIES)} families of measures: see rankeval measures, or "
+        "rankeval.list_measures()"
+    )
     if _key(re.sub(r"@\d+$|=\d+", "", name)) in _LACKING:
         raise UnknownName(f"unknown measure {name!r}; {summary}")
-    plain = plain_aliases()
-    ours = {
-        known.lower() for known in FAMILIES
-    }  # if a family and an alias are spelled alike, suggest the family
-    known = [*FAMILIES, *(one for one in plain if one.lower() not in ours)]
+    # If a family and an alias are spelled alike, suggest the family.
+    families = {family.lower() for family in FAMILIES}
+    known = [*FAMILIES, *(alias for alias in plain_aliases() if alias.lower() not in families)]
 
     def as_written(near: str) -> str:
         for rest in (name.removeprefix(written.head), suffix):
@@ -433,29 +429,31 @@ def _refuse(name: str, written: Written | None) -> NoReturn:
 
 
 def _refuse_ranx(name: str) -> None:
-    """Refuse a name with ranx' lowest relevant grade, as in ``ndcg-l2@10``, and say how it is written here."""
-    found = re.fullmatch(r"(.+)-l(\d+)(@\d+)?|(.+@\d+)-l(\d+)", name)
-    if found is None:
+    """Refuse a name with ranx' lowest relevant grade, such as ``ndcg-l2@10``, and name ours."""
+    match = re.fullmatch(r"(.+)-l(\d+)(@\d+)?|(.+@\d+)-l(\d+)", name)
+    if match is None:
         return
-    grade = int(found[2] or found[5])
-    for _, one in aliased(found[4] or found[1] + (found[3] or "")):
-        given = dict(one.parameters)
-        problem = f"{name!r}: ranx' lowest relevant grade is a parameter here"
-        if given.get("gain", "linear") != "linear":
+    grade = int(match[2] or match[5])
+    for _, value in aliased(match[4] or match[1] + (match[3] or "")):
+        parameters = dict(value.parameters)
+        if parameters.get("gain", "linear") != "linear":
             problem = f"{name!r}: ranx sets grades below {grade} to 0"
-            raise UnknownName(problem, remedy=f"do so in the judgments, and write {str(one)!r}")
-        given |= (
-            {"rel": grade}
-            if "rel" in one.family.defaults
-            else {"gain": dict.fromkeys(range(1, grade), 0)}
-        )
-        here = one.family.with_parameters(
-            **{key: value for key, value in given.items() if value != {}}
-        )
-        raise UnknownName(f"{problem}, such as {str(here)!r}")
+            raise UnknownName(problem, remedy=f"do so in the judgments, and write {str(value)!r}")
+        if "rel" in value.family.defaults:
+            parameters["rel"] = grade
+        elif grade > 1:
+            parameters["gain"] = dict.fromkeys(range(1, grade), 0)
+        else:
+            parameters.pop("gain", None)
+        ours = str(value.family.with_parameters(**parameters))
+        problem = f"{name!r}: ranx' lowest relevant grade is a parameter here, such as {ours!r}"
+        raise UnknownName(problem)
 
 
-_BEFORE = r"(?i)^(?:(?:metric|eval|val|valid|test|cos_sim|cosine|dot|dot_score|euclidean|manhattan|max)[-_/ ])+"
+_BEFORE = (
+    r"(?i)^(?:(?:metric|eval|val|valid|test|cos_sim|cosine|dot|dot_score|euclidean|manhattan|max)"
+    r"[-_/ ])+"
+)
 """Words that tools put before a name: the part of the data, and the similarity."""
 
 _TOP = r"(?i)[\s:;(,]*\b(top|top_?k|k)\s*=\s*(\d+)"
@@ -466,44 +464,36 @@ _BEHIND = r"(?i)(.+?)(?:[\s_:=@.\-/]+(?:at|top_?k?|cut(?:off)?)?[\s_:=@.\-/]*(\d
 _LONGEST = 99
 """No tool's name is longer, and the pattern above takes long for thousands of separators."""
 
-_LACKING = frozenset(
-    (
-        "rbo",
-        "cvrecall",
-        "medianrank",
-        "meanrank",
-        "gini",
-        "giniindex",
-        "errtop",
-        "gauc",
-        "coverage",
-        "novelty",
-        "hole",
-    )
-)
-"""Letters of other tools' measures that are not here: no measure with a similar name has their values."""
+_LACKING = {
+    "rbo", "cvrecall", "medianrank", "meanrank", "gini", "giniindex", "errtop", "gauc", "coverage",
+    "novelty", "hole",
+}  # fmt: skip
+"""Letters of other tools' measures that are not here: none with a similar name has their values."""
 
 
 def _named(name: str) -> Iterable[Measure | str]:
     """Return the measures of another tool's name, be it read here or only known."""
     with suppress(InvalidInput):
-        return [one for _, one in meanings(name)]
+        return [value for _, value in meanings(name)]
     return _meant(name)
 
 
 def _choice(meant: Mapping[str, str]) -> str:
-    return " or ".join(f"{one!r} ({words})" if words else repr(one) for one, words in meant.items())
+    return " or ".join(
+        f"{ours!r} ({words})" if words else repr(ours) for ours, words in meant.items()
+    )
 
 
 def _meant(name: str, *, spelled: bool = True) -> dict[str, str]:
-    """Return the measures that tools call so, with words for them; or, if ``spelled``, all with such a name."""
+    """Return the measures that a name hints at, with words; if ``spelled``, also names read so."""
     text = re.sub(_BEFORE, "", name.strip()[:_LONGEST])
     cut = [] if "@" in text else [(text, "")]
-    if found := re.search(_TOP, text):
-        is_catboost = found[1].lower() == "top"  # its names mean other things than those of others
-        cut = [(text[: found.start()] + text[found.end() :] + ":top" * is_catboost, found[2])]
-    elif found := re.fullmatch(_BEHIND, text):
-        cut.append((found[1], found[2] or found[3]))
+    if match := re.search(_TOP, text):
+        is_catboost = match[1].lower() == "top"  # its names mean other things than those of others
+        head = text[: match.start()] + text[match.end() :]
+        cut = [(head + ":top" * is_catboost, match[2])]
+    elif match := re.fullmatch(_BEHIND, text):
+        cut.append((match[1], match[2] or match[3]))
     for head, at in cut:
         for heads in _heads(*FAMILIES.values())[: 1 + spelled]:
             known = heads.get(_key(head), ())
@@ -515,9 +505,11 @@ def _meant(name: str, *, spelled: bool = True) -> dict[str, str]:
 
 
 def _written(family: Family, fixed: Mapping[str, Any], at: str) -> str:
-    given = {**fixed, **({"cutoff": int(at) if at.isdigit() else 10} if at else {})}
+    parameters = dict(fixed)
+    if at:
+        parameters["cutoff"] = int(at) if at.isdigit() else 10
     try:
-        return str(family.with_parameters(**given))
+        return str(family.with_parameters(**parameters))
     except InvalidInput as error:  # it has no cut-off, or needs a parameter that has no name there
         needs = error.argument in family.required
         return f"{family.name}({error.argument}=...){f'@{at}' if at else ''}" if needs else ""
@@ -532,47 +524,55 @@ Heads = dict[str, list[tuple[Family, Mapping[str, Any], str]]]
 
 @lru_cache(maxsize=1)
 def _heads(*families: Family) -> tuple[Heads, Heads]:
-    """Return letters and digits of names without their cut-offs -> measures: those only hinted at, and those read."""
+    """Return letters and digits of names -> measures: those hinted at, and those read."""
     hinted: Heads = {}
     read: Heads = {}
     for family in families:
         read.setdefault(_key(family.name), []).append((family, {}, ""))
-        for heads, names_of_tools in ((hinted, family.known_as), (read, family.spellings)):
-            for words, names in names_of_tools.items():
-                for name in names:
-                    head, _, rest = str(name).partition("{")
-                    fixed = name.fixed if isinstance(name, Spelling) else {}
-                    if not rest or rest.startswith("cutoff"):
-                        heads.setdefault(_key(head), []).append(
-                            (family, fixed, words if heads is hinted else "")
-                        )
+        for words, names in family.known_as.items():
+            _file(hinted, family, names, words)
+        for names in family.spellings.values():
+            _file(read, family, names, "")
     return hinted, read
 
 
+def _file(heads: Heads, family: Family, names: Iterable[str | Spelling], words: str) -> None:
+    for name in names:
+        head, _, rest = str(name).partition("{")
+        if not rest or rest.startswith("cutoff"):
+            fixed = name.fixed if isinstance(name, Spelling) else {}
+            heads.setdefault(_key(head), []).append((family, fixed, words))
+
+
 def _chosen(name: str, rules: Convention | None) -> Measure:
-    found = meanings(name)
-    of_tool = {one for tool, one in found if rules is not None and rules.name.startswith(tool)}
-    bound = {one for _, one in found if rules is not None and _is_bound(one, rules)}
-    for decided in ({one for _, one in found}, of_tool, bound):
-        if len(decided) == 1:
-            return decided.pop()
+    readings = meanings(name)
+    every = {value for _, value in readings}
+    if len(every) == 1:
+        return every.pop()
+    if rules is not None:
+        of_tool = {value for tool, value in readings if rules.name.startswith(tool)}
+        bound = {value for value in every if _is_bound(value, rules)}
+        for decided in (of_tool, bound):
+            if len(decided) == 1:
+                return decided.pop()
     raise AmbiguousName(
-        f"{name!r} means different things: write {_choices(found)}; or give a convention that decides, such as "
-        "'trec_eval-9.0.8'"
+        f"{name!r} means different things: write {_choices(readings)}; or give a convention that "
+        "decides, such as 'trec_eval-9.0.8'"
     )
 
 
-def _is_bound(one: Measure, rules: Convention) -> bool:
-    bound = rules.bind.get(one.family.name, {})
-    return bool(bound) and one == one.family.with_parameters(**{**dict(one.parameters), **bound})
+def _is_bound(value: Measure, rules: Convention) -> bool:
+    bound = rules.bind.get(value.family.name, {})
+    parameters = {**dict(value.parameters), **bound}
+    return bool(bound) and value == value.family.with_parameters(**parameters)
 
 
-def _choices(found: Meanings) -> str:
-    return "; ".join(f"{one} ({tool})" for tool, one in found)
+def _choices(readings: Meanings) -> str:
+    return "; ".join(f"{value} ({tool})" for tool, value in readings)
 
 
 def _several(name: str, rules: Convention | None) -> list[str]:
-    """Return the names that a name of trec_eval stands for, [] if it stands for a single measure."""
+    """Return the names that a name stands for by trec_eval, [] if it is that of one measure."""
     convention = "" if rules is None else rules.name
     several = names_behind(name, version_10=convention.startswith("trec_eval-10"))
     if name not in ROOTS or not several:
@@ -591,8 +591,9 @@ def _several(name: str, rules: Convention | None) -> list[str]:
     if any(convention.startswith(tool) for tool, _ in others):
         return []
     raise AmbiguousName(
-        f"{name!r} means different things: write {_choices(others)}; {', '.join(several[:2])} ... (trec_eval); or give "
-        "a convention that decides, such as 'trec_eval-9.0.8'"
+        f"{name!r} means different things: write {_choices(others)}; "
+        f"{', '.join(several[:2])} ... (trec_eval); or give a convention that decides, such as "
+        "'trec_eval-9.0.8'"
     )
 
 
@@ -608,33 +609,41 @@ def _root(text: str) -> float:
 
 
 def _gains(text: str) -> dict[int, float]:
-    return {
-        int(level): float(gain) for level, gain in (pair.split("=") for pair in text.split(","))
-    }
+    pairs = [pair.split("=") for pair in text.split(",")]
+    return {int(level): float(gain) for level, gain in pairs}
+
+
+def _levels(text: str) -> tuple[float, ...]:
+    return tuple(map(float, text.split(",")))
+
+
+def _decimals(text: str) -> float:
+    return float(f"0.{text}")
 
 
 _VALUES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "cutoff": (r"[0-9]+", int),
     "float": (_NUMBER, float),
-    "Levels": (rf"{_NUMBER}(?:,{_NUMBER})*", lambda text: tuple(map(float, text.split(",")))),
+    "Levels": (rf"{_NUMBER}(?:,{_NUMBER})*", _levels),
     "str | GainMap": (rf"[0-9]+={_NUMBER}(?:,[0-9]+={_NUMBER})*", _gains),
     "squared": (_NUMBER, _root),
-    "decimals": (r"[0-9]+", lambda text: float(f"0.{text}")),
+    "decimals": (r"[0-9]+", _decimals),
 }
-"""How a value stands in a name and is read: by the kind of its parameter, or by the word behind its colon."""
+"""The form of a value in a name, and its reader, by its kind or the word behind its colon."""
 
 _THEIRS = {
-    "judged_only": "a rule of the convention here: convention=Convention(unjudged='skip') (--judged-only)",
+    "judged_only": "a rule of the convention here: convention=Convention(unjudged='skip') "
+    "(--judged-only)",
     "dcg": "the parameter gain here: gain='linear' or gain='exp'",
     "gains": "the parameter gain here: gain={1: 1, 2: 3}, say",
     "relative": "a measure of its own here: RelP",
     "beta": "the square of our beta: write F(beta=...) with its square root",
 }
-"""Parameters of ir_measures that mean something else here or nothing, and how to write them instead."""
+"""Parameters of ir_measures that mean something else here or nothing, and what to write instead."""
 
 
 class _Alias(NamedTuple):
-    """A template: the pattern of its text behind the prefix, and the parameters whose values it holds."""
+    """A template: the pattern of its text behind the prefix, and the parameters in it."""
 
     tool: str
     family: Family
@@ -646,10 +655,9 @@ class _Alias(NamedTuple):
         match = re.fullmatch(self.pattern, rest)
         if match is None:
             return None
-        given = {
-            name: how(text) for (name, how), text in zip(self.values, match.groups(), strict=True)
-        }
-        return self.family.with_parameters(**{**self.fixed, **given, **more})
+        values = zip(self.values, match.groups(), strict=True)
+        parameters = {name: reader(text) for (name, reader), text in values}
+        return self.family.with_parameters(**{**self.fixed, **parameters, **more})
 
 
 @lru_cache(maxsize=1)
@@ -669,75 +677,82 @@ def _table(*families: Family) -> dict[str, list[_Alias]]:
 
 
 def _values(family: Family, parts: list[str]) -> tuple[str, list[tuple[str, Callable[[str], Any]]]]:
-    """Return the pattern of a template behind its prefix, from (parameter, word behind its colon, text) in turn."""
+    """Return the pattern behind a prefix from (parameter, word at its colon, text) in turn."""
     pattern, values = "", []
     for name, word, text in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
         kind = word or family.kinds.get(name, "").removesuffix(" | None")
-        shape, how = _VALUES.get(kind, _VALUES["float"])
-        values.append((name, how))
-        pattern += f"({shape}){re.escape(text)}"
+        form, reader = _VALUES.get(kind, _VALUES["float"])
+        values.append((name, reader))
+        pattern += f"({form}){re.escape(text)}"
     return pattern, values
 
 
 def plain_aliases() -> list[str]:
     """Return the names of other tools that hold no value."""
-    return [
-        text
-        for text, aliases in _table(*FAMILIES.values()).items()
-        if any(not one.pattern for one in aliases)
-    ]
+    table = _table(*FAMILIES.values())
+    return [text for text, aliases in table.items() if any(not alias.pattern for alias in aliases)]
 
 
 def aliased(name: str, tool: str = "", more: Mapping[str, Any] | None = None) -> Meanings:
     """Return tool and measure for each tool, or for one, that has such a name."""
-    return tuple(
-        (alias.tool, one)
-        for prefix, aliases in _table(*FAMILIES.values()).items()
-        if name.startswith(prefix)
-        for alias in aliases
-        if tool in ("", alias.tool)
-        and (one := alias.read(name[len(prefix) :], more or {})) is not None
-    )
+    readings = []
+    for prefix, aliases in _table(*FAMILIES.values()).items():
+        if not name.startswith(prefix):
+            continue
+        for alias in aliases:
+            value = None
+            if tool in ("", alias.tool):
+                value = alias.read(name.removeprefix(prefix), more or {})
+            if value is not None:
+                readings.append((alias.tool, value))
+    return tuple(readings)
 
 
 def with_their_parameters(name: str, written: Written) -> Meanings:
-    """Read an alias with parameters in parentheses: ``MRR(rel=2)@10`` of ir_measures, ``Revenue(column='price')@5``."""
-    ours = {
-        parameter: value for parameter, value in written.given.items() if parameter not in _THEIRS
-    }
-    theirs = [parameter for parameter in written.given if parameter in _THEIRS]
+    """Read another tool's name with parameters, such as ``MRR(rel=2)@10``."""
     spelling = written.head + (f"@{written.at}" if written.at else "")
-    if found := aliased(spelling, "shops", written.given):
-        return found
-    found = aliased(spelling, "ir_measures", ours)
-    if found and theirs:
-        raise InvalidInput(f"{name!r}: {theirs[0]} of ir_measures is {_THEIRS[theirs[0]]}")
-    return found
+    if of_shops := aliased(spelling, "shops", written.parameters):
+        return of_shops
+    foreign = [parameter for parameter in written.parameters if parameter in _THEIRS]
+    ours = {key: value for key, value in written.parameters.items() if key not in _THEIRS}
+    readings = aliased(spelling, "ir_measures", ours)
+    if readings and foreign:
+        raise InvalidInput(f"{name!r}: {foreign[0]} of ir_measures is {_THEIRS[foreign[0]]}")
+    return readings
 
 
-_PREFS = """
-prefs_num_prefs_poss prefs_num_prefs_ful prefs_num_prefs_ful_ret prefs_simp prefs_pair prefs_avgjg prefs_avgjg_Rnonrel
-prefs_simp_ret prefs_pair_ret prefs_avgjg_ret prefs_avgjg_Rnonrel_ret prefs_simp_imp prefs_pair_imp prefs_avgjg_imp
+_PREFERENCES = """
+prefs_num_prefs_poss prefs_num_prefs_ful prefs_num_prefs_ful_ret prefs_simp prefs_pair prefs_avgjg
+prefs_avgjg_Rnonrel prefs_simp_ret prefs_pair_ret prefs_avgjg_ret prefs_avgjg_Rnonrel_ret
+prefs_simp_imp prefs_pair_imp prefs_avgjg_imp
 """
-_NAMES = f"""
-runid num_q num_ret num_rel num_rel_ret map gm_map Rprec bpref recip_rank iprec_at_recall P relstring recall infAP
-gm_bpref Rprec_mult utility 11pt_avg binG G dcg ideal_dcg ndcg ndcg_rel Rndcg ndcg_cut map_cut relative_P success set_P
-set_relative_P set_recall set_map set_F num_nonrel_judged_ret yaap rbp rbp_resid unj {_PREFS} map_avgjg P_avgjg
-Rprec_mult_avgjg
+_PREFS = tuple(_PREFERENCES.split())
+_AVGJG = ("map_avgjg", "P_avgjg", "Rprec_mult_avgjg")
+_NAMES = """
+runid num_q num_ret num_rel num_rel_ret map gm_map Rprec bpref recip_rank iprec_at_recall P
+relstring recall infAP gm_bpref Rprec_mult utility 11pt_avg binG G dcg ideal_dcg ndcg ndcg_rel Rndcg
+ndcg_cut map_cut relative_P success set_P set_relative_P set_recall set_map set_F
+num_nonrel_judged_ret yaap rbp rbp_resid unj
 """
+_WITH_CUTOFFS = ("P", "recall", "ndcg_cut", "map_cut", "relative_P", "P_avgjg")
 _CUTOFFS = ("5", "10", "15", "20", "30", "100", "200", "500", "1000")
 _MULTIPLES = tuple(f"{place / 5:.2f}" for place in range(1, 11))
+_LEVELS = tuple(f"{place / 10:.2f}" for place in range(11))
 _DEFAULTS = {
-    **dict.fromkeys(("P", "recall", "ndcg_cut", "map_cut", "relative_P", "P_avgjg"), _CUTOFFS),
+    **dict.fromkeys(_WITH_CUTOFFS, _CUTOFFS),
     **dict.fromkeys(("Rprec_mult", "Rprec_mult_avgjg"), _MULTIPLES),
-    "iprec_at_recall": tuple(f"{place / 10:.2f}" for place in range(11)),
+    "iprec_at_recall": _LEVELS,
     "success": ("1", "5", "10"),
     "unj": ("5", "10", "20"),
 }
-ROOTS: dict[str, tuple[str, ...]] = {name: _DEFAULTS.get(name, ()) for name in _NAMES.split()}
-"""Every name that ``-m`` takes, in the order in which lines are printed, and its parameters unless others are given:
-cut-offs, recall levels or multiples of R, each printed on a line of its own; () for a name with one
-line."""
+ROOTS: dict[str, tuple[str, ...]] = {
+    name: _DEFAULTS.get(name, ()) for name in (*_NAMES.split(), *_PREFS, *_AVGJG)
+}
+"""Every name that ``-m`` takes, in the order of the printed lines, and its default parameters.
+
+They are cut-offs, recall levels or multiples of R, each printed on a line of its own; () for a name
+with one line.
+"""
 
 NEW = ("rbp", "rbp_resid", "unj")
 """Names that version 9 lacks."""
@@ -748,28 +763,25 @@ PRINTED = ("runid", "relstring")
 _SET = (
     "runid num_q num_ret num_rel num_rel_ret utility set_P set_recall set_relative_P set_map set_F"
 )
-_AVGJG = ("map_avgjg", "P_avgjg", "Rprec_mult_avgjg")
-_NOT_IN_ALL = ("dcg", "ideal_dcg", "yaap", *_PREFS.split(), *_AVGJG)
+_NOT_IN_ALL = ("dcg", "ideal_dcg", "yaap", *_PREFS, *_AVGJG)
+_ALL = tuple(name for name in ROOTS if name not in _NOT_IN_ALL)
 
 NICKNAMES: dict[str, tuple[str, ...]] = {
     "official": tuple(ROOTS)[:12],
     "set": tuple(_SET.split()),
-    "all_trec": tuple(name for name in ROOTS if name not in _NOT_IN_ALL),
-    "prefs": ("runid", "num_q", *_PREFS.split()[:6]),
-    "all_prefs": ("runid", "num_q", *_PREFS.split()),
+    "all_trec": _ALL,
+    "prefs": ("runid", "num_q", *_PREFS[:6]),
+    "all_prefs": ("runid", "num_q", *_PREFS),
     "qrels_jg": ("runid", "num_q", *_AVGJG),
 }
 """trec_eval's names for several measures; ``all_trec`` of version 9 lacks the `NEW` ones."""
 
 
 def names_behind(spec: str, *, version_10: bool) -> list[str]:
-    """Return the names that one name of trec_eval stands for, [] if it stands for a single measure."""
+    """Return the names that a name of trec_eval stands for, [] if it is that of one measure."""
     if spec in NICKNAMES:
-        roots = [
-            root
-            for root in NICKNAMES[spec]
-            if root not in PRINTED and (version_10 or root not in NEW)
-        ]
+        lacking = PRINTED if version_10 else (*PRINTED, *NEW)
+        roots = [root for root in NICKNAMES[spec] if root not in lacking]
         return [name for root in roots for name in (_names_at(root, ROOTS[root]) or [root])]
     if spec in ROOTS:
         return _names_at(spec, ROOTS[spec])
@@ -780,4 +792,4 @@ def names_behind(spec: str, *, version_10: bool) -> list[str]:
 
 
 def _names_at(root: str, parameters: Iterable[str]) -> list[str]:
-    return [f"{root}_{one.strip()}" for one in parameters]
+    return [f"{root}_{value.strip()}" for value in parameters]

@@ -9,7 +9,7 @@ graded 0, d3 graded 1, of which d2 and d1 are retrieved in this order:
     prefers     d1 d2 d3            fulfilled   d1 d2 d3          place   d1 1   d2 0   d3 inf
          d1      .  T  T                   d1   .  0  1
          d2      .  .  .                   d2   1  .  1           row: the preferred document
-         d3      .  T  .                   d3   0  0  .           2 + 1 possible, fulfilled: d1 over d3
+         d3      .  T  .                   d3   0  0  .           3 possible, d1 over d3 fulfilled
 
 If a group has sub-groups, only documents of one sub-group were compared. Preferences that follow
 from several sub-groups (a above b in one, b above c in another) count as well, and contradictions
@@ -41,35 +41,26 @@ from rankeval.measures.family import FAMILIES, family
 from rankeval.measures.graded import gains_of
 from rankeval.measures.grammar import Positive, Spelling
 
+_NAMES_OF_AUC = (
+    "AUC", "ROC AUC", "AUC ROC", "AUROC", "AUC score", "ROC AUC score", "QueryAUC", "user AUC",
+    "uAUC", "mean AUC", "RetrievalAUROC", "retrieval_auroc",
+)  # fmt: skip
+
 
 @family(
     "PairAccuracy",
     title="pairwise accuracy",
-    formula="pairs (relevant, not relevant) of rows to k with the relevant one above / all such pairs",
+    formula="pairs (relevant, not relevant) of rows to k with the relevant one above / all such "
+    "pairs",
     source="MacAvaney, Macdonald & Ounis 2022, ir_measures, which calls it Accuracy",
     doi="10.1007/978-3-030-99739-7_38",
     expected="kernel",
     counts="pairs",
     spellings={"ir_measures": ("Accuracy", "Accuracy@{cutoff}")},
-    known_as={
-        "the AUC of each query": (
-            "AUC",
-            "ROC AUC",
-            "AUC ROC",
-            "AUROC",
-            "AUC score",
-            "ROC AUC score",
-            "QueryAUC",
-            "user AUC",
-            "uAUC",
-            "mean AUC",
-            "RetrievalAUROC",
-            "retrieval_auroc",
-        ),
-    },
+    known_as={"the AUC of each query": _NAMES_OF_AUC},
 )
 def pair_accuracy(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
-    """Chance that a retrieved relevant row is above one that is not relevant: the area under the ROC curve.
+    """Chance that a retrieved relevant row is above another row: the area under the ROC curve.
 
     In [0, 1], higher is better, 1/2 for a random order; 0/0 without a pair. Unjudged rows count as
     not relevant. Accuracy is another measure: the share of a collection's documents that are
@@ -85,8 +76,8 @@ def pair_accuracy(judged: Judged, *, rel: float = 1, cutoff: int | None = None) 
     hits = (prefix[settled] - prefix[begin]).astype(np.float64)
     misses = settled - begin - hits
 
-    found = judged.relevant(rel)
-    above = (found.rank - found.hits).astype(np.float64)
+    relevant = judged.relevant(rel)
+    above = (relevant.rank - relevant.hits).astype(np.float64)
     if len(judged.groups.start):
         start, end, query = judged.groups
         row, group = judged.tied_rows()
@@ -96,20 +87,20 @@ def pair_accuracy(judged: Judged, *, rel: float = 1, cutoff: int | None = None) 
         above[prefix[row[tied]]] = (before + inside / 2)[group[tied]]
     # Pairs of rows that are within the cut-off in every order; those of a divided group follow
     # below.
-    counts = found.row < settled[found.query]
-    of_query = found.query[counts]
+    counts = relevant.row < settled[relevant.query]
+    of_query = relevant.query[counts]
     in_order = judged.sums(of_query, misses[of_query] - above[counts])
     value = ratio(in_order, hits * misses)
     # From here on: the mean over the number of relevant rows that a divided group has within the
     # cut-off.
     start, end, query = divided
     size, drawn = end - start, stop[query] - start
-    relevant = prefix[end].astype(np.int64) - prefix[start]
+    marked = prefix[end].astype(np.int64) - prefix[start]
     total, defined = np.zeros(len(size)), np.zeros(len(size), dtype=bool)
-    for number in range(int(min(drawn.max(initial=0), relevant.max(initial=0))) + 1):
-        can = (number <= np.minimum(drawn, relevant)) & (drawn - number <= size - relevant)
+    for number in range(int(min(drawn.max(initial=0), marked.max(initial=0))) + 1):
+        can = (number <= np.minimum(drawn, marked)) & (drawn - number <= size - marked)
         of, wrong = query[can], (drawn - number)[can]
-        chance = hypergeometric(size[can], relevant[can], drawn[can], number)
+        chance = hypergeometric(size[can], marked[can], drawn[can], number)
         pairs = (hits[of] + number) * (misses[of] + wrong)
         good = in_order[of] + hits[of] * wrong + number * wrong / 2
         total[can] += chance * ratio(good, pairs, otherwise=0.0)
@@ -148,9 +139,8 @@ def ordered_pair_accuracy(judged: Judged) -> Floats:
             mean = prefix[start] - prefix[begin[of_query]] + (prefix[end] - prefix[start]) / 2
             above[row] = mean[group]
         in_order += judged.sums(query[lower], above[lower])
-        pairs += np.bincount(query[lower], minlength=judged.n_queries) * (
-            prefix[judged.offsets[1:]] - prefix[begin]
-        ).astype(np.float64)
+        n_better = (prefix[judged.offsets[1:]] - prefix[begin]).astype(np.float64)
+        pairs += np.bincount(query[lower], minlength=judged.n_queries) * n_better
     return ratio(in_order, pairs)
 
 
@@ -178,7 +168,7 @@ def average_relevance_position(judged: Judged) -> Floats:
 
 
 AVERAGES = ("preference", "pair", "group")
-"""Units of equal weight: every preference, every pair of documents (of one group or several), every group."""
+"""Units of equal weight: every preference, every pair of documents, every group."""
 
 COUNTS = ("all", "retrieved", "implied")
 """Pairs that count: all, those with both documents retrieved, those with at least one retrieved."""
@@ -197,7 +187,7 @@ class Preferences(NamedTuple):
     # (n_documents, n_groups): The grades: the greatest over sub-groups, nan if the group did not
     # grade the document.
     grade: Floats
-    place: Floats  # (n_documents,): Places in the ranking, infinite for documents that are not retrieved
+    place: Floats  # (n_documents,): Places in the ranking, infinite if not retrieved
     # (n_groups,): Whether a group has sub-groups, and so may not have compared all its documents.
     partial: NDArray[np.bool_]
 
@@ -229,14 +219,15 @@ def _preferences(judged: Judged) -> Iterator[Preferences]:
 
 
 def _grades_of_one(judged: Judged, query: int, place: Floats) -> tuple[Floats, Floats]:
-    """Return grades (n_documents, 1) and places of a query's judged documents, taken as judged by one group."""
+    """Return grades (n_documents, 1) and places of a query's judged documents, by one group."""
     rows = np.arange(judged.offsets[query], judged.offsets[query + 1])
     if judged.judged is not None:
         rows = rows[judged.judged[rows]]
     # Documents that are not retrieved have no row: their grades come from the counts of labels.
     left = judged.counts[query] - np.bincount(judged.code[rows], minlength=len(judged.levels))
-    code = np.concatenate((judged.code[rows], np.repeat(np.arange(len(left)), np.maximum(left, 0))))
-    at = np.concatenate((place[rows], np.full(len(code) - len(rows), np.inf)))
+    missed = np.repeat(np.arange(len(left)), np.maximum(left, 0))
+    code = np.concatenate((judged.code[rows], missed))
+    at = np.concatenate((place[rows], np.full(len(missed), np.inf)))
     return np.asarray(judged.levels, dtype=np.float64)[code][:, None], at
 
 
@@ -247,7 +238,7 @@ def _documents(block: AspectBlock, query: int) -> Ints:
 
 
 def _grades_of_groups(judged: Judged, query: int, place: Floats) -> tuple[Floats, Floats]:
-    """Return grades (n_documents, n_groups; nan if not graded) and places of a query's judged documents."""
+    """Return grades (n_documents, n_groups; nan if none) and places of judged documents."""
     block = judged.aspects
     assert block is not None
     documents = _documents(block, query)
@@ -266,14 +257,14 @@ def _grades_of_groups(judged: Judged, query: int, place: Floats) -> tuple[Floats
 def _by_group_of_judges(
     block: AspectBlock, query: int, grade: Floats, prefers: NDArray[np.bool_]
 ) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return grades and preferences of groups from those of sub-groups, and which groups have several sub-groups."""
+    """Return grades and preferences of groups from sub-groups, and which groups have several."""
     documents = _documents(block, query)
     subgroups = np.unique(block.table.entries(documents)[1].aspect)
     assert block.table.group is not None
     _, group = np.unique(block.table.group[subgroups], return_inverse=True)
     grades, preferred = [], []
-    for one in range(int(group.max(initial=-1)) + 1):
-        its = group == one
+    for number in range(int(group.max(initial=-1)) + 1):
+        its = group == number
         grades.append(np.fmax.reduce(grade[:, its], axis=1))
         known = prefers[its].any(axis=0)
         if its.sum() > 1:
@@ -283,8 +274,9 @@ def _by_group_of_judges(
         if known.diagonal().any():
             names = sorted(str(block.table.docid[int(at)]) for at in documents[known.diagonal()])
             raise InvalidInput(
-                f"the sub-groups of one group of judges contradict each other: {', '.join(names[:5])} would be "
-                "preferred to themselves; put judgments that disagree into separate groups"
+                "the sub-groups of one group of judges contradict each other: "
+                f"{', '.join(names[:5])} would be preferred to themselves; put judgments that "
+                "disagree into separate groups"
             )
         preferred.append(known)
     return np.stack(grades, axis=1), np.stack(preferred), np.bincount(group) > 1
@@ -292,10 +284,11 @@ def _by_group_of_judges(
 
 def _count(judged: Judged, *, fulfilled: bool, count: str) -> Floats:
     value = np.zeros(judged.n_queries)
-    for query, one in enumerate(_preferences(judged)):
-        may, possible = one.pairs(count)
-        times = one.prefers.sum(axis=0)
-        value[query] = (times * one.fulfilled)[may].sum() if fulfilled else times[possible].sum()
+    for query, preferences in enumerate(_preferences(judged)):
+        may, possible = preferences.pairs(count)
+        times = preferences.prefers.sum(axis=0)
+        counted = (times * preferences.fulfilled)[may] if fulfilled else times[possible]
+        value[query] = counted.sum()
     return value
 
 
@@ -307,13 +300,14 @@ _of_groups = partial(
     expected="kernel",
     ascending=True,
 )
-"""`family` for preferences fulfilled: half of those among tied rows count, and ids ascend as in trec_eval."""
+"""`family` for preferences fulfilled: half of those in ties count; ids ascend as in trec_eval."""
 
 
 @family(
     "NumPrefs",
     title="number of preferences",
-    formula="pairs of documents in which one is graded above the other, added up over groups of judgments",
+    formula="pairs of documents in which one is graded above the other, added up over groups of "
+    "judgments",
     needs="groups",
     counts="pairs",
     source="Buckley, trec_eval",
@@ -341,24 +335,24 @@ def num_prefs(judged: Judged) -> Floats:
     },
 )
 def num_prefs_fulfilled(judged: Judged, *, count: str = "all") -> Floats:
-    """Count of preferences that the ranking fulfils, added up over queries. ``count`` as of Prefs."""
+    """Count of preferences that the ranking fulfils, added up; ``count`` as of Prefs."""
     return _count(judged, fulfilled=True, count=chosen("count of preferences", count, COUNTS))
 
 
-def _by_pair(one: Preferences, found: Floats, there: NDArray[np.int64]) -> float:
-    """Return the mean, over pairs of documents, of the share of their preferences that are fulfilled.
+def _by_pair(preferences: Preferences, fulfilled: Floats, possible: NDArray[np.int64]) -> float:
+    """Return the mean, over pairs of documents, of the share of their preferences fulfilled.
 
     Shares are added one after the other in trec_eval's order, or the last printed digit may differ:
     first the pairs of retrieved documents in rank order, then each retrieved document with those
     that are not retrieved.
     """
-    both = there + there.T
-    order = np.argsort(one.place, kind="stable")
-    share = np.triu(((found + found.T) / np.maximum(both, 1))[np.ix_(order, order)])
-    n_retrieved = int(one.retrieved.sum())
-    shares = np.concatenate(
-        (share[:n_retrieved, :n_retrieved].ravel(), share[:n_retrieved, n_retrieved:].ravel(), [0])
-    )
+    both = possible + possible.T
+    order = np.argsort(preferences.place, kind="stable")
+    share = (fulfilled + fulfilled.T) / np.maximum(both, 1)
+    share = np.triu(share[np.ix_(order, order)])
+    n_retrieved = int(preferences.retrieved.sum())
+    retrieved, missed = share[:n_retrieved, :n_retrieved], share[:n_retrieved, n_retrieved:]
+    shares = np.concatenate((retrieved.ravel(), missed.ravel(), [0]))
     return float(np.add.accumulate(shares)[-1] / np.triu(both > 0).sum())
 
 
@@ -375,7 +369,8 @@ def _spellings() -> tuple[Spelling, ...]:
 @_of_groups(
     "Prefs",
     title="share of preferences fulfilled",
-    formula="fulfilled / possible; or its mean over pairs of documents, or over groups of judgments",
+    formula="fulfilled / possible; or its mean over pairs of documents, or over groups of "
+    "judgments",
     source="Buckley, trec_eval; Carterette, Bennett, Chickering & Dumais 2008",
     doi="10.1007/978-3-540-78646-7_5",
     spellings={"trec_eval": _spellings()},
@@ -390,28 +385,34 @@ def prefs(judged: Judged, *, average: str = "preference", count: str = "all") ->
     chosen("average of preferences", average, AVERAGES)
     chosen("count of preferences", count, COUNTS)
     value = np.full(judged.n_queries, np.nan)
-    for query, one in enumerate(_preferences(judged)):
-        may, possible = one.pairs(count)
-        if average == "group":
-            found = (one.prefers * one.fulfilled * may).sum(axis=(1, 2))
-            there = (one.prefers & possible).sum(axis=(1, 2))
-            if there.any():
-                value[query] = np.add.accumulate(found / np.maximum(there, 1))[-1] / len(there)
-            continue
-        times = one.prefers.sum(axis=0)
-        found, there = times * one.fulfilled * may, times * possible
-        if there.any():
-            value[query] = (
-                _by_pair(one, found, there) if average == "pair" else found.sum() / there.sum()
-            )
+    for query, preferences in enumerate(_preferences(judged)):
+        if preferences.prefers.any():
+            value[query] = _share_fulfilled(preferences, average, count)
     return value
+
+
+def _share_fulfilled(preferences: Preferences, average: str, count: str) -> float:
+    may, counts = preferences.pairs(count)
+    prefers = preferences.prefers
+    if average == "group":
+        fulfilled = (prefers * preferences.fulfilled * may).sum(axis=(1, 2))
+        possible = (prefers & counts).sum(axis=(1, 2))
+        shares = fulfilled / np.maximum(possible, 1)
+        return float(np.add.accumulate(shares)[-1] / len(shares)) if possible.any() else np.nan
+    times = prefers.sum(axis=0)
+    fulfilled, possible = times * preferences.fulfilled * may, times * counts
+    if not possible.any():
+        return np.nan
+    if average == "pair":
+        return _by_pair(preferences, fulfilled, possible)
+    return float(fulfilled.sum() / possible.sum())
 
 
 RULES = ("exact", "trec_eval")
 """How PrefsR treats documents that are not relevant; see `prefs_balanced`."""
 
 
-def _balanced(one: Preferences, group: int, count: str, rule: str) -> float:
+def _balanced(preferences: Preferences, group: int, count: str, rule: str) -> float:
     """Return the share of one group's preferences that are fulfilled, nan without any.
 
     Only the first R documents of grade 0 (the "others") count, R being the number of relevant
@@ -419,53 +420,53 @@ def _balanced(one: Preferences, group: int, count: str, rule: str) -> float:
     with chance k/u. A relevant document in the same tie is then ranked above a counted one with
     chance (k + 1) / (2 (u + 1)) in the mean over orders.
     """
-    prefers, grade, at = one.prefers[group], one.grade[:, group], one.place
-    counted = one.retrieved if count == "retrieved" else np.ones(len(at), dtype=bool)
+    prefers, grade = preferences.prefers[group], preferences.grade[:, group]
+    at, retrieved, partial = preferences.place, preferences.retrieved, preferences.partial[group]
+    counted = retrieved if count == "retrieved" else np.ones(len(at), dtype=bool)
     relevant, others = (grade > 0) & counted, (grade == 0) & counted
-    may, possible = one.pairs(count)
+    may, counts = preferences.pairs(count)
     n_relevant, n_others = int(relevant.sum()), int(others.sum())
     if n_relevant >= n_others:
         more = n_relevant - n_others
         whole = (grade > 0).sum() if rule == "trec_eval" else n_relevant
-        found = (prefers * one.fulfilled * may).sum() + (relevant & one.retrieved).sum() * more
-        there = (prefers & possible).sum() + whole * more
-        return float(found / there) if there else np.nan
-    if rule == "trec_eval" and one.partial[group]:
-        n_relevant = int(
-            (grade > 0).sum()
-        )  # trec_eval takes R over all documents even if only retrieved ones count
+        total = (prefers * preferences.fulfilled * may).sum() + (relevant & retrieved).sum() * more
+        possible = (prefers & counts).sum() + whole * more
+        return float(total / possible) if possible else np.nan
+    if rule == "trec_eval" and partial:
+        # trec_eval takes R over all documents even if only retrieved ones count.
+        n_relevant = int((grade > 0).sum())
     first = np.flatnonzero(others)[np.argsort(at[others], kind="stable")][:n_relevant]
     keep = (grade > 0).astype(np.float64)
     keep[first] = 1
-    fulfilled = one.fulfilled
+    fulfilled = preferences.fulfilled
     if len(first) and np.isfinite(at[first[-1]]):
-        tied = others & (at == at[first[-1]])
+        in_tie = at == at[first[-1]]
+        tied = others & in_tie
         n_tied, n_kept = int(tied.sum()), int(keep[tied].sum())
         if n_kept < n_tied:
-            if one.partial[group]:
+            if partial:
                 raise InvalidInput(
-                    "PrefsR over sub-groups has no mean over the orders of tied rows if these decide which documents "
-                    "count",
+                    "PrefsR over sub-groups has no mean over the orders of tied rows if these "
+                    "decide which documents count",
                     argument="ties",
                     remedy="choose ties='docid'",
                 )
             keep[tied] = n_kept / n_tied
             fulfilled = fulfilled.copy()
-            fulfilled[np.ix_((at == at[first[-1]]) & ~others, tied)] = (n_kept + 1) / (
-                2 * (n_tied + 1)
-            )
+            fulfilled[np.ix_(in_tie & ~others, tied)] = (n_kept + 1) / (2 * (n_tied + 1))
     pairs = prefers * keep[:, None] * keep
-    found, there = (pairs * fulfilled * may).sum(), (pairs * possible).sum()
-    if rule == "trec_eval" and not one.partial[group]:
-        found += np.minimum(np.arange(len(first)), (others & one.retrieved).sum()).sum()
-        there += (others[:, None] * keep * others * possible).sum()
-    return float(found / there) if there else np.nan
+    total, possible = (pairs * fulfilled * may).sum(), (pairs * counts).sum()
+    if rule == "trec_eval" and not partial:
+        total += np.minimum(np.arange(len(first)), (others & retrieved).sum()).sum()
+        possible += (others[:, None] * keep * others * counts).sum()
+    return float(total / possible) if possible else np.nan
 
 
 @_of_groups(
     "PrefsR",
     title="share of preferences fulfilled, with R others",
-    formula="as Prefs by group, with the first R documents of grade 0; missing ones count as ranked below all others",
+    formula="as Prefs by group, with the first R documents of grade 0; missing ones count as "
+    "ranked below all others",
     spellings={
         "trec_eval": (
             Spelling("prefs_avgjg_Rnonrel", {"rule": "trec_eval"}),
@@ -474,23 +475,32 @@ def _balanced(one: Preferences, group: int, count: str, rule: str) -> float:
     },
 )
 def prefs_balanced(judged: Judged, *, count: str = "all", rule: str = "exact") -> Floats:
-    """Share of preferences fulfilled, with as many other documents as relevant ones, whatever the depth of the pool.
+    """Share of preferences fulfilled, with as many other documents as relevant ones.
 
-    In [0, 1], higher is better; 0/0 without judgments. ``count`` is "all" or "retrieved".
+    In [0, 1], whatever the depth of the pool, higher is better; 0/0 without judgments. ``count`` is
+    "all" or "retrieved".
     ``rule="trec_eval"`` also counts pairs of documents that are not relevant, as the program does
     against its description.
     """
     chosen("count of PrefsR", count, COUNTS[:2])
     chosen("rule of PrefsR", rule, RULES)
     value = np.full(judged.n_queries, np.nan)
-    for query, one in enumerate(_preferences(judged)):
-        shares = np.array([_balanced(one, group, count, rule) for group in range(len(one.prefers))])
+    for query, preferences in enumerate(_preferences(judged)):
+        groups = range(len(preferences.prefers))
+        shares = np.array([_balanced(preferences, group, count, rule) for group in groups])
         # trec_eval adds up the 0/0 of a group, too, and prints 0 for a topic whose sum is not above
         # 0.
         known = ~np.isnan(shares)
         if len(shares) and (known.all() if rule == "trec_eval" else known.any()):
             value[query] = np.nansum(shares) / len(shares)
     return value
+
+
+_GROUPS_OF_TREC_EVAL = (
+    Spelling("map_avgjg", {"of": "AP"}),
+    Spelling("P_avgjg_{cutoff}", {"of": "P"}),
+    Spelling("Rprec_mult_avgjg_{multiple}", {"of": "RprecMult"}),
+)
 
 
 @family(
@@ -502,13 +512,7 @@ def prefs_balanced(judged: Judged, *, count: str = "all", rule: str = "exact") -
     bounds=(-np.inf, np.inf),
     expected="kernel",
     exact_to="the limit of the measure `of`",
-    spellings={
-        "trec_eval": (
-            Spelling("map_avgjg", {"of": "AP"}),
-            Spelling("P_avgjg_{cutoff}", {"of": "P"}),
-            Spelling("Rprec_mult_avgjg_{multiple}", {"of": "RprecMult"}),
-        ),
-    },
+    spellings={"trec_eval": _GROUPS_OF_TREC_EVAL},
 )
 def average_over_groups(
     judged: Judged,
@@ -523,18 +527,16 @@ def average_over_groups(
     Bounds as of that measure; 0/0 if the measure is in all groups. Judgments without groups count
     as one group.
     """
-    given = {
-        name: value
-        for name, value in {"multiple": multiple, "cutoff": cutoff}.items()
-        if value is not None
-    }
-    one = FAMILIES[chosen("measure", of, FAMILIES)].with_parameters(**given, rel=rel)
+    optional = {"multiple": multiple, "cutoff": cutoff}
+    parameters = {name: value for name, value in optional.items() if value is not None}
+    measure = FAMILIES[chosen("measure", of, FAMILIES)].with_parameters(**parameters, rel=rel)
     if judged.aspects is None:
-        return one.values(judged)
+        return measure.values(judged)
     parts = by_group(judged)
     query = parts.query
-    parts.judged.drawn.clear()  # the parts are cached, and another measure may have left standard errors there
-    values = one.values(parts.judged)
+    # The parts are cached, and another measure may have left standard errors there.
+    parts.judged.drawn.clear()
+    values = measure.values(parts.judged)
     groups = np.bincount(query, minlength=judged.n_queries)
     for part, error in parts.judged.drawn.items():
         its = int(query[part])  # groups are drawn independently: the squares of their errors add up

@@ -1,4 +1,4 @@
-"""Measures of a ranking whose documents are relevant or not: average precision, R-precision, reciprocal rank.
+"""Measures of documents that are relevant or not: average precision, R-precision, reciprocal rank.
 
 A tied row has no single rank. Each kernel here excludes the rows of open groups, or takes their
 mean over orders from a formula of its own (McSherry & Najork 2008). If the cut-off divides a group,
@@ -55,11 +55,8 @@ def _sum_of_precisions(judged: Judged, rel: float, cutoff: int | None) -> Floats
 
 def _sums_list_by_list(judged: Judged, rel: float, cutoff: int | None) -> Floats:
     # Slices of long lists take less time than arrays that say whose each row is (bench_arrays C).
-    rows, first, total = (
-        judged.relevant_rows(rel),
-        judged.first_hits(rel),
-        np.zeros(judged.n_queries),
-    )
+    rows, first = judged.relevant_rows(rel), judged.first_hits(rel)
+    total = np.zeros(judged.n_queries)
     among = _relevant_in_groups(judged, rel)
     parts = np.searchsorted(among, first)
     n_hits = np.arange(1, int(np.diff(first).max(initial=0)) + 1, dtype=np.float64)
@@ -78,7 +75,7 @@ def _sums_list_by_list(judged: Judged, rel: float, cutoff: int | None) -> Floats
 
 
 def _relevant_in_groups(judged: Judged, rel: float) -> Ints:
-    """Return which of the relevant rows stand in groups of tied rows, as places in `relevant_rows`."""
+    """Return which relevant rows are in groups of tied rows, as places in `relevant_rows`."""
     if not len(judged.groups.start):
         return np.empty(0, dtype=np.int64)
     above, within = judged.hits_of_groups(rel)
@@ -86,26 +83,26 @@ def _relevant_in_groups(judged: Judged, rel: float) -> Ints:
 
 
 NORMALIZERS = ("R", "min", "k", "hits")
-"""Divisors of the sum of precisions: R, min(R, k), k, or the number of relevant rows within the cut-off."""
+"""Divisors of the sum of precisions: R, min(R, k), k, or the relevant rows within the cut-off."""
 
 
 def _normalized(
     total: Floats, judged: Judged, rel: float, cutoff: int | None, normalizer: str
 ) -> Floats:
     chosen("normalizer of AP", normalizer, NORMALIZERS)
-    found = judged.n_relevant(rel)
+    n_relevant = judged.n_relevant(rel)
     if normalizer == "R":
-        whole = found
+        whole = n_relevant
     elif normalizer == "min":
-        whole = found if cutoff is None else np.minimum(found, cutoff)
+        whole = n_relevant if cutoff is None else np.minimum(n_relevant, cutoff)
     elif normalizer == "k":
         if cutoff is None:
             raise InvalidInput(
                 "AP(normalizer='k') divides by the cut-off: give one, write AP(normalizer='k')@10"
             )
-        whole = np.where(found > 0, cutoff, 0)
+        whole = np.where(n_relevant > 0, cutoff, 0)
     else:
-        whole = np.where(found > 0, np.maximum(judged.hits(rel, cutoff), 1), 0)
+        whole = np.where(n_relevant > 0, np.maximum(judged.hits(rel, cutoff), 1), 0)
     return ratio(total, whole)
 
 
@@ -148,7 +145,7 @@ def _precisions_within_groups(judged: Judged, rel: float, cutoff: int | None) ->
 def _ap_by_hits_seen(
     judged: Judged, rel: float, cutoff: int, groups: TiedGroups, above: Floats
 ) -> Floats:
-    """Return the mean of AP divided by the hits within the cut-off, for groups that the cut-off divides.
+    """Return the mean of AP by the hits within the cut-off, for groups that the cut-off divides.
 
     The mean is over the number x of the group's relevant rows within the cut-off. Given x, the
     places above the cut-off form a group of their own with x relevant rows.
@@ -158,42 +155,45 @@ def _ap_by_hits_seen(
     ahead, seen, size = start - begin, cutoff - (start - begin), end - start
     before, relevant = prefix[start] - prefix[begin], prefix[end] - prefix[start]
     inverse = np.concatenate(([0.0], np.cumsum(1 / np.arange(1, cutoff + 1))))
-    first = (
-        inverse[cutoff] - inverse[ahead]
-    )  # of 1 / rank over the places seen, and of (j - 1) / rank
+    # Sums of 1 / rank over the places seen, and of (j - 1) / rank.
+    first = inverse[cutoff] - inverse[ahead]
     later = seen - (ahead + 1) * first
     value = np.zeros(len(query))
     for hits in range(int(np.minimum(seen, relevant).max(initial=-1)) + 1):
-        each = (before + 1) * first + (hits - 1) / np.maximum(seen - 1, 1) * later
+        mean = (before + 1) * first + (hits - 1) / np.maximum(seen - 1, 1) * later
         chance = hypergeometric(size, relevant, seen, hits)
-        value += chance * (above + hits / seen * each) / np.maximum(before + hits, 1)
+        value += chance * (above + hits / seen * mean) / np.maximum(before + hits, 1)
     value[judged.n_relevant(rel)[query] == 0] = np.nan
     return value
+
+
+_AP_SPELLINGS = {
+    "trec_eval": ("map", "map_cut_{cutoff}"),
+    "ir_measures": ("AP", "AP@{cutoff}", "MAP", "MAP@{cutoff}"),
+    "ranx": ("map@{cutoff}", "map"),
+}
+_AP_ELSEWHERE = {
+    "average precision": ("average_precision", "MeanAveragePrecisionMetric"),
+    "divided by min(R, k)": fixing(
+        {"normalizer": "min"}, "mapk", "apk", "mean_average_precision", "MAP:top"
+    ),
+    "divided by the hits to k": fixing(
+        {"normalizer": "hits"}, "RetrievalMAP", "retrieval_average_precision"
+    ),
+}
 
 
 @family(
     "AP",
     title="average precision",
-    formula="(1/R) sum over relevant rows of hits(rank)/rank; a cut-off ends the sum and leaves R; normalizer replaces "
-    "R by min(R, k), k or hits(k)",
+    formula="(1/R) sum over relevant rows of hits(rank)/rank; a cut-off ends the sum and leaves R; "
+    "normalizer replaces R by min(R, k), k or hits(k)",
     source="Harman 1992; Buckley & Voorhees 2000",
     doi="10.1145/345508.345543",
     expected=_expected_normalized_ap,
     monotone="order",
-    spellings={
-        "trec_eval": ("map", "map_cut_{cutoff}"),
-        "ir_measures": ("AP", "AP@{cutoff}", "MAP", "MAP@{cutoff}"),
-        "ranx": ("map@{cutoff}", "map"),
-    },
-    known_as={
-        "average precision": ("average_precision", "MeanAveragePrecisionMetric"),
-        "divided by min(R, k)": fixing(
-            {"normalizer": "min"}, "mapk", "apk", "mean_average_precision", "MAP:top"
-        ),
-        "divided by the hits to k": fixing(
-            {"normalizer": "hits"}, "RetrievalMAP", "retrieval_average_precision"
-        ),
-    },
+    spellings=_AP_SPELLINGS,
+    known_as=_AP_ELSEWHERE,
 )
 def average_precision(
     judged: Judged, *, rel: float = 1, normalizer: str = "R", cutoff: int | None = None
@@ -227,12 +227,12 @@ def r_precision(judged: Judged, *, rel: float = 1) -> Floats:
 
     In [0, 1], higher is better; 0/0 without relevant documents.
     """
-    found = judged.n_relevant(rel)
-    return ratio(judged.hits(rel, found), found)
+    n_relevant = judged.n_relevant(rel)
+    return ratio(judged.hits(rel, n_relevant), n_relevant)
 
 
 def _expected_rr(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
-    """Return the mean of RR over the orders of tied rows: a sum over the places that may hold the first hit."""
+    """Return the mean of RR over orders of tied rows: a sum over the places of the first hit."""
     value = reciprocal_rank(judged, rel=rel, cutoff=cutoff)
     start, end, query = judged.groups
     # The group with the first hit of its query: no hit above it, and one in it.
@@ -242,14 +242,24 @@ def _expected_rr(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -
     size, ahead = end - start, start - judged.offsets[query]
     total, none_yet = np.zeros(len(size)), np.ones(len(size))
     for place in range(int((size - relevant).max(initial=-1)) + 1):
-        here = none_yet * ratio(relevant, size - place, otherwise=0.0)
+        chance = none_yet * ratio(relevant, size - place, otherwise=0.0)
         if cutoff is not None:
-            here[ahead + place >= cutoff] = 0
-        total += here / (ahead + place + 1)
+            chance[ahead + place >= cutoff] = 0
+        total += chance / (ahead + place + 1)
         left = np.maximum(size - relevant - place, 0)
         none_yet *= ratio(left, size - place, otherwise=0.0)
     value[query] = total
     return value
+
+
+_RR_SPELLINGS = {
+    "trec_eval": ("recip_rank",),
+    "ir_measures": ("RR", "RR@{cutoff}", "MRR", "MRR@{cutoff}"),
+    "ranx": ("mrr@{cutoff}", "mrr"),
+}
+_RR_ELSEWHERE = (
+    "mean_reciprocal_rank", "reciprocal_rank", "RetrievalMRR", "MRRMetric", "MRR:top",
+)  # fmt: skip
 
 
 @family(
@@ -260,20 +270,8 @@ def _expected_rr(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -
     doi="10.1023/A:1009902609570",
     expected=_expected_rr,
     monotone="grade",
-    spellings={
-        "trec_eval": ("recip_rank",),
-        "ir_measures": ("RR", "RR@{cutoff}", "MRR", "MRR@{cutoff}"),
-        "ranx": ("mrr@{cutoff}", "mrr"),
-    },
-    known_as={
-        "reciprocal rank": (
-            "mean_reciprocal_rank",
-            "reciprocal_rank",
-            "RetrievalMRR",
-            "MRRMetric",
-            "MRR:top",
-        )
-    },
+    spellings=_RR_SPELLINGS,
+    known_as={"reciprocal rank": _RR_ELSEWHERE},
 )
 def reciprocal_rank(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
     """One over the rank of the first relevant document.
@@ -286,17 +284,25 @@ def reciprocal_rank(judged: Judged, *, rel: float = 1, cutoff: int | None = None
     hits = judged.hits_by_rank(rel)
     if hits is not None:
         above = before_first_hit(hits).astype(np.float64)
-        np.divide(1, above + 1, out=value, where=above < min(len(hits) - 1, cutoff or len(hits)))
+        within = above < min(len(hits) - 1, cutoff or len(hits))
+        np.divide(1, above + 1, out=value, where=within)
         return value
     before = judged.first_hits(rel)
     query = np.flatnonzero(before[1:] > before[:-1])
-    rank = (
-        judged.relevant_rows(rel)[before[query]] - judged.offsets[query] + 1
-    )  # of the first relevant row
+    first = judged.relevant_rows(rel)[before[query]]
+    rank = first - judged.offsets[query] + 1
     value[query] = 1 / rank
     if cutoff is not None:
         value[query[rank > cutoff]] = 0
     return value
+
+
+_LEAST_LOG = float(np.log(EPSILON))
+
+
+def _log_at_least(value: Floats) -> Floats:
+    """Return the logarithm of values; that of `EPSILON` for lower ones and for 0/0."""
+    return np.log(np.maximum(np.nan_to_num(value), EPSILON))
 
 
 @family(
@@ -305,7 +311,7 @@ def reciprocal_rank(judged: Judged, *, rel: float = 1, cutoff: int | None = None
     formula="log(max(AP, 0.00001)); the aggregate is exp of the mean",
     source="Robertson 2006",
     doi="10.1145/1183614.1183630",
-    bounds=(float(np.log(EPSILON)), 0.0),
+    bounds=(_LEAST_LOG, 0.0),
     aggregate="gmean",
     expected="orders of hits",
     monotone="order",
@@ -316,9 +322,7 @@ def gm_average_precision(judged: Judged, *, rel: float = 1, cutoff: int | None =
 
     In [log 0.00001, 0], higher is better; the least value without relevant documents.
     """
-    return np.log(
-        np.maximum(np.nan_to_num(average_precision(judged, rel=rel, cutoff=cutoff)), EPSILON)
-    )
+    return _log_at_least(average_precision(judged, rel=rel, cutoff=cutoff))
 
 
 @family(
@@ -332,13 +336,13 @@ def gm_average_precision(judged: Judged, *, rel: float = 1, cutoff: int | None =
     spellings={"trec_eval": ("yaap",)},
 )
 def yet_another_average_precision(judged: Judged, *, rel: float = 1) -> Floats:
-    """Log odds of AP, smoothed by the number of relevant documents: values on a scale made for means over queries.
+    """Log odds of AP, smoothed by the number of relevant documents: a scale made for means.
 
     Higher is better; 0 without relevant documents.
     """
     # Added one after the other, as trec_eval does.
-    found = judged.relevant(rel)
-    total = judged.sums(found.query, found.hits / found.rank)
+    relevant = judged.relevant(rel)
+    total = judged.sums(relevant.query, relevant.hits / relevant.rank)
     return np.log((1 + total) / (1 + judged.n_relevant(rel) - total))
 
 
@@ -348,14 +352,14 @@ def yet_another_average_precision(judged: Judged, *, rel: float = 1) -> Floats:
     formula="log(max(Bpref, 0.00001)); the aggregate is exp of the mean",
     source="Buckley & Voorhees, trec_eval; Robertson 2006",
     doi="10.1145/1183614.1183630",
-    bounds=(float(np.log(EPSILON)), 0.0),
+    bounds=(_LEAST_LOG, 0.0),
     aggregate="gmean",
     expected="orders",
     spellings={"trec_eval": ("gm_bpref",)},
 )
 def gm_bpref(judged: Judged, *, rel: float = 1) -> Floats:
-    """Logarithm of Bpref, bounded below: its mean over queries is the logarithm of a geometric mean.
+    """Logarithm of Bpref, bounded below: its mean is the logarithm of a geometric mean.
 
     In [log 0.00001, 0], higher is better; the least value without relevant documents.
     """
-    return np.log(np.maximum(np.nan_to_num(bpref(judged, rel=rel)), EPSILON))
+    return _log_at_least(bpref(judged, rel=rel))

@@ -1,4 +1,4 @@
-"""Measures of a set: which share of the retrieved is relevant, and which share of the relevant is retrieved.
+"""Measures of a set: the share of the retrieved that is relevant, and of the relevant retrieved.
 
 With a cut-off k the set is the first k rows, and precision divides by k, as in trec_eval, even if
 the list is shorter. Without a cut-off the set is everything retrieved.
@@ -18,6 +18,12 @@ from rankeval.join.judged import Judged
 from rankeval.measures.family import family
 from rankeval.measures.grammar import Chance, Count, Weight
 
+_PRECISION_SPELLINGS = {
+    "trec_eval": ("P_{cutoff}", "P{cutoff}", "set_P", "exact_prec"),
+    "ir_measures": ("P@{cutoff}", "Precision@{cutoff}", "Precision", "SetP"),
+    "ranx": ("precision@{cutoff}", "precision"),
+}
+
 
 @family(
     "P",
@@ -27,11 +33,7 @@ from rankeval.measures.grammar import Chance, Count, Weight
     doi="10.1002/asi.5090060209",
     linear=True,
     monotone="grade",
-    spellings={
-        "trec_eval": ("P_{cutoff}", "P{cutoff}", "set_P", "exact_prec"),
-        "ir_measures": ("P@{cutoff}", "Precision@{cutoff}", "Precision", "SetP"),
-        "ranx": ("precision@{cutoff}", "precision"),
-    },
+    spellings=_PRECISION_SPELLINGS,
     known_as={
         "precision": ("pre", "prec", "PrecisionAt:top", "RetrievalPrecision", "PrecisionMetric")
     },
@@ -47,6 +49,13 @@ def precision(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> F
     return judged.hits(rel, cutoff) / cutoff
 
 
+_RECALL_SPELLINGS = {
+    "trec_eval": ("recall_{cutoff}", "recall{cutoff}", "set_recall", "exact_recall"),
+    "ir_measures": ("R@{cutoff}", "Recall@{cutoff}", "Recall", "SetR"),
+    "ranx": ("recall@{cutoff}", "recall"),
+}
+
+
 @family(
     "R",
     title="recall",
@@ -55,11 +64,7 @@ def precision(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> F
     doi="10.1002/asi.5090060209",
     linear=True,
     monotone="order",
-    spellings={
-        "trec_eval": ("recall_{cutoff}", "recall{cutoff}", "set_recall", "exact_recall"),
-        "ir_measures": ("R@{cutoff}", "Recall@{cutoff}", "Recall", "SetR"),
-        "ranx": ("recall@{cutoff}", "recall"),
-    },
+    spellings=_RECALL_SPELLINGS,
     known_as={"recall": ("rec", "RecallAt:top", "RetrievalRecall", "RecallMetric")},
 )
 def recall(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
@@ -100,7 +105,7 @@ def relative_precision(judged: Judged, *, rel: float = 1, cutoff: int | None = N
     spellings={"trec_eval": ("set_map", "exact_unranked_avg_prec"), "ir_measures": ("SetAP",)},
 )
 def set_average_precision(judged: Judged, *, rel: float = 1) -> Floats:
-    """Precision times recall of everything retrieved: about the average precision of the set in random order.
+    """Precision times recall of everything retrieved: about the AP of the set in random order.
 
     In [0, 1], higher is better; 0/0 without relevant documents or for an empty set. Ties never
     matter.
@@ -111,7 +116,8 @@ def set_average_precision(judged: Judged, *, rel: float = 1) -> Floats:
 @family(
     "Utility",
     title="linear utility of a set",
-    formula="a * relevant retrieved + b * other retrieved + c * relevant missed + d * all others of the collection",
+    formula="a * relevant retrieved + b * other retrieved + c * relevant missed + d * all others "
+    "of the collection",
     source="Buckley & Voorhees, trec_eval; TREC filtering tracks",
     bounds=(-np.inf, np.inf),
     linear=True,
@@ -127,35 +133,40 @@ def utility(
     collection_size: Count | None = None,
     rel: float = 1,
 ) -> Floats:
-    """Total price of the documents: ``a`` to ``d`` are the prices of the four cells of the contingency table.
+    """Total price of the documents, with prices ``a`` to ``d`` by cell of the contingency table.
 
     Unbounded, higher is better. ``d``, the price of documents rightly left out, needs the size of
     the collection.
     """
     if d != 0 and collection_size is None:
         raise InvalidInput(
-            f"Utility: found d={d}, the price of documents that are neither retrieved nor relevant; to count them, "
-            "give collection_size=, the number of documents in the collection"
+            f"Utility: found d={d}, the price of documents that are neither retrieved nor "
+            "relevant; to count them, give collection_size=, the number of documents in the "
+            "collection"
         )
-    hits, found, size = judged.hits(rel), judged.n_relevant(rel), judged.n_retrieved
-    value = a * hits + b * (size - hits) + c * (found - hits)
-    return value if d == 0 else value + d * ((collection_size or 0) - size - found + hits)
+    hits, n_relevant, size = judged.hits(rel), judged.n_relevant(rel), judged.n_retrieved
+    value = a * hits + b * (size - hits) + c * (n_relevant - hits)
+    return value if d == 0 else value + d * ((collection_size or 0) - size - n_relevant + hits)
+
+
+_F_SPELLINGS = {
+    "trec_eval": ("set_F", "set_F_{beta:squared}"),
+    "ir_measures": ("SetF", "SetF(beta={beta:squared})"),
+    "as it reads": ("SetF(beta={beta})",),
+    "ranx": ("f1@{cutoff}", "f1"),
+}
 
 
 @family(
     "F",
     title="F measure",
-    formula="(1 + beta^2) P R / (beta^2 P + R) = (1 + beta^2) hits / (beta^2 R + k); beta^2 = (1 - alpha) / alpha",
+    formula="(1 + beta^2) P R / (beta^2 P + R) = (1 + beta^2) hits / (beta^2 R + k); "
+    "beta^2 = (1 - alpha) / alpha",
     source="van Rijsbergen 1974 and 1979",
     doi="10.1108/eb026584",
     linear=True,
     monotone="order",
-    spellings={
-        "trec_eval": ("set_F", "set_F_{beta:squared}"),
-        "ir_measures": ("SetF", "SetF(beta={beta:squared})"),
-        "as it reads": ("SetF(beta={beta})",),
-        "ranx": ("f1@{cutoff}", "f1"),
-    },
+    spellings=_F_SPELLINGS,
     known_as={"F1": ("f1_score", "F measure")},
 )
 def f_measure(
@@ -176,19 +187,17 @@ def f_measure(
     # trec_eval's parameter is beta squared. Its root, squared again, is off in the last digit:
     # rounding repairs it.
     square = float(f"{beta**2:.15g}")
-    of_both, of_precision, of_recall = (
-        (square + 1, square, 1.0) if alpha is None else (1.0, 1 - alpha, alpha)
-    )
-    hits, found = judged.hits(rel, cutoff), judged.n_relevant(rel)
+    if alpha is None:
+        of_both, of_precision, of_recall = square + 1, square, 1.0
+    else:
+        of_both, of_precision, of_recall = 1.0, 1 - alpha, alpha
+    hits, n_relevant = judged.hits(rel, cutoff), judged.n_relevant(rel)
     size = judged.n_retrieved if cutoff is None else cutoff
-    p, r = ratio(hits, size, otherwise=0.0), ratio(hits, found, otherwise=0.0)
+    p, r = ratio(hits, size, otherwise=0.0), ratio(hits, n_relevant, otherwise=0.0)
     # trec_eval's order of operations: with P = 9/20 and R = 9/44 any other order prints 0.2812 in
     # place of 0.2813.
-    return ratio(
-        of_both * p * r,
-        of_precision * p + of_recall * r,
-        otherwise=np.where(found > 0, 0.0, np.nan),
-    )
+    mean = of_precision * p + of_recall * r
+    return ratio(of_both * p * r, mean, otherwise=np.where(n_relevant > 0, 0.0, np.nan))
 
 
 def _expected_success(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
@@ -204,9 +213,24 @@ def _expected_success(judged: Judged, *, rel: float = 1, cutoff: int | None = No
     none = np.ones(len(size))
     for place in range(int(drawn.max(initial=0))):
         still = place < drawn
-        none[still] *= np.maximum(size - relevant - place, 0)[still] / (size - place)[still]
+        others = np.maximum(size - relevant - place, 0)
+        none[still] *= others[still] / (size - place)[still]
     value[query] = 1 - none
     return value
+
+
+_SUCCESS_ELSEWHERE = {
+    "hit rate": (
+        "HR",
+        "Hit",
+        "Hits",
+        "Hit Ratio",
+        "RetrievalHitRate",
+        "retrieval_hit_rate",
+        "HitsMetric",
+    ),
+    "accuracy at k of sentence-transformers and MTEB": ("accuracy", "acc", "top_k_accuracy"),
+}
 
 
 @family(
@@ -221,18 +245,7 @@ def _expected_success(judged: Judged, *, rel: float = 1, cutoff: int | None = No
         "ir_measures": ("Success@{cutoff}",),
         "ranx": ("hit_rate@{cutoff}", "hit_rate"),
     },
-    known_as={
-        "hit rate": (
-            "HR",
-            "Hit",
-            "Hits",
-            "Hit Ratio",
-            "RetrievalHitRate",
-            "retrieval_hit_rate",
-            "HitsMetric",
-        ),
-        "accuracy at k of sentence-transformers and MTEB": ("accuracy", "acc", "top_k_accuracy"),
-    },
+    known_as=_SUCCESS_ELSEWHERE,
 )
 def success(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
     """Whether a relevant document is within the cut-off.
@@ -315,8 +328,8 @@ def false_and_missed(
     seen = judged.n_retrieved - judged.hits(rel) + relevant
     if len(seen) and seen.max() > collection_size:
         raise InvalidInput(
-            f"found collection_size={collection_size}, but a query has {int(seen.max())} documents that are retrieved "
-            "or relevant: give the number of documents in the whole collection"
+            f"found collection_size={collection_size}, but a query has {int(seen.max())} documents "
+            "that are retrieved or relevant: give the number of documents in the whole collection"
         )
     return judged.depth(cutoff) - hits, relevant - hits
 

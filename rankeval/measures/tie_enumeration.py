@@ -1,4 +1,4 @@
-"""Average a measure over the orders of tied rows by scoring every distinct order, or a sample of them.
+"""Average a measure over the orders of tied rows: over all distinct orders, or a sample of them.
 
 Most measures have a formula for this mean. This module serves the other ones, and the queries that
 are too large for the formula.
@@ -7,13 +7,13 @@ A measure cannot tell rows of one kind apart: they have the same label, and all 
 judged. So only the arrangements of kinds within each group of tied rows are scored, each weighted
 by its chance. Rows below the cut-off do not matter, so arrangements end there:
 
-    scores      9   5   5   5   5   2   2        cut-off 3: the places that matter are . . . | . . . .
-    labels      1   0   0   1   0   2   0        arrangements  1 00, 1 01, 1 10  with chances 1/2, 1/4, 1/4
+    scores      9   5   5   5   5   2   2        cut-off 3: the places that matter are ...|....
+    labels      1   0   0   1   0   2   0        arrangements 100, 101, 110, chances 1/2, 1/4, 1/4
 
 Every arrangement becomes a query of a new chunk, so that one call of the kernel scores thousands of
 them:
 
-    kinds       2   0   0                        kind = 2 * code, plus 1 if judged (if the chunk knows who is judged)
+    kinds       2   0   0                        kind = 2 * code, plus 1 if judged (if known)
                 2   0   2                        _Orders.kinds: one arrangement a row
                 2   2   0                        -> Judged with three queries of three rows
 
@@ -28,8 +28,8 @@ Arrangements are those down to the last place that matters. 30 tied rows, 5 of t
 142,506 arrangements; the first ten of their places have only 638. Those are not equally likely, so
 each comes with its chance:
 
-    counts (2, 1): rows a a b       places 2       kinds  a a   a b   b a        chance  1/3  1/3  1/3
-    counts (3, 1): rows a a a b     places 2       kinds  a a   a b   b a        chance  1/2  1/4  1/4
+    counts (2, 1): rows a a b      places 2     kinds  a a   a b   b a     chance  1/3  1/3  1/3
+    counts (3, 1): rows a a a b    places 2     kinds  a a   a b   b a     chance  1/2  1/4  1/4
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ ALWAYS = 8
 """Up to this number of tied rows, all orders of a query are scored: at most 40,320."""
 
 FEW = 1000
-"""With more tied rows, up to this number of arrangements is scored, whatever the length of the list."""
+"""With more tied rows, up to this number of arrangements is scored, whatever the list's length."""
 
 CELLS = 2**18
-"""Short lists may have more arrangements than `FEW`: as many as have this number of rows together."""
+"""Short lists may have more arrangements than `FEW`: this number of rows, all together."""
 
 DRAWS = 400
-"""Orders drawn for any other query. Every second one reverses the one before, and so tends to err the other way."""
+"""Orders drawn for any other query. Every second one reverses the last, to err the other way."""
 
 EXACT_TO = f"{ALWAYS} tied rows or {FEW:,} distinct orders of them"
 """The queries that are enumerated, in words for users."""
@@ -69,7 +69,10 @@ _BATCH = 2**19
 
 
 def number_of_arrangements(counts: tuple[int, ...], places: int, most: int) -> int:
-    """Return in how many distinct ways the first places of a group can be filled."""
+    """Return the number of ways to fill the first places, or any number above ``most``.
+
+    ``counts`` has the number of rows of each kind, the greatest first.
+    """
     # First a cheap lower bound, all other kinds taken as one: large groups end here.
     others = sum(counts[1:])
     at_least = 0
@@ -77,30 +80,27 @@ def number_of_arrangements(counts: tuple[int, ...], places: int, most: int) -> i
         at_least += _choose(places, number, most)
         if at_least > most:
             return at_least
-    ways = [1] * (min(counts[0], places) + 1)  # ways[n]: to fill n places with the kinds so far
+    # fillings[n]: ways to fill n places with the kinds so far
+    fillings = [1] * (min(counts[0], places) + 1)
     for count in counts[1:]:
-        longest = min(places, len(ways) - 1 + count)
-        ways = [
-            sum(
-                comb(length, own) * ways[length - own] for own in _numbers(length, count, len(ways))
-            )
-            for length in range(longest + 1)
-        ]
-        if max(ways) > most:  # each of them can be continued to all places
-            return max(ways)
-    return ways[places]
+        longest = min(places, len(fillings) - 1 + count)
+        fillings = [_fillings(length, count, fillings) for length in range(longest + 1)]
+        if max(fillings) > most:  # each of them can be continued to all places
+            return max(fillings)
+    return fillings[places]
 
 
-def _numbers(length: int, count: int, known: int) -> range:
-    """Return how many of ``length`` places a new kind of ``count`` rows can take; the others fill < ``known``."""
-    return range(max(0, length - known + 1), min(count, length) + 1)
+def _fillings(length: int, count: int, fillings: list[int]) -> int:
+    """Return the ways to fill ``length`` places with the kinds so far and a new one."""
+    own = range(max(0, length - len(fillings) + 1), min(count, length) + 1)
+    return sum(comb(length, number) * fillings[length - number] for number in own)
 
 
 def _choose(n: int, k: int, most: int) -> int:
     k = min(k, n - k)
     number = 1
-    for one in range(1, k + 1):
-        number = number * (n - k + one) // one
+    for factor in range(1, k + 1):
+        number = number * (n - k + factor) // factor
         if number > most:
             break
     return number
@@ -108,7 +108,7 @@ def _choose(n: int, k: int, most: int) -> int:
 
 @lru_cache(maxsize=16)
 def arrangements(counts: tuple[int, ...], places: int) -> tuple[Kinds, Floats]:
-    """Return all distinct ways to fill the first places of a group, and the chance of each."""
+    """Return all distinct ways to fill the first places of a group, (n, places), and chances."""
     # A tree, grown place by place: a branch for each kind that has rows left. `steps` keeps each
     # branch's parent.
     left, chance, size = np.array([counts]), np.ones(1), sum(counts)
@@ -142,7 +142,7 @@ class _Orders(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """A group of tied rows: its rows that matter, its kinds, and the number of rows of each kind."""
+    """A group of tied rows: its rows that matter, its kinds, and the number of rows of each."""
 
     rows: slice
     kinds: Ints
@@ -163,7 +163,13 @@ def over_orders(
     rel: float | None = None,
     columns: Iterable[str] = (),
 ) -> Floats:
-    """Return the mean of a kernel's values over the orders of tied rows."""
+    """Return the mean of a kernel's values over the orders of tied rows.
+
+    Orders with the value 0/0 count as 0, unless all have it: then the mean is 0/0. Rows beyond a
+    parameter ``cutoff`` or ``depth`` are assumed not to matter. Give ``rel`` if the kernel sees
+    only which rows are relevant: there are then two kinds only. If orders are drawn,
+    ``judged.drawn`` gets the standard error of the mean.
+    """
     if rel is not None:
         judged = _as_hits(judged, rel)
     judged = replace(judged, columns={name: judged.columns[name] for name in columns})
@@ -172,7 +178,8 @@ def over_orders(
     queries = queries if only is None else queries[only]
     value, visible = _as_they_stand(kernel, judged, parameters, queries)
     parts: dict[int, list[tuple[Floats, Floats | None]]] = {}
-    for batch in _batches(_all_orders(judged, kinds.row, queries, visible), len(judged.levels)):
+    all_orders = _all_orders(judged, kinds.row, queries, visible)
+    for batch in _batches(all_orders, len(judged.levels)):
         scored = kernel(_spread(judged, kinds, queries, batch), **parameters)
         ends = np.cumsum([len(orders.kinds) for orders in batch])
         for orders, values in zip(batch, np.split(scored, ends[:-1]), strict=True):
@@ -194,15 +201,15 @@ def write_over_orders(
     *,
     rel: float | None = None,
 ) -> Floats:
-    """Write the mean over orders into the values of the queries that are too large for a formula; return all values."""
+    """Write the mean over orders of queries too large for a formula; return all values."""
     if too_large.any():
         value[too_large] = over_orders(kernel, judged, parameters, only=too_large, rel=rel)
     return value
 
 
 def _as_hits(judged: Judged, rel: float) -> Judged:
-    first = judged.threshold(rel)
-    label = np.where(np.arange(len(judged.levels)) >= first, min(first, len(judged.levels) - 1), 0)
+    first, n_levels = judged.threshold(rel), len(judged.levels)
+    label = np.where(np.arange(n_levels) >= first, min(first, n_levels - 1), 0)
     return replace(
         judged, flat=label[judged.code], by_rank=None, judged=None, groups=NO_GROUPS, _memo={}
     )
@@ -221,15 +228,17 @@ def _as_they_stand(
     of_head = kernel(_cut(judged, queries, head), **parameters)
     # A measure may use rows below its cut-off, for example to divide by the length of the list:
     # then all rows matter.
-    return value, np.where(
-        np.isclose(of_head, value, rtol=1e-9, atol=1e-12, equal_nan=True), head, whole
-    )
+    is_enough = np.isclose(of_head, value, rtol=1e-9, atol=1e-12, equal_nan=True)
+    return value, np.where(is_enough, head, whole)
 
 
 def _cut(judged: Judged, queries: Ints, length: Ints) -> Judged:
     """Return the first rows of some queries, with ties broken by the current order."""
     offsets = np.concatenate(([0], np.cumsum(length)))
     row = np.arange(offsets[-1]) + np.repeat(judged.offsets[queries] - offsets[:-1], length)
+    columns = {
+        name: Column.of(column.values[row], offsets) for name, column in judged.columns.items()
+    }
     return Judged(
         offsets=offsets,
         levels=judged.levels,
@@ -237,14 +246,12 @@ def _cut(judged: Judged, queries: Ints, length: Ints) -> Judged:
         counts=judged.counts[queries],
         groups=NO_GROUPS,
         judged=None if judged.judged is None else judged.judged[row],
-        columns={
-            name: Column.of(column.values[row], offsets) for name, column in judged.columns.items()
-        },
+        columns=columns,
     )
 
 
 class _Kinds(NamedTuple):
-    """The kind of each row, and of each kind its number without columns and the values of its columns."""
+    """The kind of each row; of each kind, its number without columns and its columns' values."""
 
     row: Ints
     plain: Ints
@@ -273,19 +280,17 @@ def _all_orders(judged: Judged, kind: Ints, queries: Ints, visible: Ints) -> Ite
     upto[queries] += visible
     ties = with_unlike_labels(judged.ties, kind)
     start, end, query = ties.of(ties.start < upto[ties.query])
-    for low, high in pairwise(
-        np.append(np.flatnonzero(np.diff(query, prepend=-1)), len(query)).tolist()
-    ):
-        one = int(query[low])
-        top, bottom = int(begin[one]), int(upto[one])
+    bounds = np.append(np.flatnonzero(np.diff(query, prepend=-1)), len(query))
+    for low, high in pairwise(bounds.tolist()):
+        number = int(query[low])
+        top, bottom = int(begin[number]), int(upto[number])
         groups = []
         for group in range(low, high):
             kinds, counts = np.unique(kind[start[group] : end[group]], return_counts=True)
             rows = slice(int(start[group]) - top, min(int(end[group]), bottom) - top)
             groups.append(_Group(rows, kinds, tuple(counts.tolist())))
-        yield from _orders(
-            int(place[one]), kind[top:bottom], groups, partial(judged.seed, one), len(judged.levels)
-        )
+        listed, seed = kind[top:bottom], partial(judged.seed, number)
+        yield from _orders(int(place[number]), listed, groups, seed, len(judged.levels))
 
 
 def _orders(
@@ -297,9 +302,8 @@ def _orders(
     number = 1
     if sum(sum(group.counts) for group in groups) > ALWAYS:
         for group in groups:
-            number *= number_of_arrangements(
-                tuple(sorted(group.counts, reverse=True)), group.places, most
-            )
+            counts = tuple(sorted(group.counts, reverse=True))
+            number *= number_of_arrangements(counts, group.places, most)
             if number > most:
                 yield from _drawn(place, listed, groups, seed(), step)
                 return
@@ -311,14 +315,12 @@ def _orders(
     for first in range(0, number, step):
         last = min(first + step, number)
         picks = np.unravel_index(np.arange(first, last), sizes)
-        filled = [
-            group.kinds[kinds[pick]]
-            for group, (kinds, _), pick in zip(groups, choices, picks, strict=True)
-        ]
-        chance = np.prod(
-            [chance[pick] for (_, chance), pick in zip(choices, picks, strict=True)], axis=0
-        )
-        yield _Orders(place, _filled(listed, groups, filled), chance, last == number)
+        filled, chances = [], []
+        for group, (kinds, chance), pick in zip(groups, choices, picks, strict=True):
+            filled.append(group.kinds[kinds[pick]])
+            chances.append(chance[pick])
+        orders = _filled(listed, groups, filled)
+        yield _Orders(place, orders, np.prod(chances, axis=0), last == number)
 
 
 def _drawn(
@@ -349,9 +351,9 @@ def _batches(orders: Iterator[_Orders], n_levels: int) -> Iterator[list[_Orders]
     # An order costs its rows, or the counts of its labels if these are more.
     waiting: list[_Orders] = []
     rows = 0
-    for one in orders:
-        waiting.append(one)
-        rows += len(one.kinds) * max(one.kinds.shape[1], n_levels)
+    for some in orders:
+        waiting.append(some)
+        rows += len(some.kinds) * max(some.kinds.shape[1], n_levels)
         if rows >= _BATCH:
             yield waiting
             waiting, rows = [], 0
@@ -365,16 +367,16 @@ def _spread(judged: Judged, kinds: _Kinds, queries: Ints, batch: list[_Orders]) 
     listed = np.concatenate([orders.kinds.ravel() for orders in batch])
     kind = kinds.plain[listed]
     offsets = np.concatenate(([0], np.cumsum(length)))
+    query = queries[np.repeat([orders.place for orders in batch], size)]
+    columns = {name: Column.of(column[listed], offsets) for name, column in kinds.columns.items()}
     return Judged(
         offsets=offsets,
         levels=judged.levels,
         flat=kind // 2,
-        counts=judged.counts[queries[np.repeat([orders.place for orders in batch], size)]],
+        counts=judged.counts[query],
         groups=NO_GROUPS,
         judged=None if judged.judged is None else kind % 2 == 1,
-        columns={
-            name: Column.of(column[listed], offsets) for name, column in kinds.columns.items()
-        },
+        columns=columns,
     )
 
 

@@ -1,4 +1,4 @@
-"""Measures of users whose patience depends on their finds: the C/W/L framework of Moffat, Thomas & Scholer.
+"""Measures of users whose patience depends on their finds: C/W/L of Moffat, Thomas & Scholer.
 
 A user at rank i reads on with chance C(i). The attention W(i) of rank i is proportional to the
 product of C over the ranks above, and the value is the gain per rank read:
@@ -40,8 +40,9 @@ def scaled_gains(judged: Judged, name: str, min_rel: float, max_rel: float) -> F
     level = np.asarray(judged.levels, dtype=np.float64)
     if not 0 <= min_rel < max_rel or level[-1] > max_rel:
         raise InvalidInput(
-            f"{name}: expected 0 <= min_rel < max_rel and no grade above max_rel, since unjudged documents gain 0 "
-            f"(found min_rel={min_rel}, max_rel={max_rel}, and a document of grade {level[-1]:g})"
+            f"{name}: expected 0 <= min_rel < max_rel and no grade above max_rel, since unjudged "
+            f"documents gain 0 (found min_rel={min_rel}, max_rel={max_rel}, and a document of "
+            f"grade {level[-1]:g})"
         )
     return (np.maximum(level, min_rel) - min_rel) / (max_rel - min_rel)
 
@@ -71,7 +72,8 @@ def sdcg(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) -> 
 @family(
     "gRBP",
     title="rank-biased precision with graded gains",
-    formula="(1 - p) sum over ranks of g(rel) p^(rank - 1), g = (rel - min_rel) / (max_rel - min_rel)",
+    formula="(1 - p) sum over ranks of g(rel) p^(rank - 1), "
+    "g = (rel - min_rel) / (max_rel - min_rel)",
     source="Moffat & Zobel 2008",
     doi="10.1145/1416950.1416952",
     linear=True,
@@ -80,15 +82,14 @@ def sdcg(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) -> 
 def graded_rbp(
     judged: Judged, *, p: Share, max_rel: float, min_rel: float = 0, cutoff: int | None = None
 ) -> Floats:
-    """Gain per row of users who read the next row with chance p; a gain is a share of the scale's greatest grade.
+    """Gain per row of users who read the next row with chance p.
 
-    In [0, 1], higher is better; 0 without relevant documents. RBP with gain="scaled" divides by the
-    greatest grade of each query instead, as trec_eval 10 does.
+    In [0, 1], higher is better; 0 without relevant documents. A gain is a share of the scale's
+    greatest grade. RBP with gain="scaled" divides by the greatest grade of each query instead, as
+    trec_eval 10 does.
     """
-    weight = persistence(judged, p)
-    return (1 - p) * judged.discounted(
-        scaled_gains(judged, "gRBP", min_rel, max_rel), weight, cutoff
-    )
+    gain = scaled_gains(judged, "gRBP", min_rel, max_rel)
+    return (1 - p) * judged.discounted(gain, persistence(judged, p), cutoff)
 
 
 @family(
@@ -142,25 +143,21 @@ _CELLS = 2**19
 
 
 def _gain_per_rank(judged: Judged, gain: Floats, depth: int, goes_on: Continuation) -> Floats:
-    """Return the gain per rank read. ``goes_on`` gives C from the gains, (n_queries, depth), and the ranks."""
+    """Return the gain per rank read; ``goes_on`` takes gains, (n_queries, depth), and ranks."""
     value = np.empty(judged.n_queries)
     rank = np.arange(1, depth + 1, dtype=np.float64)
     step = max(1, _CELLS // depth)
     for first in range(0, judged.n_queries, step):
-        begin, end = (
-            judged.offsets[:-1][first : first + step],
-            judged.offsets[1:][first : first + step],
-        )
-        row = begin[:, None] + np.arange(depth)
-        beyond = row >= end[:, None]
+        some = slice(first, first + step)
+        row = judged.offsets[:-1][some, None] + np.arange(depth)
+        beyond = row >= judged.offsets[1:][some, None]
         row[beyond] = 0
         gains = gain[judged.code[row]] if len(judged.code) else np.zeros(row.shape)
         gains[beyond] = 0
         weight = np.ones_like(gains)
         np.cumprod(goes_on(gains, rank)[:, :-1], axis=1, out=weight[:, 1:])
-        value[first : first + step] = (
-            np.cumsum(weight * gains, axis=1)[:, -1] / np.cumsum(weight, axis=1)[:, -1]
-        )
+        total = np.cumsum(weight * gains, axis=1)[:, -1]
+        value[some] = total / np.cumsum(weight, axis=1)[:, -1]
     return value
 
 
@@ -256,7 +253,7 @@ def nerr8(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) ->
     spellings={"ir_measures": ("NERR9@{cutoff}",)},
 )
 def nerr9(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) -> Floats:
-    """Gain per rank read by users who stop with a chance equal to the gain, and else read on with chance i / (i + 1).
+    """Gain per rank of users who stop with a chance equal to the gain, or 1 / (i + 1) without it.
 
     In [0, 1], higher is better; 0 without relevant documents.
     """
@@ -272,7 +269,7 @@ def nerr9(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) ->
 def nerr10(
     judged: Judged, *, max_rel: float, min_rel: float = 0, p: Chance = 0.9, depth: Depth = DEPTH
 ) -> Floats:
-    """Gain per rank read by users who stop with a chance equal to the gain, and else read on with chance p.
+    """Gain per rank of users who stop with a chance equal to the gain, else read on with chance p.
 
     In [0, 1], higher is better; 0 without relevant documents.
     """
@@ -288,15 +285,12 @@ def nerr10(
 def nerr11(
     judged: Judged, *, max_rel: float, min_rel: float = 0, T: Positive = 1, depth: Depth = DEPTH
 ) -> Floats:
-    """Gain per rank read by users who stop with a chance equal to the gain, and else have the patience of INSQ.
+    """Gain per rank of users who stop with a chance equal to the gain, with INSQ's patience.
 
     In [0, 1], higher is better; 0 without relevant documents.
     """
-    return _nerr(
-        judged,
-        "NERR11",
-        lambda rank: ((rank + 2 * T - 1) / (rank + 2 * T)) ** 2,
-        min_rel,
-        max_rel,
-        depth,
-    )
+
+    def patience(rank: Floats) -> Floats:
+        return ((rank + 2 * T - 1) / (rank + 2 * T)) ** 2
+
+    return _nerr(judged, "NERR11", patience, min_rel, max_rel, depth)
