@@ -311,7 +311,7 @@ def _compared(
     )
     notes = [*shared.notes, *settings.direction_notes(shared.measures)]
     if groups is not None:
-        given = cast("Mapping[str, Scores]", shared.given)
+        given = cast("Mapping[str, Scores]", shared.inputs)
         grouped = groups_of(
             groups, shared.queries, settings.unit, systems=given, collections=shared.places
         )
@@ -336,7 +336,7 @@ def _compared(
         scores,
         d,
         settings,
-        evaluations=shared.given,
+        evaluations=shared.inputs,
         n_queries=len(scores),
         notes=notes,
         strata=strata,
@@ -346,7 +346,7 @@ def _compared(
         compared = with_parts(compared, design, scores, places, COLLECTION)
     elif by is not None:
         name, of_queries = slices_by(
-            by, shared.queries, cast("Mapping[str, Scores]", shared.given), settings.row
+            by, shared.queries, cast("Mapping[str, Scores]", shared.inputs), settings.row
         )
         scores, places = (
             grouped.apart(shared.scores, of_queries) if grouped else (scores, of_queries)

@@ -27,7 +27,7 @@ from rankeval._registry import chosen
 from rankeval._visible import escaping
 from rankeval.comparison.comparing import compare
 from rankeval.comparison.inputs import (
-    Given,
+    Cells,
     LowerIsBetter,
     Measures,
     Scores,
@@ -504,7 +504,7 @@ def _given_means(frame: pd.DataFrame, measures: Measures | None) -> pd.DataFrame
 
 
 def _means_on_collections(
-    given: Given, measures: Measures | None, unpaired: str
+    given: Cells, measures: Measures | None, unpaired: str
 ) -> tuple[pd.DataFrame, list[str]]:
     cells_of(
         given
