@@ -144,15 +144,16 @@ def effects_of(record: ComparisonRecord) -> pd.DataFrame:
     ratio = _ratio(record)
     for row in _scores_by_row(record):
         interval = effect_interval(row.gains, confidence_level=level, ratio=ratio)
+        delta = row.direction * cliffs_delta(row.system, row.baseline)
         effects = {
-            "cohens_d": float(standardised_effect(row.gains)),
-            "d_low": float(interval.low),
-            "d_high": float(interval.high),
-            "hedges_g": float(hedges_g(row.gains)),
-            "cliffs_delta": row.direction * cliffs_delta(row.system, row.baseline) + 0.0,  # no -0
-            "superiority": float(superiority(row.gains)),
+            "cohens_d": standardised_effect(row.gains),
+            "d_low": interval.low,
+            "d_high": interval.high,
+            "hedges_g": hedges_g(row.gains),
+            "cliffs_delta": delta + 0.0,  # no -0
+            "superiority": superiority(row.gains),
         }
-        rows.append(row.names | effects)
+        rows.append(row.names | {name: float(effect) for name, effect in effects.items()})
     return pd.DataFrame(rows)
 
 

@@ -56,17 +56,19 @@ def record_of(
         files[path] = to_bytes(evaluation)
     guard = {} if compared.opening is None else {"standing": compared.standing, **compared.opening}
     pair = compared_pair(compared)
+    params, metrics = _params(compared, pair), _metrics(compared, pair)
+    facts = {"evaluations": places, "guard": guard}
     return Record(
         kind="comparison",
         name="comparison",
         headline=headline,
-        params=_params(compared, pair),
-        metrics=_metrics(compared, pair),
+        params=params,
+        metrics=metrics,
         tables={"table": compared.table},
         files=files,
         notes=compared.notes,
         text=text,
-        facts={"evaluations": places, "guard": guard},
+        facts=facts,
         tags=_tags(guard),
         data=_data(held, role, data),
     )
