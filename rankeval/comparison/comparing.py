@@ -234,7 +234,16 @@ def compare(
         is_other = settings.direction(name).sign != (-1 if less else 1)
         problem = f"lower_is_better: {name} is a measure, and declares what is better"
         refuse((is_other, problem, "leave it out"))
-    _warn_of_few_queries(compared)
+    # Of collections each is tested, so the smallest counts; the note stays with the result.
+    rows = compared.table if compared.settings.collection_weights else overall(compared).table
+    n, declared = int(rows["n_queries"].min()), CORRECTIONS[correction]
+    promised = compared.settings.n_comparisons if n < FEWEST_QUERIES and declared.familywise else 1
+    asked = compared.settings
+    for note in (
+        *liberal_notes(TESTS[test], n, asked),
+        *few_query_notes(declared, promised, n, asked),
+    ):
+        warn(note, NotedWarning)
     plain = replace(
         settings, correction="none", claim="difference", margin=0.0, alternative="two-sided"
     )
@@ -254,20 +263,11 @@ def compare(
     return replace(compared, condensed=condensed.table)
 
 
-def _warn_of_few_queries(compared: Comparison) -> None:
-    settings = compared.settings
-    # Of collections each is tested, so the smallest counts; the note stays with the result.
-    rows = compared.table if settings.collection_weights else overall(compared).table
-    n, declared = int(rows["n_queries"].min()), CORRECTIONS[settings.correction]
-    promised = settings.n_comparisons if n < FEWEST_QUERIES and declared.familywise else 1
-    notes = [*liberal_notes(TESTS[settings.test], n, settings)]
-    for note in [*notes, *few_query_notes(declared, promised, n, settings)]:
-        warn(note, NotedWarning)
-
-
 def _check_correction(settings: ComparisonSettings) -> None:
-    name = settings.correction
-    needed = {"alternative": "two-sided", "claim": "difference", "baseline": None}
+    name, needed = (
+        settings.correction,
+        {"alternative": "two-sided", "claim": "difference", "baseline": None},
+    )
     for argument, value in needed.items() if CORRECTIONS[name].all_pairs_only else ():
         setting = getattr(settings, argument)
         if setting != value:

@@ -190,40 +190,38 @@ def rank_table(record: ComparisonRecord) -> pd.DataFrame:
 
     Takes a two-sided comparison of all pairs, corrected for any false claim; refuses any other.
     """
-    settings, table = record.settings, record.table
-    measures = table["measure"].unique()
-    if lacking := _lacking_for_ranks(record):
-        raise InvalidInput(f"ranks need {lacking}")
-    settings.must_know_directions(measures, "ranks have a direction")
-    leading = list(table.columns[: table.columns.get_loc("measure")])  # a collection or a slice
+    asked = record.settings
+    correction = CORRECTIONS[chosen("correction", asked.correction, CORRECTIONS)]
+    able = ", ".join(repr(name) for name, known in CORRECTIONS.items() if known.familywise)
+    needs = {
+        "all pairs: compare without baseline=, or call rankeval.rank_intervals": asked.baseline
+        is None,
+        'both directions of each pair: compare with claim="difference" and alternative="two-sided"': (
+            asked.alternative == "two-sided" and asked.claim == "difference"
+        ),
+        f"control of the chance of any false claim: compare with correction= one of {able}": correction.familywise,
+        "adjusted p-values: this comparison has none, and a note of it says why": (
+            record.table["p_adjusted"].notna().any()
+        ),
+    }
+    if lacking := [need for need, is_met in needs.items() if not is_met]:
+        raise InvalidInput(f"ranks need {lacking[0]}")
+    asked.must_know_directions(record.table["measure"].unique(), "ranks have a direction")
+    leading = list(
+        record.table.columns[: record.table.columns.get_loc("measure")]
+    )  # a collection or a slice
     scores: dict[str, Floats] = {}
     if not leading and has_scores(record):
-        shared = tested_scores(record, measures.tolist())
-        for place, measure in enumerate(shared.measures):
-            scores[measure] = shared.scores[:, :, place]
-    table = table.assign(gain=gains(record), shown=record.shown)
+        shared = tested_scores(record, record.table["measure"].unique().tolist())
+        scores = {
+            measure: shared.scores[:, :, place] for place, measure in enumerate(shared.measures)
+        }
+    table = record.table.assign(gain=gains(record), shown=record.shown)
     parts = []
     for _, rows in table.groupby([*leading, "measure"], sort=False):
         part = _ranks_of(rows, scores.get(rows["measure"].iloc[0]), record)
         parts.append(part.assign(**rows[leading].iloc[0]))
     return pd.concat(parts, ignore_index=True)[[*leading, *RANK_COLUMNS]]
-
-
-def _lacking_for_ranks(record: ComparisonRecord) -> str:
-    """Return the first of the conditions of ranks that a comparison does not meet, in words."""
-    settings = record.settings
-    correction = CORRECTIONS[chosen("correction", settings.correction, CORRECTIONS)]
-    able = [repr(name) for name, declared in CORRECTIONS.items() if declared.familywise]
-    is_two_sided = settings.alternative == "two-sided" and settings.claim == "difference"
-    if settings.baseline is not None:
-        return "all pairs: compare without baseline=, or call rankeval.rank_intervals"
-    if not is_two_sided:
-        return 'both directions of each pair: compare with claim="difference" and alternative="two-sided"'
-    if not correction.familywise:
-        return f"control of the chance of any false claim: compare with correction= one of {', '.join(able)}"
-    if record.table["p_adjusted"].isna().all():
-        return "adjusted p-values: this comparison has none, and a note of it says why"
-    return ""
 
 
 def _ranks_of(table: pd.DataFrame, scores: Floats | None, record: ComparisonRecord) -> pd.DataFrame:

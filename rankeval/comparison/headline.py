@@ -149,9 +149,12 @@ def _rows(record: ComparisonRecord) -> pd.DataFrame:
 
 def _is_turned(record: ComparisonRecord) -> bool:
     """Say whether each pair is turned to show a gain; a one-sided test has the side of the table."""
-    settings = record.settings
-    is_one_sided = settings.alternative != "two-sided" or CLAIMS[settings.claim].hypotheses
-    return settings.baseline is None and not is_one_sided
+    asked = record.settings
+    return (
+        asked.baseline is None
+        and asked.alternative == "two-sided"
+        and not CLAIMS[asked.claim].hypotheses
+    )
 
 
 def _of_pairs(record: ComparisonRecord, rows: pd.DataFrame) -> bool:
@@ -212,19 +215,19 @@ def _picked(record: ComparisonRecord, rows: pd.DataFrame) -> str:
 
 
 def _nothing_shown(record: ComparisonRecord, row: _Row, pair: str) -> list[str]:
-    settings, elsewhere = record.settings, int(record.shown.sum())
+    asked, elsewhere = record.settings, int(record.shown.sum())
     # By another measure or in a slice something may have been shown: then it is not said that
     # nothing was.
-    lead = f"Nothing was shown by {row.measure}" if elsewhere else CLAIMS[settings.claim].nothing
-    side = f" in the direction tested ({settings.alternative})"
-    if settings.alternative == "two-sided":
-        side = ""
-    sentences = [f"{lead}{side}{_margin(record)}: {pair}", *_parting(record, row)]
+    lead = f"Nothing was shown by {row.measure}" if elsewhere else CLAIMS[asked.claim].nothing
+    side = (
+        ""
+        if asked.alternative == "two-sided"
+        else f" in the direction tested ({asked.alternative})"
+    )
+    said = [f"{lead}{side}{_margin(record)}: {pair}", *_parting(record, row)]
     if elsewhere:
-        sentences.append(
-            f"In {count(elsewhere, 'row')} of other measures or parts something was shown."
-        )
-    return [*sentences, *_detectable(record, row)]
+        said.append(f"In {count(elsewhere, 'row')} of other measures or parts something was shown.")
+    return [*said, *_detectable(record, row)]
 
 
 def _shown(record: ComparisonRecord, rows: pd.DataFrame, row: _Row) -> list[str]:
@@ -459,11 +462,11 @@ def _detectable(record: ComparisonRecord, row: _Row) -> list[str]:
 
 
 def _lacking(record: ComparisonRecord, row: _Row, units: str) -> str:
-    settings = record.settings
-    test = TESTS["randomization"] if settings.collection_weights else all_tests().get(settings.test)
-    correction = CORRECTIONS.get(settings.correction)
+    asked = record.settings
+    test = TESTS["randomization"] if asked.collection_weights else all_tests().get(asked.test)
+    correction = CORRECTIONS.get(asked.correction)
     if test is None or correction is None:
-        return f"{settings.units} or resamples"
-    own = Settings(settings.alternative, settings.alpha, settings.n_resamples, settings.rng)
-    limited = limited_by_resamples(test, correction, row.n_queries, own)
-    return f"resamples ({settings.n_resamples:,})" if limited else units
+        return f"{asked.units} or resamples"
+    settings = Settings(asked.alternative, asked.alpha, asked.n_resamples, asked.rng)
+    limited = limited_by_resamples(test, correction, row.n_queries, settings)
+    return f"resamples ({asked.n_resamples:,})" if limited else units
