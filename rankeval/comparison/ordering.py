@@ -200,13 +200,14 @@ def _row(means: pd.DataFrame, a: Key, b: Key, *, directed: bool) -> dict[str, An
     refuse((n < 2, f"{common}; an order takes at least 2"))
     gains = _gains(in_a), _gains(in_b)
     swaps, ties = swaps_and_ties(*gains)
+    tau_ap = tau_ap_a if directed else tau_ap_b
     row = {"measure": a[0]} if len(a) > 1 else {}
     return row | {
         "a": a[-1],
         "b": b[-1],
         "n_systems": n,
         "tau_b": tau_b(*gains),
-        "tau_ap": tau_ap_a(*gains) if directed else tau_ap_b(*gains),
+        "tau_ap": tau_ap(*gains),
         "swaps": int(swaps.sum()),
         "ties": int(ties.sum()),
     }
