@@ -27,7 +27,7 @@ from rankeval._registry import chosen
 from rankeval._visible import PowerlessNote, escaping
 from rankeval.comparison.comparing import compare
 from rankeval.comparison.inputs import (
-    Given,
+    Cells,
     LowerIsBetter,
     Measures,
     Scores,
@@ -102,7 +102,7 @@ class OrderAgreement(Recorded):
 
     @property
     def ranks(self) -> pd.DataFrame:
-        """The rank of each system in each order, the best one 1; tied systems share the best of their ranks.
+        """The rank of each system in each order, the best one 1; ties share the best of their ranks.
 
         Returns
         -------
@@ -111,9 +111,8 @@ class OrderAgreement(Recorded):
         """
         ranks = self.means.copy()
         for column in self.means:
-            ranks.loc[self.means[column].notna(), column] = competition_ranks(
-                _gains(self.means[column])
-            )
+            means = self.means[column]
+            ranks.loc[means.notna(), column] = competition_ranks(_gains(means))
         return ranks.astype("Int64")
 
     def swaps(self, a: str, b: str, *, measure: str | None = None) -> pd.DataFrame:
@@ -148,16 +147,15 @@ class OrderAgreement(Recorded):
           above_in_a above_in_b  difference_in_a  difference_in_b
         0          a          b              0.1              0.1
         """
-        one, other = _both(self.means, self._key(a, measure), self._key(b, measure))
-        first, second = np.nonzero(swaps_and_ties(_gains(one), _gains(other))[0])
-        return pd.DataFrame(
-            {
-                "above_in_a": one.index[first],
-                "above_in_b": one.index[second],
-                "difference_in_a": one.to_numpy()[first] - one.to_numpy()[second],
-                "difference_in_b": other.to_numpy()[second] - other.to_numpy()[first],
-            }
-        )
+        in_a, in_b = _both(self.means, self._key(a, measure), self._key(b, measure))
+        first, second = np.nonzero(swaps_and_ties(_gains(in_a), _gains(in_b))[0])
+        columns = {
+            "above_in_a": in_a.index[first],
+            "above_in_b": in_a.index[second],
+            "difference_in_a": in_a.to_numpy()[first] - in_a.to_numpy()[second],
+            "difference_in_b": in_b.to_numpy()[second] - in_b.to_numpy()[first],
+        }
+        return pd.DataFrame(columns)
 
     def _laid_out(self) -> Table:
         shown = self.table.rename(
@@ -176,58 +174,55 @@ class OrderAgreement(Recorded):
             raise InvalidInput(
                 f"the orders are by {len(measures)} measures; name one as measure=: {few(measures)}"
             )
-        return (
-            measures[0] if measure is None else chosen("measure of the orders", measure, measures),
-            order,
-        )
+        name = measures[0] if measure is None else measure
+        return chosen("measure of the orders", name, measures), order
 
 
 def _pairs(means: pd.DataFrame, truth: str | None) -> Iterator[tuple[Key, Key]]:
-    """Yield the orders to compare: of one measure if they are those of collections, with the true one first."""
+    """Yield the orders to compare, the true one first; those of collections are of one measure."""
     keys = [_key(column) for column in means]
     if truth is not None:
         chosen("order to take as truth", truth, [key[-1] for key in keys])
-    for one, other in combinations(keys, 2):
-        if one[:-1] != other[:-1]:
+    for first, second in combinations(keys, 2):
+        if first[:-1] != second[:-1]:
             continue
-        if truth is None or one[-1] == truth:
-            yield one, other
-        elif other[-1] == truth:
-            yield other, one
+        if truth is None or first[-1] == truth:
+            yield first, second
+        elif second[-1] == truth:
+            yield second, first
 
 
-def _row(means: pd.DataFrame, one: Key, other: Key, *, directed: bool) -> dict[str, Any]:
-    first, second = _both(means, one, other)
-    common = (
-        f"the orders {one[-1]!r} and {other[-1]!r} have {count(len(first), 'system')} in common"
-    )
-    refuse((len(first) < 2, f"{common}; an order takes at least 2"))
-    gains = _gains(first), _gains(second)
+def _row(means: pd.DataFrame, a: Key, b: Key, *, directed: bool) -> dict[str, Any]:
+    in_a, in_b = _both(means, a, b)
+    n = len(in_a)
+    common = f"the orders {a[-1]!r} and {b[-1]!r} have {count(n, 'system')} in common"
+    refuse((n < 2, f"{common}; an order takes at least 2"))
+    gains = _gains(in_a), _gains(in_b)
     swaps, ties = swaps_and_ties(*gains)
-    of_measure = {"measure": one[0]} if len(one) > 1 else {}
-    return of_measure | {
-        "a": one[-1],
-        "b": other[-1],
-        "n_systems": len(first),
+    tau_ap = tau_ap_a if directed else tau_ap_b
+    row = {"measure": a[0]} if len(a) > 1 else {}
+    return row | {
+        "a": a[-1],
+        "b": b[-1],
+        "n_systems": n,
         "tau_b": tau_b(*gains),
-        "tau_ap": tau_ap_a(*gains) if directed else tau_ap_b(*gains),
+        "tau_ap": tau_ap(*gains),
         "swaps": int(swaps.sum()),
         "ties": int(ties.sum()),
     }
 
 
-def _both(means: pd.DataFrame, one: Key, other: Key) -> tuple[pd.Series[float], pd.Series[float]]:
+def _both(means: pd.DataFrame, a: Key, b: Key) -> tuple[pd.Series[float], pd.Series[float]]:
     columns = {_key(column): means[column] for column in means}
-    first, second = columns[one], columns[other]
+    first, second = columns[a], columns[b]
     have = first.notna() & second.notna()
     return first[have], second[have]
 
 
 def _gains(means: pd.Series[float]) -> Floats:
     """Return means so that the greater ones are better, of the systems that there are."""
-    return np.asarray(
-        (direction(_key(means.name)[0]).sign or 1.0) * means.dropna(), dtype=np.float64
-    )
+    sign = direction(_key(means.name)[0]).sign or 1.0
+    return np.asarray(sign * means.dropna(), dtype=np.float64)
 
 
 def _key(column: Any) -> Key:
@@ -321,12 +316,9 @@ def rank_intervals(
         groups=groups,
     )
     measures = compared.table["measure"].unique().tolist()
-    refuse(
-        (
-            len(measures) > 1,
-            f"systems are ranked by one measure, found {', '.join(measures)}; name one as measure=",
-        )
-    )
+    found = ", ".join(measures)
+    several = f"systems are ranked by one measure, found {found}; name one as measure="
+    refuse((len(measures) > 1, several))
     ranks = compared.ranks
     _warn_of_few_resamples(compared)
     return ranks
@@ -431,16 +423,9 @@ def order_agreement(
             'systems, or pass unpaired="skip" to compare each two orders on the systems that both have'
         )
     names = [" on ".join(_key(column)) for column in means]
-    rows = [
-        _row(means, one, other, directed=truth is not None) for one, other in _pairs(means, truth)
-    ]
-    found = ", ".join(names) or "none"
-    refuse(
-        (
-            not rows,
-            f"agreement takes two orders or more, found {found}; give more measures or collections",
-        )
-    )
+    rows = [_row(means, a, b, directed=truth is not None) for a, b in _pairs(means, truth)]
+    found = f"found {', '.join(names) or 'none'}; give more measures or collections"
+    refuse((not rows, f"agreement takes two orders or more, {found}"))
     for name, column in zip(names, means, strict=True):
         if competition_ranks(_gains(means[column])).max() == 1:
             notes.append(f"all systems are tied by {name}: there is no order to agree with")
@@ -462,13 +447,18 @@ def _means(
     if isinstance(frame, pd.DataFrame):
         return _given_means(frame, measures), []
     check_number_of_systems(systems)
-    given = by_collection(systems)
-    if all(None not in parts for parts in given.values()):
-        return _means_on_collections(given, measures, unpaired)
+    cells = by_collection(systems)
+    if all(None not in parts for parts in cells.values()):
+        return _means_on_collections(cells, measures, unpaired)
+    return _shared_means(systems, measures, unpaired)
+
+
+def _shared_means(
+    systems: Any, measures: Measures | None, unpaired: str
+) -> tuple[pd.DataFrame, list[str]]:
     shared = shared_scores(systems, measures, unpaired=unpaired)
-    return pd.DataFrame(
-        shared.scores.mean(axis=0), index=shared.systems, columns=shared.measures
-    ), shared.notes
+    means = shared.scores.mean(axis=0)
+    return pd.DataFrame(means, index=shared.systems, columns=shared.measures), shared.notes
 
 
 _FORM = "a frame of means has a row per system and a column per order, with one name each"
@@ -485,15 +475,10 @@ def _given_means(frame: pd.DataFrame, measures: Measures | None) -> pd.DataFrame
         if not labels.is_unique:
             name = labels[labels.duplicated()][0]
             raise InvalidInput(f"{_FORM}; found the {what} {name!r} {(labels == name).sum()} times")
-    is_turned = (
-        len(means) and all(map(_is_known, means.index)) and not any(map(_is_known, means.columns))
-    )
-    refuse(
-        (
-            is_turned,
-            f"{_FORM}; here the rows are measures ({few(means.index.tolist())}): turn it by .T",
-        )
-    )
+    has_measures = len(means) and all(map(_is_known, means.index))
+    is_turned = has_measures and not any(map(_is_known, means.columns))
+    rows = few(means.index.tolist())
+    refuse((is_turned, f"{_FORM}; here the rows are measures ({rows}): turn it by .T"))
     means = means.rename(index=str, columns=str)
     if measures is not None:
         means = means[labels_of(measures, means.columns.tolist(), "order")]
@@ -505,44 +490,25 @@ def _given_means(frame: pd.DataFrame, measures: Measures | None) -> pd.DataFrame
 
 
 def _means_on_collections(
-    given: Given, measures: Measures | None, unpaired: str
+    cells: Cells, measures: Measures | None, unpaired: str
 ) -> tuple[pd.DataFrame, list[str]]:
-    cell_scores(
-        given
-    )  # collections may differ in their systems; what is unlike is refused before any is scored
-    collections = list(dict.fromkeys(collection for each in given.values() for collection in each))
+    # Collections may differ in their systems; whatever is unlike is refused before any is scored.
+    cell_scores(cells)
+    collections = list(dict.fromkeys(name for parts in cells.values() for name in parts))
     orders, notes = {}, []
     for collection in collections:
-        part = {name: each[collection] for name, each in given.items() if collection in each}
-        refuse(
-            (
-                len(part) < 2,
-                f"an order takes 2 systems or more, found {list(part)} on {collection!r}; leave it out",
-            )
-        )
-        shared = shared_scores(part, measures, unpaired=unpaired)
-        orders[collection] = pd.DataFrame(
-            shared.scores.mean(axis=0), index=shared.systems, columns=shared.measures
-        )
-        notes += [f"{collection}: {note}" for note in shared.notes]
-    everywhere = [
-        label
-        for label in orders[collections[0]]
-        if all(label in order for order in orders.values())
-    ]
-    refuse(
-        (
-            not everywhere,
-            f"no measure is shared by the systems on all of {', '.join(collections)}",
-            "name one",
-        )
-    )
-    means = pd.concat(
-        {
-            label: pd.concat({name: order[label] for name, order in orders.items()}, axis=1)
-            for label in everywhere
-        },
-        axis=1,
-        names=["measure", "collection"],
-    )
-    return means.reindex(list(given)), notes
+        part = {name: own[collection] for name, own in cells.items() if collection in own}
+        found = f"found {list(part)} on {collection!r}; leave it out"
+        refuse((len(part) < 2, f"an order takes 2 systems or more, {found}"))
+        orders[collection], own_notes = _shared_means(part, measures, unpaired)
+        notes += [f"{collection}: {note}" for note in own_notes]
+    labels = orders[collections[0]]
+    everywhere = [label for label in labels if all(label in order for order in orders.values())]
+    none = f"no measure is shared by the systems on all of {', '.join(collections)}"
+    refuse((not everywhere, none, "name one"))
+    by_measure = {}
+    for label in everywhere:
+        columns = {collection: order[label] for collection, order in orders.items()}
+        by_measure[label] = pd.concat(columns, axis=1)
+    means = pd.concat(by_measure, axis=1, names=["measure", "collection"])
+    return means.reindex(list(cells)), notes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from rankeval._arguments import explained
 from rankeval._checks import count, few, refuse
 from rankeval._visible import escaping
 from rankeval.comparison.inputs import (
-    Given,
+    Cells,
     Scores,
     cell_scores,
     check_number_of_systems,
@@ -31,6 +32,8 @@ from rankeval.significance.declarations import Floats
 
 NOT_INTERCHANGEABLE = 0.01
 """Chance of so small an F of query x system, below which nested replicates get a note."""
+
+_TWO_DIGITS = ("F", "partial η²", "partial ω²", "share")
 
 Replicated = Mapping[str, Scores | Mapping[Any, Scores]]
 
@@ -117,14 +120,12 @@ class Anova(WithTable):
             "against": "tested against",
         }
         names |= {"eta_squared": "partial η²", "omega_squared": "partial ω²"}
-        shown = self.table.rename(columns=names).assign(
-            variance=self.components["variance"].to_numpy(),
-            share=self.components["share"].to_numpy(),
-        )
-        short = dict.fromkeys(
-            ["F", "partial η²", "partial ω²", "share"], lambda value: number(value, digits=2)
-        )
-        return Table(shown, {**short, "p": p_value}, caption=self.caption, notes=self.notes)
+        shown = self.table.rename(columns=names)
+        for name in ("variance", "share"):
+            shown[name] = self.components[name].to_numpy()
+        formats: dict[str, Any] = dict.fromkeys(_TWO_DIGITS, partial(number, digits=2))
+        formats["p"] = p_value
+        return Table(shown, formats, caption=self.caption, notes=self.notes)
 
 
 @explained
@@ -196,7 +197,7 @@ def anova(
     >>> bm25 = {"shard 1": pd.DataFrame({"AP": [0.1, 0.5]}), "shard 2": pd.DataFrame({"AP": [0.3, 0.5]})}
     >>> ltr = {"shard 1": pd.DataFrame({"AP": [0.3, 0.9]}), "shard 2": pd.DataFrame({"AP": [0.5, 0.9]})}
     >>> found = anova({"bm25": bm25, "ltr": ltr})
-    >>> print(found.components[["source", "variance"]].round(3).to_string(index=False))
+    >>> print(analysed.components[["source", "variance"]].round(3).to_string(index=False))
                 source  variance
                  query      0.07
                 system      0.04
@@ -206,22 +207,28 @@ def anova(
     system x replicate      0.00
                  error      0.00
     """
-    given = _by_replicate(systems)
-    names, keys = list(given), list(next(iter(given.values())))
-    cells = cell_scores(given, ", replicate ")
+    by_replicate = _by_replicate(systems)
+    names, keys = list(by_replicate), list(next(iter(by_replicate.values())))
+    cells = cell_scores(by_replicate, ", replicate ")
     frames = {name: per_query_frame(scores) for name, scores in cells.items()}
     label = _label(measure, frames)
     paired = pair_scores(frames, [label], unpaired=unpaired)
     block = paired.scores.reshape(len(paired.queries), len(names), len(keys))
-    found = two_way(block, queries=queries, replicates=replicates)
+    analysed = two_way(block, queries=queries, replicates=replicates)
     epsilon = sphericity(block)
-    rows = {row.source: row for row in found.sources}
+    rows = {row.source: row for row in analysed.sources}
     system, corrected = rows["system"], np.nan
     if "query x system" not in rows or system.against != "error":
         corrected = p_of_f(system.F, system.df * epsilon, rows[system.against].df * epsilon)
+    notes = _design_notes(rows, block, queries, replicates)
+    notes += _value_notes(analysed, system, epsilon, corrected)
+    if left_out := paired.n_left_out:
+        notes.append(f"queries that some scores lack were left out: {left_out}")
+    notes += fold_notes(cells)
+    table = pd.DataFrame([asdict(row) for row in analysed.sources])
     return Anova(
-        table=pd.DataFrame([asdict(row) for row in found.sources]),
-        components=_components(found),
+        table=table,
+        components=_components(analysed),
         measure=label,
         systems=tuple(names),
         n_queries=len(block),
@@ -230,43 +237,39 @@ def anova(
         replicates=replicates,
         epsilon=epsilon,
         p_corrected=corrected,
-        notes=(
-            *_design_notes(rows, block, queries, replicates),
-            *_value_notes(found, system, epsilon, corrected),
-            *(
-                [f"queries that some scores lack were left out: {left_out}"]
-                if (left_out := paired.n_left_out)
-                else []
-            ),
-            *fold_notes(cells),
-        ),
+        notes=tuple(notes),
     )
 
 
-def _by_replicate(systems: Replicated) -> Given:
+def _by_replicate(systems: Replicated) -> Cells:
     check_number_of_systems(systems)
-    given: Given = {}
-    for name, each in systems.items():
+    by_replicate: Cells = {}
+    for name, scores in systems.items():
         # mypy does not narrow what `_are_replicates` finds out.
-        is_replicated = isinstance(each, Mapping) and _are_replicates(each)
-        given[str(name)] = dict(each) if is_replicated else {None: each}  # type: ignore[arg-type,dict-item]
-    (first, expected), *others = given.items()
-    for name, other in others:
-        known, lacking = (
-            few([one for one in each if one is not None]) or "none" for each in (expected, other)
-        )
+        is_replicated = isinstance(scores, Mapping) and _are_replicates(scores)
+        by_replicate[str(name)] = dict(scores) if is_replicated else {None: scores}  # type: ignore[arg-type,dict-item]
+    (first, expected), *others = by_replicate.items()
+    known = _replicate_names(expected)
+    for name, own in others:
+        lacking = _replicate_names(own)
         uneven = f"the design is not balanced: {first!r} has the replicates {known}, {name!r} has {lacking}"
         remedy = "keep those that all systems have, or give the mean of each system's replicates"
-        refuse((set(other) != set(expected), uneven, remedy))
-    return {name: {key: other[key] for key in expected} for name, other in given.items()}
+        refuse((set(own) != set(expected), uneven, remedy))
+    return {name: {key: own[key] for key in expected} for name, own in by_replicate.items()}
+
+
+def _replicate_names(scores: Mapping[Any, Scores]) -> str:
+    return few([name for name in scores if name is not None]) or "none"
 
 
 def _are_replicates(scores: Any) -> bool:
-    """Whether a system's scores are a mapping of scores; {qid: {measure: score}} is none."""
+    """Say whether a system's scores are by replicate; {qid: {measure: score}} is not."""
     if not isinstance(scores, Mapping) or not scores:
         return False
     first = next(iter(scores.values()))
-    return not isinstance(first, Mapping) or any(isinstance(one, Mapping) for one in first.values())
+    if not isinstance(first, Mapping):
+        return True
+    return any(isinstance(row, Mapping) for row in first.values())
 
 
 def _label(wanted: str | Measure | None, frames: Mapping[str, pd.DataFrame]) -> str:
@@ -279,13 +282,12 @@ def _label(wanted: str | Measure | None, frames: Mapping[str, pd.DataFrame]) -> 
     return labels[0]
 
 
-def _components(found: TwoWay) -> pd.DataFrame:
-    variance = {name: max(value, 0.0) for name, value in found.components.items()}
+def _components(analysed: TwoWay) -> pd.DataFrame:
+    variance = {name: max(value, 0.0) for name, value in analysed.components.items()}
     total = sum(variance.values())
     shares = [value / total if total > 0 else np.nan for value in variance.values()]
-    return pd.DataFrame(
-        {"source": list(variance), "variance": list(variance.values()), "share": shares}
-    )
+    columns = {"source": list(variance), "variance": list(variance.values()), "share": shares}
+    return pd.DataFrame(columns)
 
 
 def _design_notes(
@@ -298,8 +300,8 @@ def _design_notes(
     rivals = "query and system are tested against query x system"
     if replicates == "crossed":
         rivals = (
-            "system is tested against query x system, replicate against query x replicate, query against nothing, "
-            "since no mean square is its rival"
+            "system is tested against query x system, replicate against query x replicate, query "
+            "against nothing, since no mean square is its rival"
         )
     remedy = 'queries="fixed" tests against error, for claims about these queries'
     notes = [f"{rivals}: the claims are about queries like these; {remedy}"]
@@ -310,10 +312,8 @@ def _design_notes(
     both = rows["query x system"]
     # Interchangeable scores of a cell differ by chance alone, which gives so small an F once in a
     # hundred cases.
-    if (
-        replicates == "nested"
-        and stats.f.cdf(both.F, both.df, rows["error"].df) < NOT_INTERCHANGEABLE
-    ):
+    chance = stats.f.cdf(both.F, both.df, rows["error"].df)
+    if replicates == "nested" and chance < NOT_INTERCHANGEABLE:
         notes.append(
             f"the replicates are not interchangeable: query x system has an F of {both.F:.2f}, which is too small; if "
             'all systems share them, as they share shards, take replicates="crossed"'
@@ -322,11 +322,11 @@ def _design_notes(
 
 
 def _value_notes(
-    found: TwoWay, system: VarianceSource, epsilon: float, corrected: float
+    analysed: TwoWay, system: VarianceSource, epsilon: float, corrected: float
 ) -> list[str]:
     notes = [
         f"the estimated variance of {name} is negative ({value:.2g}) and set to 0"
-        for name, value in found.components.items()
+        for name, value in analysed.components.items()
         if value < 0
     ]
     if np.isnan(system.F):

@@ -229,13 +229,8 @@ def compare(
         chosen("compared column", name, [*compared.table["measure"]])
         require(less is True or less is False, f"lower_is_better[{name!r}]", less, "True or False")
         is_other = settings.direction(name).sign != (-1 if less else 1)
-        refuse(
-            (
-                is_other,
-                f"lower_is_better: {name} is a measure, and declares what is better",
-                "leave it out",
-            )
-        )
+        problem = f"lower_is_better: {name} is a measure, and declares what is better"
+        refuse((is_other, problem, "leave it out"))
     # Of collections each is tested, so the smallest counts; the note stays with the result.
     rows = compared.table if compared.settings.collection_weights else overall(compared).table
     n, declared = int(rows["n_queries"].min()), CORRECTIONS[correction]
@@ -248,26 +243,31 @@ def compare(
         warn(note, NotedWarning)
     plain = replace(settings, correction="none", claim="difference", margin=0.0)
     by_t = replace(plain, test="t", n_resamples=1, rng=0)
-    compared = with_first_two(
-        compared, lambda measure, second: made(systems, replace(plain, baseline=second), measure)
-    )
-    compared = with_bounds(compared, systems, lambda read, names: made(read, by_t, names))
+
+    def of_leaders(measure: str, second: str) -> Comparison:
+        return made(systems, replace(plain, baseline=second), measure)
+
+    def by_reading(read: Systems, names: list[str]) -> Comparison:
+        return made(read, by_t, names)
+
+    compared = with_bounds(with_first_two(compared, of_leaders), systems, by_reading)
     if unjudged is None:
         return compared
     chosen("value of unjudged", unjudged, ("skip",))
-    return replace(
-        compared, condensed=made(with_reading(systems, "skipped"), settings, measures, by=by).table
-    )
+    condensed = made(with_reading(systems, "skipped"), settings, measures, by=by)
+    return replace(compared, condensed=condensed.table)
 
 
 def _check_correction(settings: ComparisonSettings) -> None:
     name, needed = settings.correction, {"claim": "difference", "baseline": None}
     for argument, value in needed.items() if CORRECTIONS[name].all_pairs_only else ():
-        if (found := getattr(settings, argument)) != value:
-            expected = f"{value!r}, since {name} tests all pairs for a difference"
-            remedy = 'or use correction="max_t"'
+        setting = getattr(settings, argument)
+        if setting != value:
             raise InvalidInput(
-                argument=argument, found=repr(found), expected=expected, remedy=remedy
+                argument=argument,
+                found=repr(setting),
+                expected=f"{value!r}, since {name} tests all pairs for a difference",
+                remedy='or use correction="max_t"',
             )
 
 
@@ -293,17 +293,14 @@ def _compared(
         settings.lower_is_better,
     )
     scores, places, strata, grouped = shared.scores, shared.places, None, None
-    refuse(
-        (
-            len(scores) < 2,
-            f"a paired test needs at least 2 {settings.units}, found {count(len(scores), settings.unit)}",
-        )
-    )
+    size = count(len(scores), settings.unit)
+    too_few = f"a paired test needs at least 2 {settings.units}, found {size}"
+    refuse((len(scores) < 2, too_few))
+    inputs = cast("Mapping[str, Scores]", shared.inputs)
     notes = [*shared.notes, *settings.direction_notes(shared.measures)]
     if groups is not None:
-        given = cast("Mapping[str, Scores]", shared.given)
         grouped = query_groups(
-            groups, shared.queries, settings.unit, systems=given, collections=shared.places
+            groups, shared.queries, settings.unit, systems=inputs, collections=places
         )
         scores, places = grouped.apart(scores, places)
         settings = replace(settings, **grouped.settings)
@@ -314,10 +311,8 @@ def _compared(
         refuse((by is not None, mixed, "compare slices on one collection at a time"), argument="by")
         parts, weights = list(places.values()), settings.collection_weights
         shares = weights_of_collections(weights, scores, parts)
-        notes, strata = (
-            [*collection_notes(places, shares, weights, settings.unit), *notes],
-            Strata.together(parts, shares),
-        )
+        notes = [*collection_notes(places, shares, weights, settings.unit), *notes]
+        strata = Strata.together(parts, shares)
         d = design.differences(scores)
     else:
         settings = replace(settings, collection_weights="")
@@ -326,7 +321,7 @@ def _compared(
         scores,
         d,
         settings,
-        evaluations=shared.given,
+        evaluations=shared.inputs,
         n_queries=len(scores),
         notes=notes,
         strata=strata,
@@ -335,13 +330,11 @@ def _compared(
     if places:
         compared = with_parts(compared, design, scores, places, COLLECTION)
     elif by is not None:
-        name, of_queries = slices_by(
-            by, shared.queries, cast("Mapping[str, Scores]", shared.given), settings.row
-        )
-        scores, places = (
-            grouped.apart(shared.scores, of_queries) if grouped else (scores, of_queries)
-        )
-        cut = grouped.cut(of_queries) if grouped else ""
+        name, of_queries = slices_by(by, shared.queries, inputs, settings.row)
+        places, cut = of_queries, ""
+        if grouped:
+            scores, places = grouped.apart(shared.scores, of_queries)
+            cut = grouped.cut(of_queries)
         compared = with_parts(compared, design, scores, places, name, cut=cut)
     if grouped is None:
         return compared
@@ -349,7 +342,7 @@ def _compared(
 
 
 def with_first_two(compared: Comparison, again: Callable[[str, str], Comparison]) -> Comparison:
-    """Add the row of the two systems with the best means to a comparison with one baseline that is neither of them.
+    """Add the row of the two systems with the best means, unless one of them is the baseline.
 
     That a pair is chosen by its means makes no false claim more likely: systems whose means lie
     beside each other differ less than others. So it is tested without a correction.
@@ -370,7 +363,7 @@ OPTIONS = ("correction", "family", "alpha", "claim", "margin")
 def compare_models(evaluations: Mapping[str, Evaluation], **options: Any) -> Comparison:
     """Compare fitted models by the queries they held out."""
     compared = compare(evaluations, **options)
-    if any(one.facts.n_folds > 1 for one in evaluations.values()):
+    if any(evaluation.facts.n_folds > 1 for evaluation in evaluations.values()):
         return compared
     return with_notes(
         compared, "these are the models fitted on one training part, not the algorithms behind them"
@@ -397,34 +390,33 @@ def compare_algorithms(
         "sample, so that a plain test over them claims a difference in half of the cases without one. Leave test out, "
         'or ask question="models"'
     )
-    few_folds = f"algorithms are at least two estimators on at least 2 folds, found {len(folds)} on {len(sizes)}"
+    found = f"found {len(folds)} on {len(sizes)}"
+    few_folds = f"algorithms are at least two estimators on at least 2 folds, {found}"
+    is_few = len(folds) < 2 or len(sizes) < 2
     refuse(
         (test not in FOLD_TESTS, plain),
-        (len(folds) < 2 or len(sizes) < 2, few_folds, 'for one hold-out ask question="models"'),
+        (is_few, few_folds, 'for one hold-out ask question="models"'),
     )
     settings = ComparisonSettings(test=test, rng=0, baseline=baseline, **options)
     chosen("correction of tests over folds", settings.correction, corrections_of_p_values())
     refuse_undirected(settings.claim, baseline)
     refuse_other_conventions(evaluations)
     evaluation = next(iter(evaluations.values()))
-    means = [
-        str(label)
-        for label, one in by_name(evaluation).items()
-        if one.family.aggregate == "mean" and all(label in frame for frame in folds.values())
-    ]
-    refuse((not means, "no measure here is a mean over queries; folds are compared by such means"))
-    labels = (
-        means
-        if measures is None
-        else labels_of(measures, means, "measure that is a mean over queries")
-    )
+    frames = folds.values()
+    labels = []
+    for label, measure in by_name(evaluation).items():
+        if measure.family.aggregate == "mean" and all(label in frame for frame in frames):
+            labels.append(str(label))
+    refuse((not labels, "no measure here is a mean over queries; folds are compared by such means"))
+    if measures is not None:
+        labels = labels_of(measures, labels, "measure that is a mean over queries")
     design = Design(list(folds), labels, baseline, settings.family)
-    scores = np.stack(
-        [frame[design.measures].to_numpy(np.float64) for frame in folds.values()], axis=1
-    )
+    blocks = [frame[labels].to_numpy(np.float64) for frame in frames]
+    scores = np.stack(blocks, axis=1)
     ratio = float(np.mean([n_test / n_train for n_train, n_test in sizes]))
     n_queries = evaluation.n_queries
-    notes = _notes(len(sizes), ratio, sum(n_test for _, n_test in sizes) / n_queries)
+    repeats = sum(n_test for _, n_test in sizes) / n_queries
+    notes = _notes(len(sizes), ratio, repeats)
     d = widened(design.differences(scores), ratio)
     compared = conclude(
         design, scores, d, settings, evaluations=evaluations, n_queries=n_queries, notes=notes

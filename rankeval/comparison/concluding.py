@@ -82,43 +82,42 @@ def conclude(
     """
     size, n_pairs = design.size, len(design.pairs)
     test, correction, weighed = all_tests()[settings.test], CORRECTIONS[settings.correction], scores
+    n_strata = 1
     if strata is not None:
         tried = strata.with_unseen(settings.n_unseen)
         test, correction = stratified_test(tried), stratified(tried, correction, n_pairs)
-        weighed = scores * strata.weights[:, None]
+        weighed, n_strata = scores * strata.weights[:, None], len(strata.parts)
     signs, losses = _gain_signs(design, settings), design.greatest_losses(scores)
-    gains = with_unseen(
-        as_pairs(d).turned(signs), losses, settings, n_strata=len(strata.parts) if strata else 1
-    )
+    gains = with_unseen(as_pairs(d).turned(signs), losses, settings, n_strata=n_strata)
     tested = run(test, gains, with_family_level(settings, correction, size))
     adjusted = adjust_by_family(correction, tested, gains, scores, design.pairs, size, settings)
     if strata is None:
         (spread,) = gains.summed(lambda columns: (deviation(columns),))
     else:
         spread = strata.error(np.asarray(d), n_pairs) * np.sqrt(len(d))
-    detectable = family_detectable(
-        test, correction, size, len(d), np.asarray(spread), settings, losses
-    )
-    table = design.table(
-        weighed, n_queries, _turned(tested, signs), _turned(adjusted, signs), detectable
-    )
+    spread = np.asarray(spread)
+    detectable = family_detectable(test, correction, size, len(d), spread, settings, losses)
+    raw, family = _turned(tested, signs), _turned(adjusted, signs)
+    table = design.table(weighed, n_queries, raw, family, detectable)
     if strata is not None:
         table = table.assign(effect_size=strata.effect(np.asarray(d)))
-    said = [*tested.notes, *few_query_notes(correction, size, n_queries, settings), *notes]
-    said += family_notes(test, correction, size)
-    said += resolution_notes(test, correction, size, len(d), settings)
-    compared = Comparison(table, evaluations, replace(settings, n_comparisons=size), tuple(said))
+    all_notes = [*tested.notes, *few_query_notes(correction, size, n_queries, settings), *notes]
+    all_notes += family_notes(test, correction, size)
+    all_notes += resolution_notes(test, correction, size, len(d), settings)
+    settings = replace(settings, n_comparisons=size)
+    compared = Comparison(table, evaluations, settings, tuple(all_notes))
     return with_notes(compared, PARTED) if parted(compared).any() else compared
 
 
 def _gain_signs(design: Design, settings: Settings) -> Floats:
-    """Return the sign of each column: claims are about gains; without one, "greater" is of the mean as it is."""
+    """Return the sign of each column: claims are about gains, a plain difference is about the mean."""
     return np.ones(design.directions.shape) if settings.claim == "difference" else design.directions
 
 
 def _turned(result: PairedResult, signs: Floats) -> PairedResult:
     low = np.where(signs > 0, result.ci_low, -result.ci_high)
-    return replace(result, ci_low=low, ci_high=np.where(signs > 0, result.ci_high, -result.ci_low))
+    high = np.where(signs > 0, result.ci_high, -result.ci_low)
+    return replace(result, ci_low=low, ci_high=high)
 
 
 def with_parts(
@@ -138,37 +137,33 @@ def with_parts(
     # In the order of the queries: which patterns are drawn for a part must not depend on its name.
     by_place = sorted(places.items(), key=lambda item: int(item[1][0]))
     large = {part: rows for part, rows in by_place if len(rows) >= LEAST_QUERIES}
-    tables, said = _tested(compared.settings, design, scores, large) if large else ({}, [])
-    said = [f"by {name}: {note}" for note in said if note not in compared.notes]
-    tables |= {
-        part: _listed(design, scores[rows]) for part, rows in places.items() if part not in large
-    }
-    rows = {TOGETHER: compared.table, **{part: tables[part] for part in places}}
-    table = pd.concat([rows[part].assign(**{name: part}) for part in rows], ignore_index=True)[
-        [name, *COLUMNS]
-    ]
+    tables, of_parts = _tested(compared.settings, design, scores, large) if large else ({}, [])
+    of_parts = [f"by {name}: {note}" for note in of_parts if note not in compared.notes]
+    small = {part: rows for part, rows in places.items() if part not in large}
+    tables |= {part: _listed(design, scores[rows]) for part, rows in small.items()}
+    rows = [compared.table.assign(**{name: TOGETHER})]
+    rows += [tables[part].assign(**{name: part}) for part in places]
+    table = pd.concat(rows, ignore_index=True)[[name, *COLUMNS]]
     notes: list[str] = []
     crossed, unit = None, compared.settings.unit
     if len(large) > 1 and cut:
         notes.append(f"that a difference depends on the {name} is not tested: {cut}")
     elif len(large) > 1:
         crossed = _interaction(design, scores, list(large.values()), compared.settings)
-        n_shown = int((crossed["p_adjusted"] <= compared.alpha).sum())
-        note = f"that a difference depends on the {name} is shown for {n_shown} of {count(len(crossed), 'comparison')}"
-        rest = (
-            ""
-            if n_shown == len(crossed)
-            else f"; elsewhere, rows that differ by {name} may differ by chance"
-        )
-        notes.append(f"{note} (Welch's statistic under permuted labels, Holm){rest}")
-    if small := ", ".join(
-        f"{part} ({count(len(places[part]), unit)})" for part in places if part not in large
-    ):
-        notes.append(
-            f"listed by {name} and not tested, with fewer than {LEAST_QUERIES} {compared.settings.units}: {small}"
-        )
-    found = replace(with_settings(compared, grouped=name), table=table, interaction=crossed)
-    return with_notes(found, *notes, *said, *([PARTED] if parted(found).any() else []))
+        n, n_shown = len(crossed), int((crossed["p_adjusted"] <= compared.alpha).sum())
+        note = f"that a difference depends on the {name} is shown for {n_shown} of {count(n, 'comparison')}"
+        note += " (Welch's statistic under permuted labels, Holm)"
+        if n_shown < n:
+            note += f"; elsewhere, rows that differ by {name} may differ by chance"
+        notes.append(note)
+    if small:
+        sizes = ", ".join(f"{part} ({count(len(rows), unit)})" for part, rows in small.items())
+        fewer = f"with fewer than {LEAST_QUERIES} {compared.settings.units}"
+        notes.append(f"listed by {name} and not tested, {fewer}: {sizes}")
+    whole = replace(with_settings(compared, grouped=name), table=table, interaction=crossed)
+    if parted(whole).any():
+        of_parts.append(PARTED)
+    return with_notes(whole, *notes, *of_parts)
 
 
 def _tested(
@@ -176,35 +171,34 @@ def _tested(
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
     test, correction = all_tests()[settings.test], CORRECTIONS[settings.correction]
     parts, pairs, signs = list(places.values()), design.pairs, _gain_signs(design, settings)
-    losses, n_unseen = design.greatest_losses(scores), settings.n_unseen
+    losses, n_unseen, n_parts = design.greatest_losses(scores), settings.n_unseen, len(parts)
+    sizes = [len(rows) for rows in parts]
     gains = [
         with_unseen(as_pairs(design.differences(scores[rows]) * signs), losses, settings)
         for rows in parts
     ]
 
-    block, size = apart(scores, parts), design.size * len(parts)
-    strata = Strata.side_by_side([len(rows) for rows in parts]).with_unseen(n_unseen)
+    block, size = apart(scores, parts), design.size * n_parts
+    strata = Strata.side_by_side(sizes).with_unseen(n_unseen)
     joint = stratified(strata, correction, len(pairs))
+    # The number of queries of each column; only one of three equal fields is read.
+    seen = [PairedResult(*np.full((3, len(signs)), n)) for n in sizes]
     columns = with_unseen(
-        as_pairs(design.differences(block) * _across(signs, design, len(parts))),
-        _across(losses, design, len(parts)),
+        as_pairs(design.differences(block) * _across(signs, design, n_parts)),
+        _across(losses, design, n_parts),
         settings,
-        n_strata=len(parts),
-        seen=_interleaved(
-            [PairedResult(*np.full((3, len(signs)), len(rows))) for rows in parts], design
-        ).p_value,
+        n_strata=n_parts,
+        seen=_interleaved(seen, design).p_value,
     )
     results = [run(test, d, with_family_level(settings, joint, size)) for d in gains]
     # The notes are those of the smallest part.
-    smallest = int(np.argmin([len(rows) for rows in parts]))
-    tested, least = _interleaved(results, design), len(parts[smallest])
+    smallest = int(np.argmin(sizes))
+    tested, least = _interleaved(results, design), sizes[smallest]
     adjusted = adjust_by_family(joint, tested, columns, block, pairs, size, settings)
     tables = {}
     for place, (part, rows) in enumerate(places.items()):
-        raw, family = (
-            _turned(_of_part(result, place, design, len(parts)), signs)
-            for result in (tested, adjusted)
-        )
+        raw = _turned(_of_part(tested, place, design, n_parts), signs)
+        family = _turned(_of_part(adjusted, place, design, n_parts), signs)
         spread = deviation(gains[place][:])
         detectable = family_detectable(test, correction, size, len(rows), spread, settings, losses)
         tables[part] = design.table(scores[rows], len(rows), raw, family, detectable)
@@ -216,16 +210,15 @@ def _tested(
 def counted_by_row(
     compared: Comparison, design: Design, scores: Floats, places: Mapping[str, Ints]
 ) -> Comparison:
-    """Count wins, ties and losses by query, in a comparison that tested groups; ``places`` are those of its parts."""
-    parts = [np.arange(len(scores)), *places.values()]
+    """Count wins, ties and losses by query in a comparison that tested groups.
+
+    ``places`` are the places of the queries of its parts.
+    """
     # Doubled, since a part may have one query, and columns of differences take two.
-    counts = pd.concat(
-        [pd.DataFrame(design.outcomes(scores[np.tile(rows, 2)])) // 2 for rows in parts]
-    )
-    return replace(
-        compared,
-        table=compared.table.assign(**{str(name): counts[name].to_numpy() for name in counts}),
-    )
+    parts = [np.tile(rows, 2) for rows in (np.arange(len(scores)), *places.values())]
+    counts = pd.concat([pd.DataFrame(design.outcomes(scores[rows])) // 2 for rows in parts])
+    columns = {str(name): counts[name].to_numpy() for name in counts}
+    return replace(compared, table=compared.table.assign(**columns))
 
 
 def _interleaved(results: list[PairedResult], design: Design) -> PairedResult:
@@ -258,23 +251,21 @@ def _listed(design: Design, scores: Floats) -> pd.DataFrame:
 def _interaction(
     design: Design, scores: Floats, parts: list[Ints], settings: Settings
 ) -> pd.DataFrame:
-    tested, size = interaction(design.differences(scores), parts, settings), design.size
-    families = [
-        tested.p_value[start : start + size] for start in range(0, len(tested.p_value), size)
-    ]
-    found = {
+    tested = interaction(design.differences(scores), parts, settings)
+    families = tested.p_value.reshape(-1, design.size)
+    columns = {
         **design.names,
         "statistic": tested.statistic,
         "p_value": tested.p_value,
         "p_adjusted": np.concatenate([holm(family) for family in families]),
     }
-    return pd.DataFrame(found, columns=CROSSED)
+    return pd.DataFrame(columns, columns=CROSSED)
 
 
 def means_of(
     evaluations: Mapping[str, Evaluation], level: float = 0.95, groups: Groups | None = None
 ) -> pd.DataFrame:
-    """Return the aggregate of each measure and system, with Student's interval over queries if it is a mean.
+    """Return the aggregate of each measure and system; means have Student's interval over queries.
 
     With groups, means and intervals are over groups. Another aggregate than the mean, such as
     gm_AP, has nan limits.
@@ -287,29 +278,16 @@ def means_of(
     [['RR', 'final', 3, 0.83, 0.12, 1.0]]
     """
     rows = []
-    for system, given in evaluations.items():
-        evaluation = given
+    for system, evaluation in evaluations.items():
+        own = evaluation
         if groups is not None:  # a group counts as a query
-            evaluation = replace(
-                given, queries=np.arange(len(groups.sizes)), scores=groups.means(given.scores)
-            )
-        values, known = evaluation.aggregate(), evaluation.ci(level)
-        limits = (
-            known[["ci_low", "ci_high"]]
-            .reindex(list(evaluation.measure_names))
-            .to_numpy(dtype=np.float64)
-        )
-        for place, label in enumerate(evaluation.measure_names):
-            rows.append(
-                (
-                    place,
-                    label,
-                    system,
-                    evaluation.n_queries,
-                    float(values[label]),
-                    *limits[place].tolist(),
-                )
-            )
+            queries, scores = np.arange(len(groups.sizes)), groups.means(own.scores)
+            own = replace(own, queries=queries, scores=scores)
+        names, n = list(own.measure_names), own.n_queries
+        values, ends = own.aggregate(), own.ci(level)
+        limits = ends[["ci_low", "ci_high"]].reindex(names).to_numpy(dtype=np.float64)
+        for place, label in enumerate(names):
+            rows.append((place, label, system, n, float(values[label]), *limits[place].tolist()))
     table = pd.DataFrame(rows, columns=["place", *MEANS])
     return table.sort_values("place", kind="stable", ignore_index=True).drop(columns="place")
 
@@ -327,9 +305,8 @@ def comparison_of_one(
     'final: RR 0.8333 [95% interval 0.1162 to 1.0000], on 3 queries.'
     """
     refuse((not evaluation.n_queries, f"{name!r} has no scored query, so it has no mean"))
-    settings = ComparisonSettings(
-        alpha=alpha, rng=0, correction="none", primary=evaluation.measure_names[0]
-    )
+    primary = evaluation.measure_names[0]
+    settings = ComparisonSettings(alpha=alpha, rng=0, correction="none", primary=primary)
     settings = settings if groups is None else replace(settings, **groups.settings)
     means = means_of({name: evaluation}, 1 - alpha, groups)
     return Comparison(table_without_rows(), {name: evaluation}, settings, means=means)

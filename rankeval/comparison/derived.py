@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -39,11 +39,9 @@ RANK_COLUMNS = ("measure", "system", "mean", "rank", "rank_low", "rank_high", "s
 
 def has_scores(record: ComparisonRecord) -> bool:
     """Tell whether systems were compared, and the scores of every one are here, query by query."""
-    asked = record.settings
-    is_plain = (
-        not record.table.empty and asked.test not in FOLD_TESTS and not asked.collection_weights
-    )
-    return is_plain and _holds(record)
+    settings = record.settings
+    is_special = settings.test in FOLD_TESTS or bool(settings.collection_weights)
+    return not record.table.empty and not is_special and _holds(record)
 
 
 def _holds(record: ComparisonRecord) -> bool:
@@ -55,23 +53,23 @@ def _holds(record: ComparisonRecord) -> bool:
 
 def held_scores(record: ComparisonRecord, measures: Sequence[str]) -> SharedScores:
     """Return the scores of a comparison query by query, paired as it paired them."""
-    asked = record.settings
-    several = f"this is computed from the {asked.units} of one collection, and the comparison is over several"
-    one = "compare the systems on one of them, {system: parts[collection] for system, parts in evaluations.items()}"
+    settings = record.settings
+    several = f"this is computed from the {settings.units} of one collection, and the comparison is over several"
+    remedy = "compare the systems on one of them, {system: parts[collection] for system, parts in evaluations.items()}"
     alone = "this is computed from differences, and the comparison has one system: compare two"
     lost = (
-        f"the scores of every {asked.unit} are needed, and this comparison was read from a file "
+        f"the scores of every {settings.unit} are needed, and this comparison was read from a file "
         "or lost its evaluations"
     )
     again = "compare the evaluations again"
     refuse(
-        (asked.collection_weights, f"{several}: {one}"),
+        (settings.collection_weights, f"{several}: {remedy}"),
         (record.table.empty, alone),
         (not _holds(record), lost, again),
     )
     # unpaired="skip" compared the common queries only; else all systems have the same ones.
     evaluations = cast("Mapping[str, Scores]", record.evaluations)
-    return shared_scores(evaluations, list(measures), unpaired="skip", unit=asked.row)
+    return shared_scores(evaluations, list(measures), unpaired="skip", unit=settings.row)
 
 
 def tested_scores(record: ComparisonRecord, measures: Sequence[str]) -> SharedScores:
@@ -82,46 +80,43 @@ def tested_scores(record: ComparisonRecord, measures: Sequence[str]) -> SharedSc
 
 def best_system(record: ComparisonRecord, measure: str) -> Choice:
     """Return the system with the best mean, and its value corrected for the choosing."""
-    asked, choice = record.settings, kept(record).choice
+    settings, choice = record.settings, kept(record).choice
     if record.table.empty:
         rows = {row["measure"]: row for row in known_means(record).to_dict("records")}
         row = rows[chosen("measure", measure, rows)]
         value, low, high = (float(row[name]) for name in ("mean", "ci_low", "ci_high"))
-        return Choice(
-            str(row["system"]), measure, None, value, low, high, 1, asked.confidence_level
-        )
+        name, level = str(row["system"]), settings.confidence_level
+        return Choice(name, measure, None, value, low, high, 1, level)
     chosen("measure of the comparison", measure, record.table["measure"].tolist())
     if choice is not None and choice.measure == measure:
         return choice
-    folds = f"the value of the best is estimated from {asked.units}, and this comparison is one of folds"
-    refuse((asked.test in FOLD_TESTS, folds, 'compare with question="models"'))
+    folds = f"the value of the best is estimated from {settings.units}, and this comparison is one of folds"
+    refuse((settings.test in FOLD_TESTS, folds, 'compare with question="models"'))
     scores = tested_scores(record, [measure])
     columns = dict(zip(scores.systems, scores.scores[:, :, 0].T, strict=True))
-    names = [name for name in columns if name != asked.baseline]
+    names = [name for name in columns if name != settings.baseline]
     values = np.column_stack([columns[name] for name in names])
-    if asked.baseline is not None:
-        values = differences(values, columns[asked.baseline][:, None])
-    asked.must_know_directions([measure], "the best system has the better mean")
-    sign = asked.direction(measure).sign
-    found = value_of_choice(sign * values, asked.of_resampling)
-    low, high = sorted((sign * found.ci_low, sign * found.ci_high))
-    leader, value = names[found.leader], sign * found.estimate
-    declared = asked.lower_is_better.get(measure)
+    if settings.baseline is not None:
+        values = differences(values, columns[settings.baseline][:, None])
+    settings.must_know_directions([measure], "the best system has the better mean")
+    sign = settings.direction(measure).sign
+    best = value_of_choice(sign * values, settings.of_resampling)
+    low, high = sorted((sign * best.ci_low, sign * best.ci_high))
     return Choice(
-        leader,
+        names[best.leader],
         measure,
-        asked.baseline,
-        value,
+        settings.baseline,
+        sign * best.estimate,
         low,
         high,
         len(names),
-        asked.confidence_level,
-        declared,
+        settings.confidence_level,
+        settings.lower_is_better.get(measure),
     )
 
 
 class _RowScores(NamedTuple):
-    """The numbers that a row of a comparison is made of, by query or by fold; gains are positive if it is better."""
+    """The scores behind a row, by query or by fold; gains are positive if the system is better."""
 
     names: dict[str, str]
     direction: float
@@ -135,34 +130,30 @@ def _scores_by_row(record: ComparisonRecord) -> Iterator[_RowScores]:
     table, folds = overall(record).table, kept(record).folds
     scores = folds or tested_scores(record, [str(name) for name in table["measure"].unique()])
     for row in table[["measure", "baseline", "system"]].to_dict("records"):
-        place, sign = (
-            scores.measures.index(row["measure"]),
-            record.settings.direction(row["measure"]).sign or 1.0,
-        )
-        baseline, system = (
-            np.asarray(scores.scores[:, scores.systems.index(row[side]), place])
-            for side in ("baseline", "system")
-        )
+        sign = record.settings.direction(row["measure"]).sign or 1.0
+        columns = np.asarray(scores.scores[:, :, scores.measures.index(row["measure"])])
+        baseline = columns[:, scores.systems.index(row["baseline"])]
+        system = columns[:, scores.systems.index(row["system"])]
         names = {str(name): value for name, value in row.items()}
         yield _RowScores(names, sign, baseline, system, sign * differences(system, baseline))
 
 
 def effects_of(record: ComparisonRecord) -> pd.DataFrame:
     """Return the table of effects, as `rankeval.Comparison.effects` documents it."""
-    folds, level, rows = kept(record).folds, record.settings.confidence_level, []
+    level, rows = record.settings.confidence_level, []
+    ratio = _ratio(record)
     for row in _scores_by_row(record):
-        interval = effect_interval(
-            row.gains, confidence_level=level, ratio=folds.ratio if folds else 0.0
-        )
+        interval = effect_interval(row.gains, confidence_level=level, ratio=ratio)
+        delta = row.direction * cliffs_delta(row.system, row.baseline)
         effects = {
-            "cohens_d": float(standardised_effect(row.gains)),
-            "d_low": float(interval.low),
-            "d_high": float(interval.high),
-            "hedges_g": float(hedges_g(row.gains)),
-            "cliffs_delta": row.direction * cliffs_delta(row.system, row.baseline) + 0.0,  # no -0
-            "superiority": float(superiority(row.gains)),
+            "cohens_d": standardised_effect(row.gains),
+            "d_low": interval.low,
+            "d_high": interval.high,
+            "hedges_g": hedges_g(row.gains),
+            "cliffs_delta": delta + 0.0,  # no -0
+            "superiority": superiority(row.gains),
         }
-        rows.append(row.names | effects)
+        rows.append(row.names | {name: float(effect) for name, effect in effects.items()})
     return pd.DataFrame(rows)
 
 
@@ -170,29 +161,38 @@ def posteriors_of(
     record: ComparisonRecord, rope: float, *, method: str, n_samples: int, rng: Rng
 ) -> pd.DataFrame:
     """Return the table of posterior probabilities, as `rankeval.Comparison.bayes` documents it."""
-    folds, rows = kept(record).folds, []
-    by_ranks, units = chosen("method", method, METHODS) == "signed_rank", record.settings.units
+    settings, rows = record.settings, []
+    by_ranks = chosen("method", method, METHODS) == "signed_rank"
     overlap = 'the signed rank test takes independent gains, and folds overlap: use method="t", the correlated t'
-    refuse((by_ranks and folds, f'{overlap}, or compare the {units} with question="models"'))
-    record.settings.must_know_directions(
-        record.table["measure"].unique(), "a posterior is of worse and better"
-    )
-    seed = seed_of(rng)
+    problem = f'{overlap}, or compare the {settings.units} with question="models"'
+    refuse((by_ranks and kept(record).folds, problem))
+    measures = record.table["measure"].unique()
+    settings.must_know_directions(measures, "a posterior is of worse and better")
+    seed, ratio = seed_of(rng), _ratio(record)
     for row in _scores_by_row(record):
         if by_ranks:
-            found = signed_rank(row.gains, rope, n_samples=n_samples, rng=seed)
+            posterior = signed_rank(row.gains, rope, n_samples=n_samples, rng=seed)
         else:
-            found = correlated_t(row.gains, rope, ratio=folds.ratio if folds else 0.0)
+            posterior = correlated_t(row.gains, rope, ratio=ratio)
         names = ("worse", "equivalent", "better")
-        rows.append(row.names | {f"p_{name}": float(getattr(found, name)) for name in names})
+        rows.append(row.names | {f"p_{name}": float(getattr(posterior, name)) for name in names})
     return pd.DataFrame(rows)
 
 
+def _ratio(record: ComparisonRecord) -> float:
+    """Return the ratio of test to training queries; 0 for a comparison over queries."""
+    folds = kept(record).folds
+    return folds.ratio if folds else 0.0
+
+
 def rank_table(record: ComparisonRecord) -> pd.DataFrame:
-    """Return a row per measure and system with its rank and the range of ranks that is not ruled out."""
+    """Return a row per measure and system with its rank and the range of ranks that is not ruled out.
+
+    Takes a two-sided comparison of all pairs, corrected for any false claim; refuses any other.
+    """
     asked = record.settings
     correction = CORRECTIONS[chosen("correction", asked.correction, CORRECTIONS)]
-    able = ", ".join(repr(name) for name, one in CORRECTIONS.items() if one.familywise)
+    able = ", ".join(repr(name) for name, known in CORRECTIONS.items() if known.familywise)
     needs = {
         "all pairs: compare without baseline=, or call rankeval.rank_intervals": asked.baseline
         is None,
@@ -231,20 +231,20 @@ def _ranks_of(table: pd.DataFrame, scores: Floats | None, record: ComparisonReco
     means = means[~means.index.duplicated()]  # in the order in which the systems were given
     sign = record.settings.direction(measure).sign
     low, high = rank_ranges(_shown_better(table, means.index))
-    found = pd.DataFrame(
-        {
-            "measure": measure,
-            "system": means.index,
-            "mean": means.to_numpy(),
-            "rank": competition_ranks(sign * means.to_numpy()),
-            "rank_low": low,
-            "rank_high": high,
-            "share_first": np.nan
-            if scores is None
-            else shares_first(sign * scores, record.settings.of_resampling),
-        }
-    )
-    return found.sort_values(["rank", "rank_low", "rank_high"], kind="stable")
+    share: Any = np.nan
+    if scores is not None:
+        share = shares_first(sign * scores, record.settings.of_resampling)
+    columns = {
+        "measure": measure,
+        "system": means.index,
+        "mean": means.to_numpy(),
+        "rank": competition_ranks(sign * means.to_numpy()),
+        "rank_low": low,
+        "rank_high": high,
+        "share_first": share,
+    }
+    ranks = pd.DataFrame(columns)
+    return ranks.sort_values(["rank", "rank_low", "rank_high"], kind="stable")
 
 
 def _shown_better(

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -61,22 +62,20 @@ LEAST_QUERIES = 5
 
 def table_without_rows() -> pd.DataFrame:
     """Return the table of a comparison that compares nothing, with all columns."""
-    types = {
-        name: object if name in TEXTS else np.int64 if name in COUNTS else np.float64
-        for name in COLUMNS
-    }
+    types: dict[str, Any] = dict.fromkeys(COLUMNS, np.float64)
+    types |= dict.fromkeys(TEXTS, object) | dict.fromkeys(COUNTS, np.int64)
     return pd.DataFrame({name: pd.Series(dtype=dtype) for name, dtype in types.items()})
 
 
 @dataclass(frozen=True)
 class Design:
-    """The comparisons made: pairs of systems, by each measure, in families that are corrected together."""
+    """The comparisons made: pairs of systems by each measure, in families corrected together."""
 
-    systems: list[str]  # Their names, in the order of the scores
+    systems: list[str]  # In the order of the scores
     measures: list[str]
     baseline: str | None  # The system that the others are compared with; None for all pairs
     family: str  # Whether all comparisons are one family, or those of each measure
-    # What was declared of columns that are no measures.
+    # Declared for columns that are not measures
     lower_is_better: Mapping[str, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -99,7 +98,7 @@ class Design:
         return len(self.pairs) * (len(self.measures) if self.family == "all" else 1)
 
     def columns(self, scores: Floats) -> Pairs:
-        """Return a column of differences per measure and pair, the pairs of a measure beside each other."""
+        """Return a column of differences per measure and pair, in runs of one measure."""
         return Pairs.of_systems(scores, self.pairs)
 
     def differences(self, scores: Floats) -> Floats:
@@ -108,7 +107,7 @@ class Design:
 
     @property
     def directions(self) -> Floats:
-        """Return 1 or -1 for each column of `differences`: -1 if less is known to be better by its measure."""
+        """Return a sign for each column of `differences`: -1 if less is known to be better, else 1."""
         signs = [direction(measure, self.lower_is_better).sign or 1.0 for measure in self.measures]
         return np.repeat(signs, len(self.pairs))
 
@@ -120,24 +119,21 @@ class Design:
         """
         largest = np.abs(scores).max(axis=0)
         low, high = self.pairs.T
-        sizes = (
-            largest[low] if self.baseline else np.maximum(largest[low], largest[high])
-        )  # (n_pairs, n_measures)
-        sizes = np.where(
-            sizes > 0, sizes, np.maximum(largest.max(axis=0), np.finfo(np.float64).tiny)
-        )
+        sizes = largest[low]  # (n_pairs, n_measures)
+        if not self.baseline:
+            sizes = np.maximum(sizes, largest[high])
+        of_any = np.maximum(largest.max(axis=0), np.finfo(np.float64).tiny)
+        sizes = np.where(sizes > 0, sizes, of_any)
         ranges = np.array([greatest_loss(measure) for measure in self.measures])
         return np.where(np.isfinite(ranges), ranges, sizes).T.ravel()
 
     @property
     def names(self) -> dict[str, list[str]]:
         """The first columns of tables: a row per measure and pair, in the order of `differences`."""
-        low, high = self.pairs.T.tolist()
-        return {
-            "measure": [measure for measure in self.measures for _ in low],
-            "baseline": [self.systems[i] for _ in self.measures for i in low],
-            "system": [self.systems[j] for _ in self.measures for j in high],
-        }
+        low, high = ([self.systems[place] for place in places] for places in self.pairs.T)
+        n_measures = len(self.measures)
+        measures = [measure for measure in self.measures for _ in low]
+        return {"measure": measures, "baseline": low * n_measures, "system": high * n_measures}
 
     def outcomes(self, scores: Floats) -> dict[str, NDArray[np.int64]]:
         """Return the wins, ties and losses of each row of `table`."""
@@ -166,25 +162,21 @@ class Design:
 
         difference, effect, *counts = self.columns(scores).summed(of_block)
         means = scores.mean(axis=0).T  # (n_measures, n_systems)
-        return pd.DataFrame(
-            {
-                **self.names,
-                "n_queries": n_queries,
-                "mean_baseline": means[:, low].ravel(),
-                "mean_system": means[:, high].ravel(),
-                "difference": difference,
-                "ci_low": tested.ci_low,
-                "ci_high": tested.ci_high,
-                "p_value": tested.p_value,
-                "p_adjusted": adjusted.p_value,
-                "ci_low_adjusted": adjusted.ci_low,
-                "ci_high_adjusted": adjusted.ci_high,
-                "effect_size": effect,
-                **self._turned(*counts),
-                "detectable_difference": detectable,
-            },
-            columns=COLUMNS,
-        )
+        columns: dict[str, Any] = {
+            **self.names,
+            "n_queries": n_queries,
+            "mean_baseline": means[:, low].ravel(),
+            "mean_system": means[:, high].ravel(),
+            "difference": difference,
+            "effect_size": effect,
+            "detectable_difference": detectable,
+        }
+        columns |= self._turned(*counts)
+        for end, result in (("", tested), ("_adjusted", adjusted)):
+            columns[f"ci_low{end}"] = result.ci_low
+            columns[f"ci_high{end}"] = result.ci_high
+        columns |= {"p_value": tested.p_value, "p_adjusted": adjusted.p_value}
+        return pd.DataFrame(columns, columns=COLUMNS)
 
 
 def without_adjusted(table: pd.DataFrame) -> pd.DataFrame:

@@ -54,25 +54,18 @@ def drawn(
     measure: str | None,
 ) -> Figure:
     """Return a figure of a comparison; `rankeval.Comparison.plot` documents the arguments."""
-    kind = kind or (
-        "queries" if system is not None else "forest" if record.settings.grouped else "intervals"
-    )
+    if kind is None:
+        parts = "forest" if record.settings.grouped else "intervals"
+        kind = parts if system is None else "queries"
     chosen("kind of plot", kind, KINDS)
     rows = record.table if not record.table.empty else known_means(record)
     if measure is not None:
         chosen("measure of the comparison", measure, list(rows["measure"].unique()))
     is_named = system is not None or baseline is not None
     if record.table.empty:
-        alone = (
-            f"kind={kind!r} draws differences, and this comparison has one system: leave kind= out"
-        )
-        refuse((kind != "intervals" or is_named, alone))
-        rows = rows if measure is None else rows[rows["measure"] == measure]
-        lines = rows.assign(
-            label=rows["system"], difference=rows["mean"], group=rows["measure"], better=True
-        )
-        xlabel = f"mean\nline: {100 * record.settings.confidence_level:g} % interval"
-        return comparisons.intervals(lines, xlabel=xlabel, caption=record.caption)
+        differences = f"kind={kind!r} draws differences, and this comparison has one system"
+        refuse((kind != "intervals" or is_named, f"{differences}: leave kind= out"))
+        return _means(record, rows if measure is None else rows[rows["measure"] == measure])
     if kind == "queries":
         return _queries(record, system, baseline, measure)
     if kind in ("matrix", "ranks"):
@@ -84,21 +77,28 @@ def drawn(
     return _intervals(record, rows, cut) if kind == "intervals" else _forest(record, rows, cut)
 
 
+def _means(record: ComparisonRecord, means: pd.DataFrame) -> Figure:
+    names = {"system": "label", "mean": "difference", "measure": "group"}
+    xlabel = f"mean\nline: {100 * record.settings.confidence_level:g} % interval"
+    lines = means.rename(columns=names).assign(better=True)
+    return comparisons.intervals(lines, xlabel=xlabel, caption=record.caption)
+
+
 def _chosen_rows(
     record: ComparisonRecord, system: str | None, baseline: str | None, measure: str | None
 ) -> pd.DataFrame:
     table = record.table
     low, high, _ = shown_interval(table)
-    ends = {"outer_low": table[low], "outer_high": table[high]}
-    dagger = np.where(parted(record), PARTED, "")
-    pair = (
-        table["system"]
-        if record.settings.baseline is not None
-        else table["system"] + " - " + table["baseline"]
-    )
     rows = table.assign(
-        pair=pair, clear=record.shown, better=np.sign(gains(record)), dagger=dagger, **ends
+        pair=table["system"],
+        clear=record.shown,
+        better=np.sign(gains(record)),
+        dagger=np.where(parted(record), PARTED, ""),
+        outer_low=table[low],
+        outer_high=table[high],
     )
+    if record.settings.baseline is None:
+        rows["pair"] += " - " + table["baseline"]
     for column, value in (("system", system), ("baseline", baseline), ("measure", measure)):
         if value is not None:
             chosen(f"{column} of the comparison", value, list(rows[column].unique()))
@@ -107,92 +107,81 @@ def _chosen_rows(
 
 
 def _intervals(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> Figure:
-    asked, group = record.settings, record.settings.grouped
+    settings, group = record.settings, record.settings.grouped
     label = rows["pair"] + ", " + rows[group].astype(str) if group else rows["pair"]
-    rows = rows.assign(
-        label=label + rows["dagger"], group=rows["measure"], band=rows["detectable_difference"]
-    )
-    level = f"{100 * asked.interval_level:g} % interval"
+    # By assignment: an attribute of the user may be named "group" or "band".
+    rows = rows.assign(label=label + rows["dagger"], group=rows["measure"])
+    rows["band"] = rows["detectable_difference"]
+    alone = f"{100 * settings.interval_level:g} % interval"
     if shown_interval(record.table)[2] == " (adjusted)":
-        n_parts, level_shown = len(part_sizes(record)), shown_level(record)
-        by_part = f" (all), {asked.family_words(n_parts)} (by {group})" if n_parts else ""
-        gap = "\n" if by_part else " "  # one line would be wider than the figure
-        family = f" for {asked.family_words(1)}{by_part}"
-        wide = "" if level_shown == asked.interval_level else f", {100 * level_shown:g} %"
-        lines = f"thick: {level} of each pair alone;{gap}thin: adjusted{family}{wide}"
+        lines = f"thick: {alone} of each pair alone;{_on_adjusted(record)}"
     else:
-        rows = rows.drop(columns=["ci_low", "ci_high"]).rename(
-            columns={"outer_low": "ci_low", "outer_high": "ci_high"}
-        )
-        lines = f"lines: {level} of each pair alone" if len(record.table) > 1 else f"line: {level}"
+        rows["ci_low"], rows["ci_high"] = rows.pop("outer_low"), rows.pop("outer_high")
+        lines = f"lines: {alone} of each pair alone" if len(record.table) > 1 else f"line: {alone}"
     sizes = rows["n_queries"].unique()
-    queries = count(int(sizes[0]), asked.unit) if len(sizes) == 1 else f"so many {asked.units}"
+    queries = f"so many {settings.units}"
+    if len(sizes) == 1:
+        queries = count(int(sizes[0]), settings.unit)
     has_band = bool(((rows["band"] > 0) & np.isfinite(rows["band"])).any())
     shaded = [f"shaded: too small for {queries} to detect reliably"] if has_band else []
     # The places, other than zero, that a gain is compared with.
-    edges = {
-        measure: [
-            factor * asked.margin * (asked.direction(measure).sign or 1.0)
-            for _, factor in CLAIMS[asked.claim]
-        ]
-        for measure in map(str, record.table["measure"].unique())
-        if asked.margin > 0
-    }
-    return comparisons.intervals(
-        rows,
-        xlabel="\n".join([_against(record), lines, *shaded, *_on_daggers(rows), *cut]),
-        caption=record.caption,
-        edges=edges,
-    )
+    edges = {}
+    factors = [factor for _, factor in CLAIMS[settings.claim]]
+    for measure in map(str, record.table["measure"].unique() if settings.margin > 0 else ()):
+        margin = settings.margin * (settings.direction(measure).sign or 1.0)
+        edges[measure] = [factor * margin for factor in factors]
+    xlabel = "\n".join([_against(record), lines, *shaded, *_on_daggers(rows), *cut])
+    return comparisons.intervals(rows, xlabel=xlabel, caption=record.caption, edges=edges)
+
+
+def _on_adjusted(record: ComparisonRecord) -> str:
+    settings, level = record.settings, shown_level(record)
+    n_parts = len(part_sizes(record))
+    by_part, gap = "", " "
+    if n_parts:
+        by_part = f" (all), {settings.family_words(n_parts)} (by {settings.grouped})"
+        gap = "\n"  # one line would be wider than the figure
+    wide = "" if level == settings.interval_level else f", {100 * level:g} %"
+    return f"{gap}thin: adjusted for {settings.family_words(1)}{by_part}{wide}"
 
 
 def _against(record: ComparisonRecord) -> str:
-    return (
-        "difference of means"
-        if record.settings.baseline is None
-        else f"difference from {record.settings.baseline}"
-    )
+    baseline = record.settings.baseline
+    return "difference of means" if baseline is None else f"difference from {baseline}"
 
 
 def _on_daggers(rows: pd.DataFrame) -> list[str]:
-    return (
-        [f"{PARTED}: adjusted p and interval disagree; the colour goes by p"]
-        if rows["dagger"].any()
-        else []
-    )
+    if not rows["dagger"].any():
+        return []
+    return [f"{PARTED}: adjusted p and interval disagree; the colour goes by p"]
 
 
 def _forest(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> Figure:
     group = record.settings.grouped
-    refuse(
-        (
-            not group,
-            'kind="forest" needs several collections or slices; give compare() collections or by=',
-        )
-    )
+    problem = 'kind="forest" needs several collections or slices'
+    refuse((not group, f"{problem}; give compare() collections or by="))
+    ordered = rows.assign(group=rows["measure"], n=rows["n_queries"])
+    ordered["ci_low"], ordered["ci_high"] = rows["outer_low"], rows["outer_high"]
+    ordered["label"] = rows[group].astype(str) + rows["dagger"]
+    ordered["together"] = rows[group] == TOGETHER
+    ordered["place"] = pd.factorize(rows["pair"])[0]
+    ordered = ordered.sort_values(["place", "together"], kind="stable")
     _, _, kind = shown_interval(record.table)
-    ordered = rows.assign(
-        group=rows["measure"], label=rows[group].astype(str) + rows["dagger"], n=rows["n_queries"],
-        together=rows[group] == TOGETHER, ci_low=rows["outer_low"], ci_high=rows["outer_high"],
-        place=pd.factorize(rows["pair"])[0],
-    ).sort_values(["place", "together"], kind="stable")  # fmt: skip
     intervals_shown = f"{_against(record)}, {100 * shown_level(record):g} % intervals{kind}"
     xlabel = "\n".join([intervals_shown, *_on_daggers(rows), *cut])
-    errors = difference_errors(record.table)
-    return comparisons.forest(
-        ordered, xlabel=xlabel, caption=record.caption, digits=digits_for(errors, default=3)
-    )
+    digits = digits_for(difference_errors(record.table), default=3)
+    return comparisons.forest(ordered, xlabel=xlabel, caption=record.caption, digits=digits)
 
 
 def _one_measure(
     record: ComparisonRecord, measure: str | None
 ) -> tuple[ComparisonRecord, str, dict[str, Any]]:
-    """Return the rows over all queries, the measure to draw, and the caption, title and decimals of the figure."""
+    """Return the rows over all queries, the measure, and caption, title and decimals of the figure."""
     whole, measure = overall(record), measure or main_measure(record)
-    over = {"": "", COLLECTION: ", all collections"}.get(
-        record.settings.grouped, f", all {record.settings.units}"
-    )
-    digits = digits_for(difference_errors(whole.table)[whole.table["measure"] == measure])
+    units = {"": "", COLLECTION: "collections"}.get(record.settings.grouped, record.settings.units)
+    over = f", all {units}" if units else ""
+    errors = difference_errors(whole.table)
+    digits = digits_for(errors[whole.table["measure"] == measure])
     return whole, measure, {"title": measure + over, "caption": record.caption, "digits": digits}
 
 
@@ -200,18 +189,14 @@ def _matrix(record: ComparisonRecord, measure: str | None) -> Figure:
     is_one = record.settings.baseline is not None
     refuse((is_one, 'kind="matrix" needs all pairs of systems', "compare without baseline="))
     whole, measure, options = _one_measure(record, measure)
-    known, claims, claim = (
-        record.settings.direction(measure),
-        ordered_claims(whole),
-        CLAIMS[record.settings.claim],
-    )
+    known, claim = record.settings.direction(measure), CLAIMS[record.settings.claim]
+    claims = ordered_claims(whole)
     means = mean_table(whole)[measure].sort_values(ascending=known.sign < 0, kind="stable")
     words = [claim.adjective.format(known)]
     words += [known.worse] if known.sign and not claim.hypotheses else []
     claims = claims[claims["column"] == measure]
-    return comparisons.significance_matrix(
-        means, claims, levels=levels_within(record.alpha), words=words, **options
-    )
+    levels = levels_within(record.alpha)
+    return comparisons.significance_matrix(means, claims, levels=levels, words=words, **options)
 
 
 def _ranks(record: ComparisonRecord, measure: str | None) -> Figure:
@@ -228,19 +213,17 @@ def _queries(
 ) -> Figure:
     baseline = baseline or record.settings.baseline
     if system is None or baseline is None:
-        lacking = (
-            "system=, the system to draw"
-            if system is None
-            else "baseline=, the system to draw differences from"
-        )
+        lacking = "baseline=, the system to draw differences from"
+        if system is None:
+            lacking = "system=, the system to draw"
         raise InvalidInput(f'kind="queries" draws the differences of two systems: give {lacking}')
     measure = measure or main_measure(record)
     known = sorted({*record.table["system"], *record.table["baseline"]})
     for name in (system, baseline):
         chosen("system of the comparison", name, known)
     shared = held_scores(record, [measure])
-    one, other = (shared.scores[:, shared.systems.index(name), 0] for name in (system, baseline))
-    values = pd.Series(differences(one, other), index=shared.queries)
+    own, base = (shared.scores[:, shared.systems.index(name), 0] for name in (system, baseline))
+    values = pd.Series(differences(own, base), index=shared.queries)
     sign, unit = record.settings.direction(measure).sign, record.settings.row
     return plots.query_differences(
         values, system=system, baseline=baseline, measure=measure, sign=sign, unit=unit

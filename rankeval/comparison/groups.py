@@ -68,7 +68,7 @@ class Groups:
         return _means(scores, self.of)
 
     def apart(self, scores: Floats, parts: Mapping[str, Ints]) -> tuple[Floats, dict[str, Ints]]:
-        """Return the means of groups within each part, and their places by part; without parts, those of all groups."""
+        """Return the means of groups within each part, and their places; without parts, of all."""
         # In the order of the queries: what is drawn for a group must not depend on names.
         ordered = sorted(parts, key=lambda part: int(parts[part][0]))
         means = [_means(scores[parts[part]], self.of[parts[part]]) for part in ordered]
@@ -84,24 +84,18 @@ class Groups:
         return f"{of_all} have {plural(self.member)} in several slices" if n_cut else ""
 
     def notes(self, shared: SharedScores, design: Design) -> list[str]:
-        """Return what a reader must know of the groups: their sizes, and how much their queries go together."""
+        """Return notes on the sizes of the groups, and on how much their queries go together."""
         first = replace(design, measures=shared.measures[:1])
-        (shares,) = first.columns(shared.scores[:, :, :1]).summed(
-            lambda d: (intraclass(d, self.of),)
-        )
-        said = [
-            self._on_sizes(shared),
-            *self._on_correlation(shares[~np.isnan(shares)], shared.measures[0]),
-        ]
+        columns = first.columns(shared.scores[:, :, :1])
+        (shares,) = columns.summed(lambda d: (intraclass(d, self.of),))
+        notes = [self._on_sizes(shared)]
+        notes += self._on_correlation(shares[~np.isnan(shares)], shared.measures[0])
         n, many = len(self.sizes), plural(self.noun)
         if n < FEWEST_QUERIES:
-            few_groups = (
-                f"no error rates were measured with fewer than {FEWEST_QUERIES} {many} (here {n})"
-            )
-            said.append(
-                f"{few_groups}: more {many} are needed, not more {plural(self.member)} of each"
-            )
-        return said
+            fewer = f"fewer than {FEWEST_QUERIES} {many} (here {n})"
+            remedy = f"more {many} are needed, not more {plural(self.member)} of each"
+            notes.append(f"no error rates were measured with {fewer}: {remedy}")
+        return notes
 
     def _on_sizes(self, shared: SharedScores) -> str:
         low, high = int(self.sizes.min()), int(self.sizes.max())
@@ -120,13 +114,12 @@ class Groups:
             return []
         share, sizes, n = float(shares.max()), self.sizes, len(self.of)
         alike = n / (1 + (float(sizes @ sizes) / n - 1) * share)
-        of_what = (
+        within = (
             f"the intraclass correlation of differences in {measure} within {plural(self.noun)}"
         )
         value = f"is {share:.2f}:" if len(shares) == 1 else f"is up to {share:.2f}, where"
-        return [
-            f"{of_what} {value} {count(n, self.member)} tell as much as {alike:.0f} independent ones"
-        ]
+        size = count(n, self.member)
+        return [f"{within} {value} {size} tell as much as {alike:.0f} independent ones"]
 
 
 def _means(scores: Floats, of: Ints) -> Floats:
@@ -155,9 +148,8 @@ def intraclass(d: Floats, of: Ints) -> Floats:
     within = ((d - means[numbers]) ** 2).sum(axis=0) / max(n - len(sizes), 1)
     size = (n - sizes @ sizes / n) / (len(sizes) - 1)
     total = between + (size - 1) * within
-    share = np.divide(
-        between - within, total, out=np.full(len(total), np.nan), where=~without_variance(d)
-    )
+    unknown = np.full(len(total), np.nan)
+    share = np.divide(between - within, total, out=unknown, where=~without_variance(d))
     return np.asarray(np.maximum(share, 0.0))
 
 
@@ -169,43 +161,43 @@ def query_groups(
     systems: Mapping[str, Any] = _NONE,
     collections: Mapping[str, Ints] = _NONE,
 ) -> Groups:
-    """Return the groups of queries; those of several collections, given by the places of their queries, are apart."""
+    """Return the groups of queries; those of several collections are apart.
+
+    ``collections`` has the places of the queries of each.
+    """
     require(not isinstance(groups, str), "groups", groups, f"a Series or mapping by {unit} id")
     n, units = len(queries), plural(unit)
     values, places = values_by(groups, queries, systems, unit, "groups")
     of = np.empty(n, dtype=np.int64)
     for number, rows in enumerate(places):
         of[rows] = number
-    without = np.isin(of, np.flatnonzero(values.to_frame(index=False).isna().any(axis=1)))
-    lacking = f"{without.sum()} of {count(n, unit)} have no group: {few(queries[without].tolist())}"
+    is_missing = values.to_frame(index=False).isna().any(axis=1)
+    without = np.isin(of, np.flatnonzero(is_missing))
+    names = few(queries[without].tolist())
+    lacking = f"{without.sum()} of {count(n, unit)} have no group: {names}"
     alone = f"give each a group; a {unit} that stands alone has one of its own"
     refuse((without.any(), lacking, alone), kind=QueryIdError, argument="groups")
     for number, rows in enumerate(collections.values()):
         of[rows] += number * len(places)
-    n_groups, few_groups = (
-        len(np.unique(of)),
-        [part for part, rows in collections.items() if np.ptp(of[rows]) == 0],
-    )
+    n_groups = len(np.unique(of))
+    single = [part for part, rows in collections.items() if np.ptp(of[rows]) == 0]
     own = f"each of the {count(n, unit)} has a group of its own, so there is nothing to group"
     ids = (
         f"if these are {unit} ids, as in scikit-learn's groups=, pass them as qid= to rk.evaluate "
         "or rk.cross_validate"
     )
-    one = f"all {count(n, unit)} are of one group, and a test needs 2 groups or more"
+    same = f"all {count(n, unit)} are of one group, and a test needs 2 groups or more"
+    same_there = f"all {units} of collection {few(single)} are of one group"
     refuse(
         (n_groups == n, own, f"{ids}; else leave groups= out"),
-        (n_groups < 2, one, "give the group of each, such as its conversation or its document"),
-        (
-            few_groups,
-            f"all {units} of collection {few(few_groups)} are of one group",
-            "leave it out",
-        ),
+        (n_groups < 2, same, "give the group of each, such as its conversation or its document"),
+        (single, same_there, "leave it out"),
         argument="groups",
     )
     return Groups(_noun(values.names, unit), unit, of)
 
 
 def _noun(names: Sequence[Any], unit: str) -> str:
-    """Return the name of the groups if it is a noun: "conversation" for a column conversation or conversation_id."""
+    """Return the name of the groups if it is a noun: "conversation" for a column conversation_id."""
     noun = str(names[0]).removesuffix("_id").replace("_", " ") if len(names) == 1 else ""
     return noun if is_noun(noun) and noun not in (UNNAMED, unit) else "group"

@@ -51,7 +51,7 @@ from rankeval.significance.running import limited_by_resamples
 
 
 class _Row(NamedTuple):
-    """A row of the table, as sentences need it. ``low, high`` is the adjusted interval, or else the row's own."""
+    """A row of the table, as sentences need it."""
 
     system: str
     baseline: str
@@ -59,6 +59,7 @@ class _Row(NamedTuple):
     mean_system: float
     difference: float
     gain: float
+    # The adjusted interval, or else the row's own
     low: float
     high: float
     is_adjusted: bool
@@ -83,21 +84,21 @@ def headline(record: ComparisonRecord) -> str:
     row = _named(record, rows)
     pair = _pair(record, rows, row)
     if rows["p_adjusted"].isna().all():
-        said = [f"Not confirmatory: {pair}"]
-        said += [] if _is_called_equal(row) else ["This difference has no adjusted p-value."]
+        sentences = [f"Not confirmatory: {pair}"]
+        sentences += [] if _is_called_equal(row) else ["This difference has no adjusted p-value."]
     elif not rows["shown"].any():
-        said = _nothing_shown(record, row, pair)
+        sentences = _nothing_shown(record, row, pair)
     elif _of_pairs(record, rows) and abs(row.gain) > 0:
-        said = _pairs_shown(record, rows, row)
+        sentences = _pairs_shown(record, rows, row)
     else:
-        said = _shown(record, rows, row)
-    said += [*_first_two(record, rows, row), *_unjudged(record, row), *_scope(record)]
+        sentences = _shown(record, rows, row)
+    sentences += [*_first_two(record, rows, row), *_unjudged(record, row), *_scope(record)]
     if not _direction(record).sign:
-        said.append(
+        sentences.append(
             f"Whether more or less {row.measure} is wanted is not known: lower_is_better= says so."
         )
     # Names of systems may have line breaks, and a headline has none.
-    return " ".join(" ".join(said).split())
+    return " ".join(" ".join(sentences).split())
 
 
 def named_system(record: ComparisonRecord) -> str:
@@ -106,15 +107,14 @@ def named_system(record: ComparisonRecord) -> str:
 
 
 def _one_system(record: ComparisonRecord) -> str:
-    means = known_means(record)
+    means, settings = known_means(record), record.settings
     row = means[means["measure"] == main_measure(record)].iloc[0]
-    interval = f"{100 * record.settings.confidence_level:g}% interval"
+    interval = f"{100 * settings.confidence_level:g}% interval"
     low, high = map(telling, row[["ci_low", "ci_high"]])
     ends = f"no {interval}" if math.isnan(row["ci_low"]) else f"{interval} {low} to {high}"
     value = f"{row['measure']} {telling(row['mean'])}{_direction(record).note}"
-    return " ".join(
-        f"{row['system']}: {value} [{ends}], on {record.settings.sized(int(row['n_queries']))}.".split()
-    )
+    size = settings.sized(int(row["n_queries"]))
+    return " ".join(f"{row['system']}: {value} [{ends}], on {size}.".split())
 
 
 def _direction(record: ComparisonRecord) -> Direction:
@@ -122,40 +122,32 @@ def _direction(record: ComparisonRecord) -> Direction:
     return record.settings.direction(main_measure(record))
 
 
-def _told(record: ComparisonRecord, value: float, *, least: float = 0.0) -> str:
-    return telling(
-        value, sign=True, least=least, digits=printed_digits(record)[main_measure(record)]
-    )
+def _number(record: ComparisonRecord, value: float, *, least: float = 0.0) -> str:
+    digits = printed_digits(record)[main_measure(record)]
+    return telling(value, sign=True, least=least, digits=digits)
 
 
 def _rows(record: ComparisonRecord) -> pd.DataFrame:
-    facts = record.table.assign(gain=gains(record), shown=record.shown, parted=parted(record))
-    facts = facts[facts["measure"] == main_measure(record)]
+    table = record.table.assign(gain=gains(record), shown=record.shown, parted=parted(record))
+    is_row = table["measure"] == main_measure(record)
     if grouped := record.settings.grouped:
-        facts = facts[facts[grouped] == TOGETHER]
-    facts = facts.reset_index(drop=True)
-    adjusted = ~facts[["ci_low_adjusted", "ci_high_adjusted"]].isna().any(axis=1)
-    low, high = (
-        facts[f"{end}_adjusted"].where(adjusted, facts[end]) for end in ("ci_low", "ci_high")
-    )
-    facts = facts.assign(
-        low=low, high=high, is_adjusted=adjusted, n_decided=facts["wins"] + facts["losses"]
-    )
+        is_row &= table[grouped] == TOGETHER
+    rows = table[is_row].reset_index(drop=True)
+    adjusted = rows[["ci_low_adjusted", "ci_high_adjusted"]].notna().all(axis=1)
+    low = rows["ci_low_adjusted"].where(adjusted, rows["ci_low"])
+    high = rows["ci_high_adjusted"].where(adjusted, rows["ci_high"])
+    n_decided = rows["wins"] + rows["losses"]
+    rows = rows.assign(low=low, high=high, is_adjusted=adjusted, n_decided=n_decided)
     if not _is_turned(record):
-        return facts
-    back = facts["gain"] < 0
-    return facts.assign(
-        system=facts["system"].where(~back, facts["baseline"]),
-        baseline=facts["baseline"].where(~back, facts["system"]),
-        low=low.where(~back, -high),
-        high=high.where(~back, -low),
-        difference=facts["difference"].where(~back, -facts["difference"]),
-        gain=facts["gain"].abs(),
-    )
+        return rows
+    back = rows["gain"] < 0
+    turned = rows.rename(columns={"system": "baseline", "baseline": "system"})
+    turned = turned.assign(low=-high, high=-low, difference=-rows["difference"], gain=-rows["gain"])
+    return pd.concat([rows[~back], turned[back]]).sort_index()
 
 
 def _is_turned(record: ComparisonRecord) -> bool:
-    """Tell whether each pair is turned so that it shows a gain; a one-sided test has the side of the table."""
+    """Say whether each pair is turned to show a gain; a one-sided test has the side of the table."""
     asked = record.settings
     return asked.baseline is None and not CLAIMS[asked.claim].hypotheses
 
@@ -165,15 +157,13 @@ def _of_pairs(record: ComparisonRecord, rows: pd.DataFrame) -> bool:
 
 
 def _named(record: ComparisonRecord, rows: pd.DataFrame) -> _Row:
-    """Return the largest gain shown, else the largest loss shown, else the row that is nearest to the claim."""
+    """Return the largest gain shown, else the largest loss shown, else the row nearest to the claim."""
     claim, shown = CLAIMS[record.settings.claim], rows[rows["shown"]]
     known = shown if len(shown) else rows
-    place: Any = (
-        known["gain"].fillna(known["difference"].abs()).idxmax()
-    )  # of an unknown direction, the largest
+    sizes = known["difference"].abs()
+    place: Any = known["gain"].fillna(sizes).idxmax()  # of an unknown direction, the largest
     largest = known["gain"].max()
     if claim.sides == 2:
-        sizes = known["difference"].abs()
         place = sizes.idxmax() if len(shown) else sizes.idxmin()
     elif len(shown) and largest > 0 and _of_pairs(record, rows):
         # Of the system that beats most others, the win over the best of them.
@@ -231,38 +221,35 @@ def _nothing_shown(record: ComparisonRecord, row: _Row, pair: str) -> list[str]:
 
 
 def _shown(record: ComparisonRecord, rows: pd.DataFrame, row: _Row) -> list[str]:
-    claim, n_shown, words = (
-        CLAIMS[record.settings.claim],
-        int(rows["shown"].sum()),
-        _direction(record),
-    )
+    settings, words = record.settings, _direction(record)
+    claim, n_shown = CLAIMS[settings.claim], int(rows["shown"].sum())
     verb = claim.verb.format(words)
     if row.gain <= 0 and not claim.hypotheses:
         # Equal means are shown to differ only by a test that is not of the mean.
         verb = f"is {words.worse} than" if row.gain < 0 else "differs from"
     joint = ": " if verb.startswith("is ") or not row.difference else " by "
-    said = [f"{row.system} {verb} {row.baseline}{_margin(record)}{joint}{_evidence(record, row)}."]
-    said += _parting(record, row)
+    sentences = [
+        f"{row.system} {verb} {row.baseline}{_margin(record)}{joint}{_evidence(record, row)}."
+    ]
+    sentences += _parting(record, row)
     if claim.harmless and not kept(record).folds:
         share = f"{100 * unseen_share(row.n_queries, record.alpha):.2g} %"
-        size, units = count(row.n_queries, record.settings.unit), record.settings.units
-        said.append(f"On {size} a breakage of up to {share} of the {units} can go unseen.")
-    if (
-        row.gain < 0
-        and not claim.hypotheses
-        and len(rows) > 1
-        and record.settings.baseline is not None
-    ):
-        said.insert(0, f"No system was shown {words.better} than {row.baseline}.")
+        size, units = count(row.n_queries, settings.unit), settings.units
+        sentences.append(f"On {size} a breakage of up to {share} of the {units} can go unseen.")
+    is_loss = row.gain < 0 and not claim.hypotheses
+    if is_loss and len(rows) > 1 and settings.baseline is not None:
+        sentences.insert(0, f"No system was shown {words.better} than {row.baseline}.")
     if claim.sides == 2 and n_shown > 1:
-        said.append(
-            f"Of the {n_shown} pairs shown {claim.adjective.format(words)}, these two are the farthest apart."
+        adjective = claim.adjective.format(words)
+        sentences.append(
+            f"Of the {n_shown} pairs shown {adjective}, these two are the farthest apart."
         )
-    return [*said, *_others(record, rows, row)]
+    return [*sentences, *_others(record, rows, row)]
 
 
 def _pairs_shown(record: ComparisonRecord, rows: pd.DataFrame, row: _Row) -> list[str]:
-    n_beaten = int((rows["shown"] & (rows["system"] == row.system) & (rows["gain"] > 0)).sum())
+    is_beaten = rows["shown"] & (rows["system"] == row.system) & (rows["gain"] > 0)
+    n_beaten = int(is_beaten.sum())
     others = len(best_first(record)) - 1
     of_others = f"all {others}" if n_beaten == others else f"{n_beaten} of the {others}"
     which = row.baseline if n_beaten == 1 else f"the nearest of them, {row.baseline},"
@@ -274,7 +261,8 @@ def _pairs_shown(record: ComparisonRecord, rows: pd.DataFrame, row: _Row) -> lis
 def _counted(record: ComparisonRecord, rows: pd.DataFrame) -> str:
     n, claim = int(rows["shown"].sum()), CLAIMS[record.settings.claim]
     words = claim.adjective.format(_direction(record)) if claim.hypotheses else "to differ"
-    return f"{n} of {len(rows)} pairs {'was' if n == 1 else 'were'} shown {words}."
+    verb = "was" if n == 1 else "were"
+    return f"{n} of {len(rows)} pairs {verb} shown {words}."
 
 
 def _others(record: ComparisonRecord, rows: pd.DataFrame, named: _Row) -> list[str]:
@@ -283,93 +271,89 @@ def _others(record: ComparisonRecord, rows: pd.DataFrame, named: _Row) -> list[s
     if base is None:
         return [_counted(record, rows)] if len(rows) > 1 else []
     known = _direction(record)
+    adjective, joint = claim.adjective.format(known), "to" if claim.sides == 2 else "than"
+    means = ", with equal means" if known.sign else ""
     words = {
-        "good": f"shown {claim.adjective.format(known)} {'to' if claim.sides == 2 else 'than'} {base}",
+        "good": f"shown {adjective} {joint} {base}",
         "worse": f"shown {known.worse} than {base}",
-        "equal": f"shown to differ from {base}{', with equal means' if known.sign else ''}",
+        "equal": f"shown to differ from {base}{means}",
         "open": "undecided",
     }
     names: dict[str, list[str]] = {state: [] for state in words}
-    others = rows[rows["system"] != named.system].sort_values(
-        "gain", ascending=False, kind="stable"
-    )
+    others = rows[rows["system"] != named.system]
+    others = others.sort_values("gain", ascending=False, kind="stable")
     for name, gain, is_shown in zip(others["system"], others["gain"], others["shown"], strict=True):
         state = "good" if gain > 0 or claim.hypotheses else "worse" if gain < 0 else "equal"
         names[state if is_shown else "open"].append(name)
-    said = []
+    sentences = []
     for state, several in names.items():
         rest = len(several) - MOST_LISTED + 1
         listed = [*several[:-rest], f"{rest} others"] if rest > 1 else several
         if len(listed) == 1:
-            said.append(f"{listed[0]} is {words[state]}.")
+            sentences.append(f"{listed[0]} is {words[state]}.")
         elif listed:
-            said.append(f"{', '.join(listed[:-1])} and {listed[-1]} are {words[state]}.")
-    return said
+            *first, last = listed
+            sentences.append(f"{', '.join(first)} and {last} are {words[state]}.")
+    return sentences
 
 
 def _first_two(record: ComparisonRecord, rows: pd.DataFrame, named: _Row) -> list[str]:
-    found, alone = rows[:0], ""
-    if record.settings.baseline is not None:
-        table, alone = kept(record).first_two, " for this pair alone"
-        found = found if table is None else table[table["measure"] == main_measure(record)]
+    pairs, alone = rows[:0], ""
+    table = kept(record).first_two
+    if record.settings.baseline is not None and table is not None:
+        pairs, alone = table[table["measure"] == main_measure(record)], " for this pair alone"
     elif _of_pairs(record, rows):
-        both = {*list(best_first(record))[:2]}
-        pairs = [{*pair} for pair in zip(rows["system"], rows["baseline"], strict=True)]
-        rows = rows.assign(p_value=rows["p_adjusted"])
-        found = rows[[pair == both != {named.system, named.baseline} for pair in pairs]]
-    said = []
-    for row in found.to_dict("records") if rows["shown"].any() else ():
-        one, other = row["system"], row["baseline"]
-        gap = (
-            f"{_told(record, row['difference'])} {row['measure']}, {p_words(row['p_value'])}{alone}"
-        )
+        leaders = {*list(best_first(record))[:2]}
+        if leaders != {named.system, named.baseline}:
+            is_pair = rows["system"].isin(leaders) & rows["baseline"].isin(leaders)
+            pairs = rows[is_pair].assign(p_value=rows["p_adjusted"])
+    sentences = []
+    for row in pairs.to_dict("records") if rows["shown"].any() else ():
+        difference = _number(record, row["difference"])
+        gap = f"{difference} {row['measure']}, {p_words(row['p_value'])}{alone}"
+        first, second = row["system"], row["baseline"]
         if row["p_value"] > record.alpha:
-            said.append(
-                f"The first two by their means, {one} and {other}, cannot be told apart: {gap}."
+            sentences.append(
+                f"The first two by their means, {first} and {second}, cannot be told apart: {gap}."
             )
         else:
-            said.append(
-                f"Of the first two by their means, {one} {_direction(record).beats} {other}: {gap}."
-            )
-    return said
+            verb = _direction(record).beats
+            sentences.append(f"Of the first two by their means, {first} {verb} {second}: {gap}.")
+    return sentences
 
 
 def _unjudged(record: ComparisonRecord, named: _Row) -> list[str]:
-    """Say what share is judged of each of the systems named, if the shares differ, and what the rest could change."""
-    for row in (
-        []
-        if record.bounds is None
-        else record.bounds[record.bounds["shares_differ"]].to_dict("records")
-    ):
-        if row["measure"] == named.measure and {row["system"], row["baseline"]} == {
-            named.system,
-            named.baseline,
-        }:
-            turn = 1 if row["system"] == named.system else -1
-            sides = ("system", "baseline")[::turn]
-            shares = " and ".join(
-                f"{row[f'judged_{side}']:.2f} of those of {row[side]}" for side in sides
-            )
-            ends = " to ".join(
-                telling(turn * row[end], sign=True) for end in ("lower", "upper")[::turn]
-            )
-            judged = f"Of the documents within the cut-off, {shares} are judged"
-            return [f"{judged}: the others could make the difference {ends}."]
+    """Say which share is judged of both systems named, if the shares differ, and what the rest could change."""
+    if (bounds := record.bounds) is None:
+        return []
+    is_named = bounds["shares_differ"] & (bounds["measure"] == named.measure)
+    for row in bounds[is_named].to_dict("records"):
+        if {row["system"], row["baseline"]} != {named.system, named.baseline}:
+            continue
+        turn = 1 if row["system"] == named.system else -1
+        sides, ends = ("system", "baseline")[::turn], ("lower", "upper")[::turn]
+        shares = [f"{row[f'judged_{side}']:.2f} of those of {row[side]}" for side in sides]
+        low, high = (telling(turn * row[end], sign=True) for end in ends)
+        judged = f"Of the documents within the cut-off, {' and '.join(shares)} are judged"
+        return [f"{judged}: the others could make the difference {low} to {high}."]
     return []
 
 
 def _scope(record: ComparisonRecord) -> list[str]:
-    said, part, measures = [], record.settings.grouped, record.table["measure"].nunique()
+    sentences, part = [], record.settings.grouped
+    measures = record.table["measure"].nunique()
     if measures > 1 and record.settings.primary is None:
-        said.append(f"{main_measure(record)} is the first of {measures} measures.")
+        sentences.append(f"{main_measure(record)} is the first of {measures} measures.")
     if part == COLLECTION:
         names = [name for name in record.table[part].unique() if name != TOGETHER]
         several = f"This is over all {len(names)} collections together."
-        said.append(several if len(names) > 1 else f"This is over the only collection, {names[0]}.")
+        sentences.append(
+            several if len(names) > 1 else f"This is over the only collection, {names[0]}."
+        )
     elif part:
         by = "" if part == UNNAMED else f" by {part}"
-        said.append(f"This is over all {record.settings.units}; the table has the slices{by}.")
-    return said
+        sentences.append(f"This is over all {record.settings.units}; the table has the slices{by}.")
+    return sentences
 
 
 def _margin(record: ComparisonRecord) -> str:
@@ -377,45 +361,46 @@ def _margin(record: ComparisonRecord) -> str:
 
 
 def _evidence(record: ComparisonRecord, row: _Row) -> str:
-    asked, folds = record.settings, kept(record).folds
-    size = asked.sized(row.n_queries)
+    settings, folds = record.settings, kept(record).folds
+    size = settings.sized(row.n_queries)
     over = f"over {count(len(folds.scores), 'fold')} of {size}" if folds else f"on {size}"
-    is_same = math.isinf(
-        row.effect_size
-    )  # without variance there is no interval, and p follows from the size alone
-    difference = _told(record, row.difference, least=_least(row))
-    said = f"{difference} {row.measure}{_direction(record).note} [{_interval(record, row)}], {over}"
+    # Without variance there is no interval, and p follows from the size alone.
+    is_same = math.isinf(row.effect_size)
+    difference = _number(record, row.difference, least=_least(row))
+    measure = f"{row.measure}{_direction(record).note}"
+    evidence = f"{difference} {measure} [{_interval(record, row)}], {over}"
     if math.isnan(row.p_adjusted) or (is_same and row.shown):
-        return said
-    uncorrected = asked.correction == "none" and asked.n_comparisons > 1
-    many = f", not corrected for the {asked.n_comparisons} comparisons" if uncorrected else ""
-    rows = plural(asked.row)
+        return evidence
+    uncorrected = settings.correction == "none" and settings.n_comparisons > 1
+    many = f", not corrected for the {settings.n_comparisons} comparisons" if uncorrected else ""
+    rows = plural(settings.row)
     is_pooled = POOLED_FOLDS.format(units=rows) in record.notes
     pooled = f" (approximate: {rows} of several folds)" if is_pooled else ""
-    return f"{said}, {p_words(row.p_adjusted)}{pooled}{many}"
+    return f"{evidence}, {p_words(row.p_adjusted)}{pooled}{many}"
 
 
 def _interval(record: ComparisonRecord, row: _Row) -> str:
     """Write the interval of a row, or the reason why it has none: the ends are then without bounds."""
-    asked = record.settings
-    level = (
-        f"{100 * (asked.adjusted_level if row.is_adjusted else asked.interval_level):g}% interval"
-    )
+    settings = record.settings
+    level = settings.adjusted_level if row.is_adjusted else settings.interval_level
+    interval = f"{100 * level:g}% interval"
     if math.isinf(row.effect_size):
         return f"the same difference on every {_unit(record)}"
     if _is_called_equal(row):
         return f"equal on every {_unit(record)}"
     if _is_unbounded(row):
         units = plural(_unit(record))
-        is_out_of_reach = math.isinf(row.detectable_difference)
-        return f"no {level} with so few {_lacking(record, row, units) if is_out_of_reach else f'{units} that differ'}"
-    interval = level
-    if not row.is_adjusted and asked.n_comparisons != 1:
+        lacking = f"{units} that differ"
+        if math.isinf(row.detectable_difference):
+            lacking = _lacking(record, row, units)
+        return f"no {interval} with so few {lacking}"
+    is_one = row.is_adjusted or settings.n_comparisons == 1
+    if not is_one:
         interval += " of this pair alone"
-    low, high = (_told(record, end, least=_least(row)) for end in (row.low, row.high))
+    low, high = (_number(record, end, least=_least(row)) for end in (row.low, row.high))
     interval += f" {low} to {high}"
-    if not (row.is_adjusted or asked.n_comparisons == 1 or math.isnan(row.p_adjusted)):
-        interval += f"; none belongs to {asked.correction_words}"
+    if not is_one and not math.isnan(row.p_adjusted):
+        interval += f"; none belongs to {settings.correction_words}"
     return interval
 
 
@@ -438,17 +423,15 @@ def p_words(value: float) -> str:
 def _parting(record: ComparisonRecord, row: _Row) -> list[str]:
     if not row.parted:
         return []
-    is_plain = not CLAIMS[record.settings.claim].hypotheses
-    shows, hides = (
-        ("excludes 0", "includes 0") if is_plain else ("shows the claim", "does not show the claim")
-    )
+    shows, hides = "excludes 0", "includes 0"
+    if CLAIMS[record.settings.claim].hypotheses:
+        shows, hides = "shows the claim", "does not show the claim"
     if row.shown:
-        said = f"The adjusted p is at most {record.alpha:g}, but the interval {hides}"
+        gap = f"The adjusted p is at most {record.alpha:g}, but the interval {hides}"
     else:
-        said = f"The interval {shows}, but the adjusted p is above {record.alpha:g}"
-    return [
-        f"{said}: p steps down over the family or comes from another test, and the claim goes by p."
-    ]
+        gap = f"The interval {shows}, but the adjusted p is above {record.alpha:g}"
+    why = "p steps down over the family or comes from another test, and the claim goes by p"
+    return [f"{gap}: {why}."]
 
 
 def _detectable(record: ComparisonRecord, row: _Row) -> list[str]:
@@ -462,8 +445,9 @@ def _detectable(record: ComparisonRecord, row: _Row) -> list[str]:
         return []
     if math.isinf(size):
         return [f"With so few {_lacking(record, row, plural(unit))} no difference can be shown."]
+    difference = _number(record, size)[1:]
     return [
-        f"With this many {plural(unit)} a difference of {_told(record, size)[1:]} would be found four times in five."
+        f"With this many {plural(unit)} a difference of {difference} would be found four times in five."
     ]
 
 

@@ -62,7 +62,7 @@ POOLED_FOLDS = (
 """Note on a test over such queries; ``units`` is their noun."""
 
 
-Given = dict[str, dict[Any, Scores]]
+Cells = dict[str, dict[Any, Scores]]
 """System -> part -> scores: by collection, by replicate, or all in the part None."""
 
 _TURN = (
@@ -80,7 +80,7 @@ class SharedScores:
     queries: pd.Index[Any]  # Query ids, ascending within each collection
     scores: Floats  # (n_queries, n_systems, n_measures): Scores
     notes: list[str]  # Sentences on measures and queries that were left out
-    given: Systems  # System -> scores, or collection -> scores for each
+    inputs: Systems  # System -> scores, or collection -> scores for each
     # Collection -> the places of its queries, in the order in which the collections were given;
     # empty for plain scores. The order of the scores follows from their content, so that no result
     # depends on the names of collections.
@@ -96,55 +96,56 @@ def shared_scores(
     fewest: int = 2,
     unit: str = "query",
 ) -> SharedScores:
-    """Check the scores of systems, pair them by query id on each collection, and stack the collections."""
+    """Check the scores of systems, pair them by query id within collections, and stack these.
+
+    A baseline within the values of ``systems`` shows that collections stand outermost. ``unit`` is
+    the noun for a row, and a column of this name may hold the ids.
+    """
     check_number_of_systems(systems, fewest)
-    given, notes = _common_parts(by_collection(systems, baseline), unpaired)
-    cells, units = cell_scores(given, unit=unit), plural(unit)
+    arranged_cells, notes = _common_parts(by_collection(systems, baseline), unpaired)
+    cells, units = cell_scores(arranged_cells, unit=unit), plural(unit)
     frames = {name: per_query_frame(scores, unit) for name, scores in cells.items()}
     labels, left_out = _chosen_measures(cells, frames, measures, unit)
+    notes += left_out
     paired = {}
-    for part in next(iter(given.values())):
-        names = [cell(name, part) for name in given]
-        paired[part] = pair_scores(
-            {name: frames[name] for name in names}, labels, unpaired=unpaired, unit=unit
-        )
+    for part in next(iter(arranged_cells.values())):
+        names = [cell(name, part) for name in arranged_cells]
+        own = {name: frames[name] for name in names}
+        block = paired[part] = pair_scores(own, labels, unpaired=unpaired, unit=unit)
         alone = f"collection {part!r} has 1 {unit}, and a paired test needs 2 or more"
-        refuse((part is not None and len(paired[part].queries) < 2, alone, "leave it out"))
-    lacked = [
-        f"{units} that a system lacked were left out for all systems: {counts}"
-        for each in paired.values()
-        if (counts := ", ".join(f"{name} {n}" for name, n in each.absent.items()))
-    ]
+        refuse((part is not None and len(block.queries) < 2, alone, "leave it out"))
+        if lacked := ", ".join(f"{name} {n}" for name, n in block.absent.items()):
+            notes.append(f"{units} that a system lacked were left out for all systems: {lacked}")
+
+    def content(part: Any) -> tuple[list[str], bytes]:
+        return list(map(str, paired[part].queries)), paired[part].scores.tobytes()
+
     # An order that follows from the content: the same signs are then drawn for a query whatever the
     # names are.
-    ordered = sorted(
-        paired,
-        key=lambda part: (list(map(str, paired[part].queries)), paired[part].scores.tobytes()),
-    )
-    first, *others = (paired[part] for part in ordered)
-    ends = np.cumsum([0, *(len(paired[part].queries) for part in ordered)])
+    ordered = sorted(paired, key=content)
+    blocks = [paired[part] for part in ordered]
+    queries, scores = blocks[0].queries, blocks[0].scores
+    if len(blocks) > 1:
+        queries = queries.append([block.queries for block in blocks[1:]])
+        scores = np.concatenate([block.scores for block in blocks])
+    ends = np.cumsum([0, *(len(block.queries) for block in blocks)])
     places = {part: np.arange(*ends[k : k + 2]) for k, part in enumerate(ordered)}
-    return SharedScores(
-        systems=list(given),
-        measures=labels,
-        queries=first.queries.append([one.queries for one in others]) if others else first.queries,
-        scores=np.concatenate([first.scores, *(one.scores for one in others)])
-        if others
-        else first.scores,
-        notes=[*notes, *left_out, *lacked, *_evaluation_notes(cells, labels, unit)],
-        given=given if None not in paired else {name: parts[None] for name, parts in given.items()},
-        places={part: places[part] for part in paired if part is not None},
-    )
+    inputs: Any = arranged_cells
+    if None in paired:
+        inputs = {name: parts[None] for name, parts in arranged_cells.items()}
+    notes += _evaluation_notes(cells, labels, unit)
+    by_part = {part: places[part] for part in paired if part is not None}
+    return SharedScores(list(arranged_cells), labels, queries, scores, notes, inputs, by_part)
 
 
 def per_query_frame(scores: Scores, unit: str = "query") -> pd.DataFrame:
-    """Return scores as a frame with query ids as index; frames of polars and Arrow and dicts are understood too.
+    """Return scores as a frame with query ids as index; polars, Arrow and dicts are understood too.
 
     Ids of another unit may be a column of its name.
     """
     if isinstance(scores, Evaluation):
         return scores.per_query
-    if isinstance(scores, Mapping) and all(isinstance(one, Mapping) for one in scores.values()):
+    if isinstance(scores, Mapping) and all(isinstance(row, Mapping) for row in scores.values()):
         scores = pd.DataFrame.from_dict(dict(scores), orient="index")
     to_pandas = getattr(scores, "to_pandas", None)  # polars, Arrow
     frame = to_pandas() if callable(to_pandas) else scores
@@ -166,31 +167,34 @@ def cell(system: str, part: Any, joint: str = " on ") -> str:
     return system if part is None else f"{system}{joint}{part}"
 
 
-def cell_scores(given: Given, joint: str = " on ", unit: str = "query") -> dict[str, Scores]:
-    """Return all scores by the names of their cells."""
+def cell_scores(
+    arranged_cells: Cells, joint: str = " on ", unit: str = "query"
+) -> dict[str, Scores]:
+    """Return all scores by the names of their cells, of one convention and without query weights.
+
+    The judgments of a part are one. Those of two collections differ; replicates may share theirs.
+    """
     cells: dict[str, Scores] = {}
-    within: dict[Any, dict[str, Evaluation]] = {}
-    for name, parts in given.items():
+    by_part: dict[Any, dict[str, Evaluation]] = {}
+    for system, parts in arranged_cells.items():
         for part, scores in parts.items():
-            cells[cell(name, part, joint)] = scores
+            name = cell(system, part, joint)
+            cells[name] = scores
             if isinstance(scores, Evaluation):
-                within.setdefault(part, {})[cell(name, part, joint)] = scores
-    evaluations = {name: one for each in within.values() for name, one in each.items()}
-    weighted = [name for name, one in evaluations.items() if one.weights is not None][:1]
-    refuse(
-        (
-            weighted,
-            f"system {few(weighted)} was evaluated with {unit} weights; the tests count every {unit} once",
-        )
-    )
-    for each in within.values():
-        refuse_other_conventions(each, unit)
-    refuse_other_conventions(
-        evaluations, unit, judgments=False
-    )  # each part may have judgments of its own
+                by_part.setdefault(part, {})[name] = scores
+    evaluations: dict[str, Evaluation] = {}
+    for own in by_part.values():
+        evaluations |= own
+    weighted = [name for name, scores in evaluations.items() if scores.weights is not None][:1]
+    counts_once = f"{unit} weights; the tests count every {unit} once"
+    refuse((weighted, f"system {few(weighted)} was evaluated with {counts_once}"))
+    for own in by_part.values():
+        refuse_other_conventions(own, unit)
+    # Each part may have judgments of its own.
+    refuse_other_conventions(evaluations, unit, judgments=False)
     judged: dict[str, Any] = {}
-    for part, each in within.items() if joint == " on " else ():
-        other = judged.setdefault(next(iter(each.values())).judgments_digest, part)
+    for part, own in by_part.items() if joint == " on " else ():
+        other = judged.setdefault(next(iter(own.values())).judgments_digest, part)
         same = f"collections {other!r} and {part!r} have the same {plural(unit)} and judgments"
         refuse((other != part, same, "give each collection once"))
     return cells
@@ -199,11 +203,12 @@ def cell_scores(given: Given, joint: str = " on ", unit: str = "query") -> dict[
 def refuse_other_conventions(
     evaluations: Mapping[str, Evaluation], unit: str = "query", *, judgments: bool = True
 ) -> None:
-    """Raise `ConventionMismatch` unless all evaluations have the conventions, and the judgments, of the first."""
+    """Raise `ConventionMismatch` unless all have the conventions, and the judgments, of the first."""
     first, why = next(iter(evaluations), ""), differences if judgments else rule_differences
-    for name, one in evaluations.items():
-        if reasons := why(evaluations[first], one):
-            is_other = judgments and one.judgments_digest != evaluations[first].judgments_digest
+    for name, evaluation in evaluations.items():
+        expected = evaluations[first]
+        if reasons := why(expected, evaluation):
+            is_other = judgments and evaluation.judgments_digest != expected.judgments_digest
             raise ConventionMismatch(
                 f"{first!r} and {name!r} must not be compared: {'; '.join(reasons)}",
                 remedy=OTHER_QUERIES.format(unit, plural(unit)) if is_other else None,
@@ -211,44 +216,44 @@ def refuse_other_conventions(
 
 
 def check_number_of_systems(systems: Mapping[str, Any], fewest: int = 2) -> None:
-    """Raise `InvalidInput` unless there is a mapping of two systems (or one) or more, none without a name."""
-    found, names = (
-        (len(systems), [*systems]) if isinstance(systems, Mapping) else (type(systems).__name__, [])
-    )
-    too_few = (
-        f"systems is a mapping of at least {count(fewest, 'name')} to their scores, found {found}"
-    )
+    """Raise `InvalidInput` unless there is a mapping of enough systems, none without a name."""
+    is_mapping = isinstance(systems, Mapping)
+    names = [*systems] if is_mapping else []
+    found = len(systems) if is_mapping else type(systems).__name__
+    least = count(fewest, "name")
+    too_few = f"systems is a mapping of at least {least} to their scores, found {found}"
     empty = "systems has an empty name; results name the systems, so give each a name"
     refuse((len(names) < fewest, too_few), (not all(str(name).strip() for name in names), empty))
 
 
 def _evaluation_notes(cells: Mapping[str, Scores], labels: Sequence[str], unit: str) -> list[str]:
-    evaluations = {name: one for name, one in cells.items() if isinstance(one, Evaluation)}
-    notes = [
-        f"{name}: {fault}" for name, one in evaluations.items() for fault in faults_of(one, unit)
-    ]
+    notes: list[str] = []
     undefined: dict[str, list[str]] = {}
-    for name, one in evaluations.items():
-        for note in undefined_notes(one, labels, unit):
+    sizes: list[str] = []  # of evaluations of a chosen part of the queries
+    evaluations = {name: cell for name, cell in cells.items() if isinstance(cell, Evaluation)}
+    for name, evaluation in evaluations.items():
+        notes += [f"{name}: {fault}" for fault in faults_of(evaluation, unit)]
+        for note in undefined_notes(evaluation, labels, unit):
             undefined.setdefault(note, []).append(name)
-    notes += [
-        note if len(of) == len(evaluations) else f"{listed(of)}: {note}"
-        for note, of in undefined.items()
-    ]
-    if sizes := ", ".join(
-        dict.fromkeys(size_of(one, unit) for one in evaluations.values() if one.facts.whole)
-    ):
-        part = f"compared on a chosen part of the {plural(unit)} ({sizes})"
-        notes.append(
-            f"{part}: if it was chosen by results, it shows differences that are not there"
-        )
+        if evaluation.facts.whole:
+            sizes.append(size_of(evaluation, unit))
+    for note, names in undefined.items():
+        of = "" if len(names) == len(evaluations) else f"{listed(names)}: "
+        notes.append(of + note)
+    if sizes:
+        of = ", ".join(dict.fromkeys(sizes))
+        chosen_part = f"compared on a chosen part of the {plural(unit)} ({of})"
+        warning = "if it was chosen by results, it shows differences that are not there"
+        notes.append(f"{chosen_part}: {warning}")
     return [*notes, *fold_notes(cells, unit)]
 
 
 def fold_notes(cells: Mapping[str, Scores], unit: str = "query") -> list[str]:
-    """Return a note if queries of several folds are pooled, which a test over queries takes for a sample."""
-    pooled = any(isinstance(one, Evaluation) and one.facts.n_folds > 1 for one in cells.values())
-    return [POOLED_FOLDS.format(units=plural(unit))] if pooled else []
+    """Return a note if queries of several folds are pooled: a test takes them for a sample."""
+    for scores in cells.values():
+        if isinstance(scores, Evaluation) and scores.facts.n_folds > 1:
+            return [POOLED_FOLDS.format(units=plural(unit))]
+    return []
 
 
 def _chosen_measures(
@@ -264,13 +269,13 @@ def _chosen_measures(
         return labels_of(wanted, everywhere), []
     # As the family says, for the first evaluation that has it; columns of frames are means.
     aggregates = {label: "none" if label in BESIDE else "mean" for label in seen}
-    for one in reversed([one for one in cells.values() if isinstance(one, Evaluation)]):
-        aggregates |= {label: measure.family.aggregate for label, measure in by_name(one).items()}
+    for scores in reversed([*cells.values()]):
+        named = by_name(scores) if isinstance(scores, Evaluation) else {}
+        aggregates |= {label: measure.family.aggregate for label, measure in named.items()}
     labels = [label for label in everywhere if aggregates[label] in ("mean", "gmean")]
-    listed = "; ".join(f"{name!r} has {', '.join(each)}" for name, each in columns.items())
-    refuse(
-        (not labels, f"the systems share no measure that is a mean over {plural(unit)}: {listed}")
-    )
+    owned = "; ".join(f"{name!r} has {', '.join(own)}" for name, own in columns.items())
+    none = f"the systems share no measure that is a mean over {plural(unit)}: {owned}"
+    refuse((not labels, none))
     beside = [label for label in seen if aggregates[label] == "none"]
     lacked = [label for label in seen if label not in everywhere and label not in beside]
     notes = [f"not compared, since only some systems have it: {label}" for label in lacked]
@@ -285,22 +290,21 @@ def _chosen_measures(
     return labels, notes
 
 
-def by_collection(systems: Mapping[str, Any], baseline: str | None = None) -> Given:
+def by_collection(systems: Mapping[str, Any], baseline: str | None = None) -> Cells:
     """Return the scores of systems by collection; plain ones have the part None."""
     parted = {str(name): collections_of(scores) for name, scores in systems.items()}
-    found = {name: dict(parts) for name, parts in parted.items() if parts is not None}
-    if not found:
+    by_collection = {name: dict(parts) for name, parts in parted.items() if parts is not None}
+    if not by_collection:
         return {str(name): {None: scores} for name, scores in systems.items()}
-    plain = [name for name in parted if name not in found]
-    mixed = f"system {next(iter(found))!r} has scores by collection, and system {next(iter(plain), None)!r} has not"
-    is_inside = (
-        baseline is not None
-        and baseline not in found
-        and all(baseline in parts for parts in found.values())
-    )
-    inside = f"the baseline {baseline!r} stands within each of {few(list(found))}; {_TURN}"
+    plain = [name for name in parted if name not in by_collection]
+    first, other = next(iter(by_collection)), next(iter(plain), None)
+    mixed = f"system {first!r} has scores by collection, and system {other!r} has not"
+    is_named = baseline is None or baseline in by_collection
+    is_inside = not is_named and all(baseline in parts for parts in by_collection.values())
+    names = few(list(by_collection))
+    inside = f"the baseline {baseline!r} stands within each of {names}; {_TURN}"
     refuse((plain, mixed, "give all systems by collection"), (is_inside, inside))
-    return found
+    return by_collection
 
 
 def collections_of(scores: Any) -> Mapping[str, Scores] | None:
@@ -320,9 +324,8 @@ def collections_of(scores: Any) -> Mapping[str, Scores] | None:
     if frame.index.nlevels == 2:
         levels = list(frame.index.names)
         place = levels.index(COLLECTION) if COLLECTION in levels else 0
-        return _named(
-            [(name, part.droplevel(place)) for name, part in frame.groupby(level=place, sort=False)]
-        )
+        levelled = frame.groupby(level=place, sort=False)
+        return _named([(name, part.droplevel(place)) for name, part in levelled])
     if COLLECTION in frame.columns and frame.index.nlevels == 1:
         grouped = frame.groupby(COLLECTION, sort=False)
         return _named([(name, part.drop(columns=COLLECTION)) for name, part in grouped])
@@ -330,53 +333,40 @@ def collections_of(scores: Any) -> Mapping[str, Scores] | None:
 
 
 def _is_scores(value: Any) -> bool:
-    """Say whether a value of a mapping is the scores of a collection, rather than the scores of a query."""
+    """Say whether a value of a mapping is the scores of a collection, not those of a query."""
     if isinstance(value, Mapping):
-        return bool(value) and all(
-            isinstance(inner, Mapping) or _is_scores(inner) for inner in value.values()
-        )
-    return (
-        isinstance(value, Evaluation)
-        or hasattr(value, "columns")
-        or callable(getattr(value, "to_pandas", None))
-    )
+        rows = value.values()
+        return bool(value) and all(isinstance(row, Mapping) or _is_scores(row) for row in rows)
+    is_frame = hasattr(value, "columns") or callable(getattr(value, "to_pandas", None))
+    return is_frame or isinstance(value, Evaluation)
 
 
 def _named(parts: Sequence[tuple[Any, Scores]]) -> dict[str, Scores]:
     named = {str(name): scores for name, scores in parts}
-    taken = f"a collection is named {TOGETHER!r}, which stands for all collections together in the table; rename it"
-    refuse(
-        (
-            len(named) < len(parts),
-            f"two collections have the same name as text: {few([name for name, _ in parts])}",
-        ),
-        (TOGETHER in named, taken),
-    )
+    names = few([name for name, _ in parts])
+    twice = f"two collections have the same name as text: {names}"
+    stands_for = "which stands for all collections together in the table; rename it"
+    taken = f"a collection is named {TOGETHER!r}, {stands_for}"
+    refuse((len(named) < len(parts), twice), (TOGETHER in named, taken))
     return named
 
 
-def _common_parts(given: Given, unpaired: str) -> tuple[Given, list[str]]:
+def _common_parts(cells: Cells, unpaired: str) -> tuple[Cells, list[str]]:
     chosen("value of unpaired", unpaired, UNPAIRED)
-    union = list(dict.fromkeys(part for parts in given.values() for part in parts))
-    common = [part for part in union if all(part in parts for parts in given.values())]
-    left_out = [part for part in union if part not in common]
+    union = list(dict.fromkeys(part for parts in cells.values() for part in parts))
+    lacked = {name: [part for part in union if part not in cells[name]] for name in cells}
+    left_out = {part for parts in lacked.values() for part in parts}
+    common = [part for part in union if part not in left_out]
     if left_out and (unpaired == "error" or not common):
-        name, lacked = next(
-            (name, lacked)
-            for name, parts in given.items()
-            if (lacked := [each for each in union if each not in parts])
-        )
-        remedy = (
-            'evaluate it there, or pass unpaired="skip" to compare on the collections common to all'
-        )
-        lacks = (
-            f"system {name!r} lacks {len(lacked)} of {count(len(union), COLLECTION)}: {few(lacked)}"
-        )
-        raise InvalidInput(
-            lacks, remedy=remedy if common else "the systems have no collection in common"
-        )
-    note = f"collections that a system lacked were left out for all systems: {', '.join(left_out)}"
-    kept = {name: {part: parts[part] for part in common} for name, parts in given.items()}
+        name = next(name for name in cells if lacked[name])
+        lacks = f"{len(lacked[name])} of {count(len(union), COLLECTION)}: {few(lacked[name])}"
+        remedy = "the systems have no collection in common"
+        if common:
+            remedy = 'evaluate it there, or pass unpaired="skip" to compare on the collections common to all'
+        raise InvalidInput(f"system {name!r} lacks {lacks}", remedy=remedy)
+    names = ", ".join(part for part in union if part in left_out)
+    note = f"collections that a system lacked were left out for all systems: {names}"
+    kept = {name: {part: parts[part] for part in common} for name, parts in cells.items()}
     return kept, [note] if left_out else []
 
 
@@ -384,56 +374,52 @@ def collection_notes(
     places: Mapping[str, Ints], shares: Floats, weights: str, unit: str = "query"
 ) -> list[str]:
     """Return notes on what rows over all collections speak of, and on the share of each in them."""
+    units = plural(unit)
     if len(places) == 1:
+        name = next(iter(places))
         return [
-            f"rows over all and rows of {next(iter(places))} are of the same {plural(unit)}: it is the only collection"
+            f"rows over all and rows of {name} are of the same {units}: it is the only collection"
         ]
-    said = f"rows over all {len(places)} collections speak of these collections only: their {plural(unit)} are a sample"
-    notes = [
-        f"{said}, and they themselves are none, so another collection may differ by more than the intervals say"
-    ]
-    parts = [
-        (name, count(len(rows), unit), share)
-        for (name, rows), share in zip(places.items(), shares, strict=True)
-    ]
-    said = ", ".join(f"{name} {share:.2f} ({queries})" for name, queries, share in parts)
-    notes.append(f"shares of the collections in rows over all: {said}")
-    remedy = (
-        ""
-        if weights == "queries"
-        else f'; collection_weights="queries" gives each {unit} the same weight'
-    )
-    return notes + [
-        f"{name} has only {queries}, and carries {share:.2f} of the rows over all{remedy}"
-        for name, queries, share in parts
-        if len(places[name]) < LEAST_QUERIES
-    ]
+    over = f"rows over all {len(places)} collections speak of these collections only"
+    sample = f"their {units} are a sample, and they themselves are none"
+    other = "so another collection may differ by more than the intervals say"
+    carried, small = [], []
+    remedy = f'; collection_weights="queries" gives each {unit} the same weight'
+    for (name, rows), share in zip(places.items(), shares, strict=True):
+        queries = count(len(rows), unit)
+        carried.append(f"{name} {share:.2f} ({queries})")
+        if len(rows) < LEAST_QUERIES:
+            carries = f"{name} has only {queries}, and carries {share:.2f} of the rows over all"
+            small.append(carries if weights == "queries" else carries + remedy)
+    of_each = f"shares of the collections in rows over all: {', '.join(carried)}"
+    return [f"{over}: {sample}, {other}", of_each, *small]
 
 
 def slices_by(
     by: Any, queries: pd.Index[Any], systems: Mapping[str, Scores], unit: str = "query"
 ) -> tuple[str, dict[str, Ints]]:
-    """Return the name of an attribute, and value as text -> the places of its queries; ``by`` is as in `compare`.
+    """Return the name of an attribute, and the places of the queries with each of its values.
 
     Refuses an attribute that does not fit, has no slice that can be tested, or takes a name of the
-    table.
+    table. ``by`` is as in `compare`.
     """
     values, places = values_by(by, queries, systems, unit)
     units = plural(unit)
-    name, said = " x ".join(map(str, values.names)), [_said(value) for value in values]
-    small = f"no slice has {LEAST_QUERIES} {units} or more, so none could be tested: found {len(places)} slices of "
-    small += count(len(queries), unit)
-    alike = (
-        f"slices need different names, and {TOGETHER!r} stands for all {units}; found {few(said)}"
-    )
+    name = " x ".join(map(str, values.names))
+    texts = [_value_text(value) for value in values]
+    slices = f"found {len(places)} slices of {count(len(queries), unit)}"
+    small = f"no slice has {LEAST_QUERIES} {units} or more, so none could be tested: {slices}"
+    names = few(texts)
+    alike = f"slices need different names, and {TOGETHER!r} stands for all {units}; found {names}"
+    taken = f"the table has a column {name!r}"
     ranges = "give an attribute with fewer values, such as ranges of a number (pandas.qcut)"
     refuse(
         (max(map(len, places)) < LEAST_QUERIES, small, ranges),
-        (name in COLUMNS, f"the table has a column {name!r}", "give the attribute another name"),
-        (len(set(said)) < len(said) or TOGETHER in said, alike, "rename them"),
+        (name in COLUMNS, taken, "give the attribute another name"),
+        (len(set(texts)) < len(texts) or TOGETHER in texts, alike, "rename them"),
         argument="by",
     )
-    return name, dict(zip(said, places, strict=True))
+    return name, dict(zip(texts, places, strict=True))
 
 
 def values_by(
@@ -443,48 +429,50 @@ def values_by(
     unit: str = "query",
     what: str = "by",
 ) -> tuple[pd.Index[Any], list[Ints]]:
-    """Return the values of an attribute, and the places of the queries with each; ``what`` names the argument."""
-    evaluations = {name: each for name, each in systems.items() if isinstance(each, Evaluation)}
+    """Return the values of an attribute, and the places of the queries with each.
+
+    ``what`` is the argument that gives it, for messages.
+    """
+    evaluations = {name: cell for name, cell in systems.items() if isinstance(cell, Evaluation)}
     ids = np.empty(len(queries), dtype=object)
     ids[:] = queries
-    units, counts = (
-        plural(unit),
-        next((each.facts.query_counts for each in evaluations.values()), {}),
-    )
+    units = plural(unit)
+    facts = [evaluation.facts for evaluation in evaluations.values()]
+    counts = facts[0].query_counts if facts else {}
     if isinstance(by, str):
         counts = _common_counts(by, evaluations, queries, units)
-    # Values without ids can only be in the order of an evaluation.
-    elif not (isinstance(by, Mapping) or index_of(by) is not None) and not any(
-        each.queries.tolist() == queries.tolist() for each in evaluations.values()
-    ):
+    elif not isinstance(by, Mapping) and index_of(by) is None:
+        # Values without ids can only be in the order of an evaluation.
+        order = queries.tolist()
+        is_common = any(cell.queries.tolist() == order for cell in evaluations.values())
         problem = f"values without {unit} ids go by position, and these systems have no common order of {units}"
-        raise InvalidInput(problem, argument=what, remedy=f"give a Series or mapping by {unit} id")
-    rows = next(
-        (each.facts.rows for each in evaluations.values() if each.facts.rows is not None), None
-    )
+        remedy = f"give a Series or mapping by {unit} id"
+        refuse((not is_common, problem, remedy), argument=what)
+    rows = next((fact.rows for fact in facts if fact.rows is not None), None)
     return slices_of(by, ids, counts, rows, what)
 
 
-def _said(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if isinstance(value, tuple):
-        return ", ".join(map(_said, value))
+        return ", ".join(map(_value_text, value))
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _common_counts(
     by: str, evaluations: Mapping[str, Evaluation], queries: pd.Index[Any], units: str
 ) -> dict[str, Ints]:
-    """Return the counts of the queries in the first evaluation, if the one asked for is the same in all."""
+    """Return the counts of the queries in the first evaluation; refuse if ``by`` differs elsewhere."""
     counts, frames = {}, f"by={by!r} names a count of an evaluation, and the systems are frames"
     refuse((not evaluations, frames, "give a Series by id"))
-    for name, each in evaluations.items():
-        rows = pd.Index(each.queries, tupleize_cols=False).get_indexer(queries)
-        counts[name] = {key: numbers[rows] for key, numbers in each.facts.query_counts.items()}
+    for name, evaluation in evaluations.items():
+        rows = pd.Index(evaluation.queries, tupleize_cols=False).get_indexer(queries)
+        own = evaluation.facts.query_counts
+        counts[name] = {key: numbers[rows] for key, numbers in own.items()}
     first = next(iter(counts))
     for name, own in counts.items():
-        is_other = (
-            by in counts[first] and by in own and not np.array_equal(counts[first][by], own[by])
-        )
-        other = f"by={by!r} differs between {first!r} and {name!r}; a slice is an attribute of the {units}"
-        refuse((is_other, f"{other}, the same for all systems"))
+        is_shared = by in counts[first] and by in own
+        is_other = is_shared and not np.array_equal(counts[first][by], own[by])
+        other = f"by={by!r} differs between {first!r} and {name!r}"
+        attribute = f"a slice is an attribute of the {units}, the same for all systems"
+        refuse((is_other, f"{other}; {attribute}"))
     return counts[first]

@@ -112,25 +112,25 @@ class Choice:
         return math.isfinite(self.ci_low) or math.isfinite(self.ci_high)
 
     def __str__(self) -> str:
-        written = partial(
-            telling, sign=self.baseline is not None, digits=min(4, decimals(abs(self.estimate)))
-        )
+        digits = min(4, decimals(abs(self.estimate)))
+        written = partial(telling, sign=self.baseline is not None, digits=digits)
         low, value, high = map(written, (self.ci_low, self.estimate, self.ci_high))
         level = f"{100 * self.confidence_level:g}% interval"
         ends = f"[{level} {low} to {high}]" if self.has_interval else f"[no {level}]"
         wanted = direction(self.measure, {self.measure: self.lower_is_better})
         if self.n_candidates == 1:
             against = "" if self.baseline is None else f" against {self.baseline}"
-            said = f"{self.system}{against}: {value} {self.measure} {ends}."
+            sentence = f"{self.system}{against}: {value} {self.measure} {ends}."
         else:
             verb = f"changes {self.measure}{wanted.note} by about {value} from {self.baseline}"
             if self.baseline is None:
                 verb = f"leads to a mean of about {value} {self.measure}"
             elif wanted.sign > 0:
                 verb = f"gains about {value} {self.measure} over {self.baseline}"
-            of = f"the {'largest' if wanted.sign > 0 else 'smallest'} mean of {self.n_candidates} candidates"
-            said = f"Choosing {of}, here {self.system}, {verb} {ends}."
-        return " ".join(said.split())
+            which = "largest" if wanted.sign > 0 else "smallest"
+            of = f"the {which} mean of {self.n_candidates} candidates"
+            sentence = f"Choosing {of}, here {self.system}, {verb} {ends}."
+        return " ".join(sentence.split())
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(str(self))}</p>"
@@ -138,26 +138,24 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class FoldScores:
-    """Means by fold, from which effects and posteriors are computed after a comparison of algorithms."""
+    """Means by fold, from which effects and posteriors of a comparison of algorithms are computed."""
 
-    systems: Sequence[str]  # Names, in the order of the scores
+    systems: Sequence[str]  # In the order of the scores
     measures: Sequence[str]
-    scores: Floats  # (n_folds, n_systems, n_measures): The mean of each fold
-    ratio: float  # Queries in the test part by queries in the training part, the mean over folds
+    scores: Floats  # (n_folds, n_systems, n_measures), the mean of each fold
+    ratio: float  # Test queries per training query, the mean over folds
 
 
 @escaping
 @dataclass(frozen=True, eq=False)
 class KeptScores:
-    """What a comparison keeps of the scores that its table does not show."""
+    """Facts about the scores that the table of a comparison does not show."""
 
     # The value of the best system as `Comparison.to_json` kept it; `Comparison.best` returns it if
     # there are no scores.
     choice: Choice | None = None
-    # The scores by fold of a comparison of algorithms; None for one over queries.
-    folds: FoldScores | None = None
-    # The groups that the compared queries are of; None without groups, and after
-    # `Comparison.from_json`.
+    folds: FoldScores | None = None  # None for a comparison over queries
+    # The groups of the compared queries; None without groups, and after `Comparison.from_json`.
     groups: Groups | None = None
     # The row of the two systems with the best means by the main measure, the second as baseline,
     # tested for a difference without any correction; None if one of them is the baseline or all
@@ -168,9 +166,9 @@ class KeptScores:
 
 @dataclass(frozen=True)
 class ComparisonSettings(Settings):
-    """What was asked of a comparison, as in `rankeval.compare`, and the families that follow."""
+    """The arguments of `rankeval.compare`, and the families that follow from them."""
 
-    test: str = "t"  # As in `rankeval.compare`
+    test: str = "t"
     correction: str = "holm"
     family: str = "all"
     baseline: str | None = None  # The system that the others are compared with; None for all pairs
@@ -180,17 +178,14 @@ class ComparisonSettings(Settings):
     # collections or slices are a family of their own, as many times larger as there are parts that
     # are tested.
     n_comparisons: int = 0
-    grouped: str = (
-        ""  # The name of the first column if there are rows for collections or slices, else ""
-    )
-    collection_weights: str = (
-        ""  # How collections are weighed in the rows over all; "" for one collection
-    )
-    # What was declared of columns that are no measures.
+    # The name of the first column if there are rows for collections or slices, else ""
+    grouped: str = ""
+    # How collections are weighed in the rows over all; "" for one collection
+    collection_weights: str = ""
+    # Declared for columns that are not measures
     lower_is_better: Any = field(default_factory=dict, hash=False)
-    member: str = (
-        ""  # The noun for a row of the scores, if the tests are over groups of them; else ""
-    )
+    # The noun for a row of the scores, if the tests are over groups of them; else ""
+    member: str = ""
     n_members: int = 0  # The number of these rows; 0 without groups
 
     def __post_init__(self) -> None:
@@ -201,13 +196,9 @@ class ComparisonSettings(Settings):
             "n_resamples": int(self.n_resamples),
             "rng": seed_of(self.rng),
         }
-        given = (
-            [self.lower_is_better]
-            if isinstance(self.lower_is_better, str)
-            else self.lower_is_better
-        )
-        given = () if given is None else given
-        declared = dict(given) if isinstance(given, Mapping) else dict.fromkeys(given, True)
+        names = () if self.lower_is_better is None else self.lower_is_better
+        names = [names] if isinstance(names, str) else names
+        declared = dict(names) if isinstance(names, Mapping) else dict.fromkeys(names, True)
         vars(self).update(plain, unseen=self.n_unseen, lower_is_better=declared)
 
     @property
@@ -225,46 +216,38 @@ class ComparisonSettings(Settings):
         return direction(measure, self.lower_is_better)
 
     def direction_notes(self, measures: Iterable[str]) -> list[str]:
-        """Say of columns that neither are measures nor are declared that less is wanted, or that it is not known."""
+        """Return a note on each column of which less is wanted, or whose direction is not known."""
         notes = {"different": UNKNOWN} | ({"faster": IN_TURN} if self.unit == "query" else {})
         words = {name: self.direction(name).better for name in measures}
-        return [
-            f"{name}: {notes.get(one, 'less is wanted')}"
-            for name, one in words.items()
-            if one != "better"
-        ]
+        less = {name: word for name, word in words.items() if word != "better"}
+        return [f"{name}: {notes.get(word, 'less is wanted')}" for name, word in less.items()]
 
     def must_know_directions(self, measures: Iterable[str], what: str) -> None:
-        """Raise `InvalidInput` if it is not known of a column which values are better; ``what`` needs to know it."""
+        """Raise `InvalidInput` if a column has no known direction; ``what`` is the reason to need it."""
         unknown = [measure for measure in measures if not self.direction(measure).sign]
         problem = f"{what}, and it is not known whether more or less of {few(unknown)} is better"
-        refuse(
-            (
-                unknown,
-                problem,
-                "say so: lower_is_better=[names], or {name: False} if more is better",
-            )
-        )
+        remedy = "say so: lower_is_better=[names], or {name: False} if more is better"
+        refuse((unknown, problem, remedy))
 
     @property
     def of_resampling(self) -> Settings:
-        """The level, number of resamples and seed alone, for what is computed of scores without a claim."""
+        """The level, number of resamples and seed alone, for results without a claim."""
         return Settings(alpha=self.alpha, n_resamples=self.n_resamples, rng=self.rng)
 
     @property
     def correction_words(self) -> str:
-        """The correction by its name in sentences; its key, if it was saved and is not declared here."""
+        """The correction as sentences name it; of a saved one that is not declared here, the key."""
         correction = CORRECTIONS.get(self.correction)
         return correction.words if correction else self.correction
 
     def family_words(self, n_parts: int) -> str:
-        """Return the size of a family in words: that of the rows over all, or of those of so many parts."""
+        """Return the size of a family in words: of the rows over all, or of those of all parts."""
         family = count(self.n_comparisons * n_parts, "comparison")
         return f"{family} per measure" if self.family == "measure" else family
 
     @property
     def interval_level(self) -> float:
-        """Level of the intervals of single comparisons: two ends that a claim tests leave out alpha each."""
+        """Level of the intervals of single comparisons: a claim of two ends leaves out alpha at each."""
         return round(1 - self.alpha * max(1, CLAIMS[self.claim].sides), 12)
 
     @property
@@ -374,9 +357,8 @@ def overall(record: Record) -> Record:
     """Return the comparison over all queries alone, without the rows of collections or slices."""
     if not (grouped := record.settings.grouped):
         return record
-    rows = (
-        record.table[record.table[grouped] == TOGETHER].drop(columns=grouped).reset_index(drop=True)
-    )
+    rows = record.table[record.table[grouped] == TOGETHER]
+    rows = rows.drop(columns=grouped).reset_index(drop=True)
     return replace(with_settings(record, grouped=""), table=rows)
 
 
@@ -391,18 +373,19 @@ def part_sizes(record: ComparisonRecord) -> pd.Series[int]:
     """Return the number of queries of each collection or slice that was tested by itself."""
     if not (grouped := record.settings.grouped):
         return pd.Series(dtype=int)
-    rows = record.table[(record.table[grouped] != TOGETHER) & record.table["p_value"].notna()]
+    is_tested = (record.table[grouped] != TOGETHER) & record.table["p_value"].notna()
+    rows = record.table[is_tested]
     return rows.groupby(grouped, sort=False)["n_queries"].first()
 
 
 def shown_level(record: ComparisonRecord) -> float:
-    """Return the level of the intervals that tables show: the adjusted ones, if the correction has any."""
+    """Return the level of the intervals that tables show: of the adjusted ones, if there are any."""
     bare = record.table[["ci_low_adjusted", "ci_high_adjusted"]].isna().all(axis=None)
     return record.settings.interval_level if bare else record.settings.adjusted_level
 
 
 def parted(record: ComparisonRecord) -> pd.Series[bool]:
-    """Return a mask of the rows: True if adjusted p-value and interval disagree, so that only one shows the claim."""
+    """Return a mask of the rows: True if only one of adjusted p-value and interval shows the claim."""
     claim, table = CLAIMS[record.settings.claim], record.table
     sign = np.nan_to_num(directions(record), nan=1.0) if claim.hypotheses else np.ones(len(table))
     ends = table[["ci_low_adjusted", "ci_high_adjusted"]].to_numpy(np.float64) * sign[:, None]
@@ -419,30 +402,29 @@ def main_measure(record: ComparisonRecord) -> str:
 
 
 def best_first(record: ComparisonRecord) -> dict[str, float]:
-    """Return the mean of every system by the main measure over all queries, more being better, the best first.
+    """Return the mean of every system by the main measure over all queries, the best first.
 
-    It is empty if it is not known which means are better.
+    Means have the sign with which more is better. Empty if it is not known which are better.
     """
     rows, measure = overall(record).table, main_measure(record)
     sign = record.settings.direction(measure).sign
     rows = rows[rows["measure"] == (measure if sign else None)]
     means = dict(zip(rows["baseline"], sign * rows["mean_baseline"], strict=True))
     means |= dict(zip(rows["system"], sign * rows["mean_system"], strict=True))
-    return dict(sorted(means.items(), key=lambda one: -one[1]))
+    return dict(sorted(means.items(), key=lambda item: -item[1]))
 
 
 def directions(record: ComparisonRecord) -> Floats:
-    """Return the sign of the direction of each row: -1 if less is better by its measure, nan if it is not known."""
+    """Return a sign for each row: -1 if less is better by its measure, else 1; nan if unknown."""
     places, measures = pd.factorize(record.table["measure"])
-    return np.array(
-        [record.settings.direction(measure).sign or np.nan for measure in measures], np.float64
-    )[places]
+    signs = [record.settings.direction(measure).sign or np.nan for measure in measures]
+    return np.array(signs, np.float64)[places]
 
 
 def gains(record: ComparisonRecord) -> pd.Series[float]:
-    """Return the differences as gains: positive if the system is better, nan if it is not known which one is."""
-    found: pd.Series[float] = record.table["difference"] * directions(record)
-    return found
+    """Return the differences as gains: positive if the system is better, nan if that is unknown."""
+    signed: pd.Series[float] = record.table["difference"] * directions(record)
+    return signed
 
 
 def known_means(record: ComparisonRecord) -> pd.DataFrame:

@@ -1,5 +1,6 @@
-"""A result with a table as a record, and back: its frames are tables, results within it parts, its other fields facts.
+"""A result with a table as a record, and back.
 
+Its frames are tables, results within it are parts, and its other fields are facts.
 Metrics are the rows of its table. Suppose that the rows of an Agreement are named by their
 ``coefficient``, and that ``value``, ``ci_low`` and ``ci_high`` are numbers of a row. Then they are
 ``agreement/krippendorff_alpha`` and the same with ``_ci_low`` and ``_ci_high`` at the end. Of
@@ -8,7 +9,6 @@ several rows with one name none is a metric.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
 from rankeval._arguments import explained
+from rankeval.comparison.saved import plain
 from rankeval.comparison.tables import WithTable, caption_of
 from rankeval.shelf.kinds import result_of
 from rankeval.shelf.record import INTERVAL_ENDS, Record
@@ -39,7 +40,7 @@ _SHARED = ("n_items", "baseline", "system", "n_human", "n_machine")
 
 @explained
 class Recorded(WithTable):
-    """What results with one table share that can be saved and logged; a subclass says which columns are metrics."""
+    """Base of results with one table that can be saved; a subclass names the columns with metrics."""
 
     _row_key: ClassVar[str] = ""
     _row_ends: ClassVar[Mapping[str, str]] = {}
@@ -55,63 +56,66 @@ class Recorded(WithTable):
             Its frames are tables, and ``metrics`` are the rows of its table.
         """
         kind = record_kind(self)
-        own: Any = self  # a subclass is a dataclass
-        values = {one.name: getattr(self, one.name) for one in fields(own)}
+        names = [field.name for field in fields(self)]  # type: ignore[arg-type] # of subclasses
+        values = {name: getattr(self, name) for name in names}
         frames = {name: value for name, value in values.items() if isinstance(value, pd.DataFrame)}
         results = {name: value for name, value in values.items() if isinstance(value, Recorded)}
-        plain = {name: _plain(value) for name, value in values.items() if _is_plain(value)}
+        parts = {name: result.record() for name, result in results.items()}
         metrics = {f"{kind}/{name}": float(value) for name, value in self._metrics()}
+        params = dict(self._params(kind, values))
+        facts = {name: _fact(value) for name, value in values.items() if _is_plain(value)}
         return Record(
             kind=kind,
             name=values.get("name") or kind,
             headline=caption_of(self),
-            params=dict(self._params(kind, values)),
+            params=params,
             metrics=metrics,
             tables=frames,
             notes=tuple(values["notes"]),
             text=self.to_markdown(),
-            facts=plain,
-            parts={name: result.record() for name, result in results.items()},
+            facts=facts,
+            parts=parts,
         )
 
     @classmethod
     def from_record(cls, record: Record) -> Self:
         """Return the result of a record; a field that no record has keeps its default."""
-        hints, parts = _hints(cls), {name: result_of(part) for name, part in record.parts.items()}
+        hints = _hints(cls)
+        parts = {name: result_of(part) for name, part in record.parts.items()}
         facts = {name: _restored(hints[name], value) for name, value in record.facts.items()}
         return cls(**record.tables, **parts, **facts)
 
     def _row_columns(self) -> list[str]:
-        """Return the columns that name the rows: a text names itself, and a number follows the name of its column."""
+        """Return the columns that name the rows; a number gets the name of its column in front."""
         return [self._row_key]
 
     def _row_names(self) -> list[str]:
-        columns, rows = self._row_columns(), self.table.to_dict("records")
-        return [
-            "_".join(_named(column, row[column]) for column in columns) or "all" for row in rows
-        ]
+        names = []
+        for row in self.table.to_dict("records"):
+            parts = [_named(column, row[column]) for column in self._row_columns()]
+            names.append("_".join(parts) or "all")
+        return names
 
     def _metrics(self) -> Iterator[tuple[str, Any]]:
         rows = self.table.to_dict("records")
         names = self._row_names() if self._row_ends and len(rows) <= _MOST_ROWS else []
         for name, row in zip(names, rows, strict=False):
-            if names.count(name) == 1:
-                yield from (
-                    (f"{name}{end}", row[column])
-                    for column, end in self._row_ends.items()
-                    if column in row
-                )
+            if names.count(name) > 1:
+                continue
+            for column, end in self._row_ends.items():
+                if column in row:
+                    yield f"{name}{end}", row[column]
 
     def _params(self, kind: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         shared = {name: set(self.table[name]) for name in _SHARED if name in self.table}
-        yield from ((name, str(*found)) for name, found in shared.items() if len(found) == 1)
+        yield from ((name, str(*texts)) for name, texts in shared.items() if len(texts) == 1)
         for name, value in values.items():
             if isinstance(value, str) and value and name not in {"caption", "rate"}:
                 yield f"{kind}/system" if name == "name" else name, value
 
 
 def record_kind(result: Any) -> str:
-    """Return the kind of a result in snake case; that of rates is the rate, such as "abandonment"."""
+    """Return the kind of a result in snake case; of rates it is the rate, such as "abandonment"."""
     name = re.sub("(?<=.)(?=[A-Z][a-z])", "_", type(result).__name__).lower()
     return str(getattr(result, "rate", name))
 
@@ -125,13 +129,13 @@ def _is_plain(value: Any) -> bool:
     return is_settings or isinstance(value, str | float | int | tuple | np.generic)
 
 
-def _plain(value: Any) -> Any:
+def _fact(value: Any) -> Any:
+    """Return a value as JSON has it; a dataclass becomes a mapping, an array a list."""
     if is_dataclass(value):
-        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+        return {field.name: _fact(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, tuple | np.ndarray):
-        return [_plain(each) for each in value]
-    value = value.item() if isinstance(value, np.generic) else value
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+        return [_fact(part) for part in value]
+    return plain(value)
 
 
 def _hints(kind: type) -> dict[str, Any]:
@@ -142,10 +146,8 @@ def _hints(kind: type) -> dict[str, Any]:
 def _restored(hint: Any, value: Any) -> Any:
     if is_dataclass(hint) and isinstance(hint, type):
         hints = _hints(hint)
-        return hint(**{name: _restored(hints[name], each) for name, each in value.items()})
-    if get_origin(hint) in (
-        np.ndarray,
-        NDArray,
-    ):  # NDArray is an alias of its own from NumPy 2.5 on
+        return hint(**{name: _restored(hints[name], part) for name, part in value.items()})
+    # NDArray is an alias of its own from NumPy 2.5 on.
+    if get_origin(hint) in (np.ndarray, NDArray):
         return np.asarray(value, dtype=np.float64)
     return TypeAdapter(hint).validate_python(value)

@@ -48,7 +48,7 @@ _TABLES = {
 
 
 def _table(columns: Sequence[str]) -> dict[Any, Any]:
-    """Return the shape of a table; the column of collections or slices may stand there too."""
+    """Return the shape of a table, which may also have a column of collections or slices."""
     kinds: dict[str, Any] = dict.fromkeys(columns, float) | dict.fromkeys(TEXTS, str)
     kinds |= {"n_queries": int, "shares_differ": bool, "is_bound": bool}
     return {name: [kinds[name]] for name in columns} | {str: [(str, bool, float)]}
@@ -57,6 +57,15 @@ def _table(columns: Sequence[str]) -> dict[Any, Any]:
 # An int is a count. A float may be one of `_WORDS`. A list has any number of values of its shape,
 # and a tuple is one of several shapes. An object has all keys that its shape has, and under `str`
 # those of any other name.
+_ENDS = ("estimate", "ci_low", "ci_high")
+_CHOICE: dict[Any, Any] = {
+    **dict.fromkeys(("system", "measure"), str),
+    "baseline": (str, None),
+    **dict.fromkeys((*_ENDS, "confidence_level"), float),
+    "n_candidates": int,
+    "lower_is_better": (bool, None),
+}
+_FOLDS = {"systems": [str], "measures": [str], "scores": [[[float]]], "ratio": float}
 _SHAPE: dict[Any, Any] = {
     "table": _table(COLUMNS),
     "baseline": (str, None),
@@ -67,26 +76,21 @@ _SHAPE: dict[Any, Any] = {
     "rng": (int, None),
     "n_comparisons": int,
     "notes": [str],
+}
+_SHAPE |= {
     "primary": (str, None),
     "alternative": str,
     "n_resamples": int,
     "claim": str,
     "margin": float,
     "unseen": int,
-    "choice": (
-        {
-            **dict.fromkeys(("system", "measure"), str),
-            "baseline": (str, None),
-            **dict.fromkeys(("estimate", "ci_low", "ci_high", "confidence_level"), float),
-            "n_candidates": int,
-            "lower_is_better": (bool, None),
-        },
-        None,
-    ),
-    "folds": ({"systems": [str], "measures": [str], "scores": [[[float]]], "ratio": float}, None),
+    "choice": (_CHOICE, None),
+    "folds": (_FOLDS, None),
     "grouped": str,
     "weights": str,
-    **{name: (_table(columns), None) for name, columns in _TABLES.items()},
+}
+_SHAPE |= {name: (_table(columns), None) for name, columns in _TABLES.items()}
+_SHAPE |= {
     "standing": str,
     "opening": ({str: (str, int, bool, None)}, None),
     "lower_is_better": {str: bool},
@@ -99,24 +103,20 @@ _SHAPE: dict[Any, Any] = {
 
 def _fits(value: Any, shape: Any) -> bool:
     if isinstance(shape, tuple):
-        return any(_fits(value, one) for one in shape)
+        return any(_fits(value, kind) for kind in shape)
     if isinstance(shape, list):
-        return isinstance(value, list) and all(_fits(one, shape[0]) for one in value)
+        return isinstance(value, list) and all(_fits(part, shape[0]) for part in value)
     if isinstance(shape, dict):
         has_all = isinstance(value, dict) and shape.keys() - {str} <= value.keys()
-        return has_all and all(
-            _fits(one, shape.get(key, shape.get(str, ()))) for key, one in value.items()
-        )
+        other = shape.get(str, ())
+        return has_all and all(_fits(part, shape.get(key, other)) for key, part in value.items())
     if shape is str:
         return isinstance(value, str) and not _HALF.search(value)
     if shape is float and isinstance(value, str):
         return value in _WORDS
     if shape is float:
-        return (
-            isinstance(value, (int, float))
-            and not isinstance(value, bool)
-            and abs(value) <= float_info.max
-        )
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return is_number and abs(value) <= float_info.max
     if shape is int:
         number = whole_number(value)
         return number is not None and 0 <= number < 2**63
@@ -125,34 +125,31 @@ def _fits(value: Any, shape: Any) -> bool:
 
 def to_json(record: ComparisonRecord, headline: str, choice: Choice | None) -> str:
     """Write a comparison without its evaluations, with the headline for other readers."""
-    asked = record.settings
-    renamed = {
-        "confidence_level": asked.confidence_level,
-        "weights": asked.collection_weights,
-        "choice": choice,
-    }
-    known = {**vars(record), **vars(asked), **vars(kept(record)), **renamed}
-    written = {"format": JSON_FORMAT, "headline": headline} | {key: known[key] for key in _SHAPE}
-    return json.dumps(written, indent=1, allow_nan=False, default=_plain_part)
+    settings = record.settings
+    values = {**vars(record), **vars(settings), **vars(kept(record)), "choice": choice}
+    values["confidence_level"] = settings.confidence_level
+    values["weights"] = settings.collection_weights
+    content = {"format": JSON_FORMAT, "headline": headline} | {key: values[key] for key in _SHAPE}
+    return json.dumps(content, indent=1, allow_nan=False, default=_plain_part)
 
 
 def from_json(text: str) -> dict[str, Any]:
     """Return the fields of a `ComparisonRecord` that `to_json` wrote."""
     try:
-        found = json.loads(text)
+        content = json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(
             f"this is no comparison: it is no JSON ({error}); pass the output of to_json"
         ) from error
-    version = found.pop("format", None) if isinstance(found, dict) else None
-    known = isinstance(version, str) and version.startswith(JSON_FORMAT.partition("/")[0] + "/")
+    version = content.pop("format", None) if isinstance(content, dict) else None
+    is_ours = isinstance(version, str) and version.startswith("rankeval.comparison/")
     other = (
         f"this is no comparison of this version: its format is {version!r} and not {JSON_FORMAT!r}"
     )
-    remedy = "another version wrote it: compare the systems again" if known else REMEDY
+    remedy = "another version wrote it: compare the systems again" if is_ours else REMEDY
     refuse((version != JSON_FORMAT, other, remedy))
     try:
-        return _read(found)
+        return _read(content)
     except InvalidInput:
         raise
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -161,76 +158,77 @@ def from_json(text: str) -> dict[str, Any]:
         ) from error
 
 
-def _read(found: dict[str, Any]) -> dict[str, Any]:
-    found.pop("headline", None)  # it follows from the numbers
-    unlike = sorted(found.keys() ^ _SHAPE.keys())
+def _read(content: dict[str, Any]) -> dict[str, Any]:
+    content.pop("headline", None)  # it follows from the numbers
+    unlike = sorted(content.keys() ^ _SHAPE.keys())
     refuse((unlike, f"{PLACE}: keys are missing or unknown: {few(unlike)}", REMEDY))
     for key, shape in _SHAPE.items():
-        require(
-            _fits(found[key], shape), key, found[key], "a value such as to_json writes", where=PLACE
-        )
-    grouped = [found["grouped"]] if found["grouped"] else []
+        fits = _fits(content[key], shape)
+        require(fits, key, content[key], "a value such as to_json writes", where=PLACE)
+    grouped = [content["grouped"]] if content["grouped"] else []
     rows = [*grouped, *COLUMNS]
-    table = _frame(found["table"], rows, grouped)
-    known: dict[str, set[Any]] = {"weights": {"", *WEIGHTS}, "alternative": {"two-sided"}}
-    if len(table):
-        known |= {
-            "baseline": {None, *table["baseline"], *table["system"]},
-            "primary": {None, *table["measure"]},
-        }
-    for key, names in known.items():
-        require(found[key] in names, key, found[key], f"one of {few([*names])}", where=PLACE)
-    for key in ("test", "correction"):
-        require(found[key], key, found[key], "a name", where=PLACE)
-    columns = _TABLES | {"condensed": rows}
+    table = _frame(content["table"], rows, grouped)
+    _check_names(content, table)
     frames = {
-        name: found[name] and _frame(found[name], names, grouped) for name, names in columns.items()
+        name: content[name] and _frame(content[name], columns, grouped)
+        for name, columns in (_TABLES | {"condensed": rows}).items()
     }
-    choice, folds = found["choice"], found["folds"]
+    choice, folds = content["choice"], content["folds"]
     if choice:
-        ends = {name: float(choice[name]) for name in ("estimate", "ci_low", "ci_high")}
-        choice = Choice(**choice | ends)
+        choice = Choice(**choice | {name: float(choice[name]) for name in _ENDS})
     if folds:
         block = np.asarray(folds["scores"], dtype=np.float64)
         block = block.reshape(-1, len(folds["systems"]), len(folds["measures"]))
         folds = FoldScores(**folds | {"scores": block, "ratio": float(folds["ratio"])})
-    names = {one.name for one in fields(ComparisonSettings)} & found.keys()
-    asked = ComparisonSettings(
-        **{name: found[name] for name in names},
-        alpha=round(1 - found["confidence_level"], 12),  # 1 - .95 is a little more than .05
-        collection_weights=found["weights"],
-    )
     return {
-        "table": table if len(table) else table_without_rows(),
-        "settings": asked,
-        "notes": tuple(found["notes"]),
+        "table": table_without_rows() if table.empty else table,
+        "settings": _settings(content),
+        "notes": tuple(content["notes"]),
         "_kept": KeptScores(choice, folds, first_two=frames.pop("first_two")),
-        "standing": found["standing"],
-        "opening": found["opening"],
+        "standing": content["standing"],
+        "opening": content["opening"],
         **frames,
     }
 
 
-def _plain_part(part: Any) -> Any:
-    if isinstance(part, pd.DataFrame):
-        return {name: [_plain(value) for value in part[name]] for name in part}
-    if isinstance(part, np.ndarray):
-        return part.tolist()
-    return {name: _plain(value) for name, value in vars(part).items()}
+def _check_names(content: Mapping[str, Any], table: pd.DataFrame) -> None:
+    known: dict[str, set[Any]] = {"weights": {"", *WEIGHTS}, "alternative": {"two-sided"}}
+    if len(table):
+        known["baseline"] = {None, *table["baseline"], *table["system"]}
+        known["primary"] = {None, *table["measure"]}
+    for key, names in known.items():
+        value = content[key]
+        require(value in names, key, value, f"one of {few([*names])}", where=PLACE)
+    for key in ("test", "correction"):
+        require(content[key], key, content[key], "a name", where=PLACE)
 
 
-def _frame(columns: Mapping[str, Any], names: Sequence[str], texts: Sequence[str]) -> pd.DataFrame:
-    """Return the frame of plain columns; in columns of numbers, words are those of nan and infinity."""
-    return pd.DataFrame(
-        {
-            name: columns[name]
-            if name in TEXTS or name in texts
-            else [float(value) if isinstance(value, str) else value for value in columns[name]]
-            for name in names
-        }
+def _settings(content: Mapping[str, Any]) -> ComparisonSettings:
+    names = {field.name for field in fields(ComparisonSettings)} & content.keys()
+    return ComparisonSettings(
+        **{name: content[name] for name in names},
+        alpha=round(1 - content["confidence_level"], 12),  # 1 - .95 is a little more than .05
+        collection_weights=content["weights"],
     )
 
 
-def _plain(value: Any) -> Any:
+def _plain_part(part: Any) -> Any:
+    if isinstance(part, pd.DataFrame):
+        return {name: [plain(value) for value in part[name]] for name in part}
+    if isinstance(part, np.ndarray):
+        return part.tolist()
+    return {name: plain(value) for name, value in vars(part).items()}
+
+
+def _frame(columns: Mapping[str, Any], names: Sequence[str], texts: Sequence[str]) -> pd.DataFrame:
+    """Return the frame of plain columns; words in columns of numbers become nan and infinity."""
+    frame = {name: columns[name] for name in names}
+    for name in {*names} - {*TEXTS, *texts}:
+        frame[name] = [float(value) if isinstance(value, str) else value for value in frame[name]]
+    return pd.DataFrame(frame)
+
+
+def plain(value: Any) -> Any:
+    """Return a number as Python has it; one that is not finite becomes a word of `_WORDS`."""
     plain = value.item() if isinstance(value, np.generic) else value
     return str(plain) if isinstance(plain, float) and not math.isfinite(plain) else plain

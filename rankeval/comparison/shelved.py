@@ -48,25 +48,27 @@ def comparison_record(
     """Return the record of a comparison, given its JSON, its headline and its text in Markdown."""
     role = checked_word(role or ("test" if compared.standing else "dev"), "role")
     held = evaluations_of(compared)
-    paths = [f"evaluations/{name}.parquet" for name in file_names([_title(*key) for key in held])]
-    evaluations = {path: to_bytes(one) for path, one in zip(paths, held.values(), strict=True)}
-    places = [
-        {"system": system, "part": part, "path": path}
-        for (system, part), path in zip(held, paths, strict=True)
-    ]
+    names = file_names([f"{system} on {part}" if part else system for system, part in held])
+    places, files = [], {NUMBERS: numbers.encode()}
+    for name, ((system, part), evaluation) in zip(names, held.items(), strict=True):
+        path = f"evaluations/{name}.parquet"
+        places.append({"system": system, "part": part, "path": path})
+        files[path] = to_bytes(evaluation)
     guard = {} if compared.opening is None else {"standing": compared.standing, **compared.opening}
     pair = compared_pair(compared)
+    params, metrics = _params(compared, pair), _metrics(compared, pair)
+    facts = {"evaluations": places, "guard": guard}
     return Record(
         kind="comparison",
         name="comparison",
         headline=headline,
-        params=_params(compared, pair),
-        metrics=_metrics(compared, pair),
+        params=params,
+        metrics=metrics,
         tables={"table": compared.table},
-        files={NUMBERS: numbers.encode(), **evaluations},
+        files=files,
         notes=compared.notes,
         text=text,
-        facts={"evaluations": places, "guard": guard},
+        facts=facts,
         tags=_tags(guard),
         data=_data(held, role, data),
     )
@@ -74,90 +76,92 @@ def comparison_record(
 
 def systems_of(record: Record) -> dict[str, Any]:
     """Return the evaluations of a record, by system, and by collection if there are several."""
-    found: dict[str, Any] = {}
+    systems: dict[str, Any] = {}
     for place in record.facts["evaluations"]:
         evaluation = from_bytes(record.files[place["path"]])
         if place["part"]:
-            found.setdefault(place["system"], {})[place["part"]] = evaluation
+            systems.setdefault(place["system"], {})[place["part"]] = evaluation
         else:
-            found[place["system"]] = evaluation
-    return found
+            systems[place["system"]] = evaluation
+    return systems
 
 
 def evaluations_of(compared: ComparisonRecord) -> Held:
     """Return the evaluations of a comparison; systems that were compared as frames have none."""
-    found: Held = {}
+    held: Held = {}
     for system, scores in compared.evaluations.items():
         parts = scores if isinstance(scores, Mapping) else {"": scores}
-        found |= {
-            (system, str(part)): one for part, one in parts.items() if isinstance(one, Evaluation)
-        }
-    return found
-
-
-def _title(system: str, part: str) -> str:
-    return f"{system} on {part}" if part else system
+        for part, own in parts.items():
+            if isinstance(own, Evaluation):
+                held[system, str(part)] = own
+    return held
 
 
 def _tags(guard: Mapping[str, Any]) -> dict[str, str]:
     if not guard:
         return {}
     standing = _CONFIRMATORY if guard["standing"] == _CONFIRMATORY else "exploratory"
-    return {
-        "standing": standing,
-        "guard.ledger": str(guard["ledger"]),
-        "guard.head": str(guard["head"]),
-    }
+    places = {f"guard.{name}": str(guard[name]) for name in ("ledger", "head")}
+    return {"standing": standing, **places}
 
 
 def _data(held: Held, role: str, data: Any) -> tuple[LoggedData, ...]:
     if isinstance(data, LoggedData):
         return (data,)
-    found: dict[str, LoggedData] = {}
+    by_digest: dict[str, LoggedData] = {}
     for (_, part), evaluation in held.items():
-        is_name = data is None or isinstance(data, str)
-        given = (" ".join(filter(None, (data, part))) or None) if is_name else data
-        found.setdefault(evaluation.judgments_digest, data_of(evaluation, role, given))
-    return tuple(found.values())
+        own = data
+        if data is None or isinstance(data, str):
+            own = " ".join(filter(None, (data, part))) or None
+        by_digest.setdefault(evaluation.judgments_digest, data_of(evaluation, role, own))
+    return tuple(by_digest.values())
 
 
 def compared_pair(compared: ComparisonRecord) -> tuple[str, str] | None:
-    """Return baseline and system of the differences that are metrics; None if there is no pair, or no one to choose."""
+    """Return baseline and system of the differences that are metrics; None if no pair stands out."""
     columns = compared.table[["baseline", "system"]].astype(str)
     pairs = list(dict.fromkeys(columns.itertuples(index=False, name=None)))
     by_system = {system: (baseline, system) for baseline, system in pairs}
-    if compared.settings.baseline is None or len(pairs) < 2:
-        return pairs[0] if len(pairs) == 1 else None
+    if len(pairs) == 1:
+        return pairs[0]
+    if compared.settings.baseline is None:
+        return None
     return next((by_system[system] for system in best_first(compared) if system in by_system), None)
 
 
 def _params(compared: ComparisonRecord, pair: tuple[str, str] | None) -> dict[str, str]:
-    asked = compared.settings
+    settings = compared.settings
     frame = compared.means if compared.table.empty else compared.table
     systems = [] if frame is None else [*dict.fromkeys(frame["system"].astype(str))]
     measures = [] if frame is None else dict.fromkeys(frame["measure"].astype(str))
-    baselines = compared.table["baseline"].astype(str).tolist()
-    first, system = pair or (asked.baseline, systems[0] if len(systems) == 1 else None)
-    every = dict.fromkeys([*(baselines if asked.baseline is None else []), *systems])
+    every = systems
+    if settings.baseline is None:
+        baselines = compared.table["baseline"].astype(str)
+        every = [*dict.fromkeys([*baselines, *systems])]
     shown = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..." for name in every]
+    first, system = pair or (settings.baseline, systems[0] if len(systems) == 1 else None)
     params = {
         "system": system,
         "baseline": first,
         "systems": ", ".join(shown),
         "measures": ", ".join(measures),
+        "test": settings.test,
+        "correction": settings.correction,
+        "claim": settings.claim,
     }
-    params |= {"test": asked.test, "correction": asked.correction, "claim": asked.claim}
-    params |= {"margin": repr(asked.margin)} if asked.margin else {}
-    params |= {} if asked.unit == "query" else {"unit": asked.unit}
-    if frame is not None and asked.member:
-        params["groups"] = asked.sized(int(frame["n_queries"].iloc[0]))
+    if settings.margin:
+        params["margin"] = repr(settings.margin)
+    if settings.unit != "query":
+        params["unit"] = settings.unit
+    if frame is not None and settings.member:
+        params["groups"] = settings.sized(int(frame["n_queries"].iloc[0]))
     return {name: value for name, value in params.items() if value is not None}
 
 
 def difference_metrics(
     compared: ComparisonRecord, pair: tuple[str, str] | None
 ) -> dict[str, float]:
-    """Return the differences of a pair, their adjusted p-values and intervals as metrics; None has no metrics."""
+    """Return the difference_metrics of a pair, their adjusted p-values and intervals as metrics."""
     if pair is None:
         return {}
     table = compared.table.assign(part=part_of_row(compared))
@@ -174,20 +178,14 @@ def _metrics(compared: ComparisonRecord, pair: tuple[str, str] | None) -> dict[s
 def _named(
     compared: ComparisonRecord, rows: pd.DataFrame, what: str, ends: Mapping[str, str]
 ) -> dict[str, float]:
-    """Return metrics by name. Charts have a section for all that has the same text before the last slash."""
-    held = evaluations_of(compared).values()
-    keys = {
-        name: measure.key
-        for one in held
-        for name, measure in zip(one.measure_names, one.measures, strict=True)
-    }
+    """Return metrics by name; charts have a section for names with the same text before the last "/"."""
+    keys: dict[Any, str] = {}
+    for evaluation in evaluations_of(compared).values():
+        own = [measure.key for measure in evaluation.measures]
+        keys |= zip(evaluation.measure_names, own, strict=True)
     values: dict[str, float] = {}
-    for (
-        column,
-        end,
-    ) in (
-        ends.items()
-    ):  # a measure of a user may have the name of an end: it stays, as it comes first
+    # A measure of a user may have the name of an end: it stays, as it comes first.
+    for column, end in ends.items():
         for measure, part, value in zip(rows["measure"], rows["part"], rows[column], strict=True):
             steps = [what, part, f"{keys.get(measure, measure)}{end}"]
             values.setdefault("/".join(filter(None, steps)), float(value))

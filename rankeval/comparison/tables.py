@@ -1,4 +1,4 @@
-"""The tables of a comparison: all figures of each pair, or the means of the systems as papers print them.
+"""The tables of a comparison: all figures of each pair, or the means of systems as papers print them.
 
 The table of a comparison has a row per measure and pair; over several collections or slices, a
 first column names the collection. Tables of papers turn this round, with a row per system and a
@@ -57,7 +57,7 @@ GAIN_NOTE = "gains in percent are of the baseline's mean: a low baseline makes t
 
 @explained
 class WithTable(ABC):
-    """What results with one table share."""
+    """Base of results with one table."""
 
     @abstractmethod
     def _laid_out(self) -> Table: ...
@@ -105,35 +105,24 @@ def laid_out(
         return _means(record, digits, {"against": against, "spread": spread, "gain": gain})
     if layout == "systems":
         return _systems(record, against, spread, gain=gain, digits=digits)
-    refuse(
-        (
-            against is not None or spread is not None,
-            'against= and spread= belong to layout="systems"',
-        )
-    )
+    is_other = against is not None or spread is not None
+    refuse((is_other, 'against= and spread= belong to layout="systems"'))
     return _comparisons(record, gain=gain, digits=_digits_by_measure(record, digits))
 
 
 def _means(record: ComparisonRecord, digits: int | None, options: Mapping[str, Any]) -> Table:
-    """Lay out a row per measure with the mean of the only system; other options are about two systems."""
+    """Lay out a row per measure with the mean of the only system; ``options`` are about two systems."""
+    problem = "needs two systems, and this comparison has one"
     for name, value in options.items():
-        refuse(
-            (value, "needs two systems, and this comparison has one", "leave it out"), argument=name
-        )
-    means = known_means(record)
-    places = digits_for((means["ci_high"] - means["ci_low"]) / 4) if digits is None else digits
-
-    def written(column: str) -> list[str]:
-        return [number(value, digits=places) for value in means[column]]
-
-    level, units = f"{100 * record.settings.confidence_level:g} % interval", record.settings.units
-    shown = means[["measure", "system"]].assign(
-        **{units: means["n_queries"].astype(str)}, mean=written("mean")
-    )
-    shown[level] = [
-        interval(*ends, digits=places)
-        for ends in zip(means["ci_low"], means["ci_high"], strict=True)
-    ]
+        refuse((value, problem, "leave it out"), argument=name)
+    means, units = known_means(record), record.settings.units
+    lows, highs = means["ci_low"], means["ci_high"]
+    places = digits_for((highs - lows) / 4) if digits is None else digits
+    ends = zip(lows, highs, strict=True)
+    shown = means[["measure", "system"]].assign(**{units: means["n_queries"].astype(str)})
+    shown["mean"] = [number(mean, digits=places) for mean in means["mean"]]
+    level = f"{100 * record.settings.confidence_level:g} % interval"
+    shown[level] = [interval(low, high, digits=places) for low, high in ends]
     return Table(shown, numeric=(units, "mean"), caption=record.caption, notes=record.notes)
 
 
@@ -142,22 +131,25 @@ def _comparisons(record: ComparisonRecord, *, gain: bool, digits: Mapping[str, i
     places = table["measure"].map(digits)
     base = table["mean_baseline"].to_numpy(dtype=np.float64)
     gained = gains(record)
-    percents = _percent(np.asarray(gained, dtype=np.float64), base) if gain else None
     drawn = clearest(table, MOST_ROWS)
+    notes = [*rows_left_out(table, MOST_ROWS), *record.notes]
+    percents = None
+    if gain:
+        percents = _percent(np.asarray(gained, dtype=np.float64), base)[drawn]
+        notes.append(GAIN_NOTE)
     shown = layouts.by_comparison(
         table[drawn],
         level=shown_level(record),
         parted=parted(record)[drawn],
-        gains=None if percents is None else percents[drawn],
+        gains=percents,
         digits=places[drawn],
     )
     shown.frame["won/tied/lost"] = shown.frame["won/tied/lost"].where(gained[drawn].notna(), DASH)
-    notes = (*rows_left_out(table, MOST_ROWS), *record.notes, *([GAIN_NOTE] if gain else []))
-    return replace(shown, caption=record.caption, notes=notes)
+    return replace(shown, caption=record.caption, notes=tuple(notes))
 
 
 def printed(record: ComparisonRecord) -> Table:
-    """Return the table of a comparison that is printed: what a decision needs, or the mean of the only system."""
+    """Return the printed table of a comparison: of all columns, those that a decision needs."""
     if record.table.empty:
         return laid_out(record, "comparisons", digits=4)
     whole = _comparisons(record, gain=False, digits=printed_digits(record))
@@ -165,23 +157,18 @@ def printed(record: ComparisonRecord) -> Table:
 
 
 def unjudged_tables(record: ComparisonRecord) -> list[Table]:
-    """Return the tables on unjudged documents: of condensed lists, if they were asked for, and of unequal shares."""
-    found = []
+    """Return the tables on unjudged documents: of condensed lists, and of unequal shares judged."""
+    tables = []
     if record.condensed is not None:
         second = printed(replace(record, table=record.condensed, notes=()))
-        found.append(replace(second, caption=f"Without unjudged documents: {second.caption}"))
-    unequal = (
-        None
-        if record.bounds is None
-        else record.bounds[record.bounds["shares_differ"]].head(MOST_ROWS)
-    )
-    if unequal is not None and len(unequal):
+        tables.append(replace(second, caption=f"Without unjudged documents: {second.caption}"))
+    if record.bounds is not None and record.bounds["shares_differ"].any():
+        unequal = record.bounds[record.bounds["shares_differ"]].head(MOST_ROWS)
         caption = "What unjudged documents could change, where the shares judged within the cut-off differ"
-        shown = unequal.drop(columns="shares_differ").rename(
-            columns=lambda name: name.replace("_", " ")
-        )
-        found.append(Table(shown, caption=caption))
-    return found
+        shown = unequal.drop(columns="shares_differ")
+        shown.columns = shown.columns.str.replace("_", " ")
+        tables.append(Table(shown, caption=caption))
+    return tables
 
 
 def _systems(
@@ -198,7 +185,8 @@ def _systems(
     letters = None if len(others) == 1 else layouts.letters_for(others)
     if letters is None:
         claims = claims[claims["other"] == others[0]]
-        set_marks = layouts.stars(claims, means, levels=layouts.levels_within(record.alpha))
+        levels = layouts.levels_within(record.alpha)
+        set_marks = layouts.stars(claims, means, levels=levels)
         for row in claims[claims["parted"]].to_dict("records"):
             set_marks.loc[row["system"], row["column"]] += layouts.PARTED
     else:
@@ -209,11 +197,12 @@ def _systems(
         chosen("spread", spread, SPREADS)
         texts, places = _spread_texts(record, list(means.index), spread, digits)
         tails += texts
-        interval = f"in brackets: {100 * record.settings.confidence_level:g} % interval of the mean by Student's t"
-        what = interval if spread == "interval" else "±: standard error of the mean"
-        notes.append(
-            f"{what}, each system alone; the marks come from paired differences, which vary less"
-        )
+        what = "±: standard error of the mean"
+        if spread == "interval":
+            level = f"{100 * record.settings.confidence_level:g} %"
+            what = f"in brackets: {level} interval of the mean by Student's t"
+        why = "the marks come from paired differences, which vary less"
+        notes.append(f"{what}, each system alone; {why}")
     if gain:
         tails += _gain_texts(record, others, means)
         notes.append(GAIN_NOTE)
@@ -224,9 +213,7 @@ def _systems(
     notes.insert(0, _legend(record, others, set_marks, letters))
     # A dagger may be at a pair that this table leaves out: then the note on daggers is left out
     # too.
-    has_dagger = (
-        set_marks.apply(lambda column: column.str.contains(layouts.PARTED)).to_numpy().any()
-    )
+    has_dagger = any(set_marks[column].str.contains(layouts.PARTED).any() for column in set_marks)
     notes += [note for note in record.notes if note != PARTED or has_dagger]
     return replace(shown, caption=record.caption, notes=tuple(notes))
 
@@ -234,16 +221,15 @@ def _systems(
 def _others(
     record: ComparisonRecord, systems: list[str], against: str | Sequence[str] | None
 ) -> list[str]:
-    """Return the systems that marks refer to: the baseline, those asked for, or all."""
-    asked = None if against is None else [against] if isinstance(against, str) else list(against)
+    """Return the systems that marks refer to: the baseline, those of ``against``, or all."""
+    names = [against] if isinstance(against, str) else against
     if (baseline := record.settings.baseline) is not None:
         other = f"the baseline {baseline!r}, with which all comparisons are; leave out baseline= to compare all pairs"
-        require(asked in (None, [baseline]), "against", against, other)
+        require(names is None or list(names) == [baseline], "against", against, other)
         return [baseline]
-    wanted = systems if asked is None else asked
-    refuse(
-        (not wanted, "against names no system", "leave it out to mark differences from all of them")
-    )
+    wanted = systems if names is None else list(names)
+    remedy = "leave it out to mark differences from all of them"
+    refuse((not wanted, "against names no system", remedy))
     for name in wanted:
         chosen("system of the comparison", name, systems)
     return [name for name in systems if name in wanted]
@@ -255,24 +241,18 @@ def _percent(gains: Floats, base: Floats) -> Floats:
 
 
 def _gain_texts(record: ComparisonRecord, others: list[str], means: pd.DataFrame) -> pd.DataFrame:
-    refuse(
-        (
-            len(others) != 1,
-            "gain=True needs one baseline: name it by against=, or compare with baseline=",
-        )
-    )
-    values, known = means.to_numpy(dtype=np.float64), column_directions(record)
-    base = means.loc[[others[0]]].to_numpy(dtype=np.float64)
-    gains = _percent(
-        (values - base) * [known[str(column)].sign or np.nan for column in means], base
-    )
-    texts = [
-        ["" if np.isnan(gain) else f" ({layouts.gain_in_percent(gain)})" for gain in row]
-        for row in gains
-    ]
-    frame = pd.DataFrame(texts, index=means.index, columns=means.columns)
-    frame.loc[others[0]] = ""
-    return frame
+    problem = "gain=True needs one baseline: name it by against=, or compare with baseline="
+    refuse((len(others) != 1, problem))
+    texts = pd.DataFrame("", index=means.index, columns=means.columns)
+    for column, known in column_directions(record).items():
+        values = means[column].to_numpy(dtype=np.float64)
+        base = means.loc[[others[0]], column].to_numpy(dtype=np.float64)
+        gains = _percent((values - base) * (known.sign or np.nan), base)
+        texts[column] = [
+            "" if np.isnan(gain) else f" ({layouts.gain_in_percent(gain)})" for gain in gains
+        ]
+    texts.loc[others[0]] = ""
+    return texts
 
 
 def _places(record: ComparisonRecord, digits: int | None) -> dict[str, int]:
@@ -282,14 +262,9 @@ def _places(record: ComparisonRecord, digits: int | None) -> dict[str, int]:
 
 def printed_digits(record: ComparisonRecord) -> dict[str, int]:
     """Return the decimals of each measure in sentences and on the screen, by its largest mean."""
-    largest = (
-        record.table[["mean_baseline", "mean_system"]]
-        .abs()
-        .max(axis=1)
-        .groupby(record.table["measure"])
-        .max()
-    )
-    return {str(measure): decimals(one) for measure, one in largest.items()}
+    means = record.table[["mean_baseline", "mean_system"]].abs().max(axis=1)
+    largest = means.groupby(record.table["measure"]).max()
+    return {str(measure): decimals(mean) for measure, mean in largest.items()}
 
 
 def _digits_by_measure(record: ComparisonRecord, digits: int | None) -> dict[str, int]:
@@ -305,24 +280,19 @@ def _spread_texts(
     alone = "spread= needs one collection: compare on each alone, and print each comparison's table"
     refuse((record.settings.grouped, alone))
     shared = tested_scores(record, list(record.table["measure"].unique()))
-    error, low, high = (
-        pd.DataFrame(part, index=shared.systems, columns=shared.measures).loc[systems]
-        for part in (
-            standard_error(shared.scores),
-            *t_interval(shared.scores, record.settings.of_resampling),
-        )
-    )
-    places = {
-        column: digits_for(error[column]) if digits is None else digits
-        for column in shared.measures
-    }
-    error, low, high = (
-        frame.apply(
-            lambda column: [number(value, digits=places[str(column.name)]) for value in column]
-        )
-        for frame in (error, low, high)
-    )
-    return (" [" + low + ", " + high + "]" if spread == "interval" else " ± " + error), places
+    errors = standard_error(shared.scores)
+    lows, highs = t_interval(shared.scores, record.settings.of_resampling)
+    texts = pd.DataFrame("", index=shared.systems, columns=shared.measures)
+    places = {}
+    for at, measure in enumerate(shared.measures):
+        n = places[measure] = digits_for(errors[:, at]) if digits is None else digits
+        if spread == "interval":
+            ends = zip(lows[:, at], highs[:, at], strict=True)
+            column = [f" [{number(low, digits=n)}, {number(high, digits=n)}]" for low, high in ends]
+        else:
+            column = [f" ± {number(error, digits=n)}" for error in errors[:, at]]
+        texts[measure] = column
+    return texts.loc[systems], places
 
 
 def _legend(
@@ -336,26 +306,21 @@ def _legend(
     for column, words in known.items():
         verbs.setdefault(CLAIMS[record.settings.claim].verb.format(words), []).append(column)
     than = others[0] if letters is None else "those with these letters"
-    of = {
-        verb: f" ({', '.join(columns)})" if len(verbs) > 1 else ""
-        for verb, columns in verbs.items()
-    }
-    claimed = ", ".join(f"{verb} {than}{of[verb]}" for verb in verbs)
+    if len(verbs) > 1:
+        claims = [f"{verb} {than} ({', '.join(columns)})" for verb, columns in verbs.items()]
+    else:
+        claims = [f"{verb} {than}" for verb in verbs]
+    claimed = ", ".join(claims)
     if record.settings.primary is not None and len(record.table["measure"].unique()) > 1:
         confirmatory = f"; marks only for {record.settings.primary}, the confirmatory measure"
     if letters is not None:
-        many = (
-            ""
-            if len(letters) <= len(ascii_lowercase)
-            else '; of so many systems, plot("matrix") is easier to read'
-        )
+        many = ""
+        if len(letters) > len(ascii_lowercase):
+            many = '; of so many systems, plot("matrix") is easier to read'
         return f"letters: the system {claimed}, adjusted p ≤ {levels[0]:g}{confirmatory}{many}"
-    stars = ", ".join(f"{'*' * (place + 1)} ≤ {level:g}" for place, level in enumerate(levels))
-    worse = {
-        known[column].worse
-        for column in known
-        if set_marks[column].str.startswith(layouts.WORSE).any()
-    }
+    stars = ", ".join(f"{'*' * n} ≤ {level:g}" for n, level in enumerate(levels, 1))
+    is_worse = {column: set_marks[column].str.startswith(layouts.WORSE).any() for column in known}
+    worse = {words.worse for column, words in known.items() if is_worse[column]}
     lost = f" ({layouts.WORSE}: is {' or '.join(sorted(worse))})" if worse else ""
     return f"stars: the system {claimed}{lost}, adjusted p {stars}{confirmatory}"
 
@@ -374,13 +339,12 @@ def rows_left_out(table: pd.DataFrame, most: int) -> list[str]:
     """Say how many rows `clearest` leaves out, if any."""
     if len(table) <= most:
         return []
-    return [
-        f"the {most:,} of {len(table):,} comparisons with the smallest p-values are shown; .table has all of them"
-    ]
+    shown = f"the {most:,} of {len(table):,} comparisons with the smallest p-values are shown"
+    return [f"{shown}; .table has all of them"]
 
 
 def column_labels(record: ComparisonRecord) -> pd.Series[str]:
-    """Return the column of the means of each row: its measure, its collection, or both if both vary."""
+    """Return the column of each row's means: its measure, its collection, or both if both vary."""
     measures, grouped = record.table["measure"].astype(str), record.settings.grouped
     if not grouped:
         return measures
@@ -404,23 +368,22 @@ def mean_table(record: ComparisonRecord) -> pd.DataFrame:
         for name in ("baseline", "system")
     ]
     # A row of one side, then of the other: so pairs (1, 2), (1, 3), (2, 3) give the order 1, 2, 3.
-    each = pd.concat(sides).sort_index(kind="stable").drop_duplicates(["system", "column"])
-    columns = {
-        name: part.set_index("system")["mean"] for name, part in each.groupby("column", sort=False)
-    }
-    return pd.DataFrame(columns, index=each["system"].unique())[list(column_measures(record))]
+    rows = pd.concat(sides).sort_index(kind="stable").drop_duplicates(["system", "column"])
+    by_column = rows.groupby("column", sort=False)
+    columns = {name: part.set_index("system")["mean"] for name, part in by_column}
+    return pd.DataFrame(columns, index=rows["system"].unique())[list(column_measures(record))]
 
 
 def column_directions(record: ComparisonRecord) -> dict[str, Direction]:
     """Return which values are better in each column of means."""
-    return {
-        label: record.settings.direction(measure)
-        for label, measure in column_measures(record).items()
-    }
+    measures = column_measures(record)
+    return {label: record.settings.direction(measure) for label, measure in measures.items()}
 
 
 def ordered_claims(record: ComparisonRecord) -> pd.DataFrame:
-    """Return a row per ordered pair of systems and column: system, other, column, p, sign, shown, parted.
+    """Return a row per ordered pair of systems and column of means, with its claim.
+
+    Columns: system, other, column, p, sign, shown, parted.
 
     A claim that holds in both directions, such as a difference, has a row for each. The sign is
     that of the gain; it is 1 for the other claims, which are shown or not, and never shown of the
@@ -449,7 +412,6 @@ def difference_errors(table: pd.DataFrame) -> pd.Series[float]:
     """Return the standard error of each difference; nan if it does not follow from the table."""
     # The effect size is mean / sd, so it holds the sd; of a difference of zero it says nothing.
     with np.errstate(divide="ignore", invalid="ignore"):
-        errors: pd.Series[float] = (table["difference"] / table["effect_size"]).abs() / np.sqrt(
-            table["n_queries"]
-        )
+        deviations = (table["difference"] / table["effect_size"]).abs()
+        errors: pd.Series[float] = deviations / np.sqrt(table["n_queries"])
     return errors.where(np.isfinite(errors))

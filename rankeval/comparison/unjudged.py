@@ -19,7 +19,7 @@ extremes, not bounds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
 from typing import Any
@@ -42,114 +42,117 @@ UNEQUAL = 0.05
 """Shares that differ by more than this are noted, if a test shows that they differ."""
 
 LEVEL = 1e-4
-"""Level of that test for all shares of a comparison: so a note on systems that rank one pool at random is rare."""
+"""Level of that test for all shares together: systems that rank one pool at random rarely get a note."""
 
 MOST_NOTED = 3
 """Notes on so many comparisons; the others are counted."""
 
 
 def with_reading(systems: Systems, name: str) -> dict[str, Any]:
-    """Return systems with a reading of their unjudged documents for their scores, by the measures that have one."""
+    """Return systems with a with_reading of their unjudged documents in place of their scores.
 
-    def own(scores: Any) -> Evaluation:
-        found = reading_of(scores, name) if isinstance(scores, Evaluation) else np.empty((0, 0))
-        known: list[bool] = [not np.isnan(column).all() for column in found.T]
-        if not isinstance(scores, Evaluation) or not any(known):
-            raise InvalidInput(
-                "unjudged= needs evaluations of qrels and runs, by measures that read one grade a document; other "
-                "scores do not know their unjudged documents"
-            )
-        names, measures = (
-            tuple(compress(scores.measure_names, known)),
-            tuple(compress(scores.measures, known)),
+    Only the measures that have it stay. ``name`` is one of ``rankeval.evaluation.facts.READINGS``.
+    """
+    readings: dict[str, Any] = {}
+    for system, scores in systems.items():
+        if isinstance(scores, Mapping):
+            readings[system] = {part: _read(values, name) for part, values in scores.items()}
+        else:
+            readings[system] = _read(scores, name)
+    return readings
+
+
+def _read(scores: Any, name: str) -> Evaluation:
+    values = reading_of(scores, name) if isinstance(scores, Evaluation) else np.empty((0, 0))
+    known = [not np.isnan(column).all() for column in values.T]
+    if not isinstance(scores, Evaluation) or not any(known):
+        raise InvalidInput(
+            "unjudged= needs evaluations of qrels and runs, by measures that read one grade a document; other "
+            "scores do not know their unjudged documents"
         )
-        return replace(scores, scores=found[:, known], measure_names=names, measures=measures)
-
-    return {
-        system: {part: own(one) for part, one in each.items()}
-        if isinstance(each, Mapping)
-        else own(each)
-        for system, each in systems.items()
-    }
+    names = tuple(compress(scores.measure_names, known))
+    measures = tuple(compress(scores.measures, known))
+    return replace(scores, scores=values[:, known], measure_names=names, measures=measures)
 
 
 def with_bounds(
     compared: Comparison, systems: Systems, again: Callable[[Systems, list[str]], Comparison]
 ) -> Comparison:
-    """Add the bounds, and notes where shares differ, to a comparison of evaluations that know their documents."""
-    parts = [each.values() if isinstance(each, Mapping) else [each] for each in systems.values()]
-    held = [one for each in parts for one in each if isinstance(one, Evaluation)]
-    if (
-        len(held) < sum(map(len, parts))
-        or compared.settings.collection_weights == "inverse_variance"
-    ):
-        return compared  # weights that follow the scores would follow the readings
+    """Add the bounds, and notes where shares differ, if evaluations know their documents."""
+    cells: list[Any] = []
+    for scores in systems.values():
+        cells += scores.values() if isinstance(scores, Mapping) else [scores]
+    evaluations = [cell for cell in cells if isinstance(cell, Evaluation)]
+    # Weights that follow the scores would follow the readings.
+    is_weighed_by_scores = compared.settings.collection_weights == "inverse_variance"
+    if len(evaluations) < len(cells) or is_weighed_by_scores:
+        return compared
     rows = overall(compared).table
-    measures = [
-        name
-        for name in rows["measure"].unique()
-        if all(
-            np.isfinite(reading_of(one, "relevant")[:, one.measure_names.index(name)]).all()
-            for one in held
-        )
-    ]
+    measures = [name for name in rows["measure"].unique() if _has_bounds(evaluations, name)]
     rows = rows[rows["measure"].isin(measures)].reset_index(drop=True)
     if rows.empty:
         return compared
-    shares = relevant = rows
-    if unread := any(one.facts.readings for one in held):
-        shares, relevant = (
-            overall(again(with_reading(systems, one), measures)).table
-            for one in ("judged", "relevant")
-        )
-    t = shares["effect_size"].abs() * np.sqrt(shares["n_queries"])
-    p = 2 * stdtr(shares["n_queries"] - 1, -t) * len(rows)
-    ends = {
-        side: np.sort([rows[f"mean_{side}"], relevant[f"mean_{side}"]], axis=0)
-        for side in ("baseline", "system")
-    }
-    found = rows.assign(
-        judged_baseline=shares["mean_baseline"] if unread else 1.0,
-        judged_system=shares["mean_system"] if unread else 1.0,
-        shares_differ=unread & (shares["difference"].abs() > UNEQUAL) & (p <= LEVEL),
+    bounds, relevant = (
+        rows.assign(judged_baseline=1.0, judged_system=1.0, shares_differ=False),
+        rows,
+    )
+    if any(evaluation.facts.readings for evaluation in evaluations):
+        shares = overall(again(with_reading(systems, "judged"), measures)).table
+        relevant = overall(again(with_reading(systems, "relevant"), measures)).table
+        bounds["judged_baseline"] = shares["mean_baseline"]
+        bounds["judged_system"] = shares["mean_system"]
+        t = shares["effect_size"].abs() * np.sqrt(shares["n_queries"])
+        p = 2 * stdtr(shares["n_queries"] - 1, -t) * len(rows)
+        bounds["shares_differ"] = (shares["difference"].abs() > UNEQUAL) & (p <= LEVEL)
+    baseline = np.sort([rows["mean_baseline"], relevant["mean_baseline"]], axis=0)
+    system = np.sort([rows["mean_system"], relevant["mean_system"]], axis=0)
+    bounded = {name for name in measures if _is_bounded(evaluations, name)}
+    bounds = bounds.assign(
         all_relevant=relevant["difference"],
-        lower=ends["system"][0] - ends["baseline"][1],
-        upper=ends["system"][1] - ends["baseline"][0],
-        is_bound=rows["measure"].map(
-            {name: all(_is_bounded(one, name) for one in held) for name in measures}
-        ),
+        lower=system[0] - baseline[1],
+        upper=system[1] - baseline[0],
+        is_bound=rows["measure"].isin(bounded),
     )[list(BOUNDS)]
-    return with_notes(replace(compared, bounds=found), *share_notes(found))
+    return with_notes(replace(compared, bounds=bounds), *share_notes(bounds))
 
 
-def _is_bounded(one: Evaluation, name: str) -> bool:
+def _has_bounds(evaluations: Sequence[Evaluation], name: str) -> bool:
+    """Say whether all evaluations know their scores by a measure if unjudged documents were relevant."""
+    for evaluation in evaluations:
+        values = reading_of(evaluation, "relevant")
+        if not np.isfinite(values[:, evaluation.measure_names.index(name)]).all():
+            return False
+    return True
+
+
+def _is_bounded(evaluations: Sequence[Evaluation], name: str) -> bool:
     """Say whether unjudged documents count as not relevant, and no score falls if they are relevant."""
-    measure = by_name(one)[name]
-    return measure.monotone == "grade" and one.convention.unjudged in ("zero", "lowest")
+    return all(
+        by_name(evaluation)[name].monotone == "grade"
+        and evaluation.convention.unjudged in ("zero", "lowest")
+        for evaluation in evaluations
+    )
 
 
 def share_notes(bounds: pd.DataFrame | None) -> list[str]:
     """Return a note on each comparison whose shares of judged documents differ."""
     rows = [] if bounds is None else bounds[bounds["shares_differ"]].to_dict("records")
-    left = len(rows) - MOST_NOTED
-    more = (
-        [f"shares of judged documents differ in {count(left, 'more comparison')}: see .bounds"]
-        if left > 0
-        else []
-    )
-    return [*map(_note, rows[:MOST_NOTED]), *more]
+    notes = [_note(row) for row in rows[:MOST_NOTED]]
+    if (left := len(rows) - MOST_NOTED) > 0:
+        more = count(left, "more comparison")
+        notes.append(f"shares of judged documents differ in {more}: see .bounds")
+    return notes
 
 
 def _note(row: Mapping[Any, Any]) -> str:
     names = ("lower", "upper", "all_relevant", "difference")
     low, high, both, now = (telling(row[name], sign=True) for name in names)
-    share = f"{row['judged_system']:.2f} is judged for {row['system']} and {row['judged_baseline']:.2f} for"
-    extent = (
-        "whatever they are, it lies"
-        if row["is_bound"]
-        else "if all of a system's or none were, it would lie"
-    )
+    own, other = f"{row['judged_system']:.2f}", f"{row['judged_baseline']:.2f}"
+    share = f"{own} is judged for {row['system']} and {other} for {row['baseline']}"
+    extent = "if all of a system's or none were, it would lie"
+    if row["is_bound"]:
+        extent = "whatever they are, it lies"
     return (
-        f"of the documents that {row['measure']} looks at, a share of {share} {row['baseline']}; if all others were "
+        f"of the documents that {row['measure']} looks at, a share of {share}; if all others were "
         f"relevant, the difference would be {both} and not {now}; {extent} between {low} and {high}"
     )

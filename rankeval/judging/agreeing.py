@@ -5,7 +5,7 @@ Each is 1 - observed / expected disagreement, and they differ in what they count
 expect::
 
     of labels    counts (n_items, g)    how many labels of each grade an item has
-    of judges    table (s, g, g)        items by the grades of two judges; the mean over all pairs of judges is taken
+    of judges    table (s, g, g)        items by the grades of two judges; the mean over pairs
 
 The axis s stacks the sums of all groups of items, of all but each group, and of each group.
 Expected disagreement is compared with 0 up to rounding, since sums of thirds that are left out by
@@ -14,6 +14,7 @@ subtraction do not end at 0.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -45,6 +46,9 @@ RARE_NOTE = (
     "only {rare} labels are not of the commonest grade: with fewer than 30, 95 % intervals of kappa, pi and alpha "
     "covered the value in 72 to 88 % of trials; label more documents of rare grades, or read observed agreement and AC1"
 )
+NAMES_NOTE = (
+    'grades are taken as names; if they are ordered, level="ordinal" counts how far apart they are'
+)
 WEIGHTED = ("linear_kappa", "quadratic_kappa")
 OF_JUDGES = ("scott_pi", "cohen_kappa", *WEIGHTED)
 WORDS = {
@@ -65,7 +69,7 @@ WORDS = {
 @escaping
 @dataclass(frozen=True, eq=False)
 class Agreement(Recorded):
-    """The agreement of judges: the coefficients, each with an interval by topics, and where the judges differ.
+    """The agreement of judges: coefficients with intervals by topics, and where the judges differ.
 
     Attributes
     ----------
@@ -132,10 +136,8 @@ class Agreement(Recorded):
         """
         from rankeval.judging.figures import agreement_figure
 
-        value, why = (
-            self[coefficient],
-            self.table.set_index("coefficient")["undefined"][coefficient],
-        )
+        value = self[coefficient]
+        why = self.table.set_index("coefficient")["undefined"][coefficient]
         refuse((bool(why), f"{coefficient} has no value to draw: {why}"))
         by_topic = self.per_query[coefficient].rename(WORDS[coefficient])
         return agreement_figure(self.confusion, by_topic, value, self.caption)
@@ -146,9 +148,8 @@ class Agreement(Recorded):
         yield "judges", ", ".join(map(str, judges))
 
     def _laid_out(self) -> Table:
-        shown = self.table.assign(coefficient=self.table["coefficient"].map(WORDS)).drop(
-            columns="n_items"
-        )
+        shown = self.table.drop(columns="n_items")
+        shown["coefficient"] = shown["coefficient"].map(WORDS)
         formats = dict.fromkeys(["value", "ci_low", "ci_high"], partial(number, digits=3))
         caption = f"{self.caption}; {100 * self.confidence_level:g} % intervals"
         return Table(shown, formats, caption=caption, notes=self.notes)
@@ -234,53 +235,45 @@ def agreement(
     labels = Labels.of(judgments if other is None else {"first": judgments, "second": other})
     n_labels = np.bincount(labels.item)
     shared, n_grades = n_labels > 1, len(labels.grades)
+    same_ids = "give queries and documents the same ids for all judges"
+    too_many = f"{n_grades:,} grades, and at most {MOST_GRADES} can be compared"
     refuse(
-        (
-            not shared.any(),
-            "no document has two labels",
-            "give queries and documents the same ids for all judges",
-        ),
-        (
-            n_grades > MOST_GRADES,
-            f"{n_grades:,} grades, and at most {MOST_GRADES} can be compared",
-            "round them",
-        ),
+        (not shared.any(), "no document has two labels", same_ids),
+        (n_grades > MOST_GRADES, too_many, "round them"),
         argument="judgments",
     )
-    each, query = labels.table()[shared], pd.factorize(labels.items["qid"][shared])[0]
+    by_judge, query = labels.table()[shared], pd.factorize(labels.items["qid"][shared])[0]
     by_topic = bool(query[-1] > 0)
     group = query if by_topic else np.arange(len(query))
-    places = (labels.grades if level == "interval" else np.arange(len(labels.grades))).astype(
-        np.float64
-    )
-    codes = np.where(each.isna(), -1, np.searchsorted(labels.grades, each))
-    found, coincidences = label_coefficients(labels.counts()[shared], group, places, level)
+    places = np.arange(n_grades, dtype=np.float64)
+    if level == "interval":
+        places = labels.grades.astype(np.float64)
+    counts = labels.counts()[shared]
+    codes = np.where(by_judge.isna(), -1, np.searchsorted(labels.grades, by_judge))
+    coefficients, coincidences = label_coefficients(counts, group, places, level)
     of_pairs, reasons = of_judges(codes, group, places, level)
-    stack, n = (
-        pd.DataFrame(found | of_pairs, columns=list(WORDS), dtype=np.float64),
-        int(group[-1]) + 1,
-    )
+    stack = pd.DataFrame(coefficients | of_pairs, columns=list(WORDS), dtype=np.float64)
+    n = int(group[-1]) + 1
     value, left_out, alone = stack.iloc[0].to_numpy(), stack[1 : n + 1].to_numpy(), stack[n + 1 :]
-    table = pd.DataFrame(
-        {"coefficient": list(WORDS), "value": value} | _interval(value, left_out, confidence_level)
-    )
-    table["ci_low"] = np.maximum(
-        table["ci_low"], np.where(table["coefficient"] == "observed", 0, -1)
-    )
+    columns = {"coefficient": list(WORDS), "value": value}
+    table = pd.DataFrame(columns | _interval(value, left_out, confidence_level))
+    least = np.where(table["coefficient"] == "observed", 0, -1)
+    table["ci_low"] = np.maximum(table["ci_low"], least)
     table["n_items"] = len(query)
     table["undefined"] = np.where(np.isnan(value), [reasons[name] for name in WORDS], "")
-    per_query = (alone if by_topic else stack[:1]).set_axis(each.index.unique("qid"))
+    per_query = (alone if by_topic else stack[:1]).set_axis(by_judge.index.unique("qid"))
     per_query.insert(0, "n_items", np.bincount(query))
     unordered = level == "nominal" and n_grades > 2
-    of_grades = labels.counts()[shared].sum(axis=0)
+    of_grades = counts.sum(axis=0)
     rare = int(of_grades.sum() - of_grades.max())
     notes = _notes(table, n_labels, rare, "topic" if by_topic else "document", unordered=unordered)
-    confusion = _confusion(each, labels.grades, coincidences)
-    return Agreement(table, per_query, confusion, _disputed(each), level, confidence_level, notes)
+    confusion = _confusion(by_judge, labels.grades, coincidences)
+    disputed = _disputed(by_judge)
+    return Agreement(table, per_query, confusion, disputed, level, confidence_level, notes)
 
 
 def _interval(value: Floats, left_out: Floats, confidence_level: float) -> dict[str, Floats]:
-    """Return the ends of the jackknife's interval: Student's t, bent by the cubic of Hall (1992) against skew."""
+    """Return the ends of the jackknife's interval: Student's t, bent against skew (Hall 1992)."""
     n = len(left_out)
     adds = (n - 1) * (left_out.mean(axis=0) - left_out)  # how much each group adds to the value
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -290,88 +283,82 @@ def _interval(value: Floats, left_out: Floats, confidence_level: float) -> dict[
         skew = (adds**3).mean(axis=0) / (adds**2).mean(axis=0) ** 1.5 / np.sqrt(n)
         skew = np.where(np.abs(skew) > 1e-6, skew, 1e-6)
         t = stdtrit(n - 1, (1 + confidence_level) / 2)
-        low, high = (
-            value - error * 3 / skew * (np.cbrt(1 + skew * (end - skew / 6)) - 1) for end in (t, -t)
-        )
+        bends = [np.cbrt(1 + skew * (end - skew / 6)) for end in (t, -t)]
+        low, high = (value - error * 3 / skew * (bend - 1) for bend in bends)
     return {"ci_low": low, "ci_high": np.minimum(high, 1)}
 
 
-def _confusion(each: pd.DataFrame, grades: NDArray[Any], coincidences: Floats) -> pd.DataFrame:
-    if each.shape[1] == 2:
-        return pd.crosstab(each.iloc[:, 0], each.iloc[:, 1]).reindex(
-            grades, columns=grades, fill_value=0
-        )
-    return pd.DataFrame(
-        coincidences, pd.Index(grades, name="label"), pd.Index(grades, name="other label")
-    )
+def _confusion(by_judge: pd.DataFrame, grades: NDArray[Any], coincidences: Floats) -> pd.DataFrame:
+    if by_judge.shape[1] == 2:
+        table = pd.crosstab(by_judge.iloc[:, 0], by_judge.iloc[:, 1])
+        return table.reindex(grades, columns=grades, fill_value=0)
+    rows, columns = pd.Index(grades, name="label"), pd.Index(grades, name="other label")
+    return pd.DataFrame(coincidences, rows, columns)
 
 
-def _disputed(each: pd.DataFrame) -> pd.DataFrame:
+def _disputed(by_judge: pd.DataFrame) -> pd.DataFrame:
     taken = ("qid", "docid", "n_labels", "spread")
-    named = each.rename(columns=lambda judge: f"{judge} (judge)" if judge in taken else judge)
-    spread = (each.max(axis=1) - each.min(axis=1)).rename("spread")
-    order = np.lexsort((-each.var(axis=1), -spread))[: int((spread > 0).sum())]
-    facts = pd.concat([each.count(axis=1).rename("n_labels"), spread, named], axis=1)
+    named = by_judge.rename(columns=lambda judge: f"{judge} (judge)" if judge in taken else judge)
+    spread = (by_judge.max(axis=1) - by_judge.min(axis=1)).rename("spread")
+    order = np.lexsort((-by_judge.var(axis=1), -spread))[: int((spread > 0).sum())]
+    facts = pd.concat([by_judge.count(axis=1).rename("n_labels"), spread, named], axis=1)
     return facts.convert_dtypes().iloc[order].reset_index()
 
 
 def _notes(
     table: pd.DataFrame, n_labels: Ints, rare: int, unit: str, *, unordered: bool
 ) -> tuple[str, ...]:
-    """Return the sentences on what is left out, and on intervals."""
+    """Return the notes on what is left out, and on intervals."""
     alone = int((n_labels < 2).sum())
     bare = ", ".join(table["coefficient"][table["ci_low"].isna() & table["value"].notna()])
-    too_rare, is_rare = RARE_NOTE.format(rare=rare), 0 < rare < RARE
-    said = {
-        f"documents with one label only are left out: {alone:,} of {len(n_labels):,}": alone,
-        f"there is one topic only: intervals take its {unit}s as independent, and may be too narrow": unit
-        != "topic",
-        too_rare: is_rare,
-        f"no interval for {bare}: the {unit}s do not tell how far it varies": bare,
-        'grades are taken as names; if they are ordered, level="ordinal" counts how far apart they are': unordered,
-    }
-    return tuple(sentence for sentence, holds in said.items() if holds)
+    one_topic = (
+        f"there is one topic only: intervals take its {unit}s as independent, and may be too narrow"
+    )
+    notes = []
+    if alone:
+        of_all = f"{alone:,} of {len(n_labels):,}"
+        notes.append(f"documents with one label only are left out: {of_all}")
+    if unit != "topic":
+        notes.append(one_topic)
+    if 0 < rare < RARE:
+        notes.append(RARE_NOTE.format(rare=rare))
+    if bare:
+        notes.append(f"no interval for {bare}: the {unit}s do not tell how far it varies")
+    if unordered:
+        notes.append(NAMES_NOTE)
+    return tuple(notes)
 
 
 def label_coefficients(
     counts: Ints, group: Ints, places: Floats, level: str
 ) -> tuple[dict[str, Floats], Floats]:
-    """Return the coefficients of labels, of shape (s,) each, and Krippendorff's coincidences over all groups."""
+    """Return the coefficients of labels along the axis s, and the coincidences over all groups."""
     n_labels, n_grades = counts.sum(axis=1, keepdims=True), counts.shape[1]
-    pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(
-        n_grades, dtype=np.int64
-    )
+    own = counts[:, :, None]  # a label makes no pair with itself
+    pairs = own * counts[:, None, :] - own * np.eye(n_grades, dtype=np.int64)
     agreed = np.einsum("igg->i", pairs)[:, None] / (n_labels * (n_labels - 1))
     starts = np.flatnonzero(np.diff(group, prepend=-1))
     sums = (np.ones(n_labels.shape), agreed, counts / n_labels, pairs / (n_labels - 1)[:, :, None])
-    n, agreed, shares, coincidences = (_stacked(np.add.reduceat(one, starts)) for one in sums)
+    n, agreed, shares, coincidences = (_stacked(np.add.reduceat(part, starts)) for part in sums)
     totals = coincidences.sum(axis=2)
-    if (
-        level == "ordinal"
-    ):  # grades lie as far apart as the labels between them are many, half of their own included
-        places = totals.cumsum(axis=1) - totals / 2
-    line = np.atleast_2d(places)
-    apart = (
-        1 - np.eye(n_grades)[None]
-        if level == "nominal"
-        else (line[:, :, None] - line[:, None, :]) ** 2
-    )
+    if level == "nominal":
+        apart = 1 - np.eye(n_grades)[None]
+    else:
+        # Ordinal grades lie as far apart as the labels between them are many, with half of their own.
+        line = totals.cumsum(axis=1) - totals / 2 if level == "ordinal" else places[None]
+        apart = (line[:, :, None] - line[:, None, :]) ** 2
     # Chance draws two labels without putting the first back.
     expected = np.einsum("sg,sgh,sh->s", totals, np.broadcast_to(apart, coincidences.shape), totals)
-    found, pairs_of_labels = (
-        (coincidences * apart).sum(axis=(1, 2)),
-        totals.sum(axis=1) * (totals.sum(axis=1) - 1),
-    )
-    widest = pairs_of_labels * apart.max(axis=(1, 2))
+    disagreed, total = (coincidences * apart).sum(axis=(1, 2)), totals.sum(axis=1)
+    widest = total * (total - 1) * apart.max(axis=(1, 2))
     with np.errstate(divide="ignore", invalid="ignore"):
         differ, shares, other = 1 - agreed[:, 0] / n[:, 0], shares / n, np.float64(n_grades - 1)
         unequal = (shares * (1 - shares)).sum(axis=1)
+        alpha = _beyond(disagreed * (total - 1) / widest, expected / widest)
         values = {
             "observed": 1 - differ,
             "fleiss_kappa": _beyond(differ, unequal),
-            "krippendorff_alpha": _beyond(
-                found * (totals.sum(axis=1) - 1) / widest, expected / widest
-            ),
+            "krippendorff_alpha": alpha,
             "ac1": _beyond(differ, 1 - unequal / other),
             "pabak": _beyond(differ, other / n_grades),
         }
@@ -381,18 +368,17 @@ def label_coefficients(
 def of_judges(
     codes: Ints, group: Ints, places: Floats, level: str
 ) -> tuple[dict[str, Floats], dict[str, str]]:
-    """Return the means over all pairs of judges, of shape (s,) each, and why a coefficient of any kind has no value."""
-    n_grades, n_groups, alike, found = len(places), int(group[-1]) + 1, 0, []
+    """Return the means over pairs of judges along the axis s, and why a coefficient has no value."""
+    n_grades, n_groups, alike, by_pair = len(places), int(group[-1]) + 1, 0, []
     has, pairs = (codes >= 0).astype(np.float32), [*combinations(codes.T, 2)]
     strangers = int(np.triu(has.T @ has == 0, 1).sum())
     far = np.abs(places[:, None] - places)
     unequal = 1 - np.eye(n_grades)
-    for one, other in () if strangers else pairs:
-        both = (one >= 0) & (other >= 0)
-        cells = (group[both] * n_grades + one[both]) * n_grades + other[both]
-        table = np.bincount(cells, minlength=n_groups * n_grades**2).reshape(
-            n_groups, n_grades, n_grades
-        )
+    shape = n_groups, n_grades, n_grades
+    for first, second in () if strangers else pairs:
+        both = (first >= 0) & (second >= 0)
+        cells = np.ravel_multi_index((group[both], first[both], second[both]), shape)
+        table = np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
         stack = _stacked(table.astype(np.float64))
         rows, columns, n = stack.sum(axis=2), stack.sum(axis=1), stack.sum(axis=(1, 2))
         pooled = (rows + columns) / 2
@@ -402,17 +388,15 @@ def of_judges(
             (rows, far, columns),
             (rows, far**2, columns),
         )
+        ratios = []
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratios = [
-                _beyond(
-                    (stack * apart).sum(axis=(1, 2)) / n,
-                    np.einsum("si,ij,sj->s", left, apart, right) / n**2,
-                )
-                for left, apart, right in forms
-            ]
-        found.append(ratios)
+            for left, apart, right in forms:
+                observed = (stack * apart).sum(axis=(1, 2)) / n
+                by_chance = np.einsum("si,ij,sj->s", left, apart, right) / n**2
+                ratios.append(_beyond(observed, by_chance))
+        by_pair.append(ratios)
         alike += bool(np.isnan(ratios[1][0]))
-    values = dict(zip(OF_JUDGES, np.mean(found, axis=0), strict=True)) if found else {}
+    values = dict(zip(OF_JUDGES, np.mean(by_pair, axis=0), strict=True)) if by_pair else {}
     why = "share no document" if strangers else "use one and the same grade"
     some = f"{strangers or alike:,} of {count(len(pairs), 'pair')} of judges {why}"
     reasons = dict.fromkeys(WORDS, "all labels are of one grade") | dict.fromkeys(OF_JUDGES, some)
@@ -422,10 +406,11 @@ def of_judges(
     return values, reasons
 
 
-def _beyond(found: Floats, expected: Floats) -> Floats:
-    return np.asarray(1 - found / np.where(expected > 1e-12, expected, np.nan))
+def _beyond(disagreed: Floats, expected: Floats) -> Floats:
+    return np.asarray(1 - disagreed / np.where(expected > 1e-12, expected, np.nan))
 
 
 def _stacked(groups: Floats) -> Floats:
+    """Return the sum over all groups, the sums without each group, and the groups."""
     total = groups.sum(axis=0, keepdims=True)
     return np.concatenate([total, total - groups, groups])

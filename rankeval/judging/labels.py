@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -41,17 +42,17 @@ NO_JUDGE = (
 )
 Method = Literal["majority", "dawid_skene"]
 NOT_JUDGED = -1
-"""The label of a document that is pooled and not judged, as trec_eval and infAP read it; here it is no label."""
+"""A pooled document without a judgment, as trec_eval and infAP read it; here it is not a label."""
 
 MOST_ROUNDS = 500
 SMOOTHING = 0.1
-"""Labels that are added to each cell, so that nothing is impossible; a whole one makes few labels mean nothing."""
+"""Labels added to each cell, so that nothing is impossible; with a whole one few labels mean nothing."""
 
 STEADY = 1e-6
 """The estimate ends if no probability changes by more."""
 
 WEAK = 0.4
-"""Judges are weak if half of the labels are by judges that are this far from chance to perfect, or less."""
+"""Judges are weak if half of the labels are by judges this far, or less, from chance to perfect."""
 
 MOST_SHOWN = 20
 APART, ALIKE = 3, 0.05
@@ -69,17 +70,16 @@ class Labels:
 
     judges: tuple[Any, ...]
     grades: NDArray[Any]
-    items: pd.DataFrame
-    """Columns qid and docid, a row an item."""
+    items: pd.DataFrame  # Columns qid and docid, a row per item
     item: Ints
     judge: Ints
     grade: Ints
 
     @classmethod
     def of(cls, judgments: Any) -> Labels:
-        """Return the labels of judgments whose aspect is the judge, or of a mapping of judge to judgments."""
-        each = judgments if isinstance(judgments, Mapping) else {}
-        parts = [as_qrels(given).to_frame().assign(aspect=judge) for judge, given in each.items()]
+        """Return the labels of judgments with judges as aspects, or of judge -> judgments."""
+        by_judge = judgments if isinstance(judgments, Mapping) else {}
+        parts = [as_qrels(own).to_frame().assign(aspect=judge) for judge, own in by_judge.items()]
         frame = pd.concat(parts, ignore_index=True) if parts else as_qrels(judgments).to_frame()
         frame = frame[frame["relevance"] != NOT_JUDGED]
         refuse(
@@ -87,25 +87,13 @@ class Labels:
             ("aspect" not in frame, *NO_JUDGE),
             argument="judgments",
         )
-        mixed = [
-            name for name in ("qid", "docid", "aspect") if len(set(map(type, frame[name]))) > 1
-        ]
-        refuse(
-            (mixed, f"{' and '.join(mixed)}: texts and numbers are mixed, and 1 is not '1'"),
-            argument="judgments",
-        )
         labelled = ["qid", "docid", "aspect"]
-        for row in frame[frame.duplicated(labelled)].to_dict("records"):
-            grades = frame.loc[
-                (frame[labelled] == [row[name] for name in labelled]).all(axis=1), "relevance"
-            ].unique()
-            problem = f"judge {row['aspect']!r} labels document {row['docid']!r} of query {row['qid']!r} twice"
-            remedy = (
-                "keep one label"
-                if len(grades) == 1
-                else f"the labels are {few(grades.tolist())}: find out which of them holds"
-            )
-            raise InvalidInput(problem, argument="judgments", remedy=remedy)
+        mixed = [name for name in labelled if len(set(map(type, frame[name]))) > 1]
+        names = " and ".join(mixed)
+        problem = f"{names}: texts and numbers are mixed, and 1 is not '1'"
+        refuse((mixed, problem), argument="judgments")
+        if frame.duplicated(labelled).any():
+            raise _twice(frame, labelled)
         codes, judges = pd.factorize(frame["aspect"])
         frame = frame.assign(judge=codes).sort_values(["qid", "docid", "judge"], ignore_index=True)
         is_first = ~frame.duplicated(["qid", "docid"])
@@ -122,16 +110,27 @@ class Labels:
 
     def counts(self) -> Ints:
         """Return how many judges gave each grade to each item, of shape (n_items, n_grades)."""
-        cells = np.bincount(
-            self.item * len(self.grades) + self.grade, minlength=len(self.items) * len(self.grades)
-        )
-        return cells.reshape(len(self.items), len(self.grades))
+        n_items, n_grades = len(self.items), len(self.grades)
+        cells = np.bincount(self.item * n_grades + self.grade, minlength=n_items * n_grades)
+        return cells.reshape(n_items, n_grades)
 
     def table(self) -> pd.DataFrame:
-        """Return the grade of each item, indexed by qid and docid, by each judge (columns); nan without a label."""
+        """Return the grade of each item (qid and docid) by each judge (columns); nan without a label."""
         grades = np.full((len(self.items), len(self.judges)), np.nan)
         grades[self.item, self.judge] = self.grades[self.grade]
         return pd.DataFrame(grades, pd.MultiIndex.from_frame(self.items), self.judges)
+
+
+def _twice(frame: pd.DataFrame, labelled: list[str]) -> InvalidInput:
+    """Return the error on the first document that a judge labels twice."""
+    row = frame.loc[frame.duplicated(labelled), labelled].iloc[0]
+    grades = frame.loc[(frame[labelled] == row).all(axis=1), "relevance"].unique()
+    remedy = "keep one label"
+    if len(grades) > 1:
+        remedy = f"the labels are {few(grades.tolist())}: find out which of them holds"
+    query, document, judge = row.tolist()
+    problem = f"judge {judge!r} labels document {document!r} of query {query!r} twice"
+    return InvalidInput(problem, argument="judgments", remedy=remedy)
 
 
 @explained
@@ -168,7 +167,7 @@ class Consensus(WithTable):
 
     @property
     def differ(self) -> pd.DataFrame:
-        """The rows of ``table`` where the two methods differ, the most probable grade of dawid_skene first."""
+        """The rows of ``table`` where the methods differ, the surest grade of dawid_skene first."""
         rows = self.table[self.table["majority"] != self.table["dawid_skene"]]
         return rows.sort_values("probability", ascending=False, kind="stable", ignore_index=True)
 
@@ -176,9 +175,8 @@ class Consensus(WithTable):
         of, on = count(len(self.judges), "judge"), count(len(self.table), "document")
         cut = f"; the {MOST_SHOWN} judges with most labels" if len(self.judges) > MOST_SHOWN else ""
         shown = self.judges.head(MOST_SHOWN).rename(columns=lambda name: name.replace("_", " "))
-        return Table(
-            shown, caption=f"Consensus of {of} on {on}, {self.method}{cut}", notes=self.notes
-        )
+        caption = f"Consensus of {of} on {on}, {self.method}{cut}"
+        return Table(shown, caption=caption, notes=self.notes)
 
 
 @explained
@@ -260,9 +258,8 @@ def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
         "accuracy": right,
         "estimated_accuracy": estimated,
     }
-    judges = pd.DataFrame(columns).sort_values(
-        "n_labels", ascending=False, kind="stable", ignore_index=True
-    )
+    judges = pd.DataFrame(columns)
+    judges = judges.sort_values("n_labels", ascending=False, kind="stable", ignore_index=True)
     chance, typical = 1 / len(labels.grades), float(np.median(estimated[labels.judge]))
     is_weak = typical <= chance + WEAK * (1 - chance) < 1
     weak = f"the judges are weak, half of the labels {typical:.2f} right or less by estimate: dawid_skene often loses"
@@ -270,17 +267,19 @@ def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
         warn(weak)
     tied, differ = int(items["tied"].sum()), int((codes["majority"] != codes["dawid_skene"]).sum())
     of_all = f"of {count(len(items), 'document')}"
-    said = {
-        f"{tied:,} {of_all} have a tied majority: the lowest of the tied grades is taken": tied,
-        f"majority and dawid_skene differ on {differ:,} {of_all}: .differ lists them": differ,
-        weak: is_weak,
-        f"dawid_skene still changes after {MOST_ROUNDS} rounds": not ended,
-        **dict.fromkeys(_alike_notes(labels), True),
-    }
+    notes = []
+    if tied:
+        lowest = "the lowest of the tied grades is taken"
+        notes.append(f"{tied:,} {of_all} have a tied majority: {lowest}")
+    if differ:
+        notes.append(f"majority and dawid_skene differ on {differ:,} {of_all}: .differ lists them")
+    if is_weak:
+        notes.append(weak)
+    if not ended:
+        notes.append(f"dawid_skene still changes after {MOST_ROUNDS} rounds")
+    notes += _alike_notes(labels)
     qrels = Qrels.from_frame(items, relevance=method)
-    return Consensus(
-        qrels, items, judges, method, tuple(sentence for sentence, holds in said.items() if holds)
-    )
+    return Consensus(qrels, items, judges, method, tuple(notes))
 
 
 def _estimated(labels: Labels, counts: Ints) -> tuple[Floats, bool]:
@@ -289,13 +288,12 @@ def _estimated(labels: Labels, counts: Ints) -> tuple[Floats, bool]:
     cells = labels.judge * n_grades + labels.grade
     probability, change, rounds = counts / counts.sum(axis=1, keepdims=True), 1.0, 0
     while change > STEADY and rounds < MOST_ROUNDS:
-        found = [
-            np.bincount(cells, weights=part[labels.item], minlength=n_judges * n_grades)
-            for part in probability.T
-        ]
-        errors = np.array(found).reshape(n_grades, n_judges, n_grades) + SMOOTHING
-        each = np.log(errors / errors.sum(axis=2, keepdims=True))[:, labels.judge, labels.grade]
-        likely = np.stack([np.bincount(labels.item, weights=part) for part in each], axis=1)
+        size = n_judges * n_grades
+        counted = [np.bincount(cells, part[labels.item], size) for part in probability.T]
+        errors = np.array(counted).reshape(n_grades, n_judges, n_grades) + SMOOTHING
+        chances = np.log(errors / errors.sum(axis=2, keepdims=True))
+        by_label = chances[:, labels.judge, labels.grade]
+        likely = np.stack([np.bincount(labels.item, part) for part in by_label], axis=1)
         likely += np.log(probability.sum(axis=0) + SMOOTHING)
         after = np.exp(likely - likely.max(axis=1, keepdims=True))
         after /= after.sum(axis=1, keepdims=True)
@@ -310,32 +308,30 @@ def _alike_notes(labels: Labels) -> list[str]:
     codes = np.full((len(labels.items), len(labels.judges)), -1)
     codes[labels.item, labels.judge] = labels.grade
     codes = codes[(codes >= 0).all(axis=1)]
-    said = []
+    notes, of_all = [], count(len(codes), "document")
     for inside, outside in alike(codes):
         alone, beside = (f"{_agreed(codes, inside, of):.0%}" for of in (inside, outside))
-        why = (
-            "share errors"
-            if len(outside) > 1
-            else "share errors, or both are far better than the third"
-        )
-        names, of_all = (
-            few([labels.judges[judge] for judge in inside]),
-            count(len(codes), "document"),
-        )
-        said.append(
+        why = "share errors"
+        if len(outside) == 1:
+            why = "share errors, or both are far better than the third"
+        names = few([labels.judges[judge] for judge in inside])
+        notes.append(
             ALIKE_NOTE.format(names=names, alone=alone, of_all=of_all, beside=beside, why=why)
         )
-    return said
+    return notes
 
 
 def alike(codes: Ints) -> list[tuple[list[int], list[int]]]:
-    """Return the groups of judges who share errors, by the codes of their grades (n_items, n_judges), and the rest."""
-    n_judges, found = codes.shape[1], []
+    """Return each group of judges who share errors, with the other judges.
+
+    The codes of their grades have the shape (n_items, n_judges).
+    """
+    n_judges, splits = codes.shape[1], []
     if len(codes) == 0:
         return []
     groups = [frozenset([judge]) for judge in range(n_judges)]
-    for one, other, *_ in linkage(pdist(codes.T, "hamming"), "average")[:-1]:
-        groups.append(groups[int(one)] | groups[int(other)])
+    for left, right, *_ in linkage(pdist(codes.T, "hamming"), "average")[:-1]:
+        groups.append(groups[int(left)] | groups[int(right)])
     level = ALIKE / (n_judges // 2)
     for group in groups[n_judges:]:
         inside, outside = sorted(group), sorted({*range(n_judges)} - group)
@@ -345,8 +341,10 @@ def alike(codes: Ints) -> list[tuple[list[int], list[int]]]:
         apart = int((~agreed).sum())
         p = stats.binom.cdf(apart, apart + differ, len(inside) / (len(inside) + APART))
         if p < level and (len(outside) == 1 or _beyond_quality(codes, inside, outside) < ALIKE):
-            found.append((inside, outside))
-    return [each for each in found if not any(set(each[0]) < set(other) for other, _ in found)]
+            splits.append((inside, outside))
+    groups = [frozenset(inside) for inside, _ in splits]
+    is_largest = [not any(group < other for other in groups) for group in groups]
+    return [*compress(splits, is_largest)]
 
 
 def _beyond_quality(codes: Ints, inside: list[int], outside: list[int]) -> float:
@@ -355,26 +353,22 @@ def _beyond_quality(codes: Ints, inside: list[int], outside: list[int]) -> float
     Their covariances are then products, so within a group times within the rest is at most between
     the two, squared.
     """
-    of = codes - codes.mean(axis=0)
-    sums = [
-        (of[:, part].sum(axis=1), (of[:, part] ** 2).sum(axis=1), len(part))
-        for part in (inside, outside)
-    ]
-    within, rest = ((total**2 - squares) / (n * (n - 1)) for total, squares, n in sums)
-    between = sums[0][0] * sums[1][0] / (len(inside) * len(outside))
-    more = within.mean() * rest.mean() - between.mean() ** 2
-    each = (
-        rest.mean() * within + within.mean() * rest - 2 * between.mean() * between
-    )  # its mean is twice as much
-    return float(stats.ttest_1samp(each, more, alternative="greater").pvalue)
+    centred = codes - codes.mean(axis=0)
+    totals, mean_products = [], []
+    for part in (inside, outside):
+        own, n = centred[:, part], len(part)
+        totals.append(own.sum(axis=1))
+        mean_products.append((totals[-1] ** 2 - (own**2).sum(axis=1)) / (n * (n - 1)))
+    within, rest = mean_products
+    between = totals[0] * totals[1] / (len(inside) * len(outside))
+    excess = within.mean() * rest.mean() - between.mean() ** 2
+    # Its mean is twice as much.
+    by_item = rest.mean() * within + within.mean() * rest - 2 * between.mean() * between
+    return float(stats.ttest_1samp(by_item, excess, alternative="greater").pvalue)
 
 
 def _agreed(codes: Ints, inside: list[int], others: list[int]) -> float:
     """Return the mean agreement of judges with others."""
-    pairs = [
-        (codes[:, one] == codes[:, other]).mean()
-        for one in inside
-        for other in others
-        if one != other
-    ]
-    return float(np.mean(pairs))
+    pairs = [(judge, other) for judge in inside for other in others if judge != other]
+    shares = [(codes[:, judge] == codes[:, other]).mean() for judge, other in pairs]
+    return float(np.mean(shares))

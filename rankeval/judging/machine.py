@@ -26,6 +26,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import compress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -173,19 +174,11 @@ class Calibration(Recorded):
 
     def _laid_out(self) -> Table:
         low, high, _ = shown_interval(self.table)
-        names = {
-            "mean_human": "people",
-            "mean_machine": "machine",
-            "estimate": "estimate",
-            low: "low",
-            high: "high",
-        }
-        names |= {"p_adjusted": "p", "correlation": "r", "gain": "gain"}
+        names = {"mean_human": "people", "mean_machine": "machine", "estimate": "estimate"}
+        names |= {low: "low", high: "high", "p_adjusted": "p", "correlation": "r", "gain": "gain"}
         formats: dict[str, Format] = dict.fromkeys(names.values(), partial(number, digits=3))
-        frame, formats = (
-            self.table[[*ROW, *names]].rename(columns=names),
-            formats | {"p": p_value, "gain": ".2f"},
-        )
+        formats |= {"p": p_value, "gain": ".2f"}
+        frame = self.table[[*ROW, *names]].rename(columns=names)
         return Table(frame, formats, caption=self.caption, notes=self.notes)
 
 
@@ -294,13 +287,11 @@ def calibrate(
     problem = f"the machine's scores lack {len(lacked)} of the {n} queries that people judged: {few(lacked)}"
     refuse((bool(lacked), problem), kind=QueryIdError)
     deeper = _refuse_partly_judged(human, machine, shared.measures)
-    given = [shared.scores[places] for places in (judged, every[rows], every)]
-    design, settings = (
-        Design(shared.systems, shared.measures, baseline, "all"),
-        Settings(alpha=alpha),
-    )
+    blocks = [shared.scores[places] for places in (judged, every[rows], every)]
+    design = Design(shared.systems, shared.measures, baseline, "all")
+    settings = Settings(alpha=alpha)
     # The systems of a measure beside each other, as the differences are.
-    flat = [np.moveaxis(scores, 2, 1).reshape(len(scores), -1) for scores in given]
+    flat = [np.moveaxis(scores, 2, 1).reshape(len(scores), -1) for scores in blocks]
     names = [(measure, "", system) for measure in design.measures for system in design.systems]
     means = _estimated(pd.DataFrame(names, columns=ROW), flat, settings, correction)
     means = table = means.assign(
@@ -308,7 +299,7 @@ def calibrate(
     )
     bias = _bias(means[ROW], flat, settings)
     if len(design.systems) > 1:
-        differences = list(map(design.differences, given))
+        differences = list(map(design.differences, blocks))
         table = _estimated(pd.DataFrame(design.names), differences, settings, correction)
         bias = pd.concat([bias, _bias(table[ROW], differences, settings)], ignore_index=True)
     notes = [*shared.notes, *_notes(table, flat, rows)]
@@ -319,84 +310,66 @@ def calibrate(
     return Calibration(table, means, correction, settings.alpha, tuple(notes), bias)
 
 
-def _bias(names: pd.DataFrame, given: Sequence[Floats], settings: Settings) -> pd.DataFrame:
-    """Return the rows of the table of biases, named so."""
-    human, judged, _ = given
+def _bias(names: pd.DataFrame, blocks: Sequence[Floats], settings: Settings) -> pd.DataFrame:
+    """Return the rows of the table of biases, from the scores of people, of both, and of all queries."""
+    human, judged, _ = blocks
     off = run(TESTS["t"], judged - human, settings)
-    found = names.assign(n_human=len(human), bias=(judged - human).mean(axis=0))
-    return found.assign(ci_low=off.ci_low, ci_high=off.ci_high, p_value=off.p_value)
+    bias = names.assign(n_human=len(human), bias=(judged - human).mean(axis=0))
+    return bias.assign(ci_low=off.ci_low, ci_high=off.ci_high, p_value=off.p_value)
 
 
 def _estimated(
-    names: pd.DataFrame, given: Sequence[Floats], settings: Settings, correction: str
+    names: pd.DataFrame, blocks: Sequence[Floats], settings: Settings, correction: str
 ) -> pd.DataFrame:
-    """Return the rows of the table, named so."""
-    found, level, (human, _, machine) = (
-        two_phase(*given),
-        CORRECTIONS[correction].interval_level,
-        given,
-    )
-    p = np.maximum(
-        2 * stats.t.sf(found["estimate"].abs() / found["std_error"], found["degrees"]),
-        np.finfo(float).tiny,
-    )
+    """Return the rows of the table, from the scores of people, of both, and of all queries."""
+    human, _, machine = blocks
+    estimates, level = two_phase(*blocks), CORRECTIONS[correction].interval_level
+    estimate, error, degrees = (estimates[name] for name in ("estimate", "std_error", "degrees"))
+    p = np.maximum(2 * stats.t.sf(estimate.abs() / error, degrees), np.finfo(float).tiny)
     table = names.assign(n_human=len(human), n_machine=len(machine), mean_human=human.mean(axis=0))
-    table = table.assign(mean_machine=machine.mean(axis=0), estimate=found["estimate"])
+    table = table.assign(mean_machine=machine.mean(axis=0), estimate=estimate)
     table["p_value"], table["p_adjusted"] = p, adjust(p, correction)
-    levels = {
-        "": settings.alpha,
-        "_adjusted": level(settings.alpha, len(names)) if level else np.nan,
-    }
-    for kind, alpha in levels.items():
-        reach = stats.t.isf(alpha / 2, found["degrees"]) * found["std_error"]
-        table[f"ci_low{kind}"], table[f"ci_high{kind}"] = (
-            found["estimate"] - reach,
-            found["estimate"] + reach,
-        )
+    adjusted = level(settings.alpha, len(names)) if level else np.nan
+    for kind, alpha in (("", settings.alpha), ("_adjusted", adjusted)):
+        reach = stats.t.isf(alpha / 2, degrees) * error
+        table[f"ci_low{kind}"], table[f"ci_high{kind}"] = estimate - reach, estimate + reach
     for judge, scores in (("human", human), ("machine", machine)):
         alone = run(TESTS["t"], scores, settings)
-        columns = {
-            "ci_low": alone.ci_low,
-            "ci_high": alone.ci_high,
-            "p": alone.p_value,
-            "sd": deviation(scores),
-        }
-        table = table.join(pd.DataFrame(columns).add_suffix(f"_{judge}"))
-    return table.join(found.drop(columns="estimate"))
+        table[f"ci_low_{judge}"], table[f"ci_high_{judge}"] = alone.ci_low, alone.ci_high
+        table[f"p_{judge}"], table[f"sd_{judge}"] = alone.p_value, deviation(scores)
+    return table.join(estimates.drop(columns="estimate"))
 
 
 def row_names(table: pd.DataFrame) -> pd.Series[str]:
     """Return "system - baseline by measure" for each row, or "system by measure" without a baseline."""
-    pairs = table["system"].where(
-        table["baseline"] == "", table["system"] + " - " + table["baseline"]
-    )
-    return pairs + " by " + table["measure"]
+    pairs = table["system"] + " - " + table["baseline"]
+    return pairs.where(table["baseline"] != "", table["system"]) + " by " + table["measure"]
 
 
 def _notes(table: pd.DataFrame, scores: Sequence[Floats], rows: Any) -> list[str]:
-    """Return notes on few queries, a machine that hardly helps, and judged queries that decide or are unlike others."""
+    """Return notes on few queries, on a machine that hardly helps, and on judged queries unlike others."""
     people, judged, others = scores[0], scores[1], np.delete(scores[2], rows, axis=0)
-    n, piled = (
-        len(people),
-        max((people == end(axis=0)).mean(axis=0).max() for end in (people.max, people.min)),
-    )
-    names, lost, used = row_names(table), table["correlation"].isna(), len(others) > 0
-    little = names[(table["gain"] < LITTLE) & ~lost & used].tolist()
-    heavy, most = names[(table["leverage"] > HEAVY) & used].tolist(), table["leverage"].max()
-    p = (
-        stats.ks_2samp(judged, others, method="asymp").pvalue.min() * judged.shape[1]
-        if used
-        else 1.0
-    )
-    said = [
-        (n < FEW or (n < FEW_PILED and piled >= 0.5), FEW_NOTE.format(n=n)),
-        (not used, "people judged all queries, so the machine adds nothing"),
-        (lost.any(), LOST_NOTE.format(rows=few(names[lost].tolist()))),
-        (little, LITTLE_NOTE.format(rows=few(little))),
-        (heavy, HEAVY_NOTE.format(most=most, rows=few(heavy))),
-        (p < UNLIKE, UNLIKE_NOTE.format(p=p_value(p))),
-    ]
-    return [note for holds, note in said if holds]
+    n, used = len(people), len(others) > 0
+    piled = max((people == end(axis=0)).mean(axis=0).max() for end in (people.max, people.min))
+    names, lost = row_names(table), table["correlation"].isna()
+    lost_names = names[lost].tolist()
+    notes = []
+    if n < FEW or (n < FEW_PILED and piled >= 0.5):
+        notes.append(FEW_NOTE.format(n=n))
+    if not used:
+        notes.append("people judged all queries, so the machine adds nothing")
+    if lost_names:
+        notes.append(LOST_NOTE.format(rows=few(lost_names)))
+    if not used:
+        return notes
+    if little := names[(table["gain"] < LITTLE) & ~lost].tolist():
+        notes.append(LITTLE_NOTE.format(rows=few(little)))
+    if heavy := names[table["leverage"] > HEAVY].tolist():
+        notes.append(HEAVY_NOTE.format(most=table["leverage"].max(), rows=few(heavy)))
+    p = stats.ks_2samp(judged, others, method="asymp").pvalue.min() * judged.shape[1]
+    if p < UNLIKE:
+        notes.append(UNLIKE_NOTE.format(p=p_value(p)))
+    return notes
 
 
 def _refuse_partly_judged(
@@ -408,45 +381,42 @@ def _refuse_partly_judged(
     """
     partly: dict[Any, str] = {}
     deeper: set[Any] = set()
-    for name, one in human.items():
+    for name, people in human.items():
         whole = machine[name]
-        if not (isinstance(one, Evaluation) and isinstance(whole, Evaluation)):
+        if not (isinstance(people, Evaluation) and isinstance(whole, Evaluation)):
             continue
-        whole = whole.subset(one.queries)
-        deeper |= set(one.queries[_lacking(one, whole) > 0].tolist())
+        whole = whole.subset(people.queries)
+        queries = people.queries.tolist()
+        deeper |= {*compress(queries, _lacking(people, whole) > 0)}
         for measure in measures:
-            lacking = _lacking(one, whole, measure)
-            for query, lacks in zip(
-                one.queries[lacking > 0].tolist(), lacking[lacking > 0], strict=True
-            ):
-                some = count(math.ceil(lacks), "document")
-                partly.setdefault(
-                    query, f"{some} that {measure} reads of query {query!r} in {name!r}"
-                )
-    first = next(iter(partly.values()), "")
-    problem = f"people judged {count(len(partly), 'query')} in part: they left out {first}, which the machine judged"
+            for query, lacks in zip(queries, _lacking(people, whole, measure), strict=True):
+                if lacks > 0:
+                    reads = f"that {measure} reads of query {query!r} in {name!r}"
+                    partly.setdefault(query, f"{count(math.ceil(lacks), 'document')} {reads}")
+    first, size = next(iter(partly.values()), ""), count(len(partly), "query")
+    problem = f"people judged {size} in part: they left out {first}, which the machine judged"
     refuse((partly, problem, REMEDY), argument="human")
     return len(deeper)
 
 
-def _lacking(one: Evaluation, whole: Evaluation, measure: str | None = None) -> Floats:
-    """Return how many documents of each ranking the machine judged and people did not: all, or those a measure reads.
+def _lacking(people: Evaluation, whole: Evaluation, measure: str | None = None) -> Floats:
+    """Return how many documents of each ranking the machine judged and people did not.
 
-    All are returned too where the documents that it reads are not known.
+    Only those that a measure reads count, if one is named and it is known which it reads.
     """
-    pair = one.facts.query_counts, whole.facts.query_counts
-    more = np.asarray(pair[1]["judged"] - pair[0]["judged"], dtype=np.float64)
+    counts, all_counts = people.facts.query_counts, whole.facts.query_counts
+    more = np.asarray(all_counts["judged"] - counts["judged"], dtype=np.float64)
     if measure is None:
         return more
-    has, of = [
-        reading_of(each, "judged")[:, each.measure_names.index(measure)] for each in (one, whole)
-    ]
-    cutoff = by_name(one)[measure].cutoff
-    depth = np.minimum(pair[0]["retrieved"], np.inf if cutoff is None else cutoff)
-    within = np.round((of - has) * depth, 9)  # tied rows count by their share
-    return np.where(
-        (pair[0]["retrieved"] == pair[1]["retrieved"]) & np.isfinite(within), within, more
+    has, of = (
+        reading_of(evaluation, "judged")[:, evaluation.measure_names.index(measure)]
+        for evaluation in (people, whole)
     )
+    cutoff = by_name(people)[measure].cutoff
+    depth = np.minimum(counts["retrieved"], np.inf if cutoff is None else cutoff)
+    within = np.round((of - has) * depth, 9)  # tied rows count by their share
+    is_known = (counts["retrieved"] == all_counts["retrieved"]) & np.isfinite(within)
+    return np.where(is_known, within, more)
 
 
 @explained
@@ -601,25 +571,18 @@ def plan(
     return Plan(table, width, confidence_level, tuple(notes))
 
 
-def _width(one: Mapping[Any, Any], tail: float, n: int, n_all: int | None) -> float:
-    """Return the expected width of a row's interval if people judge n queries, of the machine's or without it."""
-    if n_all is None or math.isnan(one["correlation"]):  # as `two_phase` takes people alone
-        return float(2 * stats.t.isf(tail, n - 1) * (one["sd_human"] or math.nan) / math.sqrt(n))
-    own = (
-        one["sd_residual"] ** 2
-        / n
-        * (1 + (1 - n / n_all) / (n - 3))
-        * max(one["inflation"], 1 + 3 / n)
-    )
-    return float(
-        2
-        * stats.t.isf(tail, n - 2)
-        * math.sqrt(own + (one["slope"] * one["sd_machine"]) ** 2 / n_all)
-    )
+def _width(row: Mapping[Any, Any], tail: float, n: int, n_all: int | None) -> float:
+    """Return the expected width of a row's interval if people judge n queries, of the machine's or alone."""
+    if n_all is None or math.isnan(row["correlation"]):  # as `two_phase` takes people alone
+        return float(2 * stats.t.isf(tail, n - 1) * (row["sd_human"] or math.nan) / math.sqrt(n))
+    sampled = 1 + (1 - n / n_all) / (n - 3)
+    own = row["sd_residual"] ** 2 / n * sampled * max(row["inflation"], 1 + 3 / n)
+    of_machine = (row["slope"] * row["sd_machine"]) ** 2 / n_all
+    return float(2 * stats.t.isf(tail, n - 2) * math.sqrt(own + of_machine))
 
 
-def _fewest(one: Mapping[Any, Any], tail: float, width: float, n_all: int | None) -> int | None:
-    """Return the least number of queries that people must judge: the more they judge, the narrower the interval."""
+def _fewest(row: Mapping[Any, Any], tail: float, width: float, n_all: int | None) -> int | None:
+    """Return the least number of queries that people must judge; more make the interval narrower."""
     numbers = range(FEWEST, (n_all or 2**62) + 1)
-    place = bisect_left(numbers, True, key=lambda n: _width(one, tail, n, n_all) <= width)
+    place = bisect_left(numbers, True, key=lambda n: _width(row, tail, n, n_all) <= width)
     return next(iter(numbers[place:]), None)

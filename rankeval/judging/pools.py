@@ -1,4 +1,4 @@
-"""Pools and their sheets: the documents that some runs rank high, and a file of them for each judge to fill.
+"""Pools: the documents that some runs rank high, and sheets of them for each judge to fill.
 
 A pool is a table of the first ranks of runs. A row is a document of a query; 0 stands for a rank
 beyond the depth::
@@ -66,6 +66,7 @@ MINUTES = 5.0
 """Minutes to judge a document, if nobody says otherwise."""
 
 _PAIR = ["qid", "docid"]
+SHEET = ["qid", "query", "docid", "text", "relevance", "note"]
 FILLED = ("qid", "docid", "relevance")
 MANIFEST = "sheets.json"
 
@@ -138,17 +139,14 @@ class Pool(WithTable):
         """
         check_number("minutes", minutes)
         require(minutes > 0, "minutes", minutes, "a number above 0")
-        sizes = (
-            self.table.groupby("qid", sort=False).size()
-            if by_query
-            else pd.Series({"all": len(self.table)})
-        )
-        return pd.DataFrame(
-            {"documents": sizes, "minutes_each": minutes, "hours": sizes * float(minutes) / 60}
-        )
+        sizes = pd.Series({"all": len(self.table)})
+        if by_query:
+            sizes = self.table.groupby("qid", sort=False).size()
+        hours = sizes * float(minutes) / 60
+        return pd.DataFrame({"documents": sizes, "minutes_each": minutes, "hours": hours})
 
     def adds(self, run: Any, *, name: str = "new") -> Pool:
-        """Return the documents that one more run would add to the queries of the pool: those that only it has.
+        """Return the documents that one more run would add to the queries of the pool.
 
         Parameters
         ----------
@@ -177,10 +175,9 @@ class Pool(WithTable):
         require(isinstance(name, str), "name", name, "text")
         other = pool({name: run}, depth=self.depth)
         known = pd.concat([self.table[_PAIR], self.left_out]).assign(relevance=0)
-        return _part(
-            other,
-            np.isnan(_labels(other, known)) & other.table["qid"].isin(self.table["qid"]).to_numpy(),
-        )
+        is_new = np.isnan(_labels(other, known))
+        is_pooled = other.table["qid"].isin(self.table["qid"]).to_numpy()
+        return _part(other, is_new & is_pooled)
 
     def order(self, by: str = "depth", *, judged: Any = None, rng: Any = 0) -> pd.DataFrame:
         """Return the documents that are still to judge, in the order in which to judge them.
@@ -234,11 +231,8 @@ class Pool(WithTable):
         if by == "random":
             first = generator_of(rng).permutation(first)
         if by == "move_to_front":
-            parts = self.table.groupby("qid", sort=False).indices.values()
-            ordered = [
-                _move_to_front(rows, self.places[rows], label[rows] > 0)
-                for rows in map(np.asarray, parts)
-            ]
+            parts = map(np.asarray, self.table.groupby("qid", sort=False).indices.values())
+            ordered = [_move_to_front(rows, self.places[rows], label[rows] > 0) for rows in parts]
             first = np.concatenate([first[:0], *ordered])
         left = self.table.iloc[first[np.isnan(label[first])]]
         query = pd.factorize(self.table["qid"])[0][left.index]
@@ -277,14 +271,13 @@ class Pool(WithTable):
         check_share("rate", rate)
         chance = pd.Series(generator_of(rng).random(len(self.table)))
         of_query = chance.groupby(self.table["qid"].to_numpy())
-        drawn = of_query.rank().to_numpy() <= np.maximum(
-            1, np.rint(rate * of_query.transform("size").to_numpy())
-        )
+        sizes = np.rint(rate * of_query.transform("size").to_numpy())
+        drawn = of_query.rank().to_numpy() <= np.maximum(1, sizes)
         left_out = pd.concat([self.left_out, self.table.loc[~drawn, _PAIR]], ignore_index=True)
         return replace(_part(self, drawn), left_out=left_out)
 
     def qrels(self, judged: Any) -> Qrels:
-        """Return the label of each document of the pool, and -1 for those that are pooled and not judged.
+        """Return the label of each document of the pool, and -1 for those that are not judged.
 
         infAP and bpref read -1 in this way under a convention whose rule ``negative`` is
         "unjudged", such as ``convention="trec_eval-9.0.8"``.
@@ -305,15 +298,11 @@ class Pool(WithTable):
         return Qrels.from_frame(rows.fillna({"relevance": NOT_JUDGED}))
 
     def _laid_out(self) -> Table:
-        found = self.places > 0
-        alone = found[found.sum(axis=1) == 1]
-        shown = pd.DataFrame(
-            {"run": self.runs, "documents": found.sum(axis=0), "only it": alone.sum(axis=0)}
-        )
-        documents, queries = (
-            count(len(self.table), "document"),
-            count(self.table["qid"].nunique(), "query"),
-        )
+        ranked = self.places > 0
+        n, n_alone = (rows.sum(axis=0) for rows in (ranked, ranked[ranked.sum(axis=1) == 1]))
+        shown = pd.DataFrame({"run": self.runs, "documents": n, "only it": n_alone})
+        documents = count(len(self.table), "document")
+        queries = count(self.table["qid"].nunique(), "query")
         return Table(shown, caption=f"Pool of depth {self.depth}: {documents} of {queries}")
 
 
@@ -358,32 +347,30 @@ def pool(
     require(
         is_mapping, "runs", type(runs).__name__, 'a mapping of names to runs: {"bm25": run, ...}'
     )
-    given = {str(name): as_run(run) for name, run in runs.items()}
-    for run in given.values():
-        refuse_unlike(next(iter(given.values())), run)
+    loaded = {str(name): as_run(run) for name, run in runs.items()}
+    first = next(iter(loaded.values()))
     wanted = None if queries is None else set(queries)
-    rows = [
-        (query, document, name, rank)
-        for name, run in given.items()
-        for query, documents in ranked_lists(run).items()
-        if wanted is None or query in wanted
-        for rank, document in enumerate(documents[:depth], start=1)
-    ]
-    found = pd.DataFrame(rows, columns=[*_PAIR, "run", "rank"])
-    query, best = pd.factorize(found["qid"])[0], found.groupby(_PAIR)["rank"].transform("min")
+    rows = []
+    for run in loaded.values():
+        refuse_unlike(first, run)
+    for name, run in loaded.items():
+        for query, documents in ranked_lists(run).items():
+            if wanted is None or query in wanted:
+                ranks = enumerate(documents[:depth], start=1)
+                rows += [(query, document, name, rank) for rank, document in ranks]
+    ranked = pd.DataFrame(rows, columns=[*_PAIR, "run", "rank"])
+    ranked["query"] = pd.factorize(ranked["qid"])[0]
+    ranked["best"] = ranked.groupby(_PAIR)["rank"].transform("min")
     # Stable, so that the runs of a document keep their order.
-    found = found.assign(query=query, best=best).sort_values(
-        ["query", "best", "docid"], kind="stable"
-    )
-    by_document = found.groupby(_PAIR, sort=False)
+    ranked = ranked.sort_values(["query", "best", "docid"], kind="stable")
+    by_document = ranked.groupby(_PAIR, sort=False)
     table = by_document.agg(
         found_by=("run", tuple), n_runs=("run", "size"), rank=("rank", "min")
     ).reset_index()
-    places = np.zeros((len(table), len(given)), dtype=np.int64)
-    places[by_document.ngroup(), pd.Index(given).get_indexer(pd.Index(found["run"]))] = found[
-        "rank"
-    ]
-    return Pool(table, places, tuple(given), depth, table[_PAIR].iloc[:0])
+    places = np.zeros((len(table), len(loaded)), dtype=np.int64)
+    columns = pd.Index(loaded).get_indexer(pd.Index(ranked["run"]))
+    places[by_document.ngroup(), columns] = ranked["rank"]
+    return Pool(table, places, tuple(loaded), depth, table[_PAIR].iloc[:0])
 
 
 def _part(whole: Pool, rows: NDArray[np.bool_]) -> Pool:
@@ -409,17 +396,13 @@ def _labels(whole: Pool, judged: Any) -> Floats:
     """Return the label of each row, of several the highest; nan without one."""
     if judged is None:
         return np.full(len(whole.table), np.nan)
-    given = as_qrels(judged)
-    refuse_unlike(Qrels.from_frame(whole.table.assign(relevance=0)), given)
-    frame = given.to_frame()
-    highest = (
-        frame[frame["relevance"] != NOT_JUDGED].groupby(_PAIR, as_index=False)["relevance"].max()
-    )
-    return (
-        whole.table[_PAIR]
-        .merge(highest, how="left", on=_PAIR)["relevance"]
-        .to_numpy(dtype=np.float64)
-    )
+    qrels = as_qrels(judged)
+    refuse_unlike(Qrels.from_frame(whole.table.assign(relevance=0)), qrels)
+    labels = qrels.to_frame()
+    labels = labels[labels["relevance"] != NOT_JUDGED]
+    highest = labels.groupby(_PAIR, as_index=False)["relevance"].max()
+    rows = whole.table[_PAIR].merge(highest, how="left", on=_PAIR)
+    return rows["relevance"].to_numpy(dtype=np.float64)
 
 
 @explained
@@ -493,51 +476,43 @@ def write_sheets(
     files = ["sheet_" + re.sub(r"[^\w.@ -]", "_", name) + f".{format}" for name in names]
     check_number("overlap", overlap, least=0)
     with writing(home):
-        is_file = any(one.is_file() for one in (home, *home.parents))
+        is_file = any(path.is_file() for path in (home, *home.parents))
         has_manifest, has_sheets = (home / MANIFEST).exists(), any(home.glob("sheet_*"))
+    is_double = len({*map(str.casefold, files)}) < len(files)
+    is_scale = 0 < len(grades) == len(np.unique(grades))
+    holds = f"{home} holds sheets"
+    twice = f"two of the judges have the same name: {few(names)}"
     refuse(
         (not names, f"judges is {shown(judges)}; expected a list of names"),
-        (
-            len({*map(str.casefold, files)}) < len(files),
-            f"two of the judges have the same name: {few(names)}",
-        ),
+        (is_double, twice),
         (overlap > 1, f"overlap is {shown(overlap)}; expected a share from 0 to 1"),
-        (
-            not 0 < len(grades) == len(np.unique(grades)),
-            f"scale is {shown(scale)}; expected different numbers",
-        ),
+        (not is_scale, f"scale is {shown(scale)}; expected different numbers"),
+    )
+    refuse(
         (is_file, f"{home} is a file, or is in one; name a folder"),
-        (has_manifest, f"{home} holds sheets; read them by read_sheets, or name another folder"),
-        (
-            has_sheets,
-            f"{home} holds sheets without {MANIFEST}; name another folder, or delete them",
-        ),
+        (has_manifest, f"{holds}; read them by read_sheets, or name another folder"),
+        (has_sheets, f"{holds} without {MANIFEST}; name another folder, or delete them"),
     )
-    ids = frame_columns(
-        pool.table if isinstance(pool, Pool) else pool, {"qid": "qid", "docid": "docid"}
-    )
-    table = pd.DataFrame(
-        {name: id_column(ids[name], name).to_pylist() for name in ids}
-    ).drop_duplicates()
-    for column, name, given in (("qid", "query", queries), ("docid", "text", texts)):
-        table[name] = "" if given is None else table[column].map(given.get)
-        lacking = table[column][[not isinstance(one, str) for one in table[name]]].unique().tolist()
+    pairs = pool.table if isinstance(pool, Pool) else pool
+    ids = frame_columns(pairs, {"qid": "qid", "docid": "docid"})
+    columns = {name: id_column(ids[name], name).to_pylist() for name in ids}
+    table = pd.DataFrame(columns).drop_duplicates()
+    for column, name, by_id in (("qid", "query", queries), ("docid", "text", texts)):
+        table[name] = "" if by_id is None else table[column].map(by_id.get)
+        is_text = table[name].map(lambda text: isinstance(text, str))
+        lacking = table[column][~is_text.astype(bool)].unique().tolist()
         refuse((lacking, f"there is no {name} for {column} {few(lacking)}"))
     generator = generator_of(rng)
     turn = generator.permutation(len(table))[pd.factorize(table["qid"])[0]]
     table = _mixed(table.assign(relevance="", note="", turn=turn), generator)
     # Of every tenth row the last, so that all queries have their share.
     shared = np.flatnonzero(np.diff(np.floor(np.arange(len(table) + 1) * overlap + 1e-9)))
-    parts = [
-        np.r_[shared, part]
-        for part in np.array_split(np.delete(np.arange(len(table)), shared), len(names))
-    ]
+    rest = np.delete(np.arange(len(table)), shared)
+    parts = [np.r_[shared, part] for part in np.array_split(rest, len(names))]
     contents, sheets = {}, {}
     for judge, file, part in zip(names, files, parts, strict=True):
         sheet = _mixed(table.iloc[part], generator)
-        contents[file] = _written(
-            sheet[["qid", "query", "docid", "text", "relevance", "note"]], format
-        )
+        contents[file] = _written(sheet[SHEET], format)
         sheets[judge] = {"file": file, "pairs": sheet[_PAIR].to_numpy(dtype=object).tolist()}
     # Last, so that half of the sheets are not read for all.
     contents[MANIFEST] = json.dumps({"scale": grades.tolist(), "sheets": sheets}).encode()
@@ -545,14 +520,13 @@ def write_sheets(
         home.mkdir(parents=True, exist_ok=True)
     for file, content in contents.items():
         write_atomically(home / file, [content])
-    return pd.DataFrame(
-        {"judge": names, "file": files, "documents": [*map(len, parts)], "shared": len(shared)}
-    )
+    sizes = {"documents": [*map(len, parts)], "shared": len(shared)}
+    return pd.DataFrame({"judge": names, "file": files, **sizes})
 
 
 @explained
 def read_sheets(folder: str | os.PathLike[str]) -> Qrels:
-    r"""Return the labels of the sheets of a folder, at any time; rows without a label are counted in a warning.
+    r"""Return the labels of the sheets of a folder, at any time; a warning counts rows without one.
 
     Parameters
     ----------
@@ -595,56 +569,44 @@ def read_sheets(folder: str | os.PathLike[str]) -> Qrels:
     home = as_path(folder)
     path = home / MANIFEST
     _, manifest = next(json_lines(read_bytes(path), str(path)), (0, {}))
-    refuse(
-        (not {"scale", "sheets"} <= {*manifest}, f"{path} is not as write_sheets wrote it"),
-        kind=FileFormatError,
-    )
+    is_ours = {"scale", "sheets"} <= {*manifest}
+    refuse((not is_ours, f"{path} is not as write_sheets wrote it"), kind=FileFormatError)
     sheets, scale = manifest["sheets"], {float(grade): grade for grade in manifest["scale"]}
-    strange = sorted(
-        {one.name for one in home.glob("sheet_*")} - {sheet["file"] for sheet in sheets.values()}
-    )
+    files = {sheet["file"] for sheet in sheets.values()}
+    strange = sorted({sheet.name for sheet in home.glob("sheet_*")} - files)
     refuse((strange, f"{home}: {few(strange)} is not read; save each sheet under its first name"))
     labels: dict[tuple[Any, ...], Any] = {}
+    bare: set[tuple[Any, ...]] = set()  # documents without any label, after all sheets
+    left = []
+    grades = few([*scale.values()])
     for judge, sheet in sheets.items():
         known = {
-            (str(query), str(document)): (query, document, judge)
-            for query, document in sheet["pairs"]
+            (str(query), str(document)): (query, document) for query, document in sheet["pairs"]
         }
+        n_labels = len(labels)
         for where, query, document, label in _filled(home / sheet["file"]):
-            row, grade = known.get((query, document), ()), scale.get(number_of(label, where))
+            pair, grade = known.get((query, document)), scale.get(number_of(label, where))
+            row = (*(pair or ()), judge)
+            lost = f"{where} is not on the sheet of {judge}; if a spreadsheet changed an id, load ids as text"
+            outside = f"{where}: relevance is {label!r}; expected one of {grades}"
             refuse(
-                (
-                    not row,
-                    f"{where} is not on the sheet of {judge}; if a spreadsheet changed an id, load ids as text",
-                ),
+                (pair is None, lost),
                 (row in labels, f"{where} has a label already"),
-                (
-                    grade is None,
-                    f"{where}: relevance is {label!r}; expected one of {few([*scale.values()])}",
-                ),
+                (grade is None, outside),
                 kind=FileFormatError,
             )
             labels[row] = grade
+        n, n_left = len(sheet["pairs"]), len(sheet["pairs"]) - len(labels) + n_labels
+        if n_left:
+            left.append(f"{judge} {n_left:,} of {n:,}")
+        bare |= {*known.values()}
     refuse((not labels, f"{home}: no row has a label yet; fill the column relevance"))
-    found, sizes = (
-        [judge for *_, judge in labels],
-        {judge: len(sheet["pairs"]) for judge, sheet in sheets.items()},
-    )
-    left = [
-        f"{judge} {n - found.count(judge):,} of {n:,}"
-        for judge, n in sizes.items()
-        if found.count(judge) < n
-    ]
-    bare = len(
-        {tuple(pair) for sheet in sheets.values() for pair in sheet["pairs"]}
-        - {row[:2] for row in labels}
-    )
+    bare -= {row[:2] for row in labels}
     if left:
-        nobody = f"{count(bare, 'document')} without any count as not relevant"
+        nobody = f"{count(len(bare), 'document')} without any count as not relevant"
         warn(f"{home}: rows without a label: {', '.join(left)}; {nobody}")
-    return Qrels.from_frame(
-        pd.Series(labels).rename_axis(["qid", "docid", "aspect"]).reset_index(name="relevance")
-    )
+    rows = pd.Series(labels).rename_axis(["qid", "docid", "aspect"])
+    return Qrels.from_frame(rows.reset_index(name="relevance"))
 
 
 def _mixed(rows: pd.DataFrame, generator: np.random.Generator) -> pd.DataFrame:
@@ -655,43 +617,37 @@ def _mixed(rows: pd.DataFrame, generator: np.random.Generator) -> pd.DataFrame:
 def _written(sheet: pd.DataFrame, form: str) -> bytes:
     if form == "jsonl":
         return sheet.to_json(orient="records", lines=True).encode()
-    cells = sheet.astype(str).map(
-        lambda cell: guarded(cell[:32_000])
-    )  # spreadsheets cut a cell at 32,767
+    # Spreadsheets cut a cell at 32,767.
+    cells = sheet.astype(str).map(lambda cell: guarded(cell[:32_000]))
     # All cells in quotes: a spreadsheet that splits at semicolons would find a formula behind one.
     # And with a byte order mark, by which a spreadsheet knows UTF-8.
     return cells.to_csv(index=False, quoting=csv.QUOTE_ALL).encode("utf-8-sig", "backslashreplace")
 
 
 def _filled(path: Path) -> Iterator[tuple[str, str, str, str]]:
-    """Yield place, query, document and label of each row that has a label; columns are found by name, once each."""
+    """Yield place, query, document and label of each row that has a label."""
     data = read_bytes(path)
     if path.suffix == ".jsonl":
-        found = [*json_lines(data, str(path))]
-        header = [*dict.fromkeys(name for _, row in found for name in row)] or [*FILLED]
-        rows = (
-            (line, ["" if row.get(name) is None else str(row[name]) for name in header])
-            for line, row in found
-        )
+        filled = [*json_lines(data, str(path))]
+        header = [*dict.fromkeys(name for _, row in filled for name in row)] or [*FILLED]
+        rows = ((line, [_text(row.get(name)) for name in header]) for line, row in filled)
     else:
-        if (
-            data.decode(errors="ignore").encode() != data
-        ):  # some spreadsheets save CSV in an older encoding
+        # Some spreadsheets save CSV in an older encoding.
+        if data.decode(errors="ignore").encode() != data:
             data = data.decode("cp1252", "replace").encode()
-        cells = records(data, max(",;\t", key=data.partition(b"\n")[0].decode().count), str(path))
+        first_line = data.partition(b"\n")[0].decode()
+        cells = records(data, max(",;\t", key=first_line.count), str(path))
         header = [name.strip().casefold() for name in next(cells, (0, []))[1]]
         rows = ((line, [*map(unguarded, row)]) for line, row in cells)
     places = [header.index(name) for name in FILLED if header.count(name) == 1]
-    refuse(
-        (len(places) < 3, f"{path}: the header is {shown(header)}; expected {few(FILLED)}"),
-        kind=FileFormatError,
-    )
+    problem = f"{path}: the header is {shown(header)}; expected {few(FILLED)}"
+    refuse((len(places) < 3, problem), kind=FileFormatError)
     for line, row in rows:
         query, document, label = (row[place] for place in places)
+        where = f"{path}, line {line}: document {document!r} of query {query!r}"
         if label.strip():
-            yield (
-                f"{path}, line {line}: document {document!r} of query {query!r}",
-                query,
-                document,
-                label.strip(),
-            )
+            yield where, query, document, label.strip()
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)

@@ -201,23 +201,16 @@ def disagreement(
     truth = truth or grades.columns[0]
     scores, effect = _effect(grades, truth, runs, measure, {"rng": rng, **options})
     relevant = grades >= RELEVANT
-    both, sizes = (
-        part.groupby(level="qid").sum()
-        for part in (relevant.mul(relevant[truth], axis=0), relevant)
-    )
+    both = relevant.mul(relevant[truth], axis=0).groupby(level="qid").sum()
+    sizes = relevant.groupby(level="qid").sum()
     overlap = (both / (sizes.add(sizes[truth], axis=0) - both)).mean()
-    about = (
-        pd.DataFrame({"mean": effect.means.mean(), "overlap": overlap})
-        .rename_axis("judgments")
-        .reset_index()
-    )
-    table = about.merge(effect.table, on="judgments")
+    of_sets = pd.DataFrame({"mean": effect.means.mean(), "overlap": overlap})
+    table = of_sets.rename_axis("judgments").reset_index().merge(effect.table, on="judgments")
     draws = _draws(scores, truth, n_draws, generator_of(rng))
-    taus = f"tau_b {draws['tau_b'].mean():.3f} on average, {draws['tau_b'].min():.3f} at the least"
-    notes += [
-        *effect.notes,
-        f"a judge drawn at random for each query, {count(n_draws, 'draw')}: {taus}",
-    ]
+    tau_b = draws["tau_b"]
+    taus = f"tau_b {tau_b.mean():.3f} on average, {tau_b.min():.3f} at the least"
+    notes += effect.notes
+    notes.append(f"a judge drawn at random for each query, {count(n_draws, 'draw')}: {taus}")
     return Disagreement(table, effect.pairs, effect.order, tuple(notes), effect.caption, draws)
 
 
@@ -276,30 +269,27 @@ def reusability(
     0    one                0   0.5           0.5
     1    two                1   0.5           0.0
     """
-    named = {
-        str(run): str(group)
-        for run, group in (groups or dict(zip(runs, runs, strict=True))).items()
-    }
+    by_run = groups or {run: run for run in runs}
+    named = {str(run): str(group) for run, group in by_run.items()}
     of = pd.Series({str(run): named[chosen("run with a group", str(run), named)] for run in runs})
-    judged, codes, names = (
-        as_qrels(qrels).to_frame().set_index(["qid", "docid"])["relevance"],
-        *pd.factorize(of),
-    )
+    judged = as_qrels(qrels).to_frame().set_index(["qid", "docid"])["relevance"]
+    codes, names = pd.factorize(of)
     found_by = pool(runs, depth=depth).table.set_index(["qid", "docid"])["found_by"]
     finders = found_by.map(lambda names: {of[name] for name in names})
     owner = finders[finders.str.len() == 1].map(min).reindex(judged.index)
     # A document without its label is not judged. It stays, so that a query that loses all its
     # labels still counts.
-    sets = {EVERY: judged} | {
-        f"without {group}": judged.where(owner != group, NOT_JUDGED) for group in names
-    }
+    sets = {EVERY: judged}
+    for group in names:
+        sets[f"without {group}"] = judged.where(owner != group, NOT_JUDGED)
     _, effect = _effect(pd.DataFrame(sets), EVERY, runs, measure, options)
     table = pd.DataFrame({"judgments": "without " + of, "group": of, "system": of.index})
     for name, documents in (("unique", owner), ("unique_relevant", owner[judged >= RELEVANT])):
         table[name] = of.map(documents.value_counts()).fillna(0).astype(int)
+    rows = np.arange(len(of))
     for name, frame in (("mean", effect.means), ("rank", effect.order.ranks)):
         table[name] = frame.iloc[:, 0]
-        table[f"{name}_without"] = frame.to_numpy()[np.arange(len(of)), codes + 1]
+        table[f"{name}_without"] = frame.to_numpy()[rows, codes + 1]
     table = table.merge(effect.table, on="judgments").drop(columns="judgments")
     unseen = (
         "runs that are alike find the same documents: this says nothing of systems of another kind"
@@ -311,41 +301,32 @@ def reusability(
 
 
 def _graded(judgments: Any) -> tuple[pd.DataFrame, list[str]]:
-    """Return a row for each document and a column for each set of judgments, the judges' first; and notes."""
+    """Return the grades of documents (rows) by judges and joint judgments (columns), and notes."""
     every = Labels.of(judgments).table().rename(columns=str)
     unfit = every.shape[1] < 2 or every.columns.isin([UNION, INTERSECTION]).any()
-    refuse(
-        (
-            unfit,
-            f"found {few(list(every))}; expected two judges or more, none called {UNION} or {INTERSECTION}",
-        )
-    )
+    expected = f"expected two judges or more, none called {UNION} or {INTERSECTION}"
+    refuse((unfit, f"found {few(list(every))}; {expected}"))
     by_all = every.notna().groupby(level="qid").transform("any").all(axis=1)
     grades, out = every[by_all], every.index[~by_all].unique("qid")
     common = grades.index.unique("qid").tolist()
-    refuse(
-        (
-            len(common) < 2,
-            f"the judges have {count(len(common), 'query')} in common; a comparison takes 2 or more",
-        )
-    )
+    shared = f"the judges have {count(len(common), 'query')} in common"
+    refuse((len(common) < 2, f"{shared}; a comparison takes 2 or more"))
     partly = int(grades.isna().any(axis=1).sum())
-    some = f"{partly:,} of {count(len(grades), 'document')} are judged by some judges only; the others' missing labels"
-    notes = [
-        (len(out), f"{count(len(out), 'query')} left out: not all judges judged them"),
-        (
-            partly,
-            f"{some} count as not relevant, and that is no disagreement: let all judges judge all (overlap=1)",
-        ),
-    ]
+    notes = []
+    if len(out):
+        notes.append(f"{count(len(out), 'query')} left out: not all judges judged them")
+    if partly:
+        some = f"{partly:,} of {count(len(grades), 'document')} are judged by some judges only"
+        reading = "the others' missing labels count as not relevant, and that is no disagreement"
+        notes.append(f"{some}; {reading}: let all judges judge all (overlap=1)")
     both = {UNION: grades.max(axis=1), INTERSECTION: grades.fillna(NOT_JUDGED).min(axis=1)}
-    return grades.assign(**both), [said for n, said in notes if n]
+    return grades.assign(**both), notes
 
 
 def _effect(
     sets: pd.DataFrame, truth: str, runs: Mapping[str, Any], measure: Any, options: Any
 ) -> tuple[pd.DataFrame, JudgmentEffect]:
-    """Return the scores, with columns (judgments, system, measure), and what a comparison under each set says.
+    """Return the scores, with columns (judgments, system, measure), and the comparison under each set.
 
     A column of the sets has the grades of one set of judgments, nan for a document without one.
     """
@@ -356,31 +337,25 @@ def _effect(
         for system, run in loaded.items():
             parts[name, system] = evaluate(qrels, run, measures=[measure]).per_query
     scores = pd.concat(parts, axis=1, join="inner")
-    order = order_agreement(
-        {system: {name: scores[name][system] for name in sets} for system in loaded}, truth=truth
-    )
-    compared = {
-        name: compare({system: scores[name][system] for system in loaded}, **options)
-        for name in sets
-    }
-    tables = {name: one.table[COLUMNS].assign(shown=one.shown) for name, one in compared.items()}
+    by_system = {system: {name: scores[name][system] for name in sets} for system in loaded}
+    order = order_agreement(by_system, truth=truth)
+    compared, tables = {}, {}
+    for name in sets:
+        systems = {system: parts[name] for system, parts in by_system.items()}
+        result = compared[name] = compare(systems, **options)
+        tables[name] = result.table[COLUMNS].assign(shown=result.shown)
     pairs = pd.concat(tables, names=["judgments"]).reset_index("judgments")
-    pairs = pairs[pairs["judgments"] != truth].merge(
-        tables[truth], on=COLUMNS[:2], suffixes=("", "_by_truth")
-    )
+    others = pairs[pairs["judgments"] != truth]
+    pairs = others.merge(tables[truth], on=COLUMNS[:2], suffixes=("", "_by_truth"))
     was, now = pairs.pop("shown_by_truth"), pairs.pop("shown")
     turned = pairs["difference_by_truth"] * pairs["difference"] < 0
-    pairs["fate"] = np.select(
-        [was & now & ~turned, was & ~now, now & ~was, was & now], FATES, "open"
-    )
-    fates = (
-        pd.crosstab(pairs["judgments"], pairs["fate"])
-        .reindex(columns=FATES, fill_value=0)
-        .astype("Int64")
-    )
+    cases = [was & now & ~turned, was & ~now, now & ~was, was & now]
+    pairs["fate"] = np.select(cases, FATES, "open")
+    fates = pd.crosstab(pairs["judgments"], pairs["fate"])
+    fates = fates.reindex(columns=FATES, fill_value=0).astype("Int64")
     table = order.table[["b", "tau_b", "tau_ap", "swaps"]].rename(columns={"b": "judgments"})
-    systems = f"{count(len(runs), 'system')} by {scores.columns[0][2]}; true: {truth}"
-    caption = f"{compared[truth].caption}. {systems}"
+    described = f"{count(len(runs), 'system')} by {scores.columns[0][2]}; true: {truth}"
+    caption = f"{compared[truth].caption}. {described}"
     return scores, JudgmentEffect(
         table.join(fates, on="judgments"), pairs, order, order.notes, caption
     )
@@ -389,17 +364,13 @@ def _effect(
 def _draws(
     scores: pd.DataFrame, truth: str, n_draws: int, rng: np.random.Generator
 ) -> pd.DataFrame:
-    """Agree with the truth by a random judge a query: the scores of a query are those by its judge."""
+    """Return the agreement with the truth if each query has the scores by a judge drawn at random."""
     judges = scores.columns.unique(0).difference([UNION, INTERSECTION], sort=False)
     chosen_judge = rng.integers(len(judges), size=(n_draws, len(scores)))
     by_judge = np.stack([scores[judge].to_numpy() for judge in judges])
     means = by_judge[chosen_judge, np.arange(len(scores))].mean(axis=1)
     gains = direction(scores.columns[0][2]).sign * np.vstack([scores[truth].mean(), means])
-    orders = pd.DataFrame(
-        gains.T, scores[truth].columns.get_level_values(0), [truth, *range(n_draws)]
-    )
-    return (
-        order_agreement(orders, truth=truth)
-        .table[["tau_b", "tau_ap", "swaps"]]
-        .assign(mean=means.mean(axis=1))
-    )
+    systems = scores[truth].columns.get_level_values(0)
+    orders = pd.DataFrame(gains.T, systems, [truth, *range(n_draws)])
+    taus = order_agreement(orders, truth=truth).table[["tau_b", "tau_ap", "swaps"]]
+    return taus.assign(mean=means.mean(axis=1))

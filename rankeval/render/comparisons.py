@@ -1,4 +1,4 @@
-"""Figures of comparisons: differences with their intervals, the matrix of all pairs, the ranks that systems may have.
+"""Figures of comparisons: differences with intervals, the matrix of all pairs, ranges of ranks.
 
 An interval is drawn twice where it was adjusted for several comparisons::
 
@@ -40,7 +40,7 @@ MOST_ROWS = 60
 """Intervals drawn in one panel; if there are more, those with the largest differences are drawn."""
 
 MOST_PAIRS = 20
-"""Pairs of systems in one panel of a forest; if there are more, those with the largest differences are drawn."""
+"""Pairs of systems in one panel of a forest; of more, those with the largest differences are drawn."""
 
 FLAT = 1e-9
 """If no number is further from zero, all are taken as zero."""
@@ -59,25 +59,22 @@ def intervals(
     caption: str = "",
     edges: Mapping[str, Sequence[float]] | None = None,
 ) -> Figure:
-    """Draw differences with their intervals about a line at zero, a panel per group."""
+    """Draw differences with their intervals about a line at zero, a panel per group.
+
+    ``edges`` are the other places that differences are compared with, by group.
+    """
     groups = frame.groupby("group", sort=False) if "group" in frame else [("", frame)]
-    wholes = {str(name): part for name, part in groups}
-    shown = {
-        name: part.iloc[_largest(part["difference"], MOST_ROWS)] for name, part in wholes.items()
-    }
-    heights = [(0.34 if len(part) <= 20 else 0.22) * len(part) + 0.55 for part in shown.values()]
-    figure = Figure(figsize=(7.5, sum(heights) + 0.75), layout="constrained")
-    panels = figure.subplots(len(shown), 1, squeeze=False, height_ratios=heights)[:, 0]
-    for axes, (name, part) in zip(panels, shown.items(), strict=True):
-        n = len(wholes[name])
-        left_out = f" (the {len(part)} largest of {n})" if len(part) < n else ""
-        axes.set_title(name + left_out, loc="left", fontsize=10, color=INK, parse_math=False)
+    parts, sizes = {}, {}
+    for name, whole in groups:
+        part = parts[str(name)] = whole.iloc[_largest(whole["difference"], MOST_ROWS)]
+        sizes[str(name)] = len(part), len(whole)
+    heights = [(0.34 if len(part) <= 20 else 0.22) * len(part) + 0.55 for part in parts.values()]
+    figure, panels = _stacked(sizes, heights, 0.75, xlabel)
+    for axes, (name, part) in zip(panels, parts.items(), strict=True):
         _draw_intervals(axes, part, (edges or {}).get(name, ()))
         names = [shown_name(text, LONGEST_NAME) for text in part["label"]]
-        axes.set_yticks(
-            range(len(part)), names, parse_math=False, fontsize=9 if len(part) <= 20 else 8
-        )
-    panels[-1].set_xlabel(xlabel, color=INK, parse_math=False)
+        size = 9 if len(part) <= 20 else 8
+        axes.set_yticks(range(len(part)), names, parse_math=False, fontsize=size)
     write_caption(figure, caption)
     return figure
 
@@ -85,20 +82,35 @@ def intervals(
 def forest(
     frame: pd.DataFrame, *, xlabel: str = "difference of means", caption: str = "", digits: int = 3
 ) -> Figure:
-    """Draw differences on several collections or slices, those of one pair of systems below each other."""
-    panels = {str(name): _largest_pairs(part) for name, part in frame.groupby("group", sort=False)}
-    heights = [ROW * (len(part) + part["pair"].nunique()) + 0.6 for part in panels.values()]
-    figure = Figure(figsize=(7.5, sum(heights) + 0.6), layout="constrained")
-    grid = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
-    for axes, (name, part) in zip(grid, panels.items(), strict=True):
-        whole = frame.loc[frame["group"] == name, "pair"].nunique()
-        kept = part["pair"].nunique()
-        left_out = f" (the {kept} largest of {whole})" if kept < whole else ""
-        axes.set_title(name + left_out, loc="left", fontsize=10, color=INK, parse_math=False)
+    """Draw differences on collections or slices, those of one pair of systems below each other.
+
+    The area of a square grows with its number of queries.
+    """
+    parts, sizes, heights = [], {}, []
+    for name, whole in frame.groupby("group", sort=False):
+        part = _largest_pairs(whole)
+        n_pairs = part["pair"].nunique()
+        parts.append(part)
+        sizes[str(name)] = n_pairs, whole["pair"].nunique()
+        heights.append(ROW * (len(part) + n_pairs) + 0.6)
+    figure, panels = _stacked(sizes, heights, 0.6, xlabel)
+    for axes, part in zip(panels, parts, strict=True):
         _draw_forest(axes, part, digits)
-    grid[-1].set_xlabel(xlabel, color=INK, parse_math=False)
     write_caption(figure, caption)
     return figure
+
+
+def _stacked(
+    sizes: Mapping[str, tuple[int, int]], heights: Sequence[float], room: float, xlabel: str
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure of titled panels below each other; sizes are how many are drawn, and of all."""
+    figure = Figure(figsize=(7.5, sum(heights) + room), layout="constrained")
+    panels = figure.subplots(len(sizes), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for axes, (name, (n, n_all)) in zip(panels, sizes.items(), strict=True):
+        left_out = f" (the {n} largest of {n_all})" if n < n_all else ""
+        axes.set_title(name + left_out, loc="left", fontsize=10, color=INK, parse_math=False)
+    panels[-1].set_xlabel(xlabel, color=INK, parse_math=False)
+    return figure, list(panels)
 
 
 def _largest(differences: pd.Series[float], most: int) -> Any:
@@ -113,35 +125,22 @@ def _largest_pairs(part: pd.DataFrame) -> pd.DataFrame:
 def _draw_intervals(axes: Axes, part: pd.DataFrame, edges: Sequence[float]) -> None:
     without_frame(axes)
     has_outer = "outer_low" in part
-    columns = [
-        "difference",
-        "ci_low",
-        "ci_high",
-        *(["outer_low", "outer_high"] if has_outer else []),
-    ]
+    columns = ["difference", "ci_low", "ci_high"]
+    if has_outer:
+        columns += ["outer_low", "outer_high"]
     numbers = part[columns].to_numpy(dtype=np.float64)
-    shades = np.nan_to_num(
-        np.asarray(part.get("band", np.zeros(len(part))), dtype=np.float64), posinf=0.0
-    )
+    bands = np.asarray(part.get("band", np.zeros(len(part))), dtype=np.float64)
+    shades = np.nan_to_num(bands, posinf=0.0)
     limits = _limits(axes, numbers, shades, -shades, np.asarray(edges))
-    for place, (row, shade, color, clear) in enumerate(
-        zip(numbers, shades, *_colors(part), strict=True)
-    ):
+    rows = zip(numbers, shades, *_colors(part), strict=True)
+    for place, (row, shade, color, clear) in enumerate(rows):
         if shade > 0:
-            axes.fill_betweenx(
-                [place - 0.42, place + 0.42], -shade, shade, color=BAND, linewidth=0, zorder=0
-            )
+            around = [place - 0.42, place + 0.42]
+            axes.fill_betweenx(around, -shade, shade, color=BAND, linewidth=0, zorder=0)
         if has_outer:
             _draw_line(axes, place, row[3:], limits, color, 1.2)
         _draw_line(axes, place, row[1:3], limits, color, 2.8 if has_outer else 2)
-        axes.plot(
-            row[0],
-            place,
-            "o",
-            color=color,
-            markersize=6,
-            markerfacecolor=color if clear else "white",
-        )
+        _draw_point(axes, row[0], place, "o", color, 6, clear=clear)
     for edge in edges:
         axes.axvline(edge, color=SOFT, linewidth=1, linestyle="--", zorder=1)
     axes.set_ylim(len(part) - 0.4, -0.6)
@@ -155,9 +154,8 @@ def _draw_forest(axes: Axes, part: pd.DataFrame, digits: int) -> None:
     largest = float(part["n"].max())
     lines: list[tuple[str, str]] = []
     headings: list[str] = []
-    for row, values, color, clear in zip(
-        part.to_dict("records"), ends, *_colors(part), strict=True
-    ):
+    rows = zip(part.to_dict("records"), ends, *_colors(part), strict=True)
+    for row, values, color, clear in rows:
         if not headings or row["pair"] != headings[-1]:
             headings.append(row["pair"])
             lines.append((shown_name(row["pair"], LONGEST_NAME), "bold"))
@@ -166,15 +164,8 @@ def _draw_forest(axes: Axes, part: pd.DataFrame, digits: int) -> None:
             _draw_diamond(axes, place, values, limits, color)
         else:
             _draw_line(axes, place, values[1:], limits, color, 1.5)
-            size = 3 + 5 * np.sqrt(row["n"] / largest)
-            axes.plot(
-                values[0],
-                place,
-                "s",
-                color=color,
-                markersize=size,
-                markerfacecolor=color if clear else "white",
-            )
+            size = 3 + 5 * float(np.sqrt(row["n"] / largest))
+            _draw_point(axes, values[0], place, "s", color, size, clear=clear)
         lines.append((f"{shown_name(row['label'], LONGEST_NAME)}  n = {row['n']:,.0f}", "normal"))
         _write_numbers(axes, place, values, digits, bold=bool(row["together"]))
     axes.set_yticks(range(len(lines)), [name for name, _ in lines], parse_math=False)
@@ -183,23 +174,30 @@ def _draw_forest(axes: Axes, part: pd.DataFrame, digits: int) -> None:
     axes.set_ylim(len(lines) - 0.4, -0.6)
 
 
+def _draw_point(
+    axes: Axes, x: float, place: float, marker: str, color: str, size: float, *, clear: bool
+) -> None:
+    face = color if clear else "white"
+    axes.plot(x, place, marker, color=color, markersize=size, markerfacecolor=face)
+
+
 def _colors(part: pd.DataFrame) -> tuple[list[str], list[bool]]:
-    clear = (
-        part["clear"].to_numpy(dtype=bool) if "clear" in part else np.ones(len(part), dtype=bool)
-    )
-    sign = np.sign(part["better" if "better" in part else "difference"].to_numpy(dtype=np.float64))
-    shades = np.select([~clear, sign > 0, sign < 0], [SOFT, BETTER, WORSE], INK)
-    return [str(shade) for shade in shades], [bool(each) for each in clear]
+    """Return the color of each row, and whether its claim is shown."""
+    clear = np.ones(len(part), dtype=bool)
+    if "clear" in part:
+        clear = part["clear"].to_numpy(dtype=bool)
+    gains = part["better" if "better" in part else "difference"].to_numpy(dtype=np.float64)
+    colors = np.select([~clear, gains > 0, gains < 0], [SOFT, BETTER, WORSE], INK)
+    return colors.tolist(), clear.tolist()
 
 
 def _limits(axes: Axes, *numbers: Floats) -> tuple[float, float]:
     """Set the ends of the axis a little beyond all finite numbers and zero."""
-    every = np.concatenate([each.ravel() for each in (*numbers, np.zeros(1))])
+    every = np.concatenate([values.ravel() for values in (*numbers, np.zeros(1))])
     finite = every[np.isfinite(every)]
     span = float(np.ptp(finite))
-    room = (
-        0.06 * span if span > FLAT else NARROWEST
-    )  # an axis of rounding errors would show differences where none are
+    # An axis of rounding errors would show differences where none are.
+    room = 0.06 * span if span > FLAT else NARROWEST
     left, right = float(finite.min()) - room, float(finite.max()) + room
     axes.set_xlim(left, right)
     axes.axvline(0, color=INK, linewidth=0.8, zorder=1)
@@ -210,16 +208,15 @@ def _limits(axes: Axes, *numbers: Floats) -> tuple[float, float]:
 def _draw_line(
     axes: Axes, place: float, ends: Floats, limits: tuple[float, float], color: str, width: float
 ) -> None:
-    """Draw an interval; an infinite end gets an arrow at the edge, an interval that is not known is left out."""
+    """Draw an interval, if it is known; an infinite end gets an arrow at the edge."""
     low, high = ends
     if interval(low, high) == DASH:
         return
     left, right = limits
-    axes.plot(
-        [max(low, left), min(high, right)], [place, place], color=color, linewidth=width, zorder=2
-    )
-    for infinite, edge, marker in ((low == -np.inf, left, "<"), (high == np.inf, right, ">")):
-        if infinite:
+    drawn = [max(low, left), min(high, right)]
+    axes.plot(drawn, [place, place], color=color, linewidth=width, zorder=2)
+    for end, edge, marker in ((low, left, "<"), (high, right, ">")):
+        if np.isinf(end):
             axes.plot(
                 edge, place, marker=marker, color=color, markersize=5, clip_on=False, zorder=3
             )
@@ -228,27 +225,29 @@ def _draw_line(
 def _draw_diamond(
     axes: Axes, place: float, values: Floats, limits: tuple[float, float], color: str
 ) -> None:
-    """Draw a diamond from end to end of the interval; without two finite ends a line and a diamond in its middle."""
+    """Draw a diamond from end to end of the interval; without two finite ends, a line and a mark."""
     middle, low, high = values
     if np.isfinite([low, high]).all():
-        axes.fill(
-            [low, middle, high, middle],
-            [place, place - 0.3, place, place + 0.3],
-            color=color,
-            zorder=3,
-        )
+        corners = [place, place - 0.3, place, place + 0.3]
+        axes.fill([low, middle, high, middle], corners, color=color, zorder=3)
         return
     _draw_line(axes, place, values[1:], limits, color, 1.5)
     axes.plot(middle, place, "D", color=color, markersize=7, zorder=3)
 
 
 def _write_numbers(axes: Axes, place: float, values: Floats, digits: int, *, bold: bool) -> None:
-    middle = with_minus(number(values[0], digits=digits, sign=True))
+    text = with_minus(number(values[0], digits=digits, sign=True))
     ends = with_minus(interval(*values[1:], digits=digits, sign=True))
-    axes.text(
-        1.02, place, middle if ends == DASH else f"{middle}  {ends}", transform=axes.get_yaxis_transform(), va="center",
-        fontsize=8, color=INK, fontweight="bold" if bold else "normal",
-    )  # fmt: skip
+    if ends != DASH:
+        text = f"{text}  {ends}"
+    weight = "bold" if bold else "normal"
+    _write_beside(axes, 1.02, place, text, fontsize=8, fontweight=weight)
+
+
+def _write_beside(axes: Axes, x: float, place: float, text: str, **options: Any) -> None:
+    """Write a text at the right of a row; ``x`` is in widths of the axes."""
+    right = axes.get_yaxis_transform()
+    axes.text(x, place, text, transform=right, va="center", color=INK, **options)
 
 
 MOST_SIGNED = 24
@@ -271,11 +270,13 @@ def significance_matrix(
     title: str = "",
     caption: str = "",
 ) -> Figure:
-    """Draw a cell for each pair of systems, coloured if one is shown better."""
+    """Draw a cell for each pair of systems, coloured if one is shown better.
+
+    ``means`` go from the best system to the worst; ``claims`` are rows of ``ordered_claims``.
+    """
     codes = _codes(means, claims, levels)
-    figure, axes = _placed_axes(
-        [shown_name(name, LONGEST_NAME) for name in means.index], caption, title, len(levels)
-    )
+    names = [shown_name(name, LONGEST_NAME) for name in means.index]
+    figure, axes = _placed_axes(names, caption, title, len(levels))
     _draw_cells(axes, codes, len(levels))
     _name_systems(axes, means, digits)
     if len(means) <= MOST_SIGNED:
@@ -285,7 +286,7 @@ def significance_matrix(
 
 
 def _placed_axes(names: Sequence[str], caption: str, title: str, most: int) -> tuple[Figure, Axes]:
-    """Return axes with cells of a fixed size, in a figure as large as they and the names around need it.
+    """Return axes with cells of a fixed size, in a figure as large as cells and names need it.
 
     Matplotlib's own layouts keep the size of the figure, and long names would leave no room for the
     cells.
@@ -304,7 +305,8 @@ def _placed_axes(names: Sequence[str], caption: str, title: str, most: int) -> t
         figure.text(
             0.08 / width, top, line, va="top", fontsize=letters, color=color, parse_math=False
         )
-    return figure, figure.add_axes((left / width, below / height, side / width, side / height))
+    rectangle = (left / width, below / height, side / width, side / height)
+    return figure, figure.add_axes(rectangle)
 
 
 def _font_size(n: int) -> float:
@@ -312,7 +314,7 @@ def _font_size(n: int) -> float:
 
 
 def _codes(means: pd.Series[float], claims: pd.DataFrame, levels: Sequence[float]) -> Floats:
-    """Return the number of signs of each cell, negative if the row is worse; nan where nothing was compared."""
+    """Return the number of signs of each cell, negative if the row is worse; nan if not compared."""
     places = {name: place for place, name in enumerate(means.index)}
     codes = np.full((len(means), len(means)), np.nan)
     for row in claims.to_dict("records"):
@@ -344,9 +346,8 @@ def _strength(signs: int, most: int) -> float:
 def _name_systems(axes: Axes, means: pd.Series[float], digits: int) -> None:
     size = _font_size(len(means))
     names = [shown_name(name, LONGEST_NAME) for name in means.index]
-    beside = [
-        f"{name}  {number(mean, digits=digits)}" for name, mean in zip(names, means, strict=True)
-    ]
+    numbers = [number(mean, digits=digits) for mean in means]
+    beside = [f"{name}  {mean}" for name, mean in zip(names, numbers, strict=True)]
     axes.set_yticks(range(len(names)), beside, fontsize=size, parse_math=False)
     axes.set_xticks(range(len(names)), names, fontsize=size, rotation=90, parse_math=False)
     axes.tick_params(length=0, colors=INK, top=True, labeltop=True, bottom=False, labelbottom=False)
@@ -364,23 +365,17 @@ def _add_legend(figure: Figure, levels: Sequence[float], words: Sequence[str]) -
     from matplotlib.patches import Patch
 
     most = len(levels)
-    columns = []
-    for word, color, sign in zip(words, (BETTER, WORSE), ("+", "\N{MINUS SIGN}"), strict=False):
-        texts = {
-            signs: f"{sign * signs} {word}, p ≤ {levels[signs - 1]:g}"
-            for signs in range(most, 0, -1)
-        }
-        columns.append(
-            [
-                Patch(facecolor=color, alpha=_strength(n, most), label=text)
-                for n, text in texts.items()
-            ]
-        )
     # A legend is filled column by column, and its columns have equal lengths.
     rest = [Patch(facecolor=BAND, label="not shown"), Patch(alpha=0, label="")]
+    kinds = zip(words, (BETTER, WORSE), ("+", "\N{MINUS SIGN}"), rest, strict=False)
+    patches = []
+    for word, color, sign, last in kinds:
+        for n in range(most, 0, -1):
+            text = f"{sign * n} {word}, p ≤ {levels[n - 1]:g}"
+            patches.append(Patch(facecolor=color, alpha=_strength(n, most), label=text))
+        patches.append(last)
     figure.legend(
-        handles=[patch for column, last in zip(columns, rest, strict=False) for patch in (*column, last)],
-        loc="lower left", ncols=len(columns), fontsize=8, frameon=False, labelcolor=SOFT,
+        handles=patches, loc="lower left", ncols=min(2, len(words)), fontsize=8, frameon=False, labelcolor=SOFT,
         title="row against column, adjusted p", title_fontsize=8, alignment="left",
     )  # fmt: skip
 
@@ -395,20 +390,7 @@ def rank_intervals(
 ) -> Figure:
     """Draw the lowest and the highest rank of each system, and the place of its mean.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        A row per system, from the best to the worst mean, with the columns "system", "mean",
-        "rank_low", "rank_high".
-    xlabel, title, caption : str
-        Texts below and above.
-    digits : int, default 4
-        Decimals of the means.
-
-    Returns
-    -------
-    Figure
-        Not registered with pyplot.
+    The rows are in the order of the means, from the best to the worst.
     """
     n = len(frame)
     crowded = n > 20
@@ -418,29 +400,18 @@ def rank_intervals(
     for place, row in enumerate(frame.to_dict("records")):
         if place % 2 == 0:
             axes.axhspan(place - 0.5, place + 0.5, color=BAND, alpha=0.5, linewidth=0, zorder=0)
-        axes.plot(
-            [row["rank_low"], row["rank_high"]],
-            [place, place],
-            color=SOFT,
-            linewidth=2.5,
-            solid_capstyle="butt",
-        )
-        for end in (row["rank_low"], row["rank_high"]):
+        ends = [row["rank_low"], row["rank_high"]]
+        axes.plot(ends, [place, place], color=SOFT, linewidth=2.5, solid_capstyle="butt")
+        for end in ends:
             axes.plot([end, end], [place - 0.22, place + 0.22], color=SOFT, linewidth=1.5)
-        axes.text(
-            1.01, place, number(row["mean"], digits=digits), transform=axes.get_yaxis_transform(), va="center",
-            fontsize=size - 1, color=INK,
-        )  # fmt: skip
+        mean = number(row["mean"], digits=digits)
+        _write_beside(axes, 1.01, place, mean, fontsize=size - 1)
     # In the order of the frame, so that it does not matter whether more or less is better; equal
     # means share a place.
     first = [frame["mean"].tolist().index(mean) + 1 for mean in frame["mean"]]
     axes.plot(first, range(n), "o", color=BETTER, markersize=5, linestyle="none")
-    axes.set_yticks(
-        range(n),
-        [shown_name(name, LONGEST_NAME) for name in frame["system"]],
-        fontsize=size,
-        parse_math=False,
-    )
+    names = [shown_name(name, LONGEST_NAME) for name in frame["system"]]
+    axes.set_yticks(range(n), names, fontsize=size, parse_math=False)
     axes.set_xticks(_ticks(n))
     axes.set_xlim(0.5, n + 0.5)
     axes.set_ylim(n - 0.5, -0.5)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PARTED = "†"
-"""At a claim whose adjusted p parts from the adjusted interval; a note of the comparison explains it."""
+"""Marks a claim whose adjusted p and interval disagree; a note of the comparison explains it."""
 
 LEVELS = (0.05, 0.01, 0.001)
 WORSE = "↓"
@@ -63,7 +63,11 @@ def best_and_second(
     signs: Mapping[str, float] | None = None,
     digits: Mapping[str, int] | None = None,
 ) -> pd.DataFrame:
-    """Mark the best value of each column as "best" and the next distinct one as "second"."""
+    """Mark the best value of each column as "best" and the next distinct one as "second".
+
+    Values that look equal with their decimals are marked equally. Of two systems only the best is
+    marked. The sign of a column is -1 if its lowest value is the best, and 0 if none is.
+    """
     marks = _blank(frame)
     places: dict[float, str] = {1: "best", 2: "second"} if len(frame) > 2 else {1: "best"}
     for column in frame:
@@ -76,25 +80,24 @@ def best_and_second(
 
 
 def stars(claims: pd.DataFrame, frame: pd.DataFrame, *, levels: Sequence[float]) -> pd.DataFrame:
-    """Return a star per level that the adjusted p of a claim does not exceed; worse systems have an arrow first."""
+    """Return a star per level that the adjusted p does not exceed; worse systems have an arrow first."""
     marks = _blank(frame)
     for row in claims[claims["shown"]].to_dict("records"):
         worse = WORSE if row["sign"] < 0 else ""
-        marks.loc[row["system"], row["column"]] = worse + "*" * sum(
-            row["p"] <= level for level in levels
-        )
+        n = sum(row["p"] <= level for level in levels)
+        marks.loc[row["system"], row["column"]] = worse + "*" * n
     return marks
 
 
 def letters(claims: pd.DataFrame, frame: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
-    """Return the letters of the systems against which a claim is shown, with a dagger where p and interval disagree."""
+    """Return the letters of the systems against which a claim is shown, with daggers for `PARTED`."""
     marks = _blank(frame)
     between = "," if any(len(letter) > 1 for letter in names.values()) else ""
     counted = claims[claims["shown"] & (claims["sign"] > 0) & claims["other"].isin(list(names))]
     for (system, column), part in counted.groupby(["system", "column"]):
         daggers = dict(zip(part["other"], np.where(part["parted"], PARTED, ""), strict=True))
-        found = [letter + daggers[name] for name, letter in names.items() if name in daggers]
-        marks.loc[system, column] = between.join(found)
+        own = [letter + daggers[name] for name, letter in names.items() if name in daggers]
+        marks.loc[system, column] = between.join(own)
     return marks
 
 
@@ -135,12 +138,12 @@ def by_comparison(
     low, high, kind = shown_interval(table)
     # Rows outside the family have their own interval only.
     alone = table[[low, high]].isna().any(axis=1) & table[["ci_low", "ci_high"]].notna().all(axis=1)
-    lows, highs = (
-        table[end].where(~alone, table[own]) for end, own in ((low, "ci_low"), (high, "ci_high"))
-    )
-    shown = [
-        interval(*ends, digits=d, sign=True) for *ends, d in zip(lows, highs, places, strict=True)
-    ]
+    lows = table[low].where(~alone, table["ci_low"])
+    highs = table[high].where(~alone, table["ci_high"])
+    intervals = []
+    for start, end, digit, is_alone in zip(lows, highs, places, alone, strict=True):
+        text = interval(start, end, digits=digit, sign=True)
+        intervals.append(f"{text} unadjusted" if is_alone and text != DASH else text)
     counts = zip(table["wins"], table["ties"], table["losses"], strict=True)
     columns: dict[str, Any] = {
         "measure": table["measure"],
@@ -149,23 +152,20 @@ def by_comparison(
         "against": table["baseline"],
         "its mean": written("mean_baseline"),
         "difference": written("difference", sign=True),
-        **({} if gains is None else {"gain": [gain_in_percent(gain) for gain in gains]}),
-        f"{100 * level:g} % interval{kind}": [
-            f"{one} unadjusted" if is_alone and one != DASH else one
-            for one, is_alone in zip(shown, alone, strict=True)
-        ],
-        "p": table["p_value"].map(p_value),
-        "p adjusted": table["p_adjusted"].map(p_value),
-        "effect": [number(effect, digits=2, sign=True) for effect in table["effect_size"]],
-        "won/tied/lost": ["/".join(map(str, three)) for three in counts],
-        "detectable": written("detectable_difference"),
     }
-    parts = table[list(table)[: list(table).index("measure")]].astype(
-        str
-    )  # their name is the reader's
-    frame = pd.DataFrame(
-        {f"by {name}" if name in columns else name: parts[name] for name in parts} | columns
-    )
+    if gains is not None:
+        columns["gain"] = [gain_in_percent(gain) for gain in gains]
+    columns[f"{100 * level:g} % interval{kind}"] = intervals
+    columns["p"] = table["p_value"].map(p_value)
+    columns["p adjusted"] = table["p_adjusted"].map(p_value)
+    columns["effect"] = [number(effect, digits=2, sign=True) for effect in table["effect_size"]]
+    columns["won/tied/lost"] = ["/".join(map(str, three)) for three in counts]
+    columns["detectable"] = written("detectable_difference")
+    # The name of a column of collections or slices is the reader's.
+    names = list(table)
+    first = table[names[: names.index("measure")]].astype(str)
+    parts = {f"by {name}" if name in columns else name: first[name] for name in first}
+    frame = pd.DataFrame(parts | columns)
     marks = _blank(frame)
     marks["p adjusted"] = np.where(parted, PARTED, "")
     numeric = ("mean", "its mean", "difference", "gain", "p", "p adjusted", "effect", "detectable")
@@ -178,26 +178,25 @@ def for_decisions(whole: Table, baseline: str | None) -> Table:
 
     frame, columns = whole.frame.reset_index(drop=True), list(whole.frame.columns)
     keys, measures = columns[: columns.index("measure") + 1], frame["measure"].unique()
+    # Each mean of a baseline has a row of its own, above the systems that are compared with it.
     first = frame.loc[~frame.duplicated(keys), [*keys, "against", "its mean"]]
-    first = first.rename(
-        index=lambda place: place - 0.5, columns={"against": "system", "its mean": "mean"}
-    )
+    first = first.rename(columns={"against": "system", "its mean": "mean"})
+    first.index = first.index - 0.5
     first["difference"] = "" if baseline is None else "baseline"
     rows = pd.concat([first, frame]).sort_index().fillna("")
     marks = pd.DataFrame(whole.marks).reset_index(drop=True).reindex(rows.index, fill_value="")
-    left = {
-        *NOT_DECISIVE,
-        "" if len(measures) > 1 else "measure",
-        "" if baseline is None else "against",
-    }
-    names = {name: name for name in columns if name not in left}
-    names["mean"] = "mean" if len(measures) > 1 else f"mean {measures[0]}"
+    left = {*NOT_DECISIVE} if baseline is None else {*NOT_DECISIVE, "against"}
+    mean = "mean"
+    if len(measures) == 1:
+        left.add("measure")
+        mean = f"mean {measures[0]}"
+    names = {name: name for name in columns if name not in left} | {"mean": mean}
     rows, marks = (part[list(names)].rename(columns=names) for part in (rows, marks))
-    return replace(whole, frame=rows, marks=marks, numeric=(*whole.numeric, names["mean"]))
+    return replace(whole, frame=rows, marks=marks, numeric=(*whole.numeric, mean))
 
 
 def shown_interval(table: pd.DataFrame) -> tuple[str, str, str]:
-    """Return the columns of the interval that readers should see, and the words that tell which it is.
+    """Return the columns of the interval that readers should see, and words for which it is.
 
     The adjusted interval holds for all comparisons at once, and belongs to the adjusted p. Some
     corrections have none.
@@ -207,10 +206,9 @@ def shown_interval(table: pd.DataFrame) -> tuple[str, str, str]:
         return "ci_low", "ci_high", " (unadjusted)" if len(table) > 1 else ""
     # Of a single comparison nothing is adjusted, though the two may differ a little: max-T has
     # flips of its own.
-    same = np.array_equal(
-        adjusted.to_numpy(), table[["ci_low", "ci_high"]].to_numpy(), equal_nan=True
-    )
-    return "ci_low_adjusted", "ci_high_adjusted", "" if same or len(table) == 1 else " (adjusted)"
+    own = table[["ci_low", "ci_high"]].to_numpy()
+    is_same = len(table) == 1 or np.array_equal(adjusted.to_numpy(), own, equal_nan=True)
+    return "ci_low_adjusted", "ci_high_adjusted", "" if is_same else " (adjusted)"
 
 
 def by_system(
@@ -229,9 +227,8 @@ def by_system(
     blank = dict.fromkeys(names, "")
     best = best_and_second(means, signs=signs, digits=digits)
     formats = {name: partial(number, digits=places) for name, places in digits.items()}
-    emphasis, marks, tails = (
-        part if part is None else _beside(blank, part) for part in (best, marks, tails)
-    )
+    emphasis = _beside(blank, best)
+    marks, tails = (part if part is None else _beside(blank, part) for part in (marks, tails))
     return Table(_beside(names, means), formats, emphasis=emphasis, marks=marks, tails=tails)
 
 

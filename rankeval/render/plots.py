@@ -1,4 +1,4 @@
-"""Frames as matplotlib figures, made without pyplot: nothing global, safe in threads and without a display.
+"""Frames as matplotlib figures, made without pyplot: safe in threads and without a display.
 
 A notebook shows them (`Figure`). This imports matplotlib, so it is imported where a figure is
 drawn.
@@ -93,10 +93,10 @@ N_EXTREME = 5
 """Queries with the largest gains, the largest losses or the worst scores that a figure names."""
 
 MOST_BARS = 400
-"""For more queries a filled outline is drawn: thousands of bars are slow and run into each other."""
+"""Of more queries a filled outline is drawn: thousands of bars are slow and run into each other."""
 
 MOST_POINTS = 4_000
-"""Points of a sorted curve that are drawn: more than a page has pixels, and a million take seconds."""
+"""Points drawn of a sorted curve: more than a page has pixels, and a million take seconds."""
 
 
 def query_differences(
@@ -108,14 +108,17 @@ def query_differences(
     sign: float = 1.0,
     unit: str = "query",
 ) -> Figure:
-    """Draw one system's per-query differences from another, sorted from gain to loss."""
+    """Draw one system's per-query differences from another, sorted from gain to loss.
+
+    A sign of 0 means that it is not known whether less is better: then nothing is called a gain.
+    """
     ordered = differences.sort_values(ascending=sign < 0, kind="stable")
     values, mean = ordered.to_numpy(dtype=np.float64), float(differences.mean())
     sides = values * (sign or 1.0)
     wins, losses = int((sides > 0).sum()), int((sides < 0).sum())
-    colors, won, lost = (
-        ((BETTER, WORSE), "won", "lost") if sign else ((INK, INK), "higher", "lower")
-    )
+    colors, won, lost, order = (INK, INK), "higher", "lower", "rise to fall"
+    if sign:
+        colors, won, lost, order = (BETTER, WORSE), "won", "lost", "gain to loss"
     figure, axes = one_panel(7.5, 3.2)
     places = np.arange(len(values))
     if len(values) <= MOST_BARS:
@@ -123,15 +126,15 @@ def query_differences(
     else:
         some = _some(len(values))
         for color, part in zip(colors, (sides > 0, sides < 0), strict=True):
-            axes.fill_between(
-                some, np.where(part, values, 0)[some], step="mid", color=color, linewidth=0
-            )
+            heights = np.where(part, values, 0)[some]
+            axes.fill_between(some, heights, step="mid", color=color, linewidth=0)
     axes.axhline(0, color=INK, linewidth=0.8)
     axes.axhline(mean, color=SOFT, linewidth=1, linestyle="--")
+    # If less is better, bars rise to the right, so there is room below the line.
+    shift, side = (-3, "top") if sign < 0 else (3, "bottom")
     axes.annotate(
-        f"mean {mean:+.4f}", (1, mean), xycoords=("axes fraction", "data"), textcoords="offset points", fontsize=8,
-        # If less is better, bars rise to the right, so there is room below the line.
-        xytext=(-2, -3 if sign < 0 else 3), va="top" if sign < 0 else "bottom", ha="right", color=SOFT,
+        f"mean {mean:+.4f}", (1, mean), xycoords=("axes fraction", "data"), xytext=(-2, shift), va=side, ha="right",
+        textcoords="offset points", fontsize=8, color=SOFT,
     )  # fmt: skip
     if len(values) <= 30:
         long = max(len(str(query)) for query in ordered.index) > 3
@@ -141,26 +144,24 @@ def query_differences(
         parts = ordered[sides > 0], ordered[sides < 0][::-1]
         _name_extremes(axes, parts, colors, ("gains", "losses") if sign else ("rises", "falls"))
     axes.set_xlim(-0.7, len(values) - 0.3)
-    axes.set_xlabel(
-        f"{count(len(values), unit)}, from {'gain to loss' if sign else 'rise to fall'}", color=INK
-    )
+    axes.set_xlabel(f"{count(len(values), unit)}, from {order}", color=INK)
     axes.set_ylabel(f"difference in {measure}", color=INK)
     ties = len(values) - wins - losses
-    told = f"{wins:,} {won}, {ties:,} tied, {losses:,} {lost}"
-    axes.set_title(f"{system} against {baseline}: {told}", loc="left", fontsize=10, color=INK)
+    counts = f"{wins:,} {won}, {ties:,} tied, {losses:,} {lost}"
+    axes.set_title(f"{system} against {baseline}: {counts}", loc="left", fontsize=10, color=INK)
     return figure
 
 
 def _name_extremes(
     axes: Axes, parts: Sequence[pd.Series[float]], colors: Sequence[str], names: Sequence[str]
 ) -> None:
-    for y, place, color, words, part in zip(
-        (1.0, 0.0), ("top", "bottom"), colors, names, parts, strict=True
-    ):
+    corners = zip((1.0, 0.0), ("top", "bottom"), colors, names, parts, strict=True)
+    for y, place, color, words, part in corners:
         lines = [f"{value:+.3f}  {shown_name(query)}" for query, value in part[:N_EXTREME].items()]
+        text = "\n".join([f"largest {words}", *(lines or ["none"])])
         axes.text(
-            1.02, y, "\n".join([f"largest {words}", *(lines or ["none"])]), transform=axes.transAxes, va=place,
-            fontsize=8, linespacing=1.4, color=color, parse_math=False,
+            1.02, y, text, transform=axes.transAxes, va=place, fontsize=8, linespacing=1.4, color=color,
+            parse_math=False,
         )  # fmt: skip
 
 
@@ -176,24 +177,17 @@ def sorted_scores(
     share = np.linspace(0, 100, len(per_query))[some] if len(per_query) > 1 else np.array([50.0])
     for axes, name in zip(panels, per_query.columns, strict=False):
         without_frame(axes)
-        worst_first = per_query[name].sort_values(
-            ascending=direction(str(name)).sign >= 0, kind="stable"
-        )
+        more_is_better = direction(str(name)).sign >= 0
+        worst_first = per_query[name].sort_values(ascending=more_is_better, kind="stable")
         values = worst_first.to_numpy(dtype=np.float64)[::-1]
         mean = float(values.mean())
         axes.fill_between(share, values[some], color=BAND, linewidth=0)
-        axes.plot(
-            share,
-            values[some],
-            color=BETTER,
-            linewidth=1.5,
-            marker="o" if len(values) == 1 else None,
-        )
+        marker = "o" if len(values) == 1 else None
+        axes.plot(share, values[some], color=BETTER, linewidth=1.5, marker=marker)
         axes.axhline(mean, color=SOFT, linewidth=1, linestyle="--")
         axes.set_xlim(0, 100)
-        axes.set_xticks(
-            [0, 50, 100]
-        )  # few ticks: the time of a figure is that of laying out its texts
+        # Few ticks: the time of a figure is that of laying out its texts.
+        axes.set_xticks([0, 50, 100])
         axes.locator_params(axis="y", nbins=3)
         axes.set_title(f"{name}: mean {mean:.4f}", loc="left", fontsize=9, color=INK)
         named = worst_first.index.to_numpy() if worst is None else worst[str(name)]
@@ -207,7 +201,7 @@ def sorted_scores(
 
 
 def _some(n: int) -> NDArray[np.int64]:
-    """Return the places of a sorted curve to draw: all, or as many as a page can show, both ends among them."""
+    """Return the places of a sorted curve to draw: all, or as many as a page shows, with both ends."""
     return np.linspace(0, n - 1, min(n, MOST_POINTS)).round().astype(np.int64)
 
 

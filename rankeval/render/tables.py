@@ -23,28 +23,26 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 _RUN = ("=", "+", "-", "@", "\t", "\r", "'")
-"""Spreadsheets take a text that begins so for a formula (OWASP, CSV injection); the last one marks our guard."""
+"""Spreadsheets run a text that begins so as a formula (OWASP, CSV injection); ' marks our guard."""
 MINUS = re.compile(r"(?<![\w.-])-(?=[\d\N{INFINITY}])")
 # Our own, because pandas leaves "<", ">" and "|" as they are: TeX's default font has other
 # characters in their places.
-LATEX_ESCAPES = str.maketrans(
-    {character: f"\\{character}" for character in "&%$#_{}"}
-    | {
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        "|": r"\textbar{}",
-        "\N{MINUS SIGN}": r"$-$",
-        "\N{EN DASH}": "--",
-        "±": r"$\pm$",
-        "∞": r"$\infty$",
-        "†": r"$\dagger$",
-        "↓": r"$\downarrow$",
-        "≤": r"$\le$",
-    }
-)
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "\N{MINUS SIGN}": r"$-$",
+    "\N{EN DASH}": "--",
+    "±": r"$\pm$",
+    "∞": r"$\infty$",
+    "†": r"$\dagger$",
+    "↓": r"$\downarrow$",
+    "≤": r"$\le$",
+}
+LATEX_ESCAPES = str.maketrans(_LATEX | {character: f"\\{character}" for character in "&%$#_{}"})
 LATEX_EMPHASIS = {"best": r"\textbf{%s}", "second": r"\underline{%s}", "": "%s"}
 MARKDOWN_EMPHASIS = {"best": "**%s**", "second": "<u>%s</u>", "": "%s"}
 STYLE = (
@@ -101,17 +99,19 @@ def markdown_cell(cell: Cell) -> str:
 
 
 def latex(text: str) -> str:
-    """Escape text for LaTeX; line breaks become spaces, since an empty line would end a paragraph."""
+    """Escape text for LaTeX; line breaks become spaces: an empty line would end a paragraph."""
     return visible(" ".join(text.splitlines())).translate(LATEX_ESCAPES)
 
 
 def latex_cell(cell: Cell, widest: tuple[str, str]) -> str:
-    """Write a cell in LaTeX."""
-    value, tail = LATEX_EMPHASIS[cell.emphasis] % latex(with_minus(cell.text)), cell.tail
-    marks = cell.mark, widest[0][len(cell.mark) :]
+    """Write a cell in LaTeX; ``widest`` are the widest mark and tail of its column."""
+    value = LATEX_EMPHASIS[cell.emphasis] % latex(with_minus(cell.text))
+    (widest_mark, widest_tail), tail = widest, cell.tail
+    # An invisible rest of the widest mark and tail stands behind the cell's own.
+    marks = cell.mark, widest_mark[len(cell.mark) :]
     high, high_rest = (rf"\textsuperscript{{{latex(part)}}}" if part else "" for part in marks)
     room = rf"\phantom{{{high_rest}}}" if high_rest else ""
-    rest = latex(widest[1]) if not tail else "0" * (len(widest[1]) - len(tail))
+    rest = "0" * (len(widest_tail) - len(tail)) if tail else latex(widest_tail)
     room_behind = rf"\phantom{{{rest}}}" if rest else ""
     return value + high + room + latex(with_minus(tail)) + room_behind
 
@@ -132,13 +132,13 @@ MOST_DIGITS = 6
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: its text, whether it is a number, its emphasis ("", "best" or "second"), and what stands behind."""
+    """One cell of a table."""
 
     text: str
     number: bool = False
-    emphasis: str = ""
-    mark: str = ""
-    tail: str = ""
+    emphasis: str = ""  # "", "best" or "second"
+    mark: str = ""  # Set high behind the text
+    tail: str = ""  # Behind text and mark
 
 
 def number(value: float, *, digits: int = 4, sign: bool = False) -> str:
@@ -161,7 +161,7 @@ def interval(low: float, high: float, *, digits: int = 4, sign: bool = False) ->
     """
     if math.isnan(low) or math.isnan(high) or (low == -math.inf and high == math.inf):
         return DASH
-    start, end = (number(one, digits=digits, sign=sign) for one in (low, high))
+    start, end = (number(value, digits=digits, sign=sign) for value in (low, high))
     return f"[{start}, {end}]"
 
 
@@ -170,7 +170,7 @@ signed: partial[str] = partial(number, sign=True)
 
 
 def decimals(largest: float) -> int:
-    """Return 4, or of numbers beyond 10,000 or below .001 the decimals with which the largest has four digits.
+    """Return 4, or for numbers beyond 10,000 or below .001 the decimals for four digits of the largest.
 
     Below 1e-6 they would be many: `telling` then gives two digits and an exponent.
 
@@ -179,13 +179,14 @@ def decimals(largest: float) -> int:
     >>> decimals(0.7), decimals(0.00021), decimals(1.2e8)
     (4, 7, 0)
     """
-    return (
-        digits_for([largest], significant=4) if 1e-6 < largest < 0.001 or largest >= 10_000 else 4
-    )
+    is_usual = 0.001 <= largest < 10_000 or not largest > 1e-6
+    return 4 if is_usual else digits_for([largest], significant=4)
 
 
 def telling(value: float, *, sign: bool = False, least: float = 0.0, digits: int = 4) -> str:
-    """Write a number with its decimals, or with two significant digits if it would seem to be 0; below least it is 0.
+    """Write a number with its decimals, or with two significant digits if it would seem to be 0.
+
+    Up to ``least`` it is 0.
 
     Examples
     --------
@@ -193,11 +194,9 @@ def telling(value: float, *, sign: bool = False, least: float = 0.0, digits: int
     ('0.0312', '-3e-07', '0.0000')
     """
     text = number(value, digits=digits, sign=sign)
-    return (
-        f"{value:{'+' if sign else ''}.2g}"
-        if text.strip("0.") == "" and abs(value) > least
-        else text
-    )
+    if text.strip("0.") or not abs(value) > least:
+        return text
+    return f"{value:{'+' if sign else ''}.2g}"
 
 
 def p_value(value: float) -> str:
@@ -234,7 +233,7 @@ class Table:
     marks: pd.DataFrame | None = None
     # Shaped like `frame`: text behind value and mark, such as a standard error.
     tails: pd.DataFrame | None = None
-    numeric: Sequence[str] = ()  # Columns that stand at the right although they hold text
+    numeric: Sequence[str] = ()  # Columns of text that are aligned to the right
     caption: str = ""  # A line above the table
     notes: Sequence[str] = ()  # Lines below the table; in LaTeX they end the caption
 
@@ -250,9 +249,8 @@ class Table:
             for row, cell in zip(rows, _filled(name, [row[place] for row in rows]), strict=True):
                 row[place] = cell
         caption, notes = self._words()
-        return "\n".join(
-            [*filter(None, [caption]), *_drawn(columns, rows), *(f"* {note}" for note in notes)]
-        )
+        lines = [caption] if caption else []
+        return "\n".join([*lines, *_drawn(columns, rows), *(f"* {note}" for note in notes)])
 
     def to_markdown(self) -> str:
         """Return a Markdown table of GitHub's flavour, without a line break at its end."""
@@ -270,46 +268,44 @@ class Table:
         return "\n".join(lines)
 
     def to_html(self) -> str:
-        """Return an HTML fragment that stands alone in a notebook cell: one ``div``, with all text escaped."""
+        """Return an HTML fragment for a notebook cell: one ``div``, with all text escaped."""
         rows = self._rows()
-        facts: dict[str, Any] = dict(zip(("caption", "notes"), self._words(), strict=True))
-        facts |= {
-            "columns": _columns(self.frame.columns, rows, self.numeric),
-            "rows": rows,
-            "widest": _widest(rows),
-        }
-        return _template().render(facts, style=STYLE, minus=with_minus)
+        caption, notes = self._words()
+        return _template().render(
+            caption=caption,
+            notes=notes,
+            columns=_columns(self.frame.columns, rows, self.numeric),
+            rows=rows,
+            widest=_widest(rows),
+            style=STYLE,
+            minus=with_minus,
+        )
 
     def to_latex(self, *, label: str = "") -> str:
-        r"""Return a LaTeX table; it needs ``\usepackage{booktabs}``."""
+        r"""Return a ``table`` if there is a caption, notes or a label, else a ``tabular`` alone.
+
+        It needs ``\usepackage{booktabs}``.
+        """
         import pandas as pd
 
         # A label cannot be escaped: these characters break it.
-        require(
-            not set(label) & set("\\{}%#$&~^\n"),
-            "label",
-            label,
-            "letters, digits and -:._ for LaTeX",
-        )
+        fits = not set(label) & set("\\{}%#$&~^\n")
+        require(fits, "label", label, "letters, digits and -:._ for LaTeX")
         rows = self._rows()
         columns, widest = _columns(self.frame.columns, rows, self.numeric), _widest(rows)
-        body = [
-            [latex_cell(cell, room) for cell, room in zip(row, widest, strict=True)] for row in rows
-        ]
+        body = [list(map(latex_cell, row, widest)) for row in rows]
         header = [latex(name) for name, _ in columns]
         # At the begin of a line "[" and "*" would be arguments of the command that ends the line
         # above.
         for line in (header, *body):
             line[0] = "{}" * line[0].startswith(("[", "*")) + line[0]
         shown = pd.DataFrame(body, columns=header, dtype=object)
-        words = " ".join(
-            f"{line[0].upper()}{line[1:].rstrip('.')}."
-            for line in (self.caption, *self.notes)
-            if line
-        )
+        sentences = [line for line in (self.caption, *self.notes) if line]
+        words = " ".join(f"{line[0].upper()}{line[1:].rstrip('.')}." for line in sentences)
+        sides = "".join("r" if numeric else "l" for _, numeric in columns)
         written = shown.style.hide(axis="index").to_latex(
             hrules=True,
-            column_format="".join("r" if numeric else "l" for _, numeric in columns),
+            column_format=sides,
             position_float="centering" if words or label else None,
             caption=latex(words) or None,
             label=label or None,
@@ -321,19 +317,14 @@ class Table:
         return [[cell.text + cell.mark + cell.tail for cell in row] for row in self._rows()]
 
     def _rows(self) -> list[list[Cell]]:
-        """Format every value. A cell counts as a number by its value, since formats may return any text."""
+        """Format every value; its own type makes a cell a number, as formats may return any text."""
         formats = [self.formats.get(name) for name in self.frame.columns]
         blank = [("",) * len(formats)] * len(self.frame)
-        behind = (
-            blank if part is None else _values(part)
-            for part in (self.emphasis, self.marks, self.tails)
-        )
+        parts = (self.emphasis, self.marks, self.tails)
+        behind = (blank if part is None else _values(part) for part in parts)
         return [
-            [
-                Cell(_formatted(value, how), _is_number(value), *parts)
-                for value, how, *parts in zip(row, formats, *cells, strict=True)
-            ]
-            for row, *cells in zip(_values(self.frame), *behind, strict=True)
+            list(map(_cell, row, formats, *texts))
+            for row, *texts in zip(_values(self.frame), *behind, strict=True)
         ]
 
     def _words(self) -> tuple[str, list[str]]:
@@ -343,35 +334,37 @@ class Table:
 def rows_to_text(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Render rows of values as `Table.to_text` renders a frame."""
     # Without pandas, whose import takes as long as reading a million lines of a run.
-    cells = [[Cell(_formatted(value, None), _is_number(value)) for value in row] for row in rows]
+    cells = [[_cell(value) for value in row] for row in rows]
     return "\n".join(_drawn(_columns(header, cells), cells))
 
 
+def _cell(value: Any, how: Format | None = None, *parts: str) -> Cell:
+    return Cell(_formatted(value, how), _is_number(value), *parts)
+
+
 def _widest(rows: Sequence[Sequence[Cell]]) -> list[tuple[str, str]]:
-    return [
-        (max((cell.mark for cell in column), key=len), max((cell.tail for cell in column), key=len))
-        for column in zip(*rows, strict=True)
-    ]
+    """Return the longest mark and the longest tail of each column."""
+    widest = []
+    for column in zip(*rows, strict=True):
+        marks, tails = [cell.mark for cell in column], [cell.tail for cell in column]
+        widest.append((max(marks, key=len), max(tails, key=len)))
+    return widest
 
 
 def _filled(name: str, column: Sequence[Cell]) -> list[Cell]:
-    """Return the cells of a column with spaces around value and mark, so that its numbers stand below each other."""
-    value, mark, tail = (
-        max(len(getattr(cell, part)) for cell in column) for part in ("text", "mark", "tail")
-    )
-    room = max(value, len(name) - mark - tail)
+    """Return the cells of a column with spaces around value and mark: its numbers are aligned."""
+    mark, tail = map(len, _widest([[cell] for cell in column])[0])
+    room = max(len(name) - mark - tail, *(len(cell.text) for cell in column))
     return [Cell(c.text.rjust(room) + c.mark.ljust(mark) + c.tail.ljust(tail)) for c in column]
 
 
 def _columns(
     names: Iterable[Any], rows: Sequence[Sequence[Cell]], numeric: Sequence[str] = ()
 ) -> list[tuple[str, bool]]:
-    """Return each column's name, and whether it stands at the right, as columns of numbers do."""
+    """Return each column's name, and whether it is aligned to the right, as columns of numbers are."""
     shown = [visible(str(name), keep="\n") for name in names]
-    return [
-        (name, name in numeric or any(row[at].number for row in rows))
-        for at, name in enumerate(shown)
-    ]
+    has_number = [any(row[at].number for row in rows) for at in range(len(shown))]
+    return [(name, own or name in numeric) for name, own in zip(shown, has_number, strict=True)]
 
 
 def _drawn(columns: Sequence[tuple[str, bool]], rows: Sequence[Sequence[Cell]]) -> list[str]:
