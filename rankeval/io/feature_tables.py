@@ -99,15 +99,12 @@ def read_feature_table(
         problem = f"{source.path} has no column of numbers left for a feature"
         raise InvalidInput(f"{problem} ({reasons or 'no other column'})")
     with naming(source.path):
-        return FeatureTable(
-            qid=_ids(table, roles["qid"], source),
-            label=_labels(table, roles["label"], source),
-            docid=_ids(table, roles["docid"], source) if "docid" in roles else None,
-            part=_texts(table.column(roles["part"])) if "part" in roles else None,
-            features=columns,
-            left_out=left_out,
-            beside={name: _typed(table.column(name), source) for name in slices},
-        )
+        qid = _ids(table, roles["qid"], source)
+        label = _labels(table, roles["label"], source)
+        docid = _ids(table, roles["docid"], source) if "docid" in roles else None
+        part = _texts(table.column(roles["part"])) if "part" in roles else None
+        beside = {name: _typed(table.column(name), source) for name in slices}
+        return FeatureTable(qid, label, docid, part, columns, left_out, beside)
 
 
 def _candidates(

@@ -2,7 +2,7 @@
 
 ::
 
-    q1 0 d7 2              query, iteration, document, grade: judgments of TREC, as `trec` reads them
+    q1 0 d7 2              query, iteration, document, grade: judgments of TREC, read by `trec`
     q1 d7 2 0              query, document, grade, iteration: ir_datasets
     q1 d7 0 2              query, document, iteration, grade
     q1 d7 0 0              query, relevant document: SMART
