@@ -1,4 +1,4 @@
-"""Queries and measures chosen by name, and values given by query: found by id, never by a position that means an id.
+"""Queries and measures chosen by name, and values by query: found by id, not by a position.
 
 A mask or an attribute without an index goes by position, in the order of the evaluation's queries.
 With an index it goes by id, also by row if the rows of a query agree. The trap is a Series with the
@@ -19,7 +19,7 @@ from rankeval._checks import few, refuse, said
 from rankeval._registry import chosen, unknown
 from rankeval.collection.rows import index_of, may_number_rows
 from rankeval.errors import InvalidInput, QueryIdError
-from rankeval.io.columns import refuse_masked, refuse_ragged
+from rankeval.io.columns import as_list, refuse_masked, refuse_ragged
 from rankeval.join.flat import Ints
 from rankeval.measures import Measure, measure
 from rankeval.measures import measures as find_measures
@@ -30,36 +30,29 @@ if TYPE_CHECKING:
     Values = TypeVar("Values", pd.Series[Any], pd.DataFrame)
 
 
-def places_of(asked: Any, queries: NDArray[Any], excluded: Mapping[str, tuple[Any, ...]]) -> Ints:
-    """Return the places of the queries asked for, in that order; those of a mask ascend."""
-    unfit = (
-        isinstance(asked, (str, bytes, Mapping))
-        or hasattr(asked, "columns")
-        or not isinstance(asked, Iterable)
-    )
-    unfit = unfit or getattr(asked, "ndim", 1) == 0
-    other = (
-        f"expected ids of queries or a mask with a bool for each, found a {type(asked).__name__}"
-    )
-    refuse(
-        (unfit, other, "give a list of ids, or the index of the rows that you want"),
-        argument="queries",
-    )
-    # Values of Arrow do not compare with plain ones.
-    values = list(asked.to_pylist() if hasattr(asked, "to_pylist") else asked)
-    is_mask = any(isinstance(value, (bool, np.bool_)) for value in values)
-    places = (
-        np.flatnonzero(_mask(asked, values, queries))
-        if is_mask
-        else _by_id(values, queries, excluded)
-    )
-    refuse((not len(places), "expected at least one query, found none"), argument="queries")
+def places_of(choice: Any, queries: NDArray[Any], excluded: Mapping[str, tuple[Any, ...]]) -> Ints:
+    """Return the places of the chosen queries, in that order; those of a mask ascend."""
+    is_other = isinstance(choice, (str, bytes, Mapping)) or not isinstance(choice, Iterable)
+    if is_other or hasattr(choice, "columns") or getattr(choice, "ndim", 1) == 0:
+        expected = "expected ids of queries or a mask with a bool for each"
+        raise InvalidInput(
+            f"{expected}, found a {type(choice).__name__}",
+            argument="queries",
+            remedy="give a list of ids, or the index of the rows that you want",
+        )
+    values = as_list(choice)  # values of Arrow do not compare with plain ones
+    if any(isinstance(value, (bool, np.bool_)) for value in values):
+        places = np.flatnonzero(_mask(choice, values, queries))
+    else:
+        places = _by_id(values, queries, excluded)
+    if not len(places):
+        raise InvalidInput("expected at least one query, found none", argument="queries")
     return places
 
 
-def _mask(asked: Any, values: list[Any], queries: NDArray[Any]) -> NDArray[np.bool_]:
+def _mask(mask: Any, values: list[Any], queries: NDArray[Any]) -> NDArray[np.bool_]:
     others = [value for value in values if not isinstance(value, (bool, np.bool_))]
-    by_position = index_of(asked) is None
+    by_position = index_of(mask) is None
     expected = f"a mask with a bool for each of {len(queries)} queries, in the order of `queries`"
     refuse(
         (others, f"expected ids or a mask, found True or False beside {few(others[:1])}"),
@@ -69,83 +62,85 @@ def _mask(asked: Any, values: list[Any], queries: NDArray[Any]) -> NDArray[np.bo
     )
     if by_position:
         return np.array(values, dtype=bool)
-    found = by_query(asked, queries, "queries")
-    lacking = queries[found.isna().to_numpy()].tolist()
-    silent = f"the mask says nothing of {len(lacking)} of {len(queries)} queries: {few(lacking)}"
-    refuse(
-        (lacking, silent, "give a bool for each, or the ids alone"),
-        kind=QueryIdError,
-        argument="queries",
-    )
-    return np.asarray(found, dtype=bool)
+    flags = by_query(mask, queries, "queries")
+    lacking = queries[flags.isna().to_numpy()].tolist()
+    if lacking:
+        share = f"{len(lacking)} of {len(queries)} queries: {few(lacking)}"
+        raise QueryIdError(
+            f"the mask says nothing of {share}",
+            argument="queries",
+            remedy="give a bool for each, or the ids alone",
+        )
+    return np.asarray(flags, dtype=bool)
 
 
 def _by_id(
     values: list[Any], queries: NDArray[Any], excluded: Mapping[str, tuple[Any, ...]]
 ) -> Ints:
-    known, asked = id_index(queries), id_index(values)
-    again = asked[asked.duplicated()].unique().tolist()
-    refuse(
-        (again, f"{few(again)} asked for more than once", "name each once"),
-        kind=QueryIdError,
-        argument="queries",
-    )
-    places = np.asarray(known.get_indexer(asked), dtype=np.int64)
-    if lacking := asked[places < 0].tolist():
-        why = [reason for reason, ids in excluded.items() if not set(ids).isdisjoint(lacking)]
-        remedy = f"some were left out: {', '.join(why)}" if why else _type_hint(lacking, known)
-        absent = f"the evaluation has no query {few(lacking)} ({len(lacking)} of {len(values)} ids asked for)"
-        raise QueryIdError(
-            absent, argument="queries", remedy=remedy or f"it has ids such as {few(known.tolist())}"
-        )
+    known, chosen_ids = id_index(queries), id_index(values)
+    again = chosen_ids[chosen_ids.duplicated()].unique().tolist()
+    if again:
+        problem = f"{few(again)} asked for more than once"
+        raise QueryIdError(problem, argument="queries", remedy="name each once")
+    places = np.asarray(known.get_indexer(chosen_ids), dtype=np.int64)
+    if lacking := chosen_ids[places < 0].tolist():
+        share = f"{len(lacking)} of {len(values)} ids asked for"
+        problem = f"the evaluation has no query {few(lacking)} ({share})"
+        reasons = [reason for reason, ids in excluded.items() if not set(ids).isdisjoint(lacking)]
+        remedy = _type_hint(lacking, known) or f"it has ids such as {few(known.tolist())}"
+        if reasons:
+            remedy = f"some were left out: {', '.join(reasons)}"
+        raise QueryIdError(problem, argument="queries", remedy=remedy)
     return places
 
 
-def _type_hint(asked: Iterable[Any], known: Iterable[Any]) -> str:
+def _type_hint(ids: Iterable[Any], known: Iterable[Any]) -> str:
     by_text = {str(query): query for query in known}
-    for one in asked:
-        other = by_text.get(str(one))
-        if other is not None and type(other) is not type(one):
-            return f"its ids are of type {type(other).__name__}, and {one!r} is not {other!r}"
+    for query in ids:
+        other = by_text.get(str(query))
+        if other is not None and type(other) is not type(query):
+            return f"its ids are of type {type(other).__name__}, and {query!r} is not {other!r}"
     return ""
 
 
 def by_query(values: Values, queries: NDArray[Any], what: str) -> Values:
-    """Return the value of each query in a Series or frame indexed by query id; missing if it has none."""
+    """Return the value of each query in a Series or frame that is indexed by query id."""
     known = id_index(queries)
     index = values.index
-    way = f"give {what}.to_numpy() in the order of `queries`, else {what}.set_axis(qid) by the queries; name ids"
+    by_position = f"give {what}.to_numpy() in the order of `queries`"
+    remedy = f"{by_position}, else {what}.set_axis(qid) by the queries; name ids"
+    is_numbered = may_number_rows(index, known)
     refuse(
         (index.hasnans, "the index has a row without a query id", "index it by query"),
-        (may_number_rows(index, known), "its index is 0, 1, 2, ... and the query ids are not", way),
+        (is_numbered, "its index is 0, 1, 2, ... and the query ids are not", remedy),
         kind=QueryIdError,
         argument=what,
     )
     if index.has_duplicates:  # a value for each row
         uneven = _uneven(values)
-        several = f"query {few(uneven)} has several values"
-        refuse((uneven, several, "give one value for each query"), kind=QueryIdError, argument=what)
+        if uneven:
+            problem = f"query {few(uneven)} has several values"
+            raise QueryIdError(problem, argument=what, remedy="give one value for each query")
         values = values[~index.duplicated()]
     if (values.index.get_indexer(known) < 0).all():
-        foreign = f"no id in common: the evaluation has {few(known.tolist())}, the index has {few(index.tolist())}"
-        raise QueryIdError(foreign, argument=what, remedy=_type_hint(index.tolist(), known))
+        ids = f"the evaluation has {few(known.tolist())}, the index has {few(index.tolist())}"
+        hint = _type_hint(index.tolist(), known)
+        raise QueryIdError(f"no id in common: {ids}", argument=what, remedy=hint)
     return values.reindex(known)
 
 
 def id_index(ids: Iterable[Any]) -> pd.Index[Any]:
-    """Return ids as an index that looks them up; pandas would make tuples a hierarchy of their own."""
+    """Return ids as an index that looks them up, tuples too, of which pandas makes a hierarchy."""
     import pandas as pd
 
     try:
         set(ids)  # an index is made of lists too, and fails later
-        found: pd.Index[Any] = pd.Index(
-            ids if isinstance(ids, np.ndarray) else list(ids), tupleize_cols=False
-        )
+        values = ids if isinstance(ids, np.ndarray) else list(ids)
+        index: pd.Index[Any] = pd.Index(values, tupleize_cols=False)
     except (TypeError, ValueError) as error:
-        raise QueryIdError(
-            f"these are no ids of queries: {said(error)}", argument="queries"
-        ) from None
-    return found
+        problem = f"these are no ids of queries: {said(error)}"
+        raise QueryIdError(problem, argument="queries") from None
+    return index
 
 
 UNNAMED = "slice"
@@ -155,7 +150,7 @@ UNNAMED = "slice"
 def slices_of(
     by: Any, queries: NDArray[Any], counts: Mapping[str, Ints], rows: Any = None, what: str = "by"
 ) -> tuple[pd.Index[Any], list[Ints]]:
-    """Return the values of an attribute, ascending, and the places of the queries with each of them."""
+    """Return the values of an attribute, ascending, and the places of the queries of each."""
     import pandas as pd
 
     refuse_ragged(by, what)
@@ -165,8 +160,9 @@ def slices_of(
         by = pd.Series(list(by.values()), index=id_index(by.keys()), dtype=None if by else object)
     if isinstance(by, pd.DataFrame):
         by = by.set_index("qid") if "qid" in by.columns else by
-        unlike = "expected a DataFrame with one or more columns of different names"
-        refuse((not by.columns.is_unique or not len(by.columns), unlike), argument=what)
+        if not by.columns.is_unique or not len(by.columns):
+            problem = "expected a DataFrame with one or more columns of different names"
+            raise InvalidInput(problem, argument=what)
         attributes = by_query(by, queries, what)
     elif isinstance(by, str):
         attributes = pd.DataFrame({by: counts[chosen("count of the queries", by, counts)]})
@@ -175,25 +171,28 @@ def slices_of(
     else:
         refuse_masked(by, what)
         shape = np.shape(by)
-        found = f"an array of shape {shape}" if shape else f"a {type(by).__name__}"
-        unlike = f"expected a value for each of {len(queries)} queries, in the order of `queries`, found {found}"
-        way = "or give a Series or mapping by query id, or the name of a count"
-        refuse((shape != (len(queries),), unlike, way), kind=QueryIdError, argument=what)
+        if shape != (len(queries),):
+            found = f"an array of shape {shape}" if shape else f"a {type(by).__name__}"
+            expected = f"a value for each of {len(queries)} queries, in the order of `queries`"
+            raise QueryIdError(
+                f"expected {expected}, found {found}",
+                argument=what,
+                remedy="or give a Series or mapping by query id, or the name of a count",
+            )
         attributes = pd.DataFrame({UNNAMED: by})
     names = list(attributes.columns)
+    keys = names if len(names) > 1 else names[0]
     try:
-        groups = attributes.groupby(
-            names if len(names) > 1 else names[0], dropna=False, sort=True, observed=True
-        )
+        groups = attributes.groupby(keys, dropna=False, sort=True, observed=True)
         number = groups.ngroup().to_numpy()
         values = groups.size().index
     except TypeError as error:
         problem = f"these values cannot be grouped ({said(error)})"
-        raise InvalidInput(
-            problem, argument=what, remedy="give numbers, texts or categories"
-        ) from None
+        remedy = "give numbers, texts or categories"
+        raise InvalidInput(problem, argument=what, remedy=remedy) from None
     order = np.argsort(number, kind="stable")
-    return values, np.split(order, np.cumsum(np.bincount(number, minlength=len(values)))[:-1])
+    ends = np.cumsum(np.bincount(number, minlength=len(values)))
+    return values, np.split(order, ends[:-1])
 
 
 def _by_row(by: Any, rows: Any) -> Any:
@@ -204,34 +203,31 @@ def _by_row(by: Any, rows: Any) -> Any:
         return by
     values = by if index_of(by) is not None else pd.Series(list(by), name=getattr(by, "name", None))
     moved = values.set_axis(id_index(rows.to_pylist() if hasattr(rows, "to_pylist") else rows))
-    # Of ids that are numbers, those of rows may be among them: the rows of a query agree where it
-    # is by row.
+    # An index of numbers may be of rows or of queries; by row, the rows of each query agree.
     is_plain = values.index.equals(pd.RangeIndex(len(values)))
     return moved if is_plain or not _uneven(moved) else by
 
 
 def _uneven(values: Values) -> list[Any]:
     """Return a list with the first query whose rows differ; empty if there is none."""
-    numbers = values.groupby(level=0, sort=False).nunique(dropna=False)
-    return numbers.index[np.any(numbers.to_numpy().reshape(len(numbers), -1) > 1, axis=1)].tolist()[
-        :1
-    ]
+    counts = values.groupby(level=0, sort=False).nunique(dropna=False)
+    differ = np.any(counts.to_numpy().reshape(len(counts), -1) > 1, axis=1)
+    return counts.index[differ].tolist()[:1]
 
 
 def labels_of(
     wanted: str | Measure | Iterable[str | Measure], labels: Sequence[str], kind: str = "measure"
 ) -> list[str]:
-    """Find measures among the labels of columns, by name or by meaning ("ndcg_cut_10" for "nDCG@10")."""
-    asked = (
-        [wanted]
-        if isinstance(wanted, str | Measure) or not isinstance(wanted, Iterable)
-        else list(wanted)
-    )
-    refuse(
-        (not asked, "measures is empty: name at least one, or leave it out for all that are shared")
-    )
+    """Find measures among labels, by name or by meaning ("ndcg_cut_10" for "nDCG@10")."""
+    if isinstance(wanted, str | Measure) or not isinstance(wanted, Iterable):
+        wanted = [wanted]
+    names = list(wanted)
+    if not names:
+        raise InvalidInput(
+            "measures is empty: name at least one, or leave it out for all that are shared"
+        )
     return list(
-        dict.fromkeys(label for each in asked for label in _labels_meant(each, labels, kind))
+        dict.fromkeys(label for name in names for label in _labels_meant(name, labels, kind))
     )
 
 

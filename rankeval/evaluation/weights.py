@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rankeval._checks import few, refuse
+from rankeval._checks import few
 from rankeval.collection.rows import check_rows, index_of, may_number_rows, same_rows
 from rankeval.errors import InvalidInput
 from rankeval.io import columns
@@ -55,44 +55,45 @@ def query_weights(
     if weights is None:
         return None
     columns.refuse_masked(weights, "query_weight")
-    long = bool(beside) and index_of(weights) is not None and len(weights) == len(joined.score)
-    if not hasattr(weights, "items") or (long and _is_by_row(weights, joined, beside)):
+    has_index = index_of(weights) is not None
+    is_long = bool(beside) and has_index and len(weights) == len(joined.score)
+    if not hasattr(weights, "items") or (is_long and _is_by_row(weights, joined, beside)):
         values = _weights_of_rows(weights, joined)
     else:
-        by_index = all_queries and not long and index_of(weights) is not None
-        numbered = by_index and may_number_rows(weights.index, joined.queries)
-        way = "give the weights of these rows, or .set_axis(qid); if these are query ids, name the index"
-        refuse(
-            (numbered, "its index is 0, 1, 2, ... and the query ids are not", way),
-            argument="query_weight",
-        )
+        by_index = all_queries and not is_long and has_index
+        if by_index and may_number_rows(weights.index, joined.queries):
+            raise InvalidInput(
+                "its index is 0, 1, 2, ... and the query ids are not",
+                argument="query_weight",
+                remedy="give the weights of these rows, or .set_axis(qid); "
+                "if these are query ids, name the index",
+            )
         values = _weights_of_queries(weights, joined)
         # An index that holds all queries may also be one of rows, unless it is exactly their names.
-        may_be_by_row = long and (
+        may_be_by_row = is_long and (
             weights.index.inferred_type == "integer" or len(set(weights.index)) > joined.n_queries
         )
-        unlike = may_be_by_row and not np.array_equal(values, _weights_of_rows(weights, joined))
-        way = "give .to_numpy() for one weight per row, .to_dict() for one per query"
-        refuse(
-            (unlike, "this Series may be by row or by query, and the two differ", way),
-            argument="query_weight",
-        )
+        if may_be_by_row and not np.array_equal(values, _weights_of_rows(weights, joined)):
+            raise InvalidInput(
+                "this Series may be by row or by query, and the two differ",
+                argument="query_weight",
+                remedy="give .to_numpy() for one weight per row, .to_dict() for one per query",
+            )
     refuse_unusable(values, all_queries=all_queries)
     return values
 
 
 def refuse_unusable(values: Floats, *, all_queries: bool = True) -> None:
     """Refuse weights with which no mean can be computed."""
-    bad = (
-        not np.isfinite(values).all()
-        or (values < 0).any()
-        or (all_queries and not values.sum() > 0)
-    )
-    refuse((bad, "expected finite numbers, none below 0 and not all 0"), argument="query_weight")
+    is_usable = np.isfinite(values).all() and not (values < 0).any()
+    if not is_usable or (all_queries and not values.sum() > 0):
+        problem = "expected finite numbers, none below 0 and not all 0"
+        raise InvalidInput(problem, argument="query_weight")
 
 
 def _is_by_row(weights: Any, joined: Joined, beside: Mapping[str, Any]) -> bool:
-    index = next((found for found in map(index_of, beside.values()) if found is not None), None)
+    indexes = map(index_of, beside.values())
+    index = next((index for index in indexes if index is not None), None)
     if index is not None and same_rows(index, weights.index) and joined.n_queries != len(weights):
         return True
     if set(joined.queries.tolist()) <= set(weights.index.tolist()):
@@ -102,33 +103,34 @@ def _is_by_row(weights: Any, joined: Joined, beside: Mapping[str, Any]) -> bool:
 
 
 def _weights_of_queries(weights: Any, joined: Joined) -> Floats:
-    refuse(
-        (hasattr(weights, "columns"), "expected one weight for each query, found a frame"),
-        argument="query_weight",
-    )
+    if hasattr(weights, "columns"):
+        problem = "expected one weight for each query, found a frame"
+        raise InvalidInput(problem, argument="query_weight")
     known: dict[Any, Any] = {}
     for query, weight in weights.items():
         first = known.setdefault(query, weight)
         if first is not weight and first != weight:
-            raise InvalidInput(
-                f"query {query!r} has several; a query has one weight", argument="query_weight"
-            )
+            problem = f"query {query!r} has several; a query has one weight"
+            raise InvalidInput(problem, argument="query_weight")
     queries = joined.queries.tolist()
     lacking = [query for query in queries if query not in known]
-    others = f" ({len(lacking)} such in all)" if len(lacking) > 1 else ""
-    refuse((lacking, f"query {few(lacking[:1])} has none{others}"), argument="query_weight")
+    if lacking:
+        others = f" ({len(lacking)} such in all)" if len(lacking) > 1 else ""
+        problem = f"query {few(lacking[:1])} has none{others}"
+        raise InvalidInput(problem, argument="query_weight")
     return columns.labels([known[query] for query in queries], "query_weight").astype(np.float64)
 
 
 def _weights_of_rows(weights: Any, joined: Joined) -> Floats:
     """Return the one weight that the rows of each query share."""
     rows = columns.labels(weights, "query_weight").astype(np.float64)
-    unlike = f"expected one per row ({len(joined.score)}) or a mapping by query, found {len(rows)}"
-    refuse((len(rows) != len(joined.score), unlike), argument="query_weight")
+    if len(rows) != len(joined.score):
+        expected = f"one per row ({len(joined.score)}) or a mapping by query"
+        raise InvalidInput(f"expected {expected}, found {len(rows)}", argument="query_weight")
     rows = rows if joined.order is None else rows[joined.order]
     filled = joined.offsets[:-1][np.diff(joined.offsets) > 0]
     values = rows[filled]
-    uneven = (np.maximum.reduceat(rows, filled) != np.minimum.reduceat(rows, filled)).any()
-    several = "found several within one query; a query has one weight, repeated on its rows"
-    refuse((uneven, several), argument="query_weight")
+    if (np.maximum.reduceat(rows, filled) != np.minimum.reduceat(rows, filled)).any():
+        problem = "found several within one query; a query has one weight, repeated on its rows"
+        raise InvalidInput(problem, argument="query_weight")
     return values
