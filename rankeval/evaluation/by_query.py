@@ -25,7 +25,7 @@ from rankeval._registry import chosen, unknown
 from rankeval.collection.rows import check_rows, index_of, may_number_rows, same_rows
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.io import columns
-from rankeval.io.columns import refuse_masked, refuse_ragged
+from rankeval.io.columns import as_list, refuse_masked, refuse_ragged
 from rankeval.join.flat import Floats, Ints
 from rankeval.join.joined import Joined
 from rankeval.measures import Measure, measure
@@ -38,37 +38,30 @@ if TYPE_CHECKING:
 
 
 def query_places(
-    asked: Any, queries: NDArray[Any], excluded: Mapping[str, tuple[Any, ...]]
+    choice: Any, queries: NDArray[Any], excluded: Mapping[str, tuple[Any, ...]]
 ) -> Ints:
-    """Return the places of the queries asked for, in that order; those of a mask ascend."""
-    unfit = (
-        isinstance(asked, (str, bytes, Mapping))
-        or hasattr(asked, "columns")
-        or not isinstance(asked, Iterable)
-    )
-    unfit = unfit or getattr(asked, "ndim", 1) == 0
-    other = (
-        f"expected ids of queries or a mask with a bool for each, found a {type(asked).__name__}"
-    )
-    refuse(
-        (unfit, other, "give a list of ids, or the index of the rows that you want"),
-        argument="queries",
-    )
-    # Values of Arrow do not compare with plain ones.
-    values = list(asked.to_pylist() if hasattr(asked, "to_pylist") else asked)
-    is_mask = any(isinstance(value, (bool, np.bool_)) for value in values)
-    places = (
-        np.flatnonzero(_mask(asked, values, queries))
-        if is_mask
-        else _by_id(values, queries, excluded)
-    )
-    refuse((not len(places), "expected at least one query, found none"), argument="queries")
+    """Return the places of the chosen queries, in that order; those of a mask ascend."""
+    is_other = isinstance(choice, (str, bytes, Mapping)) or not isinstance(choice, Iterable)
+    if is_other or hasattr(choice, "columns") or getattr(choice, "ndim", 1) == 0:
+        expected = "expected ids of queries or a mask with a bool for each"
+        raise InvalidInput(
+            f"{expected}, found a {type(choice).__name__}",
+            argument="queries",
+            remedy="give a list of ids, or the index of the rows that you want",
+        )
+    values = as_list(choice)  # values of Arrow do not compare with plain ones
+    if any(isinstance(value, (bool, np.bool_)) for value in values):
+        places = np.flatnonzero(_mask(choice, values, queries))
+    else:
+        places = _by_id(values, queries, excluded)
+    if not len(places):
+        raise InvalidInput("expected at least one query, found none", argument="queries")
     return places
 
 
-def _mask(asked: Any, values: list[Any], queries: NDArray[Any]) -> NDArray[np.bool_]:
+def _mask(mask: Any, values: list[Any], queries: NDArray[Any]) -> NDArray[np.bool_]:
     others = [value for value in values if not isinstance(value, (bool, np.bool_))]
-    by_position = index_of(asked) is None
+    by_position = index_of(mask) is None
     expected = f"a mask with a bool for each of {len(queries)} queries, in the order of `queries`"
     refuse(
         (others, f"expected ids or a mask, found True or False beside {few(others[:1])}"),
@@ -78,83 +71,85 @@ def _mask(asked: Any, values: list[Any], queries: NDArray[Any]) -> NDArray[np.bo
     )
     if by_position:
         return np.array(values, dtype=bool)
-    found = values_by_query(asked, queries, "queries")
-    lacking = queries[found.isna().to_numpy()].tolist()
-    silent = f"the mask says nothing of {len(lacking)} of {len(queries)} queries: {few(lacking)}"
-    refuse(
-        (lacking, silent, "give a bool for each, or the ids alone"),
-        kind=QueryIdError,
-        argument="queries",
-    )
-    return np.asarray(found, dtype=bool)
+    flags = values_by_query(mask, queries, "queries")
+    lacking = queries[flags.isna().to_numpy()].tolist()
+    if lacking:
+        share = f"{len(lacking)} of {len(queries)} queries: {few(lacking)}"
+        raise QueryIdError(
+            f"the mask says nothing of {share}",
+            argument="queries",
+            remedy="give a bool for each, or the ids alone",
+        )
+    return np.asarray(flags, dtype=bool)
 
 
 def _by_id(
     values: list[Any], queries: NDArray[Any], excluded: Mapping[str, tuple[Any, ...]]
 ) -> Ints:
-    known, asked = id_index(queries), id_index(values)
-    again = asked[asked.duplicated()].unique().tolist()
-    refuse(
-        (again, f"{few(again)} asked for more than once", "name each once"),
-        kind=QueryIdError,
-        argument="queries",
-    )
-    places = np.asarray(known.get_indexer(asked), dtype=np.int64)
-    if lacking := asked[places < 0].tolist():
-        why = [reason for reason, ids in excluded.items() if not set(ids).isdisjoint(lacking)]
-        remedy = f"some were left out: {', '.join(why)}" if why else _type_hint(lacking, known)
-        absent = f"the evaluation has no query {few(lacking)} ({len(lacking)} of {len(values)} ids asked for)"
-        raise QueryIdError(
-            absent, argument="queries", remedy=remedy or f"it has ids such as {few(known.tolist())}"
-        )
+    known, chosen_ids = id_index(queries), id_index(values)
+    again = chosen_ids[chosen_ids.duplicated()].unique().tolist()
+    if again:
+        problem = f"{few(again)} asked for more than once"
+        raise QueryIdError(problem, argument="queries", remedy="name each once")
+    places = np.asarray(known.get_indexer(chosen_ids), dtype=np.int64)
+    if lacking := chosen_ids[places < 0].tolist():
+        share = f"{len(lacking)} of {len(values)} ids asked for"
+        problem = f"the evaluation has no query {few(lacking)} ({share})"
+        reasons = [reason for reason, ids in excluded.items() if not set(ids).isdisjoint(lacking)]
+        remedy = _type_hint(lacking, known) or f"it has ids such as {few(known.tolist())}"
+        if reasons:
+            remedy = f"some were left out: {', '.join(reasons)}"
+        raise QueryIdError(problem, argument="queries", remedy=remedy)
     return places
 
 
-def _type_hint(asked: Iterable[Any], known: Iterable[Any]) -> str:
+def _type_hint(ids: Iterable[Any], known: Iterable[Any]) -> str:
     by_text = {str(query): query for query in known}
-    for one in asked:
-        other = by_text.get(str(one))
-        if other is not None and type(other) is not type(one):
-            return f"its ids are of type {type(other).__name__}, and {one!r} is not {other!r}"
+    for query in ids:
+        other = by_text.get(str(query))
+        if other is not None and type(other) is not type(query):
+            return f"its ids are of type {type(other).__name__}, and {query!r} is not {other!r}"
     return ""
 
 
 def values_by_query(values: Values, queries: NDArray[Any], what: str) -> Values:
-    """Return the value of each query in a Series or frame indexed by query id; missing if it has none."""
+    """Return the value of each query in a Series or frame that is indexed by query id."""
     known = id_index(queries)
     index = values.index
-    way = f"give {what}.to_numpy() in the order of `queries`, else {what}.set_axis(qid) by the queries; name ids"
+    by_position = f"give {what}.to_numpy() in the order of `queries`"
+    remedy = f"{by_position}, else {what}.set_axis(qid) by the queries; name ids"
+    is_numbered = may_number_rows(index, known)
     refuse(
         (index.hasnans, "the index has a row without a query id", "index it by query"),
-        (may_number_rows(index, known), "its index is 0, 1, 2, ... and the query ids are not", way),
+        (is_numbered, "its index is 0, 1, 2, ... and the query ids are not", remedy),
         kind=QueryIdError,
         argument=what,
     )
     if index.has_duplicates:  # a value for each row
         uneven = _uneven(values)
-        several = f"query {few(uneven)} has several values"
-        refuse((uneven, several, "give one value for each query"), kind=QueryIdError, argument=what)
+        if uneven:
+            problem = f"query {few(uneven)} has several values"
+            raise QueryIdError(problem, argument=what, remedy="give one value for each query")
         values = values[~index.duplicated()]
     if (values.index.get_indexer(known) < 0).all():
-        foreign = f"no id in common: the evaluation has {few(known.tolist())}, the index has {few(index.tolist())}"
-        raise QueryIdError(foreign, argument=what, remedy=_type_hint(index.tolist(), known))
+        ids = f"the evaluation has {few(known.tolist())}, the index has {few(index.tolist())}"
+        hint = _type_hint(index.tolist(), known)
+        raise QueryIdError(f"no id in common: {ids}", argument=what, remedy=hint)
     return values.reindex(known)
 
 
 def id_index(ids: Iterable[Any]) -> pd.Index[Any]:
-    """Return ids as an index that looks them up; pandas would make tuples a hierarchy of their own."""
+    """Return ids as an index that looks them up, tuples too, of which pandas makes a hierarchy."""
     import pandas as pd
 
     try:
         set(ids)  # an index is made of lists too, and fails later
-        found: pd.Index[Any] = pd.Index(
-            ids if isinstance(ids, np.ndarray) else list(ids), tupleize_cols=False
-        )
+        values = ids if isinstance(ids, np.ndarray) else list(ids)
+        index: pd.Index[Any] = pd.Index(values, tupleize_cols=False)
     except (TypeError, ValueError) as error:
-        raise QueryIdError(
-            f"these are no ids of queries: {said(error)}", argument="queries"
-        ) from None
-    return found
+        problem = f"these are no ids of queries: {said(error)}"
+        raise QueryIdError(problem, argument="queries") from None
+    return index
 
 
 UNNAMED = "slice"
@@ -164,7 +159,7 @@ UNNAMED = "slice"
 def slices_of(
     by: Any, queries: NDArray[Any], counts: Mapping[str, Ints], rows: Any = None, what: str = "by"
 ) -> tuple[pd.Index[Any], list[Ints]]:
-    """Return the values of an attribute, ascending, and the places of the queries with each of them."""
+    """Return the values of an attribute, ascending, and the places of the queries of each."""
     import pandas as pd
 
     refuse_ragged(by, what)
@@ -174,8 +169,9 @@ def slices_of(
         by = pd.Series(list(by.values()), index=id_index(by.keys()), dtype=None if by else object)
     if isinstance(by, pd.DataFrame):
         by = by.set_index("qid") if "qid" in by.columns else by
-        unlike = "expected a DataFrame with one or more columns of different names"
-        refuse((not by.columns.is_unique or not len(by.columns), unlike), argument=what)
+        if not by.columns.is_unique or not len(by.columns):
+            problem = "expected a DataFrame with one or more columns of different names"
+            raise InvalidInput(problem, argument=what)
         attributes = values_by_query(by, queries, what)
     elif isinstance(by, str):
         attributes = pd.DataFrame({by: counts[chosen("count of the queries", by, counts)]})
@@ -186,25 +182,28 @@ def slices_of(
     else:
         refuse_masked(by, what)
         shape = np.shape(by)
-        found = f"an array of shape {shape}" if shape else f"a {type(by).__name__}"
-        unlike = f"expected a value for each of {len(queries)} queries, in the order of `queries`, found {found}"
-        way = "or give a Series or mapping by query id, or the name of a count"
-        refuse((shape != (len(queries),), unlike, way), kind=QueryIdError, argument=what)
+        if shape != (len(queries),):
+            found = f"an array of shape {shape}" if shape else f"a {type(by).__name__}"
+            expected = f"a value for each of {len(queries)} queries, in the order of `queries`"
+            raise QueryIdError(
+                f"expected {expected}, found {found}",
+                argument=what,
+                remedy="or give a Series or mapping by query id, or the name of a count",
+            )
         attributes = pd.DataFrame({UNNAMED: by})
     names = list(attributes.columns)
+    keys = names if len(names) > 1 else names[0]
     try:
-        groups = attributes.groupby(
-            names if len(names) > 1 else names[0], dropna=False, sort=True, observed=True
-        )
+        groups = attributes.groupby(keys, dropna=False, sort=True, observed=True)
         number = groups.ngroup().to_numpy()
         values = groups.size().index
     except TypeError as error:
         problem = f"these values cannot be grouped ({said(error)})"
-        raise InvalidInput(
-            problem, argument=what, remedy="give numbers, texts or categories"
-        ) from None
+        remedy = "give numbers, texts or categories"
+        raise InvalidInput(problem, argument=what, remedy=remedy) from None
     order = np.argsort(number, kind="stable")
-    return values, np.split(order, np.cumsum(np.bincount(number, minlength=len(values)))[:-1])
+    ends = np.cumsum(np.bincount(number, minlength=len(values)))
+    return values, np.split(order, ends[:-1])
 
 
 def _by_row(by: Any, rows: Any) -> Any:
@@ -215,34 +214,31 @@ def _by_row(by: Any, rows: Any) -> Any:
         return by
     values = by if index_of(by) is not None else pd.Series(list(by), name=getattr(by, "name", None))
     moved = values.set_axis(id_index(rows.to_pylist() if hasattr(rows, "to_pylist") else rows))
-    # Of ids that are numbers, those of rows may be among them: the rows of a query agree where it
-    # is by row.
+    # An index of numbers may be of rows or of queries; by row, the rows of each query agree.
     is_plain = values.index.equals(pd.RangeIndex(len(values)))
     return moved if is_plain or not _uneven(moved) else by
 
 
 def _uneven(values: Values) -> list[Any]:
     """Return a list with the first query whose rows differ; empty if there is none."""
-    numbers = values.groupby(level=0, sort=False).nunique(dropna=False)
-    return numbers.index[np.any(numbers.to_numpy().reshape(len(numbers), -1) > 1, axis=1)].tolist()[
-        :1
-    ]
+    counts = values.groupby(level=0, sort=False).nunique(dropna=False)
+    differ = np.any(counts.to_numpy().reshape(len(counts), -1) > 1, axis=1)
+    return counts.index[differ].tolist()[:1]
 
 
 def labels_of(
     wanted: str | Measure | Iterable[str | Measure], labels: Sequence[str], kind: str = "measure"
 ) -> list[str]:
-    """Find measures among the labels of columns, by name or by meaning ("ndcg_cut_10" for "nDCG@10")."""
-    asked = (
-        [wanted]
-        if isinstance(wanted, str | Measure) or not isinstance(wanted, Iterable)
-        else list(wanted)
-    )
-    refuse(
-        (not asked, "measures is empty: name at least one, or leave it out for all that are shared")
-    )
+    """Find measures among labels, by name or by meaning ("ndcg_cut_10" for "nDCG@10")."""
+    if isinstance(wanted, str | Measure) or not isinstance(wanted, Iterable):
+        wanted = [wanted]
+    names = list(wanted)
+    if not names:
+        raise InvalidInput(
+            "measures is empty: name at least one, or leave it out for all that are shared"
+        )
     return list(
-        dict.fromkeys(label for each in asked for label in _labels_meant(each, labels, kind))
+        dict.fromkeys(label for name in names for label in _labels_meant(name, labels, kind))
     )
 
 
@@ -292,45 +288,46 @@ def query_weights(
     """
     if weights is None:
         return None
-    refuse_masked(weights, "query_weight")
-    long = bool(beside) and index_of(weights) is not None and len(weights) == len(joined.score)
-    if not hasattr(weights, "items") or (long and _is_by_row(weights, joined, beside)):
+    columns.refuse_masked(weights, "query_weight")
+    has_index = index_of(weights) is not None
+    is_long = bool(beside) and has_index and len(weights) == len(joined.score)
+    if not hasattr(weights, "items") or (is_long and _is_by_row(weights, joined, beside)):
         values = _weights_of_rows(weights, joined)
     else:
-        by_index = all_queries and not long and index_of(weights) is not None
-        numbered = by_index and may_number_rows(weights.index, joined.queries)
-        way = "give the weights of these rows, or .set_axis(qid); if these are query ids, name the index"
-        refuse(
-            (numbered, "its index is 0, 1, 2, ... and the query ids are not", way),
-            argument="query_weight",
-        )
+        by_index = all_queries and not is_long and has_index
+        if by_index and may_number_rows(weights.index, joined.queries):
+            raise InvalidInput(
+                "its index is 0, 1, 2, ... and the query ids are not",
+                argument="query_weight",
+                remedy="give the weights of these rows, or .set_axis(qid); "
+                "if these are query ids, name the index",
+            )
         values = _weights_of_queries(weights, joined)
         # An index that holds all queries may also be one of rows, unless it is exactly their names.
-        may_be_by_row = long and (
+        may_be_by_row = is_long and (
             weights.index.inferred_type == "integer" or len(set(weights.index)) > joined.n_queries
         )
-        unlike = may_be_by_row and not np.array_equal(values, _weights_of_rows(weights, joined))
-        way = "give .to_numpy() for one weight per row, .to_dict() for one per query"
-        refuse(
-            (unlike, "this Series may be by row or by query, and the two differ", way),
-            argument="query_weight",
-        )
+        if may_be_by_row and not np.array_equal(values, _weights_of_rows(weights, joined)):
+            raise InvalidInput(
+                "this Series may be by row or by query, and the two differ",
+                argument="query_weight",
+                remedy="give .to_numpy() for one weight per row, .to_dict() for one per query",
+            )
     refuse_weights(values, all_queries=all_queries)
     return values
 
 
 def refuse_weights(values: Floats, *, all_queries: bool = True) -> None:
     """Refuse weights with which no mean can be computed."""
-    bad = (
-        not np.isfinite(values).all()
-        or (values < 0).any()
-        or (all_queries and not values.sum() > 0)
-    )
-    refuse((bad, "expected finite numbers, none below 0 and not all 0"), argument="query_weight")
+    is_usable = np.isfinite(values).all() and not (values < 0).any()
+    if not is_usable or (all_queries and not values.sum() > 0):
+        problem = "expected finite numbers, none below 0 and not all 0"
+        raise InvalidInput(problem, argument="query_weight")
 
 
 def _is_by_row(weights: Any, joined: Joined, beside: Mapping[str, Any]) -> bool:
-    index = next((found for found in map(index_of, beside.values()) if found is not None), None)
+    indexes = map(index_of, beside.values())
+    index = next((index for index in indexes if index is not None), None)
     if index is not None and same_rows(index, weights.index) and joined.n_queries != len(weights):
         return True
     if set(joined.queries.tolist()) <= set(weights.index.tolist()):
@@ -340,33 +337,34 @@ def _is_by_row(weights: Any, joined: Joined, beside: Mapping[str, Any]) -> bool:
 
 
 def _weights_of_queries(weights: Any, joined: Joined) -> Floats:
-    refuse(
-        (hasattr(weights, "columns"), "expected one weight for each query, found a frame"),
-        argument="query_weight",
-    )
+    if hasattr(weights, "columns"):
+        problem = "expected one weight for each query, found a frame"
+        raise InvalidInput(problem, argument="query_weight")
     known: dict[Any, Any] = {}
     for query, weight in weights.items():
         first = known.setdefault(query, weight)
         if first is not weight and first != weight:
-            raise InvalidInput(
-                f"query {query!r} has several; a query has one weight", argument="query_weight"
-            )
+            problem = f"query {query!r} has several; a query has one weight"
+            raise InvalidInput(problem, argument="query_weight")
     queries = joined.queries.tolist()
     lacking = [query for query in queries if query not in known]
-    others = f" ({len(lacking)} such in all)" if len(lacking) > 1 else ""
-    refuse((lacking, f"query {few(lacking[:1])} has none{others}"), argument="query_weight")
+    if lacking:
+        others = f" ({len(lacking)} such in all)" if len(lacking) > 1 else ""
+        problem = f"query {few(lacking[:1])} has none{others}"
+        raise InvalidInput(problem, argument="query_weight")
     return columns.labels([known[query] for query in queries], "query_weight").astype(np.float64)
 
 
 def _weights_of_rows(weights: Any, joined: Joined) -> Floats:
     """Return the one weight that the rows of each query share."""
     rows = columns.labels(weights, "query_weight").astype(np.float64)
-    unlike = f"expected one per row ({len(joined.score)}) or a mapping by query, found {len(rows)}"
-    refuse((len(rows) != len(joined.score), unlike), argument="query_weight")
+    if len(rows) != len(joined.score):
+        expected = f"one per row ({len(joined.score)}) or a mapping by query"
+        raise InvalidInput(f"expected {expected}, found {len(rows)}", argument="query_weight")
     rows = rows if joined.order is None else rows[joined.order]
     filled = joined.offsets[:-1][np.diff(joined.offsets) > 0]
     values = rows[filled]
-    uneven = (np.maximum.reduceat(rows, filled) != np.minimum.reduceat(rows, filled)).any()
-    several = "found several within one query; a query has one weight, repeated on its rows"
-    refuse((uneven, several), argument="query_weight")
+    if (np.maximum.reduceat(rows, filled) != np.minimum.reduceat(rows, filled)).any():
+        problem = "found several within one query; a query has one weight, repeated on its rows"
+        raise InvalidInput(problem, argument="query_weight")
     return values

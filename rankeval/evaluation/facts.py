@@ -1,9 +1,9 @@
-"""What is known of each query, so that a subset and the union of parts get numbers of their own, and its hashes.
+"""Facts of each query, from which a subset and the union of parts get their counts and hashes.
 
     query    0/0 by measure    rows affected by rule    hashes of its judgments and its ranking
     q1       no   yes          ties 4, unjudged 7       9f3a...  27d0...
     q2       no   no           ties 0, unjudged 2       11c0...  8e41...
-    all      0    1            ties 4, unjudged 9       digests: SHA-256 of the ids, ascending, and a column of hashes
+    all      0    1            ties 4, unjudged 9       digests: SHA-256 of ascending ids and hashes
 
 A hash is that of its query alone: it does not depend on the queries beside it, on chunks, on the
 order of the input or on the worker that computed it. So a subset, and the union of parts, have the
@@ -12,7 +12,8 @@ counts and the digests that their queries have when they are evaluated together.
 The hash of a ranking adds up products, modulo 2^64. Whole labels from 0 to 255 are bytes, and eight
 ranks are a word:
 
-    labels      2 0 1 0 0 3 1 0 | 4 0 1              words     mixed(word 0) * number(0) + mixed(word 1) * number(1)
+    labels      2 0 1 0 0 3 1 0 | 4 0 1
+    words       mixed(word 0) * number(0) + mixed(word 1) * number(1)
 
 Any other label is a zero byte there, and adds a number of its own times one of its rank. Zeros add
 nothing, since all that they say is in the number of rows, which is mixed in. Numbers of open groups
@@ -40,8 +41,8 @@ QUERY_COUNTS = ("relevant", "retrieved", "tied", "judged")
 """Numbers of documents that are kept for each query."""
 
 READINGS = ("judged", "relevant", "skipped")
-"""Per query and measure: the share of the documents within the cut-off that are judged; the score if the others were
-judged and had the greatest grade of the collection; the score of the ranking without them."""
+"""Per query and measure: the share of documents within the cut-off that are judged; the score if
+the others had the greatest grade of the collection; the score of the ranking without them."""
 
 _ARRAYS = ("undefined", "judgments", "rankings")
 GRADES = ("least", "greatest")
@@ -108,29 +109,32 @@ class QueryFacts:
 
     def table(self) -> dict[str, NDArray[Any]]:
         """Return all that has a row for each query, by the names of the columns in a file."""
-        found: dict[str, Any] = {name: getattr(self, name) for name in (*_ARRAYS, *GRADES)}
-        for kind, several in KINDS.items():
-            found |= {f"{kind}:{name}": of for name, of in getattr(self, several).items()}
-        drawn = {} if self.drawn is None else {"drawn": self.drawn, "error": self.errors}
-        return {**found, **self.readings, **drawn}
+        table: dict[str, Any] = {name: getattr(self, name) for name in (*_ARRAYS, *GRADES)}
+        for kind, field_name in KINDS.items():
+            columns = getattr(self, field_name)
+            table |= {f"{kind}:{name}": column for name, column in columns.items()}
+        table |= self.readings
+        if self.drawn is not None:
+            table |= {"drawn": self.drawn, "error": self.errors}
+        return table
 
     @classmethod
     def of(cls, table: Mapping[str, NDArray[Any]], **others: Any) -> QueryFacts:
         """Return facts from such a table, and others by their names."""
-        places = [(*name.partition(":"), of) for name, of in table.items()]
         fields: dict[str, Any] = {name: table[name] for name in _ARRAYS}
-        fields |= {
-            name: {key: of for one, _, key, of in places if one == kind}
-            for kind, name in KINDS.items()
-        }
+        fields |= {field_name: {} for field_name in KINDS.values()}
+        for name, column in table.items():
+            kind, _, key = name.partition(":")
+            if kind in KINDS:
+                fields[KINDS[kind]][key] = column
         unknown = np.full(len(table["judgments"]), np.nan)
         fields |= {name: table.get(name, unknown) for name in GRADES}
         fields["readings"] = {name: table[name] for name in READINGS if name in table}
         return cls(**fields, drawn=table.get("drawn"), errors=table.get("error"), **others)
 
     def part(self, places: Ints | Mask | slice) -> QueryFacts:
-        """Return the facts of some of the queries, without what is known of those that are left out."""
-        table = {name: of[places] for name, of in self.table().items()}
+        """Return the facts of some of the queries, without those of the others."""
+        table = {name: column[places] for name, column in self.table().items()}
         if self.drawn is not None and not table["drawn"].any():
             del table["drawn"], table["error"]
         return QueryFacts.of(
@@ -138,23 +142,22 @@ class QueryFacts:
         )
 
     def totals(self) -> dict[str, int]:
-        """Return how many rows or queries each rule affected, those that are left out among them."""
-        return {
-            rule: int(of.sum()) + self.left_out.get(rule, 0)
-            for rule, of in self.rule_counts.items()
-        }
+        """Return how many rows or queries each rule affected, with those of left-out queries."""
+        counts = self.rule_counts.items()
+        return {rule: int(rows.sum()) + self.left_out.get(rule, 0) for rule, rows in counts}
 
     def with_totals(self, totals: Mapping[str, int]) -> QueryFacts:
-        """Return these facts; what the totals have more than these queries belongs to those that are left out."""
-        more = {rule: totals[rule] - int(of.sum()) for rule, of in self.rule_counts.items()}
-        return replace(self, left_out={rule: number for rule, number in more.items() if number})
+        """Return these facts, with what the totals have more as the counts of left-out queries."""
+        counts = self.rule_counts.items()
+        others = {rule: totals[rule] - int(rows.sum()) for rule, rows in counts}
+        return replace(self, left_out={rule: number for rule, number in others.items() if number})
 
 
 def digest(queries: NDArray[Any], hashes: Hashes) -> str:
     """Return the SHA-256 of the ids of queries, ascending, and of their hashes."""
-    found = digest_of_queries(queries)
-    found.update(np.ascontiguousarray(hashes))
-    return str(found.hexdigest())
+    checksum = digest_of_queries(queries)
+    checksum.update(np.ascontiguousarray(hashes))
+    return str(checksum.hexdigest())
 
 
 def label_hashes(judged: Judged) -> Hashes:
@@ -180,33 +183,32 @@ def column_hashes(column: Floats, joined: Joined) -> Hashes:
 
 
 def ranking_hashes(judged: Judged) -> Hashes:
-    """Return a hash of each query's ranking as the measures see it: the label at each rank, and the open ties."""
+    """Return a hash of each query's ranking: the label at each rank, and the open ties."""
     levels = np.asarray(judged.levels, dtype=np.float64)
     fits = (levels >= 0) & (levels < _BYTES) & (levels == np.floor(levels))
     # Chunks differ in length, so as many numbers as the next power of two are cached.
     number = _numbers(int(judged.n_retrieved.max(initial=0)).bit_length())
-    found: Hashes = mixed(judged.n_retrieved.view(np.uint64))
-    found += _sums_of_words(judged, np.where(fits, levels, 0).astype(np.uint8), number)
+    total: Hashes = mixed(judged.n_retrieved.view(np.uint64))
+    total += _sums_of_words(judged, np.where(fits, levels, 0).astype(np.uint8), number)
     others = ~fits & (levels > BELOW_ALL)  # a row without a judgment says no more than one judged 0
     if others.any():
         row, query, rank = judged.rows_of(others)
         of_label = mixed(levels.view(np.uint64) + _STEP)
-        np.add.at(found, query, number[rank] * of_label[judged.code[row]])  # wraps, as a hash may
+        np.add.at(total, query, number[rank] * of_label[judged.code[row]])  # wraps, as a hash may
     start, end, of_group = judged.groups
     if len(start):
         begin = judged.offsets[of_group]
         tied = mixed(((start - begin) << 32 | (end - begin)).view(np.uint64) + _STEP)
-        np.add.at(found, of_group, tied)
-    return found
+        np.add.at(total, of_group, tied)
+    return total
 
 
 def _sums_of_words(judged: Judged, byte_of: NDArray[np.uint8], number: Hashes) -> Hashes:
-    """Return the sum over each query's words of eight labels, given the byte of each label and each word's number."""
+    """Return the sum over each query's words of eight labels, times the number of each word."""
     lengths = judged.n_retrieved
     are_bytes = (byte_of == np.arange(len(byte_of), dtype=np.uint8)).all()
-    if (
-        judged.by_rank is not None and are_bytes
-    ):  # the zeros beyond the end of a list mix to zero (bench_arrays A, D)
+    if judged.by_rank is not None and are_bytes:
+        # The zeros beyond the end of a list mix to zero (bench_arrays A, D).
         words = mixed(judged.by_rank.lists.view("<u8"))
         return words @ number[: words.shape[1]]
     code = judged.code
@@ -219,13 +221,13 @@ def _sums_of_words(judged: Judged, byte_of: NDArray[np.uint8], number: Hashes) -
     first = offsets_of(n_words)
     place = np.arange(first[-1]) - np.repeat(first[:-1], n_words)
     words = at_each_row[np.repeat(judged.offsets[:-1], n_words) + 8 * place]
-    some = n_words > 0
-    last = first[1:][some] - 1
-    beyond = (8 * n_words - lengths)[some].astype(np.uint64)  # bytes of the next query's rows
+    filled = n_words > 0
+    last = first[1:][filled] - 1
+    beyond = (8 * n_words - lengths)[filled].astype(np.uint64)  # bytes of the next query's rows
     words[last] &= np.uint64(2**64 - 1) >> np.uint64(8) * beyond
     sums = np.zeros(judged.n_queries, dtype=np.uint64)
     if len(words):
-        sums[some] = np.add.reduceat(mixed(words) * number[place], first[:-1][some])
+        sums[filled] = np.add.reduceat(mixed(words) * number[place], first[:-1][filled])
     return sums
 
 

@@ -135,44 +135,32 @@ class Given:
         """
         if qid is not None or group is not None:
             names = _COLUMNS if named else cls.arguments
-            ids = (
-                qid
-                if group is None
-                else ids_of_rows(qid, group, len(columns.scores(ranking, names[1])))
+            if group is not None:
+                qid = ids_of_rows(qid, group, len(columns.scores(ranking, names[1])))
+            given = cls(truth, ranking, qid, docid, queries=queries, read=read, arguments=names)
+            return replace(given, by_position=not named)
+        if not _is_collection(truth):
+            raise QueryIdError(
+                "qid= is missing: arrays need the query of each row (qid=) or the group sizes "
+                "(group=); a collection is given as Qrels and Run, dicts, frames or paths",
+                remedy=_array_remedy(truth),
             )
-            return cls(
-                truth,
-                ranking,
-                ids,
-                docid,
-                queries=queries,
-                read=read,
-                by_position=not named,
-                arguments=names,
+        if read:
+            raise InvalidInput(
+                "a column has a number for each ranked row, "
+                "and judgments and a run have no such rows",
+                argument="columns",
+                remedy="join it to a frame of the ranked rows, "
+                "and name its columns by qid=, relevance=, score= and columns=",
             )
-        idless = (
-            "qid= is missing: arrays need the query of each row (qid=) or the group sizes (group=); "
-            "a collection is given as Qrels and Run, dicts, frames or paths"
-        )
-        refuse((not _is_collection(truth), idless, *_way_on(truth)), kind=QueryIdError)
-        rowless = (
-            "a column has a number for each ranked row, and judgments and a run have no such rows"
-        )
-        way = "join it to a frame of the ranked rows, and name its columns by qid=, relevance=, score= and columns="
-        refuse((read, rowless, way), argument="columns")
         from rankeval.collection.qrels import as_qrels
         from rankeval.collection.run import as_run
 
         qrels, run = as_qrels(truth), as_run(ranking)
         is_json = qrels.source is not None and qrels.source.format == "json"
         texts = run.queries if queries is None else queries
-        return cls(
-            qrels,
-            run,
-            name=run.name,
-            queries=texts,
-            by_position=is_json or isinstance(truth, Mapping),
-        )
+        by_position = is_json or isinstance(truth, Mapping)
+        return cls(qrels, run, name=run.name, queries=texts, by_position=by_position)
 
     def join(self, convention: Convention) -> Joined:
         """Join truth and ranking.
@@ -226,18 +214,17 @@ class Given:
         return self.join(convention) if joined is None else joined
 
 
-def _way_on(truth: Any) -> tuple[str, ...]:
-    """Say how to give a query a row: lists, a matrix or a sparse matrix."""
+def _array_remedy(truth: Any) -> str | None:
+    """Say how to pass lists or a matrix, sparse or not, with a query a row."""
     if isinstance(truth, (list, tuple)) and truth and isinstance(truth[0], (list, tuple, set)):
-        return (
-            "if the lists hold ids, give dict(enumerate(...)) of both; if numbers, one list of each, with qid=",
-        )
-    if hasattr(truth, "toarray") or getattr(truth, "ndim", 1) == 2:
-        dense = f"{'toarray().' if hasattr(truth, 'toarray') else ''}ravel()"
-        return (
-            f"if a row is a query, give {dense} of both, and qid=np.repeat(np.arange(n_queries), n_documents)",
-        )
-    return ()
+        ids = "if the lists hold ids, give dict(enumerate(...)) of both"
+        return f"{ids}; if numbers, one list of each, with qid="
+    is_sparse = hasattr(truth, "toarray")
+    if is_sparse or getattr(truth, "ndim", 1) == 2:
+        dense = "toarray().ravel()" if is_sparse else "ravel()"
+        qid = "qid=np.repeat(np.arange(n_queries), n_documents)"
+        return f"if a row is a query, give {dense} of both, and {qid}"
+    return None
 
 
 def _is_collection(truth: Any) -> bool:
@@ -245,9 +232,8 @@ def _is_collection(truth: Any) -> bool:
     is_held = any(hasattr(truth, name) for name in ("relevance", "collect_schema"))
     if is_held or isinstance(truth, (str, os.PathLike, Mapping)) or is_records(truth):
         return True
-    return getattr(truth, "ndim", 2) == 2 and (
-        hasattr(truth, "columns") or hasattr(truth, "__arrow_c_stream__")
-    )
+    is_frame = hasattr(truth, "columns") or hasattr(truth, "__arrow_c_stream__")
+    return is_frame and getattr(truth, "ndim", 2) == 2
 
 
 @explained
@@ -332,15 +318,17 @@ def evaluate(
 
     Examples
     --------
-    >>> ev = evaluate([1, 0, 0, 1], [0.9, 0.2, 0.3, 0.1], qid=["a", "a", "b", "b"], measures=["RR", "P@1"])
+    >>> qid, label, score = ["a", "a", "b", "b"], [1, 0, 0, 1], [0.9, 0.2, 0.3, 0.1]
+    >>> ev = evaluate(label, score, qid=qid, measures=["RR", "P@1"])
     >>> ev.per_query["RR"].tolist()
     [1.0, 0.5]
 
     A frame:
 
     >>> import pandas as pd
-    >>> log = pd.DataFrame({"query": ["a", "a", "b", "b"], "label": [1, 0, 0, 1], "score": [0.9, 0.2, 0.3, 0.1]})
-    >>> evaluate(log, qid="query", relevance="label", score="score", measures="RR").per_query["RR"].tolist()
+    >>> log = pd.DataFrame({"query": qid, "label": label, "score": score})
+    >>> ev = evaluate(log, qid="query", relevance="label", score="score", measures="RR")
+    >>> ev.per_query["RR"].tolist()
     [1.0, 0.5]
     """
     require(queries is None or hasattr(queries, "items"), "queries", queries, "texts by query id")
@@ -348,27 +336,25 @@ def evaluate(
     rules = rules_of_call(
         convention, rows, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments
     )
-    asked = parse_measures(measures, rules)  # a misspelt name is an error before anything is read
-    read = columns_read(columns, asked, rules)
-    named = {
-        "qid": qid,
-        "relevance": relevance,
-        "score": score,
-        "docid": docid,
-        "query_weight": query_weight,
-    }
-    named |= {column_role(column): given for column, given in read.items()}
+    parsed = parse_measures(measures, rules)  # a misspelt name is an error before anything is read
+    read = columns_read(columns, parsed, rules)
+    named = {"qid": qid, "relevance": relevance, "score": score, "docid": docid}
+    named["query_weight"] = query_weight
+    named |= {column_role(name): column for name, column in read.items()}
     if any(isinstance(column, str) for column in named.values()):
         _refuse_mixed(truth, ranking, group, named)
     else:
         for role in ("relevance", "score"):
             require(named[role] is None, role, named[role], "the name of a column of the frame")
-        way = "give the scores of its rows, or a run; of a frame, name the columns by qid=, relevance= and score="
-        refuse((ranking is None, f"ranking is missing beside truth ({type(truth).__name__})", way))
+        if ranking is None:
+            raise InvalidInput(
+                f"ranking is missing beside truth ({type(truth).__name__})",
+                remedy="give the scores of its rows, or a run; "
+                "of a frame, name the columns by qid=, relevance= and score=",
+            )
     if relevance is not None:
-        named |= frame_columns(
-            truth, {role: name for role, name in named.items() if isinstance(name, str)}
-        )
+        names = {role: name for role, name in named.items() if isinstance(name, str)}
+        named |= frame_columns(truth, names)
         truth, ranking = named["relevance"], named["score"]
     given = Given.of(
         truth,
@@ -382,52 +368,53 @@ def evaluate(
     )
     given = replace(given, rank=named.get("rank"))
     joined = given.refuse_or_join(rules, action="evaluate")
-    rows_given = zip(
-        (*given.arguments, "qid", "docid"), (truth, ranking, given.qid, given.docid), strict=True
-    )
-    beside = {} if given.qid is None else dict(rows_given)
+    beside = {}
+    if given.qid is not None:
+        arguments = (*given.arguments, "qid", "docid")
+        beside = dict(zip(arguments, (truth, ranking, given.qid, given.docid), strict=True))
     weight = None if query_weight is None else query_weights(named["query_weight"], joined, beside)
-    return score_joined(joined, asked, weights=weight, name=name or given.name, rows=given.qid)
+    return score_joined(joined, parsed, weights=weight, name=name or given.name, rows=given.qid)
 
 
 def _refuse_mixed(truth: Any, ranking: Any, group: Any, named: dict[str, Any]) -> None:
-    """Refuse names of columns for anything but a frame, without those that are needed, and beside arrays."""
-    one = next(f"{role}={name!r}" for role, name in named.items() if isinstance(name, str))
-    held = list(truth) if isinstance(truth, (list, tuple)) else [truth]
-    is_set = (held and all(isinstance(part, (str, os.PathLike)) for part in held)) or hasattr(
-        truth, "get_fragments"
-    )
-    parquet = f"{one} is the name of a column, but evaluate reads no Parquet data set"
-    beside = f"{one} is the name of a column of a frame, and a ranking or group= was given too"
+    """Refuse names of columns beside arrays, without a frame, or without all that are needed."""
+    name = next(f"{role}={name!r}" for role, name in named.items() if isinstance(name, str))
+    parts = list(truth) if isinstance(truth, (list, tuple)) else [truth]
+    are_paths = parts and all(isinstance(part, (str, os.PathLike)) for part in parts)
+    parquet = f"{name} is the name of a column, but evaluate reads no Parquet data set"
+    beside = f"{name} is the name of a column of a frame, and a ranking or group= was given too"
     alone = "give the frame alone, with qid=, relevance= and score=, or arrays as truth and ranking"
+    dataset = "call rankeval.evaluate_dataset(data, qid=, relevance=, score=)"
     refuse(
-        (is_set, parquet, "call rankeval.evaluate_dataset(data, qid=, relevance=, score=)"),
+        (are_paths or hasattr(truth, "get_fragments"), parquet, dataset),
         (ranking is not None or group is not None, beside, alone),
     )
-    asked = ("qid", "relevance", "score", *(["docid"] if named["docid"] is not None else []))
-    refuse_unnamed({role: named[role] for role in asked}, "the frame")
+    needed = ["qid", "relevance", "score"]
+    if named["docid"] is not None:
+        needed.append("docid")
+    refuse_unnamed({role: named[role] for role in needed}, "the frame")
 
 
 def columns_read(
-    columns: Any, asked: Iterable[LabelledMeasure], rules: Convention
+    columns: Any, labelled: Iterable[LabelledMeasure], rules: Convention
 ) -> dict[str, Any]:
-    """Return the columns that measures read: name -> the column, or the name of a frame's column."""
-    known, measures = columns_by_name(columns), bound_measures((one for _, one in asked), rules)
-    for one in measures:
-        one.refuse_lacking(known)
-    return {name: known[name] for one in measures for name in one.columns.values()}
+    """Return name -> the column that measures read, or its name in a frame."""
+    known = columns_by_name(columns)
+    measures = bound_measures((measure for _, measure in labelled), rules)
+    for measure in measures:
+        measure.refuse_lacking(known)
+    return {name: known[name] for measure in measures for name in measure.columns.values()}
 
 
 def columns_by_name(columns: Any) -> dict[str, Any]:
-    """Return the columns of a call by the names that measures know; a list names columns of a frame."""
+    """Return the columns of a call by the names that measures know; a list is of names."""
     if columns is None or hasattr(columns, "items"):  # a mapping, or a frame of pandas
         return dict(() if columns is None else columns.items())
     names = [columns] if isinstance(columns, str) else columns
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
         expected = "a mapping of names to columns, or a list of names of columns"
-        raise InvalidInput(
-            argument="columns", found=f"of type {type(columns).__name__}", expected=expected
-        )
+        found = f"of type {type(columns).__name__}"
+        raise InvalidInput(argument="columns", found=found, expected=expected)
     return dict(zip(names, names, strict=True))
 
 
@@ -436,49 +423,47 @@ def refuse_unnamed(named: Mapping[str, Any], what: str) -> None:
     for role, column in named.items():
         if not isinstance(column, str):
             found = "nothing" if column is None else f"a {type(column).__name__}"
-            raise InvalidInput(
-                f"expected the name of a column of {what}, found {found}", argument=role
-            )
+            problem = f"expected the name of a column of {what}, found {found}"
+            raise InvalidInput(problem, argument=role)
 
 
 def refuse_swapped(relevance: NDArray[Any], score: NDArray[Any], qid: Any) -> None:
     """Refuse judgments that look like scores beside scores that look like judgments."""
-    some = score[:: len(score) // _SAMPLE + 1]
+    sample = score[:: len(score) // _SAMPLE + 1]
     is_real = relevance.dtype.kind == "f" and _real(relevance[:: len(relevance) // _SAMPLE + 1])
-    if is_real and len(score) and (some == np.floor(some)).all() and _labels(score, qid):
+    if is_real and len(score) and (sample == np.floor(sample)).all() and _labels(score, qid):
+        numbers = f"real numbers, as scores are ({relevance[0]:.6g}, ...)"
         raise InvalidInput(
             argument="truth",
-            found=f"real numbers, as scores are ({relevance[0]:.6g}, ...), beside a ranking by few whole numbers",
+            found=f"{numbers}, beside a ranking by few whole numbers",
             expected="the judgments first, then the ranking",
-            remedy="swap the two; if these are the judgments, give rk.Qrels, or a frame with relevance= and score=",
+            remedy="swap the two; if these are the judgments, give rk.Qrels, "
+            "or a frame with relevance= and score=",
         )
 
 
 def _real(values: NDArray[Any]) -> bool:
     values = values.astype(np.float64, copy=False)
-    if (values == np.floor(values)).mean() > 1 / 3 or (
-        values == 0
-    ).mean() > 0.05:  # gains from clicks have zeros
+    # Gains from clicks have zeros.
+    if (values == np.floor(values)).mean() > 1 / 3 or (values == 0).mean() > 0.05:
         return False
-    near = np.abs(values[:, None] - np.rint(values[:, None] * _GRIDS) / _GRIDS).min(axis=1)
-    free = near > np.minimum(
-        5e-4, 5e-3 * np.abs(values)
-    )  # of a third that was rounded to three digits
+    on_grid = np.rint(values[:, None] * _GRIDS) / _GRIDS
+    distance = np.abs(values[:, None] - on_grid).min(axis=1)
+    # The tolerance of a third that was rounded to three digits.
+    free = distance > np.minimum(5e-4, 5e-3 * np.abs(values))
     return bool(free.mean() > 0.6) and len(np.unique(values[free])) >= _LEAST  # about .86 by chance
 
 
 def _labels(score: NDArray[Any], qid: Any) -> bool:
     levels = np.unique(score)
-    if (
-        len(levels) > _MOST_LEVELS
-        or levels[0] < _LOWEST
-        or levels[-1] > _HIGHEST
-        or (levels != np.floor(levels)).any()
-    ):
+    if len(levels) > _MOST_LEVELS or levels[0] < _LOWEST or levels[-1] > _HIGHEST:
+        return False
+    if (levels != np.floor(levels)).any():
         return False
     if len(levels) == 1:
         return bool(levels[0] == 1)  # judgments of relevant documents alone
     query, _ = columns.comparable(qid, "qid")
     order = np.lexsort((score, query))
     query, score = query[order], score[order]
-    return bool(((query[1:] == query[:-1]) & (score[1:] == score[:-1])).any())
+    is_same_query, is_tied = query[1:] == query[:-1], score[1:] == score[:-1]
+    return bool((is_same_query & is_tied).any())

@@ -1,4 +1,4 @@
-"""Several evaluations: why two must not be compared, and one evaluation from parts of disjoint queries.
+"""Why two evaluations must not be compared, and one evaluation from parts of disjoint queries.
 
 A part is merged as it is, since what it knows of a query does not depend on the others:
 
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from rankeval._checks import few, refuse
 from rankeval.collection.convention import CHOICES
+from rankeval.errors import InvalidInput
 from rankeval.evaluation.facts import READINGS, QueryFacts
 from rankeval.evaluation.result import Evaluation, by_name, reading_of, size_of
 from rankeval.io.columns import as_typed, comparable
@@ -56,29 +57,32 @@ def merged(parts: Iterable[Evaluation]) -> Evaluation:
     >>> merged(parts).per_query["RR"].to_dict()
     {2: 1.0, 3: 0.5}
     """
-    several = list(parts)
-    refuse((not several, "found none", "give at least one evaluation"), argument="parts")
-    first, way = several[0], "evaluate all parts alike, and merge them whole"
-    for number, part in enumerate(several):
-        unlike = f"part {number} and part 0 differ in measures, in the convention, or in that queries have weights"
+    parts = list(parts)
+    if not parts:
+        raise InvalidInput("found none", argument="parts", remedy="give at least one evaluation")
+    first, remedy = parts[0], "evaluate all parts alike, and merge them whole"
+    for number, part in enumerate(parts):
+        differ = "differ in measures, in the convention, or in that queries have weights"
+        is_subset = part.facts.whole is not None
         refuse(
-            (_made(part) != _made(first), unlike, way),
-            (part.facts.whole is not None, f"part {number} is a subset of an evaluation", way),
+            (_made(part) != _made(first), f"part {number} and part 0 {differ}", remedy),
+            (is_subset, f"part {number} is a subset of an evaluation", remedy),
             argument="parts",
         )
-    queries, order = _ascending([part.queries for part in several], "twice")
+    queries, order = _ascending([part.queries for part in parts], "twice")
+    weights = None
+    if first.weights is not None:
+        weights = _stacked([part.weights for part in parts], order)
+    names = first.measure_names
+    undefined = {name: sum(part.undefined[name] for part in parts) for name in names}
     return replace(
         first,
         queries=queries,
-        scores=_stacked([part.scores for part in several], order),
-        excluded=_excluded(several),
-        undefined={
-            name: sum(part.undefined[name] for part in several) for name in first.measure_names
-        },
-        facts=_facts(several, order),
-        weights=None
-        if first.weights is None
-        else _stacked([part.weights for part in several], order),
+        scores=_stacked([part.scores for part in parts], order),
+        excluded=_excluded(parts),
+        undefined=undefined,
+        facts=_facts(parts, order),
+        weights=weights,
     )
 
 
@@ -87,18 +91,20 @@ def _made(part: Evaluation) -> tuple[object, ...]:
 
 
 def _ascending(ids: Sequence[NDArray[Any]], fault: str) -> tuple[NDArray[Any], Ints]:
-    """Return the ids of all parts in ascending order, and the place of each among the parts one after another."""
-    kinds = {one.dtype.kind for one in ids if len(one)}
-    mixed = len(kinds - {"O", "U"}) > (not kinds & {"O", "U"})
-    unlike = "ids of queries are texts in some parts and numbers in others"
-    refuse((mixed, unlike, "give them one type"), argument="parts")
-    queries = np.concatenate([one for one in ids if len(one)] or ids[:1])
+    """Return the ids of all parts, ascending, and the order that sorts the concatenated parts."""
+    filled = [labels for labels in ids if len(labels)]
+    kinds = {labels.dtype.kind for labels in filled}
+    if len(kinds - {"O", "U"}) > (not kinds & {"O", "U"}):
+        problem = "ids of queries are texts in some parts and numbers in others"
+        raise InvalidInput(problem, argument="parts", remedy="give them one type")
+    queries = np.concatenate(filled or ids[:1])
     codes, _ = comparable(queries, "qid")
     order = np.argsort(codes, kind="stable")
     queries, codes = queries[order], codes[order]
     again = queries[1:][codes[1:] == codes[:-1]].tolist()
-    twice = f"{len(again)} queries stand {fault} ({few(again)}); a query must be whole in one part"
-    refuse((again, twice), argument="parts")
+    if again:
+        problem = f"{len(again)} queries stand {fault} ({few(again)})"
+        raise InvalidInput(f"{problem}; a query must be whole in one part", argument="parts")
     return queries, order
 
 
@@ -108,7 +114,7 @@ def _stacked(columns: Sequence[Any], order: Ints) -> NDArray[Any]:
 
 def _facts(parts: Sequence[Evaluation], order: Ints) -> QueryFacts:
     tables = [part.facts.table() for part in parts]
-    known = {name: of for table in tables for name, of in table.items()}
+    known = {name: column for table in tables for name, column in table.items()}
 
     def of_part(name: str, part: Evaluation, table: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
         if name in READINGS:
@@ -121,11 +127,8 @@ def _facts(parts: Sequence[Evaluation], order: Ints) -> QueryFacts:
     joint = {name: _stacked([*map(partial(of_part, name), parts, tables)], order) for name in known}
     left_out = dict(sum((Counter(part.facts.left_out) for part in parts), Counter()))
     first, *others = (part.facts for part in parts)
-    signs = {
-        sign: words
-        for sign, words in first.signs.items()
-        if all(sign in one.signs for one in others)
-    }
+    shared = set(first.signs).intersection(*(facts.signs for facts in others))
+    signs = {sign: words for sign, words in first.signs.items() if sign in shared}
     return QueryFacts.of(
         joint, n_folds=first.n_folds, rows=first.rows, left_out=left_out, signs=signs
     )
@@ -133,19 +136,17 @@ def _facts(parts: Sequence[Evaluation], order: Ints) -> QueryFacts:
 
 def _excluded(parts: Sequence[Evaluation]) -> dict[str, tuple[Any, ...]]:
     reasons = dict.fromkeys(reason for part in parts for reason in part.excluded)
-    found = {}
+    excluded = {}
     for reason in reasons:
-        ids = [
-            as_typed(list(part.excluded[reason]), "qid")
-            for part in parts
-            if reason in part.excluded
-        ]
-        found[reason] = tuple(_ascending(ids, f"twice among those left out ({reason})")[0].tolist())
-    return found
+        lists = [part.excluded[reason] for part in parts if reason in part.excluded]
+        ids = [as_typed(list(queries), "qid") for queries in lists]
+        queries, _ = _ascending(ids, f"twice among those left out ({reason})")
+        excluded[reason] = tuple(queries.tolist())
+    return excluded
 
 
 def differences(mine: Evaluation, other: Evaluation) -> list[str]:
-    """Return a sentence for each rule, measure and set of judgments in which two evaluations differ.
+    """Return a sentence for each rule, measure and set of judgments in which two results differ.
 
     Parameters
     ----------
@@ -161,46 +162,47 @@ def differences(mine: Evaluation, other: Evaluation) -> list[str]:
     Examples
     --------
     >>> import rankeval as rk
-    >>> labels, tied = [1, 0], [0.5, 0.5]
-    >>> one, other = (rk.evaluate(labels, tied, qid=[1, 1], measures="RR", ties=ties) for ties in ("best", "worst"))
-    >>> differences(one, other)
+    >>> def rated(ties):
+    ...     return rk.evaluate([1, 0], [0.5, 0.5], qid=[1, 1], measures="RR", ties=ties)
+    >>> differences(rated("best"), rated("worst"))
     ["ties is 'best' in one and 'worst' in the other"]
     """
-    found = rule_differences(mine, other)
-    read = [
-        {name for one in each.measures for name in one.columns.values()} for each in (mine, other)
-    ]
-    found += [
-        f"the column {name!r}, which measures read, has other values in one than in the other"
-        for name in sorted(read[0] & read[1])
-        if not np.array_equal(mine.facts.columns[name], other.facts.columns[name])
-    ]
+    sentences = rule_differences(mine, other)
+    for name in sorted(_columns_read(mine) & _columns_read(other)):
+        if not np.array_equal(mine.facts.columns[name], other.facts.columns[name]):
+            differ = "has other values in one than in the other"
+            sentences.append(f"the column {name!r}, which measures read, {differ}")
     if mine.judgments_digest != other.judgments_digest:
         digests = [
-            f"digest {each.judgments_digest[:12]} over {size_of(each)}" for each in (mine, other)
+            f"digest {evaluation.judgments_digest[:12]} over {size_of(evaluation)}"
+            for evaluation in (mine, other)
         ]
-        found.append(
-            f"the judgments differ ({digests[0]} in one, {digests[1]} in the other); compare systems with the same "
-            "judgments, the same subset of both, or several collections by {system: {collection: evaluation}}"
+        sentences.append(
+            f"the judgments differ ({digests[0]} in one, {digests[1]} in the other); "
+            "compare systems with the same judgments, the same subset of both, or several "
+            "collections by {system: {collection: evaluation}}"
         )
-    return found
+    return sentences
+
+
+def _columns_read(evaluation: Evaluation) -> set[str]:
+    return {name for measure in evaluation.measures for name in measure.columns.values()}
 
 
 def rule_differences(mine: Evaluation, other: Evaluation) -> list[str]:
-    """Return a sentence for each rule and measure in which two evaluations differ, on whatever judgments."""
-    found = []
-    counts = [each.facts.totals() for each in (mine, other)]
+    """Return a sentence for each rule and measure in which two evaluations differ."""
+    sentences = []
+    counts = Counter(mine.facts.totals()) + Counter(other.facts.totals())
     for rule in [*CHOICES, "depth"]:
         first, second = getattr(mine.convention, rule), getattr(other.convention, rule)
-        affected = sum(one.get(rule, 0) for one in counts)
-        if first != second and affected:
-            found.append(f"{rule} is {first!r} in one and {second!r} in the other")
+        if first != second and counts[rule]:
+            sentences.append(f"{rule} is {first!r} in one and {second!r} in the other")
     mine_by_name = by_name(mine)
     for label, bound in by_name(other).items():
         own = mine_by_name.get(label, bound)
         if own != bound:
-            said = [str(own), str(bound)]
+            meanings = [str(own), str(bound)]
             if own.semantics != bound.semantics:
-                said = [f"{one} of definition {one.semantics}" for one in (own, bound)]
-            found.append(f"{label} means {said[0]} in one and {said[1]} in the other")
-    return found
+                meanings = [f"{each} of definition {each.semantics}" for each in (own, bound)]
+            sentences.append(f"{label} means {meanings[0]} in one and {meanings[1]} in the other")
+    return sentences

@@ -1,4 +1,4 @@
-"""The score of each row from a fitted estimator, in one way for scorers, `QueryRanker` and the guard.
+"""The score of each row from a fitted estimator, for scorers, `QueryRanker` and the guard.
 
 The trap: `predict` of a classifier gives labels, and a ranking by labels is almost all ties.
 """
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import refuse
+from rankeval.errors import InvalidInput
 from rankeval.io import columns
 
 RESPONSES = ("predict", "predict_proba", "decision_function")
@@ -19,42 +19,33 @@ RESPONSES = ("predict", "predict_proba", "decision_function")
 
 
 def ranking_methods(estimator: Any) -> tuple[str, ...]:
-    """Return the methods that rank rows, the best first: for a classifier, those with more values than its labels."""
-    return (
-        ("predict_proba", "decision_function", "predict")
-        if hasattr(estimator, "classes_")
-        else ("predict",)
-    )
+    """Return the methods that rank rows, those with the most values first."""
+    is_classifier = hasattr(estimator, "classes_")
+    return ("predict_proba", "decision_function", "predict") if is_classifier else ("predict",)
 
 
 def responses(estimator: Any, X: Any, methods: Sequence[str] | None = None) -> NDArray[np.float64]:
-    """Return one score a row by the first of these methods that the estimator has; higher ranks first."""
+    """Return one score a row by the first of the methods that the estimator has."""
     methods = ranking_methods(estimator) if methods is None else methods
     known = [method for method in methods if hasattr(estimator, method)]
-    refuse(
-        (
-            not known,
-            f"{type(estimator).__name__} has no {' or '.join(methods)}: choose another response_method",
-        )
-    )
+    if not known:
+        absent = f"{type(estimator).__name__} has no {' or '.join(methods)}"
+        raise InvalidInput(f"{absent}: choose another response_method")
     method = known[0]
-    if (
-        method == "decision_function"
-        and "predict" in known
-        and len(getattr(estimator, "classes_", ())) > 2
-    ):
+    has_grades = len(getattr(estimator, "classes_", ())) > 2
+    if method == "decision_function" and "predict" in known and has_grades:
         # It has a column for each grade, and these have no common scale.
         method = "predict"
-    found = getattr(estimator, method)(X)
-    columns.refuse_masked(found, method)
-    values = np.asarray(found)
-    if method == "predict_proba" and values.ndim == 2 and values.shape[1] > 1:
+    response = getattr(estimator, method)(X)
+    columns.refuse_masked(response, method)
+    values = np.asarray(response)
+    if method == "predict_proba" and values.ndim == 2 and values.shape[1] == 2:
+        values = values[:, 1]
+    elif method == "predict_proba" and values.ndim == 2 and values.shape[1] > 2:
         # With several grades of relevance, the score of a row is its expected grade.
-        several = values.shape[1] > 2
-        values = (
-            values @ np.asarray(estimator.classes_, dtype=np.float64) if several else values[:, 1]
-        )
+        values = values @ np.asarray(estimator.classes_, dtype=np.float64)
     values = columns.as_column(values)
-    # A list is checked as it was given, because the array may have rounded its whole numbers.
-    column = found if isinstance(found, list) and values.ndim == np.ndim(found) else values
+    # A list is checked itself, because the array may have rounded its whole numbers.
+    is_list = isinstance(response, list) and values.ndim == np.ndim(response)
+    column = response if is_list else values
     return columns.scores(column, method).astype(np.float64, copy=False)

@@ -22,7 +22,6 @@ from rankeval._checks import (
     check_share,
     count,
     few,
-    refuse,
     require,
     shown,
     whole_number,
@@ -50,8 +49,8 @@ if TYPE_CHECKING:
 
 
 _AGAINST_RANK = (
-    "the scores run against the rank column: documents that it ranks first have the lowest scores, and count as ranked "
-    "last; if the scores are distances, give -score"
+    "the scores run against the rank column: documents that it ranks first have the lowest scores, "
+    "and count as ranked last; if the scores are distances, give -score"
 )
 EVALUATION = "evaluation.parquet"
 _WORDS = {"mean": "mean", "sum": "sum", "gmean": "geometric mean"}
@@ -91,7 +90,8 @@ class Evaluation:
     Examples
     --------
     >>> import rankeval as rk
-    >>> ev = rk.evaluate({"q": {"a": 1, "b": 0}}, {"q": {"a": 0.2, "b": 0.9}}, measures=["RR", "P@1"])
+    >>> qrels, run = {"q": {"a": 1, "b": 0}}, {"q": {"a": 0.2, "b": 0.9}}
+    >>> ev = rk.evaluate(qrels, run, measures=["RR", "P@1"])
     >>> ev.aggregate().to_dict()
     {'RR': 0.5, 'P@1': 0.0}
     """
@@ -127,7 +127,7 @@ class Evaluation:
 
     @property
     def per_query(self) -> pd.DataFrame:
-        """The scores as a DataFrame of shape (n_queries, n_measures): index ``qid``, columns as asked for."""
+        """The scores as a DataFrame: index ``qid``, a column for each measure."""
         import pandas as pd
 
         ids = pd.Index(self.queries, name="qid")
@@ -154,11 +154,11 @@ class Evaluation:
         Series of shape (n_means,)
             Index of measure names. Sums and geometric means are left out.
         """
-        means = [name for name, one in by_name(self).items() if one.family.aggregate == "mean"]
-        return self.aggregate()[means]
+        kinds = {name: measure.family.aggregate for name, measure in by_name(self).items()}
+        return self.aggregate()[[name for name, kind in kinds.items() if kind == "mean"]]
 
     def ci(self, confidence_level: float = 0.95) -> pd.DataFrame:
-        """Return a confidence interval for each measure that is a mean, by Student's t over queries.
+        """Return a confidence interval for each measure with a mean, by Student's t over queries.
 
         Parameters
         ----------
@@ -181,7 +181,8 @@ class Evaluation:
         Examples
         --------
         >>> import rankeval as rk
-        >>> ev = rk.evaluate([1, 0, 0, 1, 1, 0], [2, 1, 2, 1, 2, 1], qid=[1, 1, 2, 2, 3, 3], measures="RR")
+        >>> qid = [1, 1, 2, 2, 3, 3]
+        >>> ev = rk.evaluate([1, 0, 0, 1, 1, 0], [2, 1, 2, 1, 2, 1], qid=qid, measures="RR")
         >>> ev.ci(0.95).round(2).values.tolist()
         [[0.83, 0.12, 1.0]]
         """
@@ -190,9 +191,8 @@ class Evaluation:
 
         check_share("confidence_level", confidence_level)
         if self.weights is not None:
-            raise InvalidInput(
-                "ci: no interval is given for weighted means; resample the weighted queries instead"
-            )
+            remedy = "resample the weighted queries instead"
+            raise InvalidInput(f"ci: no interval is given for weighted means; {remedy}")
         means = self.mean()
         columns = [self.measure_names.index(label) for label in means.index]
         scores, n = self.scores[:, columns], self.n_queries
@@ -200,12 +200,9 @@ class Evaluation:
         if n > 1:
             spread = np.where((scores != scores[0]).any(axis=0), scores.std(axis=0, ddof=1), np.nan)
             half = spread * stats.t.ppf((1 + confidence_level) / 2, n - 1) / np.sqrt(n)
+            bounds = np.array([self.measures[column].family.bounds for column in columns])
+            low, high = bounds.reshape(-1, 2).T
             # A measure of somebody else's may have scores beyond the bounds that it declares.
-            low, high = (
-                np.array([self.measures[column].family.bounds for column in columns])
-                .reshape(-1, 2)
-                .T
-            )
             low, high = np.minimum(low, scores.min(axis=0)), np.maximum(high, scores.max(axis=0))
             ends = np.clip([means - half, means + half], low, high)
         return pd.DataFrame({"mean": means, "ci_low": ends[0], "ci_high": ends[1]})
@@ -227,16 +224,18 @@ class Evaluation:
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences for a reader of the numbers, such as those on queries that were left out."""
-        affected, rules = self.facts.totals(), self.convention
-        told = COUNTED_AS.get(rules.missing)
-        grades = "with a grade that the map of gains does not name: the gain is the grade"
-        said = (
-            (told and affected.get("missing"), "query", f"missing from the run: {told}"),
-            *((len(ids), "query", f"left out: {reason}") for reason, ids in self.excluded.items()),
-            (affected.get("gain"), "document", grades),
-        )
-        counted = [f"{count(number, thing)} {of}" for number, thing, of in said if number]
-        return (*counted, *undefined_notes(self), *info_of(self).values())
+        affected = self.facts.totals()
+        notes = []
+        counted_as = COUNTED_AS.get(self.convention.missing)
+        if counted_as and (n_missing := affected.get("missing")):
+            notes.append(f"{count(n_missing, 'query')} missing from the run: {counted_as}")
+        for reason, ids in self.excluded.items():
+            if len(ids):
+                notes.append(f"{count(len(ids), 'query')} left out: {reason}")
+        if n_documents := affected.get("gain"):
+            grade = "a grade that the map of gains does not name: the gain is the grade"
+            notes.append(f"{count(n_documents, 'document')} with {grade}")
+        return (*notes, *undefined_notes(self), *info_of(self).values())
 
     def subset(self, queries: Any) -> Evaluation:
         """Return the evaluation of some of the queries, as if they alone had been evaluated.
@@ -267,7 +266,8 @@ class Evaluation:
         Examples
         --------
         >>> import rankeval as rk
-        >>> ev = rk.evaluate([1, 0, 0, 1, 1, 0], [2, 1, 2, 1, 2, 1], qid=["a", "a", "b", "b", "c", "c"], measures="RR")
+        >>> qid = ["a", "a", "b", "b", "c", "c"]
+        >>> ev = rk.evaluate([1, 0, 0, 1, 1, 0], [2, 1, 2, 1, 2, 1], qid=qid, measures="RR")
         >>> ev.subset(["c", "b"]).per_query["RR"].to_dict()
         {'b': 0.5, 'c': 1.0}
         >>> ev.subset(ev.per_query["RR"] < 1).n_queries
@@ -280,23 +280,26 @@ class Evaluation:
             return self
         queries, facts = self.queries[places], self.facts.part(places)
         weights = None if self.weights is None else self.weights[places]
-        weightless = f"all queries of this part have the weight 0 ({few(queries[:6].tolist())}), so it has no mean"
-        no_mean = weights is not None and not weights.any()
-        refuse((no_mean, weightless, "leave them out first, with subset"), argument="query_weight")
+        if weights is not None and not weights.any():
+            ids = few(queries[:6].tolist())
+            raise InvalidInput(
+                f"all queries of this part have the weight 0 ({ids}), so it has no mean",
+                argument="query_weight",
+                remedy="leave them out first, with subset",
+            )
+        n_undefined = facts.undefined.sum(axis=0).tolist()
         return replace(
             self,
             queries=queries,
             scores=self.scores[places],
             excluded={},
-            undefined=dict(
-                zip(self.measure_names, facts.undefined.sum(axis=0).tolist(), strict=True)
-            ),
+            undefined=dict(zip(self.measure_names, n_undefined, strict=True)),
             facts=replace(facts, whole=self.facts.whole or self.n_queries),
             weights=weights,
         )
 
     def worst(self, n: int = 10, measure: str | Measure | None = None) -> pd.DataFrame:
-        """Return the queries with the worst scores, the worst first, of those that a ranking can change.
+        """Return the queries with the worst scores that a ranking can change, the worst first.
 
         A query is left out if no order of its documents changes its score by this measure: none is
         relevant, or all ranked rows are equally relevant and there are no others.
@@ -326,15 +329,17 @@ class Evaluation:
         Examples
         --------
         >>> import rankeval as rk
-        >>> ev = rk.evaluate([1, 0, 0, 1, 1, 0], [2, 1, 2, 1, 2, 1], qid=["a", "a", "b", "b", "c", "c"], measures="RR")
+        >>> qid = ["a", "a", "b", "b", "c", "c"]
+        >>> ev = rk.evaluate([1, 0, 0, 1, 1, 0], [2, 1, 2, 1, 2, 1], qid=qid, measures="RR")
         >>> ev.worst(2)[["RR", "relevant", "retrieved"]].reset_index().values.tolist()
         [['b', 0.5, 1, 2], ['a', 1.0, 1, 2]]
         """
         check_count("n", n)
-        labels = (
-            self.measure_names[:1] if measure is None else labels_of(measure, self.measure_names)
-        )
-        refuse((len(labels) > 1, f"measure stands for {', '.join(labels)}", "name one of them"))
+        names = self.measure_names
+        labels = names[:1] if measure is None else labels_of(measure, names)
+        if len(labels) > 1:
+            problem = f"measure stands for {', '.join(labels)}"
+            raise InvalidInput(problem, remedy="name one of them")
         places = worst_first(self, labels[0])
         frame = self.per_query.assign(**self.facts.query_counts).iloc[places[:n]]
         frame.attrs["left_out"] = self.n_queries - len(places)
@@ -345,7 +350,7 @@ class Evaluation:
 
         Parameters
         ----------
-        by : Series or mapping by query id, DataFrame, array of shape (n_queries,) or (n_rows,), or str
+        by : Series or mapping by query id, DataFrame, array, or str
             The attribute. A Series, mapping or DataFrame may have more queries. A DataFrame has
             query ids as its index or as a column ``qid``, and gives a row for each combination of
             its columns. An array goes by position, in the order of ``queries``. An attribute may
@@ -378,18 +383,19 @@ class Evaluation:
         Examples
         --------
         >>> import rankeval as rk
-        >>> ev = rk.evaluate([1, 0, 0, 1, 1, 0], [2, 1, 2, 1, 2, 1], qid=["a", "a", "b", "b", "c", "c"], measures="RR")
+        >>> qid = ["a", "a", "b", "b", "c", "c"]
+        >>> ev = rk.evaluate([1, 0, 0, 1, 1, 0], [2, 1, 2, 1, 2, 1], qid=qid, measures="RR")
         >>> ev.slices({"a": "short", "b": "long", "c": "long"}).reset_index().values.tolist()
         [['long', 2, 0.75], ['short', 1, 1.0]]
         """
         import pandas as pd
 
         values, places = slices_of(by, self.queries, self.facts.query_counts, self.facts.rows)
-        parts = [self._part(each) for each in places]
-        return pd.DataFrame([_row(part, confidence_level) for part in parts], index=values)
+        rows = [_row(self._part(queries), confidence_level) for queries in places]
+        return pd.DataFrame(rows, index=values)
 
     def save(self, path: str | Path) -> None:
-        """Write the evaluation to one Parquet file with a checksum of its bytes, replaced atomically.
+        """Write the evaluation to one Parquet file with a checksum, replaced atomically.
 
         Parameters
         ----------
@@ -473,50 +479,38 @@ class Evaluation:
         at = whole_number(step)
         is_step = step is None or (at is not None and 0 <= at < 2**31)
         require(is_step, "step", step, "a whole number such as the epoch, 0 or greater")
-        used, measures = data_of(self, checked_word(role, "role"), data), by_name(self)
-        values, limits = aggregates_by_key(self), mean_intervals(self)
-        ends = {
-            f"{measures[name].key}{end}": value
-            for name, pair in limits.items()
-            for end, value in zip(INTERVAL_ENDS, pair, strict=True)
-        }
+        logged = data_of(self, checked_word(role, "role"), data)
         first, card = self.measure_names[0], self.convention.card()
-        system = {"system": self.name} if self.name else {}
+        params = {"system": self.name} if self.name else {}
+        params |= {"measure": first, "convention": card["name"], "data": logged.name, "role": role}
         facts = {
             "role": role,
             "step": at,
             "n_queries": self.n_queries,
             "n_telling": len(worst_first(self, first)),
             "system": self.name,
-            "measures": {one.key: str(one) for one in self.measures},
+            "measures": {measure.key: str(measure) for measure in self.measures},
             "convention": card,
             "judgments": self.judgments_digest,
             "ranking": self.ranking_digest,
         }
-        shown = [f"{name} {number(value)}" for name, value in aggregates(self).items()]
+        limits = intervals(self)
+        values = [f"{name} {number(value)}" for name, value in aggregates(self).items()]
+        tables = {} if slices is None else {"slices": table_of_slices(self, slices)}
+        tags = {"card": f"{card['name']} {digest_of(card)}"}
         return Record(
             kind="evaluation",
             name=self.name or f"{role} evaluation",
-            headline=", ".join(shown),
-            params={
-                **system,
-                "measure": first,
-                "convention": card["name"],
-                "data": used.name,
-                "role": role,
-            },
-            metrics={
-                **values,
-                **ends,
-                **values,
-            },  # a measure of a user may have the name of an end: it stays
-            tables={} if slices is None else {"slices": table_of_slices(self, slices)},
+            headline=", ".join(values),
+            params=params,
+            metrics=_with_ends(self, limits),
+            tables=tables,
             files={EVALUATION: to_bytes(self)},
             notes=(note,) if note else (),
             text=_described(self, role, at, limits),
             facts=facts,
-            tags={"card": f"{card['name']} {digest_of(card)}"},
-            data=(used,),
+            tags=tags,
+            data=(logged,),
         )
 
     @classmethod
@@ -527,17 +521,14 @@ class Evaluation:
     def __repr__(self) -> str:
         values = ", ".join(f"{label}={value:.4f}" for label, value in aggregates(self).items())
         name = f"{self.name!r}, " if self.name else ""
-        said = "; ".join((self.convention.name, *self.notes))
-        return f"Evaluation({name}{count(self.n_queries, 'query')}, {values}; {said})"
+        notes = "; ".join((self.convention.name, *self.notes))
+        return f"Evaluation({name}{count(self.n_queries, 'query')}, {values}; {notes})"
 
     def _repr_html_(self) -> str:
         from html import escape
 
-        table = (
-            self.aggregate()
-            .to_frame(visible(self.name or "Evaluation"))
-            .to_html(float_format="{:.4f}".format)
-        )
+        frame = self.aggregate().to_frame(visible(self.name or "Evaluation"))
+        table = frame.to_html(float_format="{:.4f}".format)
         notes = [count(self.n_queries, "query"), f"convention {self.convention.name}"]
         notes.append(f"{self.tied_share:.1%} of rows tied")
         notes += [
@@ -554,14 +545,13 @@ def _row(part: Evaluation, confidence_level: float | None) -> dict[str, float]:
     row: dict[str, float] = {"n_queries": part.n_queries}
     for label, value in aggregates(part).items():
         row[label] = value
-        row |= {
-            f"{label} {end}": limits[label][end] for end in ("ci_low", "ci_high") if label in limits
-        }
+        if label in limits:
+            row |= {f"{label} {end}": limits[label][end] for end in ("ci_low", "ci_high")}
     return row
 
 
 def from_bytes(content: bytes, where: str = "") -> Evaluation:
-    """Return the evaluation from the bytes that `to_bytes` gave, the same bit for bit; ``where`` names the file."""
+    """Return the evaluation from the bytes of `to_bytes`, the same bit for bit."""
     return Evaluation(**unpacked_fields(content, where))
 
 
@@ -570,20 +560,17 @@ def data_of(
 ) -> LoggedData:
     """Describe the data set of an evaluation; the digest of the judgments identifies it."""
     if isinstance(data, LoggedData):
-        problem = f"the data set {data.name!r} has the role {data.role!r}, the evaluation {role!r}"
-        refuse((data.role != role, problem))
+        if data.role != role:
+            roles = f"the role {data.role!r}, the evaluation {role!r}"
+            raise InvalidInput(f"the data set {data.name!r} has {roles}")
         return data
-    given = data.name if isinstance(data, RankingData) else data
-    require(
-        given is None or isinstance(given, str),
-        "data",
-        type(data),
-        "its name, RankingData or LoggedData",
-    )
     judged = evaluation.judgments_digest
-    name = given or f"judgments-{judged.removeprefix('sha256:')[:8]}"
+    name = data.name if isinstance(data, RankingData) else data
+    is_name = name is None or isinstance(name, str)
+    require(is_name, "data", type(data), "its name, RankingData or LoggedData")
     if isinstance(data, RankingData):
-        return LoggedData(given or "data", judged, role, len(data), data.n_queries)
+        return LoggedData(name or "data", judged, role, len(data), data.n_queries)
+    name = name or f"judgments-{judged.removeprefix('sha256:')[:8]}"
     n_rows = int(evaluation.facts.query_counts["retrieved"].sum())
     return LoggedData(name, judged, role, n_rows, evaluation.n_queries)
 
@@ -591,11 +578,24 @@ def data_of(
 def aggregates_by_key(evaluation: Evaluation) -> dict[str, float]:
     """Return the aggregates by the keys of their measures."""
     values = zip(evaluation.measures, aggregates(evaluation).values(), strict=True)
-    return {one.key: value for one, value in values}
+    return {measure.key: value for measure, value in values}
 
 
-def mean_intervals(evaluation: Evaluation) -> dict[str, tuple[float, float]]:
-    """Return the 95 % interval of the mean of each measure by its label; none of weighted means, which have none."""
+def _with_ends(
+    evaluation: Evaluation, limits: Mapping[str, tuple[float, float]]
+) -> dict[str, float]:
+    """Return `aggregates_by_key` with the ends of intervals."""
+    # A measure of a user may have the name of an end: it stays.
+    values = aggregates_by_key(evaluation)
+    measures, metrics = by_name(evaluation), dict(values)
+    for label, pair in limits.items():
+        for end, value in zip(INTERVAL_ENDS, pair, strict=True):
+            metrics[f"{measures[label].key}{end}"] = value
+    return metrics | values
+
+
+def intervals(evaluation: Evaluation) -> dict[str, tuple[float, float]]:
+    """Return label -> 95 % interval of each mean; weighted means have no intervals."""
     if evaluation.weights is not None or not evaluation.n_queries:
         return {}
     limits = evaluation.ci()
@@ -604,7 +604,7 @@ def mean_intervals(evaluation: Evaluation) -> dict[str, tuple[float, float]]:
 
 
 def table_of_slices(evaluation: Evaluation, by: Any) -> pd.DataFrame:
-    """Return `Evaluation.slices` with 95 % intervals, which weighted means have not."""
+    """Return `Evaluation.slices`, with 95 % intervals unless the means are weighted."""
     confidence_level = 0.95 if evaluation.weights is None else None
     return evaluation.slices(by, confidence_level=confidence_level).reset_index()
 
@@ -615,9 +615,8 @@ def _described(
     """Describe an evaluation in Markdown: aggregates and intervals of the means, with the notes."""
     import pandas as pd
 
-    frame = pd.DataFrame(
-        {"measure": evaluation.measure_names, "value": list(aggregates(evaluation).values())}
-    )
+    values = list(aggregates(evaluation).values())
+    frame = pd.DataFrame({"measure": evaluation.measure_names, "value": values})
     if limits:
         shown = {label: interval(*pair) for label, pair in limits.items()}
         frame["95 % interval"] = [shown.get(label, "") for label in evaluation.measure_names]
@@ -638,57 +637,51 @@ def aggregates(evaluation: Evaluation) -> dict[str, float]:
     """Return `Evaluation.aggregate` as a dict of plain numbers; nan if there are no queries."""
     if not evaluation.n_queries:
         return dict.fromkeys(evaluation.measure_names, float("nan"))
+    columns = zip(by_name(evaluation).items(), evaluation.scores.T, strict=True)
     return {
-        name: float(AGGREGATES[one.family.aggregate](values, evaluation.weights))
-        for (name, one), values in zip(
-            by_name(evaluation).items(), evaluation.scores.T, strict=True
-        )
+        name: float(AGGREGATES[measure.family.aggregate](values, evaluation.weights))
+        for (name, measure), values in columns
     }
 
 
 def aggregate_errors(evaluation: Evaluation) -> pd.Series[float]:
-    """Return the standard error that drawn orders of tied rows leave in each aggregate, 0 if all scores are exact.
+    """Return the standard error of each aggregate from drawn orders of tied rows, 0 if exact.
 
     `Evaluation.ci` covers the choice of queries instead.
     """
     import pandas as pd
 
     errors, weights = evaluation.facts.errors, evaluation.weights
-    found = pd.Series(0.0, index=list(evaluation.measure_names), name=evaluation.name)
+    total = pd.Series(0.0, index=list(evaluation.measure_names), name=evaluation.name)
     if errors is not None and evaluation.n_queries:
         weights = np.ones(evaluation.n_queries) if weights is None else weights
-        kinds = np.array([one.family.aggregate for one in evaluation.measures])
+        kinds = np.array([measure.family.aggregate for measure in evaluation.measures])
         # Each query is drawn on its own, so the squares of the errors add up.
-        found += np.sqrt((weights[:, None] ** 2 * errors**2).sum(axis=0))
-        found /= np.where(kinds == "sum", 1.0, weights.sum())
-        found *= np.where(
-            kinds == "gmean", [*aggregates(evaluation).values()], 1.0
-        )  # the slope of exp is its value
-    return found
+        total += np.sqrt((weights[:, None] ** 2 * errors**2).sum(axis=0))
+        total /= np.where(kinds == "sum", 1.0, weights.sum())
+        # The slope of exp is its value.
+        total *= np.where(kinds == "gmean", [*aggregates(evaluation).values()], 1.0)
+    return total
 
 
 def _draws_note(evaluation: Evaluation, drawn: NDArray[np.bool_]) -> str:
     """Say which values are means over drawn orders, and how uncertain that leaves the aggregate."""
-    errors = aggregate_errors(evaluation)
-    said = [
-        f"{label} in {count(number, 'query')} (standard error of the "
-        f"{_WORDS[one.family.aggregate]} {errors[label]:.2g})"
-        for (label, one), number in zip(
-            by_name(evaluation).items(), drawn.sum(axis=0).tolist(), strict=True
-        )
-        if number
-    ]
-    return (
-        f"mean over {DRAWS} drawn orders of tied rows, where there were too many: {', '.join(said)}"
-    )
+    errors, numbers = aggregate_errors(evaluation), drawn.sum(axis=0).tolist()
+    parts = []
+    for (label, measure), n_drawn in zip(by_name(evaluation).items(), numbers, strict=True):
+        if n_drawn:
+            error = f"the {_WORDS[measure.family.aggregate]} {errors[label]:.2g}"
+            parts.append(f"{label} in {count(n_drawn, 'query')} (standard error of {error})")
+    orders = f"mean over {DRAWS} drawn orders of tied rows, where there were too many"
+    return f"{orders}: {', '.join(parts)}"
 
 
 def standard_errors(evaluation: Evaluation) -> pd.DataFrame:
     """Return the standard error of each score, shaped as ``per_query``; 0 for exact scores."""
     errors = evaluation.facts.errors
-    return replace(
-        evaluation, scores=np.zeros_like(evaluation.scores) if errors is None else errors
-    ).per_query
+    if errors is None:
+        errors = np.zeros_like(evaluation.scores)
+    return replace(evaluation, scores=errors).per_query
 
 
 def reading_of(evaluation: Evaluation, name: str) -> Floats:
@@ -704,43 +697,40 @@ def reading_of(evaluation: Evaluation, name: str) -> Floats:
 
 
 def info_of(evaluation: Evaluation, unit: str = "query") -> dict[str, str]:
-    """Return further notes by subject: constant scores, labels below zero, ties over drawn orders, and a subset."""
-    said, facts, affected = {}, evaluation.facts, evaluation.facts.totals()
+    """Return further notes by subject, such as constant scores, drawn ties and a subset."""
+    notes, facts, affected = {}, evaluation.facts, evaluation.facts.totals()
     n_ranked = int((facts.query_counts["retrieved"] > 1).sum())
     constant = affected.get("constant", 0)
-    if (
-        constant and 2 * constant >= n_ranked
-    ):  # some tied queries are common, and no sign of a broken ranker
-        said["constant"] = (
-            f"constant scores: all rows are tied in {constant:,} of {count(n_ranked, unit)}"
-        )
+    # Some tied queries are common, and no sign of a broken ranker.
+    if constant and 2 * constant >= n_ranked:
+        share = f"{constant:,} of {count(n_ranked, unit)}"
+        notes["constant"] = f"constant scores: all rows are tied in {share}"
     if negative := affected.get("negative", 0):
         pooled = evaluation.convention.negative == "unjudged"
-        counted, taken = (
-            ("ranked document", "not judged") if pooled else ("document", "not relevant")
-        )
-        said["negative"] = f"{count(negative, counted)} with a label below zero, taken as {taken}"
+        documents = count(negative, "ranked document" if pooled else "document")
+        meaning = "not judged" if pooled else "not relevant"
+        notes["negative"] = f"{documents} with a label below zero, taken as {meaning}"
     if ids := _ids_note(evaluation):
-        said["ids"] = ids
+        notes["ids"] = ids
     if "rank" in facts.signs:
-        said["rank"] = _AGAINST_RANK
+        notes["rank"] = _AGAINST_RANK
     if "clicks" in facts.signs:
-        said["clicks"] = "; ".join(facts.signs["clicks"])
+        notes["clicks"] = "; ".join(facts.signs["clicks"])
     if facts.drawn is not None:
-        said["ties"] = _draws_note(evaluation, facts.drawn)
+        notes["ties"] = _draws_note(evaluation, facts.drawn)
     if facts.whole is not None:
-        said["subset"] = f"a subset: {size_of(evaluation)}"
-    return said
+        notes["subset"] = f"a subset: {size_of(evaluation)}"
+    return notes
 
 
 def faults_of(evaluation: Evaluation, unit: str = "query") -> list[str]:
-    """Return the notes on what looks like a mistake, which stand wherever the numbers do."""
-    said = info_of(evaluation, unit)
-    return [said[subject] for subject in ("constant", "ids", "rank", "clicks") if subject in said]
+    """Return the notes on possible mistakes, which go wherever the numbers go."""
+    notes = info_of(evaluation, unit)
+    return [notes[subject] for subject in ("constant", "ids", "rank", "clicks") if subject in notes]
 
 
 def _ids_note(evaluation: Evaluation) -> str:
-    """Say that hardly a retrieved document is judged, with an id of each side and the likely cause; "" if many are."""
+    """Say that hardly any retrieved document is judged, with the likely cause; "" if many are."""
     facts = evaluation.facts
     n_judged = int(facts.query_counts["judged"].sum())
     n_retrieved = n_judged + int(facts.rule_counts.get("unjudged", np.zeros(0)).sum())
@@ -753,24 +743,22 @@ def _ids_note(evaluation: Evaluation) -> str:
 
 
 def size_of(evaluation: Evaluation, unit: str = "query") -> str:
-    """Return the number of queries in words, such as "40 queries", or "7 of 40 queries" for a subset."""
+    """Return the number of queries in words: "40 queries", or "7 of 40 queries" for a subset."""
     whole = evaluation.facts.whole
     part = "" if whole is None else f"{evaluation.n_queries:,} of "
     return part + count(whole or evaluation.n_queries, unit)
 
 
 def worst_first(evaluation: Evaluation, label: str) -> Ints:
-    """Return the places of the queries that a ranking can change, the worst by the measure of this name first."""
+    """Return the places of the queries that a ranking can change, the worst by a measure first."""
     facts, column = evaluation.facts, evaluation.measure_names.index(label)
-    values = evaluation.scores[:, column]
-    sign = 1 if evaluation.measures[column].family.greater_is_better else -1
+    measure, values = evaluation.measures[column], evaluation.scores[:, column]
+    sign = 1 if measure.family.greater_is_better else -1
     # Queries are in ascending order, and a stable sort keeps it among equal scores.
     places = np.argsort(sign * values, kind="stable")
     by_rows = evaluation.convention.judgments == "rows"
-    still = fixed(
-        evaluation.measures[column], facts, facts.undefined[:, column], values, by_rows=by_rows
-    )
-    return places[~still[places]]
+    is_fixed = fixed(measure, facts, facts.undefined[:, column], values, by_rows=by_rows)
+    return places[~is_fixed[places]]
 
 
 def left_out_of_worst(evaluation: Evaluation, label: str) -> str:

@@ -4,8 +4,7 @@ A convention decides the join, which queries count, and the parameters that a me
 open; after that a measure is a pure function of a chunk of judged queries. `score` goes through the
 chunks once:
 
-    chunk of Joined -> Judged -> one value a query and measure, the numbers of documents, the two
-    digests
+    chunk of Joined -> Judged -> one value a query and measure, counts of documents, two digests
 
 The trap: 0/0 comes out of a kernel as nan. Its count in ``undefined``, its value (0 or 1) and the
 rule that leaves such queries out are settled at the end, over all chunks, in that order (see
@@ -52,20 +51,20 @@ Named = Iterable[tuple[str, Measure]]
 
 @dataclass(frozen=True, eq=False)
 class Unread:
-    """The scores of an evaluation in all readings of its unjudged documents, filled in chunk by chunk."""
+    """The scores in all readings of unjudged documents, filled in chunk by chunk."""
 
-    # (3, n_queries, n_measures): The scores themselves; if unjudged documents are relevant; without
-    # them. The first alone if there are none.
+    # (3, n_queries, n_measures): the scores; if unjudged documents are relevant; without them. The
+    # first alone if there are none.
     scores: Floats
-    judged: Floats  # (n_queries, n_measures): The share of the documents within the cut-off that is judged
+    # (n_queries, n_measures): the share of the documents within the cut-off that are judged.
+    judged: Floats
     grade: float  # The greatest grade of the collection, at least 1
-    # The standard errors of scores that are means over drawn orders of tied rows, by query and
-    # measure.
+    # (query, column) -> the standard error of a mean over drawn orders of tied rows.
     drawn: dict[tuple[int, int], float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, joined: Joined, n_measures: int) -> Unread:
-        """Return the scores to fill; those of arrays, which have no documents but their rows, are not read."""
+        """Return the scores to fill; arrays have no documents but their rows, so one reading."""
         is_read = joined.identity is not None and joined.convention.unjudged != "skip"
         if not is_read or not joined.rule_counts["unjudged"].any():
             return cls(np.empty((1, joined.n_queries, n_measures)), np.empty((0, 0)), 0.0)
@@ -76,12 +75,11 @@ class Unread:
     def read(self, queries: Ints, judged: Judged, measures: Mapping[int, Measure]) -> None:
         """Fill in the scores of a chunk by some measures, given by column, in all readings."""
         columns = np.empty((len(measures), judged.n_queries))
-        for values, (column, one) in zip(columns, measures.items(), strict=True):
+        for values, (column, measure) in zip(columns, measures.items(), strict=True):
             judged.drawn.clear()
-            values[:] = one.values(judged)
-            self.drawn.update(
-                ((int(queries[query]), column), error) for query, error in judged.drawn.items()
-            )
+            values[:] = measure.values(judged)
+            for query, error in judged.drawn.items():
+                self.drawn[int(queries[query]), column] = error
         if len(measures) == self.scores.shape[2]:
             # Each line of memory is written once, not once a measure (bench_arrays D).
             self.scores[0, queries] = columns.T
@@ -91,23 +89,33 @@ class Unread:
             return
         assert judged.judged is not None
         rest, before = condensed(judged), offsets_of(judged.judged)
-        whole = {
-            cutoff: completed(judged, cutoff, self.grade)
-            for cutoff in {one.cutoff for one in measures.values()}
-        }
-        for column, one in measures.items():
-            within = judged.mean_within(judged.ties, before, one.cutoff)
-            self.judged[queries, column] = ratio(within, judged.depth(one.cutoff), otherwise=1.0)
-            for place, chunk in (1, whole[one.cutoff]), (2, rest):
-                self.scores[place, queries, column] = (
-                    one.values(chunk) if one.family.needs == "grades" else 0.0
-                )
+        cutoffs = {measure.cutoff for measure in measures.values()}
+        whole = {cutoff: completed(judged, cutoff, self.grade) for cutoff in cutoffs}
+        for column, measure in measures.items():
+            within = judged.mean_within(judged.ties, before, measure.cutoff)
+            self.judged[queries, column] = ratio(
+                within, judged.depth(measure.cutoff), otherwise=1.0
+            )
+            for place, chunk in (1, whole[measure.cutoff]), (2, rest):
+                has_grades = measure.family.needs == "grades"
+                self.scores[place, queries, column] = measure.values(chunk) if has_grades else 0.0
+
+    def errors(self) -> dict[str, Any]:
+        """Return which scores are drawn, and their standard errors, as fields of `QueryFacts`."""
+        if not self.drawn:
+            return {}
+        is_drawn = np.zeros(self.scores.shape[1:], dtype=bool)
+        errors = np.zeros(is_drawn.shape)
+        for place, error in self.drawn.items():
+            is_drawn[place], errors[place] = True, error
+        return {"drawn": is_drawn, "errors": errors}
 
     def readings(self, measures: Sequence[Measure]) -> dict[str, Floats]:
         """Return the readings, nan by measures that read more than a grade a document."""
         if len(self.scores) == 1:
             return {}
-        self.scores[1:, :, [one.family.needs != "grades" for one in measures]] = np.nan
+        without = [measure.family.needs != "grades" for measure in measures]
+        self.scores[1:, :, without] = np.nan
         return dict(zip(READINGS, [self.judged, *self.scores[1:]], strict=True))
 
 
@@ -119,7 +127,7 @@ def score(
     name: str | None = None,
     rows: Any = None,
 ) -> Evaluation:
-    """Score what is joined, and warn if no query is left. See `score_part`; ``rows`` has the query of each row."""
+    """Score joined data as `score_part` does, and warn if no query is left."""
     scored = warned_if_empty(score_part(joined, asked, weights=weights, name=name))
     return replace(scored, facts=replace(scored.facts, rows=rows))
 
@@ -127,7 +135,7 @@ def score(
 def score_part(
     joined: Joined, asked: Named, *, weights: Floats | None = None, name: str | None = None
 ) -> Evaluation:
-    """Score what is joined, be it all queries or some of them: `merged` makes one evaluation of several parts.
+    """Score joined data, all queries or a part that `merged` puts together with others.
 
     This asks no guard, reads no names and changes none of its arguments.
     """
@@ -136,18 +144,12 @@ def score_part(
     # Chunks count into `rule_counts` while they are made: the counts of one scoring must not reach
     # another.
     zeros = np.zeros(joined.n_queries, dtype=np.int64)
-    rules = {
-        "ties": zeros,
-        "negative": zeros,
-        "constant": zeros,
-        "fixed": zeros,
-        **joined.rule_counts,
-    }
-    if maps := {one.gain_map for one in measures if one.gain_map}:
+    rules = dict.fromkeys(("ties", "negative", "constant", "fixed"), zeros) | joined.rule_counts
+    if maps := {measure.gain_map for measure in measures if measure.gain_map}:
         rules["gain"] = zeros
         grades = np.unique(joined.relevance)
-        for one in measures:
-            one.refuse_falling_gains(joined.convention.ties, grades)
+        for measure in measures:
+            measure.refuse_falling_gains(joined.convention.ties, grades)
     rules = {rule: numbers.copy() for rule, numbers in rules.items()}
     joined = replace(
         joined,
@@ -163,10 +165,11 @@ def score_part(
 
     lengths = np.diff(joined.offsets)
     by_docid = joined.convention.ties == "docid"
-    ascending = {
-        column: one for column, one in enumerate(measures) if one.family.ascending and by_docid
-    }
-    others = {column: one for column, one in enumerate(measures) if column not in ascending}
+    ascending: dict[int, Measure] = {}
+    others: dict[int, Measure] = {}
+    for column, measure in enumerate(measures):
+        group = ascending if by_docid and measure.family.ascending else others
+        group[column] = measure
     for queries, judged, ties in joined.chunks_by_length():
         unread.read(queries, judged, others)
         _count_documents(queries, judged, ties, counts)
@@ -174,29 +177,25 @@ def score_part(
         rules["constant"][queries] = np.bincount(whole, minlength=judged.n_queries)
         least[queries], greatest[queries] = _extremes(judged, joined.convention)
         if maps:
-            rules["gain"][queries] = judged.counts @ np.any(
-                [are_unnamed(judged.levels, one) for one in maps], axis=0
-            )
+            unnamed = np.any([are_unnamed(judged.levels, gains) for gains in maps], axis=0)
+            rules["gain"][queries] = judged.counts @ unnamed
         rankings[queries] = ranking_hashes(judged)
         if joined.identity is None:
             labels[queries] = label_hashes(judged)
         del judged, ties  # or the memory of two chunks is held while the next is made
     if ascending:
-        for queries, judged, _ in replace(
-            joined, ascending=True, rule_counts={}
-        ).chunks_by_length():
+        turned = replace(joined, ascending=True, rule_counts={})
+        for queries, judged, _ in turned.chunks_by_length():
             unread.read(queries, judged, ascending)
     if joined.lacking is not None and joined.convention.missing == "zero":
         # A mean gains nothing. A geometric mean keeps its floor for an empty list, and counts of
         # judgments stay.
-        means = np.array([one.family.aggregate == "mean" for one in measures])
+        means = np.array([measure.family.aggregate == "mean" for measure in measures])
         unread.scores[:, joined.lacking[:, None] & means] = 0.0
 
-    is_drawn, errors = np.zeros(scores.shape, dtype=bool), np.zeros(scores.shape)
-    for place, error in unread.drawn.items():
-        is_drawn[place], errors[place] = True, error
     undefined = np.isnan(unread.scores)
     unread.scores[undefined] = 0.0
+    columns = {name: column_hashes(column, joined) for name, column in joined.columns.items()}
     facts = QueryFacts(
         counts,
         rules,
@@ -206,31 +205,27 @@ def score_part(
         least,
         greatest,
         readings=unread.readings(measures),
-        columns={name: column_hashes(column, joined) for name, column in joined.columns.items()},
-        drawn=is_drawn if unread.drawn else None,
-        errors=errors if unread.drawn else None,
+        columns=columns,
         left_out=joined.left_out_counts,
         signs=joined.signs,
+        **unread.errors(),
     )
-    reasons = _settle_undefined(
-        joined, dict(zip(names, measures, strict=True)), facts, unread.scores, undefined
-    )
+    named = dict(zip(names, measures, strict=True))
+    reasons = _settle_undefined(joined, named, facts, unread.scores, undefined)
     keep = ~np.any([*reasons.values()], axis=0) if reasons else slice(None)
-    excluded = {
-        reason: tuple(joined.queries[queries].tolist()) for reason, queries in reasons.items()
-    }
+    excluded = dict(joined.excluded)
+    for reason, left in reasons.items():
+        excluded[reason] = tuple(joined.queries[left].tolist())
+    # Measure by measure: NumPy adds up the rows of a narrow table twenty times slower.
+    n_undefined = [int(np.count_nonzero(column)) for column in undefined[0].T]
     return Evaluation(
-        queries=joined.queries[keep],
-        measure_names=names,
-        measures=measures,
-        scores=scores[keep],
-        convention=joined.convention,
-        excluded={**joined.excluded, **excluded},
-        # Measure by measure: NumPy adds up the rows of a narrow table twenty times slower.
-        undefined={
-            name: int(np.count_nonzero(one))
-            for name, one in zip(names, undefined[0].T, strict=True)
-        },
+        joined.queries[keep],
+        names,
+        measures,
+        scores[keep],
+        joined.convention,
+        excluded,
+        undefined=dict(zip(names, n_undefined, strict=True)),
         facts=facts.part(keep).with_totals(facts.totals()),
         weights=None if weights is None else weights[keep],
         name=name,
@@ -240,12 +235,12 @@ def score_part(
 def warned_if_empty(evaluation: Evaluation) -> Evaluation:
     """Return the evaluation; warn if no query is left in it."""
     if not len(evaluation.queries):
-        reasons = "; ".join(
-            f"{len(ids)} by {reason!r}" for reason, ids in evaluation.excluded.items()
-        )
+        excluded = evaluation.excluded.items()
+        reasons = "; ".join(f"{len(ids)} by {reason!r}" for reason, ids in excluded)
         warn(
-            f"no query is left ({reasons}), so every mean is nan: the convention's rules missing= and no_relevant= say "
-            "which queries are left out, and rel= of a measure from which grade on a document is relevant"
+            f"no query is left ({reasons}), so every mean is nan: the convention's rules missing= "
+            "and no_relevant= say which queries are left out, and rel= of a measure from which "
+            "grade on a document is relevant"
         )
     return evaluation
 
@@ -254,33 +249,34 @@ def bound_measures(measures: Iterable[Measure], convention: Convention) -> tuple
     """Return measures with the parameters that a convention binds."""
     for family in convention.bind:
         chosen("family that the convention binds", family, FAMILIES)
-    bound = tuple(one.bound(convention.bind) for one in measures)
-    for one in bound:
-        one.refuse_bounds(convention.ties, convention.unjudged)
+    bound = tuple(measure.bound(convention.bind) for measure in measures)
+    for measure in bound:
+        measure.refuse_bounds(convention.ties, convention.unjudged)
     return bound
 
 
-def _zero_gains(one: Measure) -> bool:
-    # True if documents of grade 0 can have a gain: then the unjudged ones need a level of their own
-    # below them.
-    given = {**one.family.defaults, **dict(one.parameters)}
-    gain = given.get("gain")
-    return (
-        (given.get("rel") is not None and given["rel"] <= 0)
-        or (isinstance(gain, tuple) and any(level == 0 and value != 0 for level, value in gain))
-        or any(isinstance(value, Measure) and _zero_gains(value) for value in given.values())
-    )
+def _zero_gains(measure: Measure) -> bool:
+    """Say whether grade 0 can have a gain: then unjudged documents need a level of their own."""
+    parameters = {**measure.family.defaults, **dict(measure.parameters)}
+    rel, gain = parameters.get("rel"), parameters.get("gain")
+    if rel is not None and rel <= 0:
+        return True
+    if isinstance(gain, tuple) and any(level == 0 and value != 0 for level, value in gain):
+        return True
+    return any(isinstance(value, Measure) and _zero_gains(value) for value in parameters.values())
 
 
 def _reach(measures: Sequence[Measure], known: Collection[str]) -> int:
     """Return the deepest rank at which a measure reads a column."""
-    for one in measures:
-        one.refuse_lacking(known)
+    for measure in measures:
+        measure.refuse_lacking(known)
     # A user's own measure may read all rows, also below its cut-off.
-    deep = (
-        one.cutoff if one.family.is_known_everywhere else None for one in measures if one.columns
-    )
-    return max((DEEPEST if cutoff is None else cutoff for cutoff in deep), default=0)
+    reach = 0
+    for measure in measures:
+        if measure.columns:
+            cutoff = measure.cutoff if measure.family.is_known_everywhere else None
+            reach = max(reach, DEEPEST if cutoff is None else cutoff)
+    return reach
 
 
 def _count_documents(
@@ -288,13 +284,12 @@ def _count_documents(
 ) -> None:
     counts["relevant"][queries] = judged.n_relevant(np.nextafter(0.0, 1.0))
     counts["retrieved"][queries] = judged.n_retrieved
-    counts["tied"][queries] = np.bincount(
-        ties.query, weights=ties.end - ties.start, minlength=judged.n_queries
-    )
-    before = None if judged.judged is None else offsets_of(judged.judged)
-    counts["judged"][queries] = (
-        judged.n_retrieved if before is None else np.diff(before[judged.offsets])
-    )
+    n_tied = ties.end - ties.start
+    counts["tied"][queries] = np.bincount(ties.query, weights=n_tied, minlength=judged.n_queries)
+    n_judged = judged.n_retrieved
+    if judged.judged is not None:
+        n_judged = np.diff(offsets_of(judged.judged)[judged.offsets])
+    counts["judged"][queries] = n_judged
 
 
 def _settle_undefined(
@@ -304,19 +299,19 @@ def _settle_undefined(
     scores: Floats,
     undefined: NDArray[np.bool_],
 ) -> dict[str, NDArray[np.bool_]]:
-    """Give 0/0 its value, count the queries of the rules, and return those to leave out by the reason."""
+    """Give 0/0 its value, count the queries of the rules, and return those to leave out."""
     rule, by_rows = joined.convention.no_relevant, joined.convention.judgments == "rows"
     lacks, fixes = [], []
-    for column, one in enumerate(named.values()):
-        its = undefined[0, :, column]
-        lacks.append(lacking(one, facts, its))
+    for column, measure in enumerate(named.values()):
+        zeros = undefined[0, :, column]
+        lacks.append(lacking(measure, facts, zeros))
         if rule == "one":
-            scores[..., column][undefined[..., column] & (lacks[-1] | (facts.greatest <= 0))] = 1.0
-        fixes.append(fixed(one, facts, its, scores[0, :, column], by_rows=by_rows))
+            has_nothing = lacks[-1] | (facts.greatest <= 0)
+            scores[..., column][undefined[..., column] & has_nothing] = 1.0
+        fixes.append(fixed(measure, facts, zeros, scores[0, :, column], by_rows=by_rows))
+    has_nothing = np.any([facts.greatest <= 0, *lacks], axis=0)
     joined.rule_counts["fixed"] = np.all(fixes, axis=0).astype(np.int64)
-    joined.rule_counts["no_relevant"] = np.any([facts.greatest <= 0, *lacks], axis=0).astype(
-        np.int64
-    )
+    joined.rule_counts["no_relevant"] = has_nothing.astype(np.int64)
     return left_out(joined.queries, named, lacks, facts) if rule == "skip" else {}
 
 
@@ -331,15 +326,15 @@ def _extremes(judged: Judged, convention: Convention) -> tuple[Floats, Floats]:
     if judged.judged is not None:
         unjudged = np.diff(offsets_of(~judged.judged)[judged.offsets]) > 0
         least[unjudged] = np.minimum(least[unjudged], min(levels[0], 0.0))
-    if (
-        convention.judgments == "rows"
-    ):  # a query without rows does not show whether it has relevant documents
+    # A query without rows does not show whether it has relevant documents.
+    if convention.judgments == "rows":
         greatest[judged.n_retrieved == 0] = np.nan
     return least, greatest
 
 
 def _first_in(there: NDArray[np.bool_]) -> Ints:
-    """Return the first column that is there, 0 if none is: few rows lack the first one, and argmax is slow."""
+    """Return the first true column of each row, 0 if none is."""
+    # Few rows lack the first column, and argmax is slow.
     first = np.zeros(len(there), dtype=np.int64)
     others = np.flatnonzero(~there[:, 0])
     first[others] = there[others].argmax(axis=1)

@@ -1,4 +1,4 @@
-"""An evaluation as one Parquet file: a table by query, and everything else as JSON in the schema's metadata.
+"""An evaluation as one Parquet file: a table by query, and all else as JSON in its metadata.
 
 The footer has the SHA-256 of all other bytes of the file, so no damage loads as other numbers.
 Checksums of Parquet would cover the pages of the columns alone, not the footer. A file of an older
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rankeval._checks import refuse, said, shown
+from rankeval._checks import said, shown
 from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.facts import GRADES, KINDS, READINGS, QueryFacts
@@ -46,31 +46,21 @@ _LARGE = 2**20
 
 
 def to_bytes(evaluation: Any) -> bytes:
-    """Return an evaluation as the bytes of a Parquet file, a column a measure and count; the rest is its metadata."""
-    facts, weights = evaluation.facts, evaluation.weights
-    columns = {"qid": _ids(evaluation.queries)}
-    for kind, of in {"measure": evaluation.scores, **facts.table()}.items():
-        by_measure = zip(evaluation.measure_names, of.T, strict=True) if of.ndim == 2 else ()
-        columns |= {f"{kind}:{name}": column for name, column in by_measure} or {kind: of}
-    columns |= {} if weights is None else {"weight": weights}
-    card = {
-        "convention": evaluation.convention.card(),
-        "measures": [str(one) for one in evaluation.measures],
-        "semantics": [one.semantics for one in evaluation.measures],
-        "qid_dtype": evaluation.queries.dtype.str,
-        "whole": facts.whole and {"n_queries": facts.whole},
-        "measure_names": evaluation.measure_names,
-        "rule_counts": facts.totals(),
-        "excluded": evaluation.excluded,
-        "undefined": evaluation.undefined,
-        "name": evaluation.name,
-        "n_folds": facts.n_folds,
-        "signs": facts.signs,
-    }
-    table = pa.table(columns).replace_schema_metadata({_METADATA: json.dumps(card, default=_plain)})
-    sink = pa.BufferOutputStream()
+    """Return an evaluation as the bytes of a Parquet file: columns by query, the rest metadata."""
     import pyarrow.parquet as pq
 
+    columns = {"qid": _ids(evaluation.queries)}
+    for kind, values in {"measure": evaluation.scores, **evaluation.facts.table()}.items():
+        if values.ndim == 2:
+            for name, column in zip(evaluation.measure_names, values.T, strict=True):
+                columns[f"{kind}:{name}"] = column
+        else:
+            columns[kind] = values
+    if evaluation.weights is not None:
+        columns["weight"] = evaluation.weights
+    card = json.dumps(_card(evaluation), default=_plain)
+    table = pa.table(columns).replace_schema_metadata({_METADATA: card})
+    sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, table.schema, compression="zstd") as writer:
         writer.write_table(table)
         writer.add_key_value_metadata({_CHECKSUM: "0" * _DIGITS})
@@ -80,19 +70,35 @@ def to_bytes(evaluation: Any) -> bytes:
     return bytes(content)
 
 
+def _card(evaluation: Any) -> dict[str, Any]:
+    """Return all that does not go by query, in the order of the file."""
+    facts, measures = evaluation.facts, evaluation.measures
+    card = {
+        "convention": evaluation.convention.card(),
+        "measures": [*map(str, measures)],
+        "semantics": [measure.semantics for measure in measures],
+        "qid_dtype": evaluation.queries.dtype.str,
+        "whole": facts.whole and {"n_queries": facts.whole},
+        "measure_names": evaluation.measure_names,
+    }
+    card["rule_counts"] = facts.totals()
+    for name in ("excluded", "undefined", "name"):
+        card[name] = getattr(evaluation, name)
+    return card | {"n_folds": facts.n_folds, "signs": facts.signs}
+
+
 def _place_of_checksum(content: bytes | bytearray) -> slice:
     name = _CHECKSUM.encode()
-    start = (
-        content.rfind(name) + len(name) + 2
-    )  # a byte says that a text follows, and a byte how long it is
+    # A byte says that a text follows, and a byte how long it is.
+    start = content.rfind(name) + len(name) + 2
     return slice(start, start + _DIGITS)
 
 
 def _checksum(content: bytes | bytearray, place: slice) -> str:
     view = memoryview(content)
-    found = hashlib.sha256(view[: place.start])
-    found.update(view[place.stop :])
-    return found.hexdigest()
+    checksum = hashlib.sha256(view[: place.start])
+    checksum.update(view[place.stop :])
+    return checksum.hexdigest()
 
 
 def _ids(queries: NDArray[Any]) -> pa.Array:
@@ -100,9 +106,8 @@ def _ids(queries: NDArray[Any]) -> pa.Array:
     try:
         return pa.array(queries if kind else queries.tolist(), kind)
     except (OverflowError, pa.ArrowException) as error:
-        raise InvalidInput(
-            f"these ids cannot be stored ({error}); give them as text", argument="qid"
-        ) from None
+        problem = f"these ids cannot be stored ({error}); give them as text"
+        raise InvalidInput(problem, argument="qid") from None
 
 
 def _plain(value: Any) -> Any:
@@ -114,18 +119,19 @@ def unpacked_fields(content: bytes, where: str = "") -> dict[str, Any]:
     if not isinstance(content, (bytes, bytearray)):
         raise InvalidInput(argument="content", found=shown(content), expected="bytes")
     place = _place_of_checksum(content)
-    altered = _CHECKSUM.encode() in content and content[place] != _checksum(content, place).encode()
-    damaged = "the file was altered after it was saved: its checksum is that of other content"
-    refuse((altered, damaged, "restore a copy, or evaluate again"), where=where)
+    has_checksum = _CHECKSUM.encode() in content
+    if has_checksum and content[place] != _checksum(content, place).encode():
+        problem = "the file was altered after it was saved: its checksum is that of other content"
+        raise InvalidInput(problem, where=where, remedy="restore a copy, or evaluate again")
     try:
-        found = _fields(content)
+        fields = _fields(content)
     except _NOT_OURS as error:
-        other = f"found another ({type(error).__name__}: {said(error)[:300]})"
-        problem = f"expected a Parquet file that Evaluation.save of this version wrote; {other}"
-        raise InvalidInput(problem, where=where) from error
+        expected = "expected a Parquet file that Evaluation.save of this version wrote"
+        found = f"found another ({type(error).__name__}: {said(error)[:300]})"
+        raise InvalidInput(f"{expected}; {found}", where=where) from error
     if len(content) > _LARGE:
         pa.default_memory_pool().release_unused()
-    return found
+    return fields
 
 
 def _fields(content: bytes) -> dict[str, Any]:
@@ -135,32 +141,35 @@ def _fields(content: bytes) -> dict[str, Any]:
     card = json.loads((table.schema.metadata or {})[_METADATA])
     names = card["measure_names"]
     # A file without these numbers is older than the first change of a definition.
-    measures = zip(
-        map(measure, card["measures"]), card.get("semantics") or [1] * len(names), strict=True
-    )
+    semantics = card.get("semantics") or [1] * len(names)
+    measures = zip(map(measure, card["measures"]), semantics, strict=True)
 
     def by_measure(kind: str) -> NDArray[Any]:
         return np.column_stack([table[f"{kind}:{name}"].to_numpy() for name in names])
 
     ids, dtype = table["qid"], np.dtype(card["qid_dtype"])
+    queries = np.array(ids.to_numpy() if dtype.kind in "iu" else ids.to_pylist(), dtype)
     kinds = {name: name.partition(":")[0] for name in table.column_names}
     known = {name: table[name].to_numpy() for name, kind in kinds.items() if kind in _BY_QUERY}
     tables = {"undefined", "drawn", "error", *READINGS}
     known |= {kind: by_measure(kind) for kind in tables & set(kinds.values())}
     whole = (card["whole"] or {}).get("n_queries")
-    signs = {
-        sign: tuple(words) for sign, words in card.get("signs", {}).items()
-    }  # older files have none
+    # Older files have no signs.
+    signs = {sign: tuple(words) for sign, words in card.get("signs", {}).items()}
     facts = QueryFacts.of(known, whole=whole, n_folds=card["n_folds"], signs=signs)
-    return {
-        "queries": np.array(ids.to_numpy() if dtype.kind in "iu" else ids.to_pylist(), dtype),
+    weights = table["weight"].to_numpy() if "weight" in table.column_names else None
+    fields = {
+        "queries": queries,
         "measure_names": tuple(names),
-        "measures": tuple(replace(one, semantics=number) for one, number in measures),
+        "measures": tuple(replace(bound, semantics=number) for bound, number in measures),
         "scores": by_measure("measure"),
         "convention": Convention.from_card(card["convention"]),
-        "excluded": {reason: tuple(ids) for reason, ids in card["excluded"].items()},
+    }
+    fields["excluded"] = {reason: tuple(ids) for reason, ids in card["excluded"].items()}
+    facts = facts.with_totals(card["rule_counts"])
+    return fields | {
         "undefined": card["undefined"],
-        "facts": facts.with_totals(card["rule_counts"]),
-        "weights": table["weight"].to_numpy() if "weight" in table.column_names else None,
+        "facts": facts,
+        "weights": weights,
         "name": card["name"],
     }

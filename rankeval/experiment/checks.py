@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankeval._arguments import explained
-from rankeval._checks import refuse
 from rankeval._registry import chosen
 from rankeval.errors import ConfigError, InvalidInput, warn
 from rankeval.experiment.config import blaming, load_config
@@ -39,13 +38,13 @@ if TYPE_CHECKING:
     from rankeval.model_selection.ranker import QueryRanker
 
 _ROOM = {"comparison.csv": 1 << 16, "experiment.yaml": 1 << 16, "report.html": 1 << 19}
-"""Bytes of the files without the table of queries: reports of up to 12 rankers have 0.1 to 0.3 MB."""
+"""Bytes of files without the table of queries: reports of 12 rankers have 0.1 to 0.3 MB."""
 _SCORE = 256
 """Bytes of one query and ranker in that table."""
 
 
 def load_parts(config: ExperimentConfig | str | Path) -> DataParts:
-    """Load the rows of an experiment and split them as a run does: nothing is registered, trained or opened.
+    """Load the rows of an experiment and split them as a run does, which trains and opens nothing.
 
     Parameters
     ----------
@@ -73,7 +72,7 @@ def load_parts(config: ExperimentConfig | str | Path) -> DataParts:
 
 @explained
 def check_run(config: ExperimentConfig) -> DataParts:
-    """Check all that a run checks before it trains: the file, its data, and what the guard says of the parts.
+    """Check all that a run checks before it trains: the file, its data, and its parts by the guard.
 
     Parameters
     ----------
@@ -110,24 +109,21 @@ def room_for_files(
         try:
             stack.enter_context(_room_in(config.directory, sizes))
         except OSError as error:
-            why = error.strerror or error
-            raise InvalidInput(
-                f"{error.filename!r} cannot be written: {why}", argument="output.directory"
-            ) from error
+            problem = f"{error.filename!r} cannot be written: {error.strerror or error}"
+            raise InvalidInput(problem, argument="output.directory") from error
         yield
 
 
 def _room_in(directory: Path, sizes: Mapping[str, int]) -> ExitStack:
     stack = ExitStack()
+    places = {directory / path: size for path, size in sizes.items()}
     for attempts_left in reversed(range(10)):
         try:
             (directory / "predictions").mkdir(parents=True, exist_ok=True)
-            stack.enter_context(room_held({directory / path: size for path, size in sizes.items()}))
+            stack.enter_context(room_held(places))
             break
-        except (
-            FileNotFoundError,
-            FileExistsError,
-        ):  # the check of another run removed a folder while it was empty
+        # The check of another run removed a folder while it was empty.
+        except (FileNotFoundError, FileExistsError):
             if not attempts_left:
                 raise
     return stack
@@ -142,7 +138,7 @@ def remove_empty(folders: Iterable[Path]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Checked:
-    """The rankers of an experiment, not fitted, and the function that loads its data, not called."""
+    """The rankers of an experiment, not fitted, and the loader of its data, not called."""
 
     config: ExperimentConfig
     rankers: Mapping[str, QueryRanker]
@@ -152,18 +148,16 @@ class Checked:
         """Load the rows and split them."""
         from rankeval.model_selection.ranker import stops_early
 
-        parts = split(
-            self.config, self.load(), watched=any(map(stops_early, self.rankers.values()))
-        )
+        watched = any(map(stops_early, self.rankers.values()))
+        parts = split(self.config, self.load(), watched=watched)
         for name, ranker in self.rankers.items():
-            _check_columns(
-                self.config.rankers[name], ranker.estimator, parts.dev.X, f"rankers.{name}"
-            )
+            own = self.config.rankers[name]
+            _check_columns(own, ranker.estimator, parts.dev.X, f"rankers.{name}")
         return parts
 
 
 def _check_columns(config: RankerConfig, estimator: Any, X: Any, key: str) -> None:
-    """Refuse columns of steps that do not exist, and categories that reach an estimator of numbers."""
+    """Refuse steps of columns that do not exist, and categories before an estimator of numbers."""
     from sklearn.utils import get_tags
 
     from rankeval.model_selection.boosters import booster_of
@@ -180,16 +174,15 @@ def _check_columns(config: RankerConfig, estimator: Any, X: Any, key: str) -> No
     # Boosters and scikit-learn's histograms read the types of a frame, and an encoder hands an
     # array on.
     reads_types = bool(booster_of(last)) or getattr(last, "categorical_features", None) is not None
-    takes_numbers = (
-        type(last).__module__.startswith("sklearn.") and not get_tags(last).no_validation
-    )
+    is_sklearn = type(last).__module__.startswith("sklearn.")
+    takes_numbers = is_sklearn and not get_tags(last).no_validation
     if left and (before if reads_types else takes_numbers):
-        problem = (
-            f"the categories {', '.join(left)} reach {type(last).__name__}, which takes numbers"
-        )
+        names = ", ".join(left)
+        problem = f"the categories {names} reach {type(last).__name__}, which takes numbers"
         columns = f"columns: [{', '.join(categories_of(X))}], params: {{handle_unknown: ignore}}"
         step = f"{{estimator: sklearn.preprocessing.OneHotEncoder, {columns}}}"
-        remedy = f"encode them in a first step, such as {step}, leave them out, or choose a booster without steps"
+        others = "leave them out, or choose a booster without steps"
+        remedy = f"encode them in a first step, such as {step}, {others}"
         raise ConfigError(problem, argument=key, remedy=remedy)
 
 
@@ -220,39 +213,40 @@ def _check_comparison(config: ExperimentConfig) -> None:
     from rankeval.significance import CORRECTIONS, TESTS
     from rankeval.significance.declarations import check_claim
 
-    asked = config.comparison
+    section = config.comparison
+    test, name = section.test, section.correction
     with blaming("comparison"):
-        chosen("test", asked.test, TESTS)
-        correction = CORRECTIONS[chosen("correction", asked.correction, CORRECTIONS)]
-        check_claim(asked.claim, asked.margin)
-    all_pairs = (
-        f"{asked.correction} compares all pairs, and an experiment compares with its baseline"
-    )
-    case = correction.all_pairs_only, all_pairs, "choose another one"
-    refuse(case, kind=ConfigError, argument="comparison.correction")
-    if not why_unguarded(config) and (asked.test, asked.correction) != ("randomization", "max_t"):
-        found, expected = (
-            f"{asked.test} with {asked.correction}",
-            "randomization with max_t, as the guard's plans have",
+        chosen("test", test, TESTS)
+        correction = CORRECTIONS[chosen("correction", name, CORRECTIONS)]
+        check_claim(section.claim, section.margin)
+    if correction.all_pairs_only:
+        raise ConfigError(
+            f"{name} compares all pairs, and an experiment compares with its baseline",
+            argument="comparison.correction",
+            remedy="choose another one",
         )
-        remedy = "leave the keys out, or switch the guard off (guard: off)"
-        raise ConfigError(argument="comparison", found=found, expected=expected, remedy=remedy)
+    if not why_unguarded(config) and (test, name) != ("randomization", "max_t"):
+        raise ConfigError(
+            argument="comparison",
+            found=f"{test} with {name}",
+            expected="randomization with max_t, as the guard's plans have",
+            remedy="leave the keys out, or switch the guard off (guard: off)",
+        )
 
 
 def _check_tracker(config: ExperimentConfig) -> None:
-    # Both must not be missed after the opening: that the tracker can be made, and that its server
-    # takes runs.
-    if config.tracking is None:
+    """Check before the opening that the tracker can be made, and that its server takes runs."""
+    tracking = config.tracking
+    if tracking is None:
         return
-    found = host(config.tracking.host)
-    assert found.tracker is not None  # the model refuses a host without one
-    with blaming("tracking", f"the host {config.tracking.host!r} cannot log"):
-        found.tracker()
-        said = found.check and found.check(
-            config.tracking.experiment or config.name, config.tracking.uri
-        )
-    if said:
-        warn(said)
+    destination = host(tracking.host)
+    assert destination.tracker is not None  # the model refuses a host without one
+    with blaming("tracking", f"the host {tracking.host!r} cannot log"):
+        destination.tracker()
+        experiment = tracking.experiment or config.name
+        problem = destination.check and destination.check(experiment, tracking.uri)
+    if problem:
+        warn(problem)
 
 
 def make_ranker(config: ExperimentConfig, name: str) -> QueryRanker:
@@ -280,17 +274,17 @@ def make_ranker(config: ExperimentConfig, name: str) -> QueryRanker:
         check_measures(watched, config.convention, takes_columns=False)
         stops = stops_early(ranker)
     for option in () if stops else ("validation_fraction", "eval_measure"):
-        case = (
-            getattr(own, option) is not None,
-            "belongs to early stopping",
-            "give early_stopping_rounds too",
-        )
-        refuse(case, kind=ConfigError, argument=f"{key}.{option}")
+        if getattr(own, option) is not None:
+            raise ConfigError(
+                "belongs to early stopping",
+                argument=f"{key}.{option}",
+                remedy="give early_stopping_rounds too",
+            )
     return ranker
 
 
 def make_estimator(config: RankerConfig, *, name: str, seed: int) -> Any:
-    """Make the estimator or the Pipeline of a ranker, with the seed of the experiment unless the file sets one."""
+    """Make the estimator or the Pipeline of a ranker, with the experiment's seed as default."""
     from rankeval.model_selection.checks import check_names
 
     key = f"rankers.{name}"
@@ -315,12 +309,10 @@ def make_estimator(config: RankerConfig, *, name: str, seed: int) -> Any:
 def _made(step: StepConfig, methods: tuple[str, ...], key: str, seed: int) -> Any:
     where = f"{key}.estimator"
     cls = imported(step.estimator, key=where)
-    if not isinstance(cls, type) or not all(
-        callable(getattr(cls, method, None)) for method in methods
-    ):
-        raise ConfigError(
-            f"{step.estimator!r} is no class with {' and '.join(methods)}", argument=where
-        )
+    has_methods = all(callable(getattr(cls, method, None)) for method in methods)
+    if not isinstance(cls, type) or not has_methods:
+        problem = f"{step.estimator!r} is no class with {' and '.join(methods)}"
+        raise ConfigError(problem, argument=where)
     with blaming(key, f"{step.estimator} cannot be made"):
         estimator = cls(**step.params)
         if "random_state" in estimator.get_params() and "random_state" not in step.params:
@@ -329,9 +321,8 @@ def _made(step: StepConfig, methods: tuple[str, ...], key: str, seed: int) -> An
         return estimator
     from sklearn.compose import ColumnTransformer
 
-    return ColumnTransformer(
-        [("columns", estimator, step.columns)], remainder="passthrough", sparse_threshold=0
-    )
+    transformers = [("columns", estimator, step.columns)]
+    return ColumnTransformer(transformers, remainder="passthrough", sparse_threshold=0)
 
 
 def _pipeline(steps: list[StepConfig], key: str, seed: int) -> Any:

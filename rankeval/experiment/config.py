@@ -1,7 +1,7 @@
 """Read an experiment file, and list its keys.
 
 `load_config` reads the YAML, in which aliases do not multiply. It applies ``--set key.sub=value``,
-and lets `ExperimentConfig` check the result; what pydantic found wrong is said in one line, in our
+and lets `ExperimentConfig` check the result; a problem that pydantic finds becomes one line in our
 words.
 
 The reference of the keys is made from the schema of the model: path, type, default, meaning.
@@ -50,6 +50,10 @@ _BOUNDS = {
     "maximum": "at most",
 }
 _WIDTH = 100
+# PyYAML lets the errors of its constructors out: a date of no calendar, a list as a key,
+# `!!timestamp` of a word.
+_CONSTRUCTING = RecursionError, ValueError, TypeError, LookupError, AttributeError
+_YAML_ERRORS = (yaml.YAMLError, *_CONSTRUCTING)
 
 
 def parse_yaml(text: str, source: str) -> Any:
@@ -60,16 +64,7 @@ def parse_yaml(text: str, source: str) -> Any:
         mark = error.problem_mark
         place = f"{source}, line {mark.line + 1}, column {mark.column + 1}" if mark else source
         raise ConfigError(f"{error.problem}", where=place) from None
-    # PyYAML lets the errors of its constructors out: a date of no calendar, a list as a key,
-    # `!!timestamp` of a word.
-    except (
-        yaml.YAMLError,
-        RecursionError,
-        ValueError,
-        TypeError,
-        LookupError,
-        AttributeError,
-    ) as error:
+    except _YAML_ERRORS as error:
         raise ConfigError(f"no YAML for an experiment file: {said(error)}", where=source) from None
     if _n_values(raw, {}) > _MOST_VALUES:
         raise ConfigError(f"aliases (*) make more than {_MOST_VALUES:,} values of it", where=source)
@@ -83,7 +78,7 @@ def _n_values(value: Any, known: dict[int, float]) -> float:
     if id(value) not in known:
         known[id(value)] = math.inf
         inside = value.values() if isinstance(value, dict) else value
-        known[id(value)] = 1 + sum(_n_values(one, known) for one in inside)
+        known[id(value)] = 1 + sum(_n_values(item, known) for item in inside)
     return known[id(value)]
 
 
@@ -98,9 +93,8 @@ def blaming(key: str, problem: str = "") -> Iterator[None]:
     except Exception as error:
         if not problem:
             raise
-        raise ConfigError(
-            f"{problem}: {type(error).__name__}: {said(error)}", argument=key
-        ) from error
+        reason = f"{type(error).__name__}: {said(error)}"
+        raise ConfigError(f"{problem}: {reason}", argument=key) from error
 
 
 def set_key(raw: dict[str, Any], override: str) -> None:
@@ -122,30 +116,30 @@ def set_key(raw: dict[str, Any], override: str) -> None:
 
 def key_error(error: ValidationError, source: str, settings: Iterable[str] = ()) -> ConfigError:
     """Return the error for the first problem that pydantic found; it counts the others."""
-    problems, keys = error.errors(include_url=False), {key.path: key.kind for key in list_keys()}
+    problems = error.errors(include_url=False)
+    keys = {key.path: key.kind for key in list_keys()}
     # Show an unknown key first: the key that it was meant to be is then missing too.
     first = min(problems, key=lambda problem: problem["type"] != "extra_forbidden")
     steps = _steps(first, keys)
     path = ".".join(map(str, steps))
     others = len({tuple(_steps(problem, keys)) for problem in problems}) - 1
     more = f" (and {others} more)" if others else ""
-    blamed = [
-        key for key in (one.partition("=")[0].strip() for one in settings) if _overlap(key, path)
-    ]
+    set_keys = [setting.partition("=")[0].strip() for setting in settings]
+    blamed = [key for key in set_keys if _overlap(key, path)]
     remedy = f"correct the setting of {blamed[-1]}" if blamed else None
     problem = f"{_problem(first, steps, keys)}{more}"
     return ConfigError(problem, argument=path or None, where=source, remedy=remedy)
 
 
 def _steps(problem: Any, keys: Mapping[str, str]) -> list[int | str]:
-    """Return the steps to a key; of a key with several types, pydantic names each that it tried as one step more."""
+    """Return the steps to a key; pydantic adds a step for each type that it tried."""
     steps = list(problem["loc"])
     has_types = " or " in keys.get(_place(steps[:-1]), "")
     return steps[:-1] if has_types else steps
 
 
 def _problem(first: Any, steps: list[int | str], keys: Mapping[str, str]) -> str:
-    """Say what is wrong with the value of a key, in the words of the reference of keys where it has some."""
+    """Say what is wrong with the value of a key, in the words of the reference of keys."""
     kind, below = first["type"], _keys_at(steps)
     if kind == "extra_forbidden":
         return str(unknown("key", str(steps[-1]), _keys_at(steps[:-1])))
@@ -155,24 +149,25 @@ def _problem(first: Any, steps: list[int | str], keys: Mapping[str, str]) -> str
         return str(raised)
     # Pydantic begins each sentence with a capital, does not say the value, and calls a section by
     # its class.
-    wanted = f"a section with the keys {', '.join(below)}" if below else keys.get(_place(steps))
-    known = wanted is not None and kind.endswith(("_type", "_parsing"))
-    said = f"expected {wanted}" if known else f"{first['msg'][:1].lower()}{first['msg'][1:]}"
-    found = first["input"]
-    return f"{said}, found {found if isinstance(found, date) else shown(found)}"
+    expected = f"a section with the keys {', '.join(below)}" if below else keys.get(_place(steps))
+    if expected is not None and kind.endswith(("_type", "_parsing")):
+        problem = f"expected {expected}"
+    else:
+        problem = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
+    value = first["input"]
+    return f"{problem}, found {value if isinstance(value, date) else shown(value)}"
 
 
-def _overlap(one: str, other: str) -> bool:
-    """Return whether one key is the other or stands above it."""
-    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+def _overlap(key: str, other: str) -> bool:
+    """Return whether one key is the other or a section of it."""
+    return f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}.")
 
 
 def _place(steps: list[int | str]) -> str:
     """Return the place of a key as the reference writes it; the name of a ranker may have dots."""
-    named = [
-        "NAME" if place == 1 and steps[0] == "rankers" else step for place, step in enumerate(steps)
-    ]
-    return re.sub(r"\.\d+(?=\.|$)", "[]", ".".join(map(str, named)))
+    if len(steps) > 1 and steps[0] == "rankers":
+        steps = ["rankers", "NAME", *steps[2:]]
+    return re.sub(r"\.\d+(?=\.|$)", "[]", ".".join(map(str, steps)))
 
 
 def _keys_at(steps: list[int | str]) -> list[str]:
@@ -208,9 +203,8 @@ def load_config(path_or_name: str | Path, overrides: Iterable[str] = ()) -> Expe
     try:
         is_folder, is_file = path.is_dir(), path.is_file()
     except OSError as error:  # such as of a name that is too long
-        raise ConfigError(
-            f"there is no experiment file {shown(str(path))}: {error.strerror}"
-        ) from error
+        problem = f"there is no experiment file {shown(str(path))}"
+        raise ConfigError(f"{problem}: {error.strerror}") from error
     if is_folder:
         raise ConfigError(f"the experiment file {str(path)!r} is a folder")
     if not is_file:
@@ -220,9 +214,8 @@ def load_config(path_or_name: str | Path, overrides: Iterable[str] = ()) -> Expe
         text = read_text(path).decode()
     raw = parse_yaml(text, str(path))
     if not isinstance(raw, dict):
-        raise ConfigError(
-            f"{path}: an experiment file is a mapping of sections, found {type(raw).__name__}"
-        )
+        expected = "an experiment file is a mapping of sections"
+        raise ConfigError(f"{path}: {expected}, found {type(raw).__name__}")
     overrides = list(overrides)
     for override in overrides:
         set_key(raw, override)
@@ -259,23 +252,19 @@ def shipped_configs() -> dict[str, Path]:
     """Return the experiment files that come with the library, by name."""
     package = Path(str(files("rankeval")))
     # A wheel holds them inside the package, a checkout (editable install) beside it.
-    places = (
-        sorted(folder.glob("*.yaml"))
-        for folder in (package / "configs", package.parent / "configs")
-    )
-    return {path.stem: path for path in next(filter(None, places), ())}
+    folders = (package / "configs", package.parent / "configs")
+    paths = (sorted(folder.glob("*.yaml")) for folder in folders)
+    return {path.stem: path for path in next(filter(None, paths), ())}
 
 
 @dataclass(frozen=True)
 class Key:
     """One key of an experiment file."""
 
-    # Its place, such as ``cv.n_splits``; NAME stands for the name of a ranker, and [] for each item
-    # of a list.
-    path: str
+    path: str  # Such as ``cv.n_splits``; NAME is the name of a ranker, and [] each item of a list
     kind: str  # The type of its value in words
-    default: str  # Its default as YAML; "required", or empty if there is none
-    meaning: str  # Its description
+    default: str  # As YAML; "required", or empty if there is none
+    meaning: str
 
 
 def list_keys() -> list[Key]:
@@ -301,43 +290,42 @@ def keys_markdown() -> str:
     for key in list_keys():
         default = f"`{key.default}`" if key.default not in ("", "required") else key.default
         cells = (f"`{key.path}`", key.kind, default, key.meaning)
-        lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+        escaped = [cell.replace("|", r"\|") for cell in cells]
+        lines.append(f"| {' | '.join(escaped)} |")
     return "\n".join([*lines, ""])
 
 
 def keys_text() -> str:
     """Return the keys as text for a terminal."""
-    said = ["NAME stands for the name of a ranker, and [] for each item of a list.\n"]
+    parts = ["NAME stands for the name of a ranker, and [] for each item of a list.\n"]
     for key in list_keys():
         default = key.default if key.default in ("", "required") else f"default {key.default}"
         head = f"{key.path}: {', '.join(filter(None, (key.kind, default)))}"
-        said.append(f"{head}\n{textwrap.indent(textwrap.fill(key.meaning, _WIDTH - 4), '    ')}")
-    return "\n".join(said)
+        meaning = textwrap.indent(textwrap.fill(key.meaning, _WIDTH - 4), "    ")
+        parts.append(f"{head}\n{meaning}")
+    return "\n".join(parts)
 
 
 def _keys(section: Mapping[str, Any], sections: Mapping[str, Any], prefix: str) -> Iterator[Key]:
     for name, schema in section["properties"].items():
         path, meaning = f"{prefix}{name}", " ".join(schema["description"].split())
-        default = (
-            "required" if name in section.get("required", ()) else _default(schema.get("default"))
-        )
-        kinds = [one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"]
+        is_required = name in section.get("required", ())
+        default = "required" if is_required else _default(schema.get("default"))
+        kinds = [kind for kind in schema.get("anyOf", [schema]) if kind.get("type") != "null"]
         inner, kind, below = kinds[0], "section", ""
         if "patternProperties" in inner:
-            (inner,), kind, below = (
-                inner["patternProperties"].values(),
-                "mapping of sections",
-                ".NAME",
-            )
+            (inner,) = inner["patternProperties"].values()
+            kind, below = "mapping of sections", ".NAME"
         elif "$ref" in inner.get("items", ()):
             inner, kind, below = inner["items"], "list of sections", "[]"
         if "$ref" not in inner:
             yield Key(path, " or ".join(map(_kind, kinds)), default, meaning)
             continue
-        found = sections[inner["$ref"].rpartition("/")[2]]
-        about = f"{meaning}. {found['description']}" if below else found["description"]
+        subsection = sections[inner["$ref"].rpartition("/")[2]]
+        description = subsection["description"]
+        about = f"{meaning}. {description}" if below else description
         yield Key(path, kind, default, " ".join(about.split()))
-        yield from _keys(found, sections, f"{path}{below}.")
+        yield from _keys(subsection, sections, f"{path}{below}.")
 
 
 def _kind(schema: Mapping[str, Any]) -> str:

@@ -1,8 +1,8 @@
 """Guard the test part before anything is trained, and open it for the winners at the end.
 
-First the ledger is tried, the other parts are held against it, and the test part is registered. At
-the end it is opened through the guard, or without one if the experiment switches it off. Then the
-rows are found that moved in the query on which a ranker lost most.
+First the ledger is tried, the other parts are checked against it, and the test part is registered.
+At the end it is opened through the guard, or without one if the experiment switches it off. Then
+`moved_rows` finds the rows that moved in the query on which a ranker lost most.
 
 The effect of a row's move is the score of the ranker, less its score if this row alone were back at
 its rank by the baseline. So it holds for every measure. The effects need not add up to the loss:
@@ -80,7 +80,7 @@ def why_unguarded(config: ExperimentConfig) -> str:
 
 
 def check_ledger(config: ExperimentConfig) -> None:
-    """Raise if the ledger cannot be read or lost entries, or a look would be lost with this machine.
+    """Raise if the ledger is unreadable or lost entries, or looks would be lost with this machine.
 
     Nothing is written. Entries were lost if a report in the folder of the results names a head of
     this ledger that it no longer holds: the run would write over the only file that shows it.
@@ -90,17 +90,17 @@ def check_ledger(config: ExperimentConfig) -> None:
     url = _url_of(config.guard)
     ledger = Ledger(url)
     # The reports first: another run may add an entry and its report between the two readings.
-    heads = {
-        one: heads_in(one, ledger=ledger.where) for one in sorted(config.directory.glob("*.html"))
-    }
+    reports = sorted(config.directory.glob("*.html"))
+    heads = {report: heads_in(report, ledger=ledger.where) for report in reports}
     kept = ledger.read() if discovery.may_exist(url) else None
     for report, named in heads.items():
         if lost := [head[:12] for head in named if kept is None or not kept.holds(head)]:
             raise LedgerError(
-                f"{report} was written at the head {few(lost)} of the ledger {ledger.where}, which no longer holds it: "
-                "entries were deleted or rewritten, and nothing was registered or opened. Restore the ledger from a "
-                "copy (rankeval guard merge adds what is missing). Another folder (output.directory) lets the run go "
-                "on, and then it is on you that looks are missing from its count"
+                f"{report} was written at the head {few(lost)} of the ledger {ledger.where}, "
+                "which no longer holds it: entries were deleted or rewritten, and nothing was "
+                "registered or opened. Restore the ledger from a copy (rankeval guard merge adds "
+                "what is missing). Another folder (output.directory) lets the run go on, and then "
+                "it is on you that looks are missing from its count"
             )
     if reason := why_lost(url, committed=config.guard.commits_ledger):
         raise LedgerError(f"{reason}. An experiment file says so with guard.commits_ledger: true")
@@ -115,14 +115,13 @@ def guard_test_part(config: ExperimentConfig, parts: DataParts) -> TestPart:
     if guard is None or config.guard is None:
         return TestPart(parts.test, None)
     Ledger(_url_of(config.guard)).check_writable()
-    registered = guard.register(
-        parts.test.name or "test", parts.test, supersedes=config.guard.supersedes
-    )
-    return TestPart(parts.test, guard, registered)
+    test = parts.test
+    registered = guard.register(test.name or "test", test, supersedes=config.guard.supersedes)
+    return TestPart(test, guard, registered)
 
 
 def check_parts(config: ExperimentConfig, parts: DataParts) -> Guard | None:
-    """Return the guard of an experiment, None if it has none, once it refuses no part to train on."""
+    """Return the guard of an experiment, if it has one, after it refused no part to train on."""
     if config.guard is None or why_unguarded(config):
         return None
     from rankeval.guard import Guard
@@ -133,9 +132,8 @@ def check_parts(config: ExperimentConfig, parts: DataParts) -> Guard | None:
     known = discovery.may_exist(url)
     if known:  # else the process would warn of a ledger that is about to be made
         for data in filter(None, (parts.dev, parts.validation)):
-            ContaminationCheck.current().refuse(
-                data.X, data.y, data.qid, docid=data.docid, action="run"
-            )
+            check = ContaminationCheck.current()
+            check.refuse(data.X, data.y, data.qid, docid=data.docid, action="run")
     _refuse_shared(parts, Ledger(url) if known else None)
     return guard
 
@@ -143,11 +141,12 @@ def check_parts(config: ExperimentConfig, parts: DataParts) -> Guard | None:
 def _refuse_shared(parts: DataParts, ledger: Ledger | None) -> None:
     """Refuse parts to train on that hold queries of the test part, before the ledger knows of it.
 
-    If it is on record, the ledger was asked already, which knows of queries that are exempt.
+    A test part on record was checked by the ledger, which knows of queries that are exempt.
     """
     test = _prints(parts.test)
     entries = () if ledger is None else ledger.read().entries
-    if any(one.kind == "register" and one.body["digest"] == test.digest for one in entries):
+    registered = [entry.body["digest"] for entry in entries if entry.kind == "register"]
+    if test.digest in registered:
         return
     name = parts.test.name or "test"
     content = RegisteredContent(
@@ -163,13 +162,13 @@ def _refuse_shared(parts: DataParts, ledger: Ledger | None) -> None:
         if data is None:
             continue
         prints = _prints(data)
-        found = match_content(content, prints)
-        if found.refused:
-            names = prints.names[found.queries].tolist()
+        shared = match_content(content, prints)
+        if shared.refused:
+            names = prints.names[shared.queries].tolist()
             raise GuardRefusal(
-                f"run was refused, and nothing was registered: the {role} part holds queries of the test part {name!r} "
-                f"({found.why}): in the {role} part, {count(len(names), 'query')}: {few(names)}. Take them out of one "
-                "of the two"
+                f"run was refused, and nothing was registered: the {role} part holds queries of "
+                f"the test part {name!r} ({shared.why}): in the {role} part, "
+                f"{count(len(names), 'query')}: {few(names)}. Take them out of one of the two"
             )
 
 
@@ -178,9 +177,9 @@ def _prints(data: RankingData) -> Fingerprint:
 
 
 def _url_of(guard: GuardConfig) -> str:
-    return str(
-        discovery.default_url() if guard.ledger is None else discovery.ledger_url(guard.ledger)
-    )
+    if guard.ledger is None:
+        return str(discovery.default_url())
+    return str(discovery.ledger_url(guard.ledger))
 
 
 @contextmanager
@@ -198,10 +197,10 @@ def committing(config: ExperimentConfig) -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """The comparison by the primary measure, the evaluation of each ranker by all measures, and facts on the guard."""
+    """The results on the test part."""
 
-    comparison: Comparison
-    evaluations: Mapping[str, Evaluation]
+    comparison: Comparison  # By the primary measure
+    evaluations: Mapping[str, Evaluation]  # Of each ranker, by all measures
     guard: GuardFacts
 
 
@@ -209,42 +208,17 @@ def open_test(
     config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDArray[np.float64]]
 ) -> Opened:
     """Freeze the winners, open the test part once, and compare."""
-    data, tested = part.data, config.comparison
-    asked = tested.model_dump(include={"alpha", "claim", "margin"}) | {
-        "baseline": config.baseline,
-        "rng": config.seed,
-    }
     if part.guard is None or config.guard is None:
-        how: dict[str, Any] = {
-            "qid": data.qid,
-            "measures": config.all_measures,
-            "convention": config.convention,
-        }
-        evaluations = {
-            name: evaluate(data.y, one, **how, name=name) for name, one in scores.items()
-        }
-        if config.baseline is None:
-            (name,) = evaluations
-            comparison = comparison_of_one(name, evaluations[name], alpha=tested.alpha)
-        else:
-            asked |= {
-                "test": tested.test,
-                "correction": tested.correction,
-                "measures": config.all_measures[:1],
-            }
-            comparison = compare(evaluations, **asked)
-        return Opened(
-            comparison, evaluations, GuardFacts(active=False, reason=why_unguarded(config))
-        )
-    guard = part.guard
+        return _opened_unguarded(config, part.data, scores)
+    guard, primary, others = part.guard, config.all_measures[0], config.all_measures[1:]
     plan = guard.freeze(
         part.registered,
         systems=dict(scores),
-        measure=config.all_measures[0],
-        secondary=config.all_measures[1:] if config.baseline is None else (),
+        measure=primary,
+        secondary=others if config.baseline is None else (),
         convention=config.convention,
         fresh=config.guard.fresh,
-        **asked,
+        **_terms(config),
     )
     with committing(config):
         comparison = guard.open(plan)
@@ -252,17 +226,46 @@ def open_test(
     assert facts is not None  # of a comparison that a guard opened
     # These rankings are open now: any measure of them is free, so nothing is left to refuse.
     rules = get_convention(config.convention)
-    wanted = parse_measures(config.all_measures, rules)
-    evaluations = {
-        n: score(Given(data.y, one, data.qid).join(rules), wanted, name=n)
-        for n, one in scores.items()
-    }
-    if config.guard.fresh:  # the others are not open
-        opened = {
-            name: one for name, one in comparison.evaluations.items() if isinstance(one, Evaluation)
-        }
-        evaluations = {name: one.subset(opened[name].queries) for name, one in evaluations.items()}
+    measures = parse_measures(config.all_measures, rules)
+    evaluations = {}
+    for name, column in scores.items():
+        joined = Given(part.data.y, column, part.data.qid).join(rules)
+        evaluation = score(joined, measures, name=name)
+        if config.guard.fresh:  # the other queries are not open
+            opened = comparison.evaluations[name]
+            assert isinstance(opened, Evaluation)
+            evaluation = evaluation.subset(opened.queries)
+        evaluations[name] = evaluation
     return Opened(comparison, evaluations, facts)
+
+
+def _opened_unguarded(
+    config: ExperimentConfig, data: RankingData, scores: Mapping[str, NDArray[np.float64]]
+) -> Opened:
+    rules: dict[str, Any] = {"measures": config.all_measures, "convention": config.convention}
+    evaluations = {
+        name: evaluate(data.y, column, qid=data.qid, **rules, name=name)
+        for name, column in scores.items()
+    }
+    section = config.comparison
+    if config.baseline is None:
+        (name,) = evaluations
+        comparison = comparison_of_one(name, evaluations[name], alpha=section.alpha)
+    else:
+        comparison = compare(
+            evaluations,
+            measures=config.all_measures[:1],
+            test=section.test,
+            correction=section.correction,
+            **_terms(config),
+        )
+    return Opened(comparison, evaluations, GuardFacts(active=False, reason=why_unguarded(config)))
+
+
+def _terms(config: ExperimentConfig) -> dict[str, Any]:
+    """Return the arguments that `compare` and `Guard.freeze` share."""
+    claim = config.comparison.model_dump(include={"alpha", "claim", "margin"})
+    return claim | {"baseline": config.baseline, "rng": config.seed}
 
 
 def moved_rows(
@@ -283,30 +286,29 @@ def moved_rows(
     if not gains[worst] < -TIE_TOLERANCE:
         return None
     query = after.queries[worst]
-    rows = np.flatnonzero([one == query for one in test.qid.tolist()])
+    rows = np.flatnonzero([row_query == query for row_query in test.qid.tolist()])
     old, new = (rankdata(-scores[name][rows]) for name in (baseline, system))
     effect = _effects(label, test.y[rows], old, new, after.convention)
     first = sorted(effect, key=lambda row: -abs(effect[row]))[:SHOWN]
-    ids = rows if test.docid is None else test.docid[rows]
-    table = pd.DataFrame(
-        {
-            "row" if test.docid is None else "document": str(ids[row]),
-            "label": f"{test.y[rows[row]]:g}",
-            f"rank by {baseline}": f"{old[row]:g}",
-            f"rank by {system}": f"{new[row]:g}",
-            "moved": f"{'up' if new[row] < old[row] else 'down'} {abs(new[row] - old[row]):g}",
-            f"effect on {label}": signed(effect[row]),
-        }
-        for row in first
-    )
-    return MovedRows(query, float(before.scores[worst, 0]), float(after.scores[worst, 0]), table)
+    moves = new[first] - old[first]
+    noun, ids = ("row", rows) if test.docid is None else ("document", test.docid[rows])
+    columns = {
+        noun: [*map(str, ids[first])],
+        "label": [f"{grade:g}" for grade in test.y[rows][first]],
+    }
+    for name, ranks in ((baseline, old), (system, new)):
+        columns[f"rank by {name}"] = [f"{rank:g}" for rank in ranks[first]]
+    columns["moved"] = [f"{'up' if move < 0 else 'down'} {abs(move):g}" for move in moves]
+    columns[f"effect on {label}"] = [signed(effect[row]) for row in first]
+    scored = float(before.scores[worst, 0]), float(after.scores[worst, 0])
+    return MovedRows(query, *scored, pd.DataFrame(columns))
 
 
 def _effects(
     label: str, y: NDArray[np.float64], old: Floats, new: Floats, rules: Convention
 ) -> dict[int, float]:
     discounts = np.abs(1 / np.log2(1 + new) - 1 / np.log2(1 + old))
-    tried = np.argsort(-discounts, kind="stable")[:TRIED]
+    tried = np.argsort(-discounts, kind="stable")[:TRIED].tolist()
     rankings = [new]
     for row in tried:
         others = rankdata(np.delete(new, row))
@@ -314,8 +316,5 @@ def _effects(
     places = np.repeat(np.arange(len(rankings)), len(y))
     given = Given(np.tile(y, len(rankings)), -np.concatenate(rankings), places)
     now, *back = score(given.join(rules), parse_measures([label], rules)).scores[:, 0]
-    return {
-        int(row): float(now - one)
-        for row, one in zip(tried, back, strict=True)
-        if new[row] != old[row]
-    }
+    values = zip(tried, back, strict=True)
+    return {row: float(now - value) for row, value in values if new[row] != old[row]}

@@ -1,4 +1,4 @@
-"""The data of an experiment: which column holds what, and how rows are loaded and split into parts.
+"""The data of an experiment: the roles of its columns, and how rows are loaded and split.
 
 A loader is found and checked by `find_loader` without being called, so that nothing is read for a
 file that cannot run.
@@ -57,15 +57,13 @@ _LONGEST = 300  # characters of the names of features in a note
 
 @dataclass(frozen=True)
 class Loaded:
-    """The rows of an experiment: parts ``train``, ``vali`` and ``test``, or one data set that is not split yet.
+    """The rows of an experiment as the loader returned them."""
 
-    It has the slices of the queries by id, a column each, and the times of the rows.
-    """
-
+    # Parts ``train``, ``vali`` and ``test``, or one data set that is not split yet.
     rows: RankingData | Mapping[str, RankingData]
     notes: tuple[str, ...] = ()
-    slices: pd.DataFrame = field(default_factory=pd.DataFrame)
-    times: NDArray[Any] | None = None
+    slices: pd.DataFrame = field(default_factory=pd.DataFrame)  # By query id, a column each
+    times: NDArray[Any] | None = None  # (n_rows,)
 
 
 @dataclass(frozen=True)
@@ -95,14 +93,13 @@ class DataParts:
     @cached_property
     def logged(self) -> tuple[LoggedData, ...]:
         """Dev, validation (if there is such a part), then test, as a tracker describes them."""
-        parts = {"dev": self.dev, "validation": self.validation, "test": self.test}
-        return tuple(
-            LoggedData(
-                data.name or role, data_digest(data), role, len(data), data.n_queries, self.source
-            )
-            for role, data in parts.items()
-            if data is not None
-        )
+        described = []
+        for role in ("dev", "validation", "test"):
+            if (data := getattr(self, role)) is not None:
+                name, digest = data.name or role, data_digest(data)
+                sizes = len(data), data.n_queries
+                described.append(LoggedData(name, digest, role, *sizes, self.source))
+        return tuple(described)
 
 
 def find_loader(config: ExperimentConfig) -> Callable[[], Loaded]:
@@ -126,13 +123,11 @@ def imported(path: str, *, key: str) -> Any:
     """Import ``package.module.Name`` or ``module:name``."""
     module_path, _, name = path.rpartition(":") if ":" in path else path.rpartition(".")
     if not module_path:
-        raise ConfigError(
-            f"{path!r} is no import path; expected package.module.Name or module:name", argument=key
-        )
+        problem = f"{path!r} is no import path; expected package.module.Name or module:name"
+        raise ConfigError(problem, argument=key)
     if "" not in sys.path and "." not in sys.path:
-        sys.path.append(
-            ""
-        )  # a loader of the user's own stands in the current directory, as with python -m
+        # A loader of the user's own is in the current directory, as with python -m.
+        sys.path.append("")
     try:
         module = import_module(module_path)
     except ImportError as error:
@@ -147,19 +142,20 @@ def imported(path: str, *, key: str) -> Any:
 
 
 def _own_loader(path: str) -> Any:
-    found, why = imported(path, key="data.loader"), ""
-    if not (isfunction(found) or ismethod(found)):
-        why = f"is a {type(found).__name__}"
-    elif (found.__module__ or "").partition(".")[0] in sys.stdlib_module_names:
-        why = "belongs to Python's own library"
-    elif any(
-        one.kind is Parameter.VAR_POSITIONAL for one in [*signature(found).parameters.values()][:1]
-    ):
-        why = "takes any arguments"
-    if why:
-        expected = "expected a function of your own that returns rankeval.RankingData, such as def load(path)"
-        raise ConfigError(f"{path!r} {why}; {expected}", argument="data.loader")
-    return found
+    loader, fault = imported(path, key="data.loader"), ""
+    if not (isfunction(loader) or ismethod(loader)):
+        fault = f"is a {type(loader).__name__}"
+    elif (loader.__module__ or "").partition(".")[0] in sys.stdlib_module_names:
+        fault = "belongs to Python's own library"
+    else:
+        first = next(iter(signature(loader).parameters.values()), None)
+        if first is not None and first.kind is Parameter.VAR_POSITIONAL:
+            fault = "takes any arguments"
+    if fault:
+        example = "such as def load(path)"
+        expected = f"a function of your own that returns rankeval.RankingData, {example}"
+        raise ConfigError(f"{path!r} {fault}; expected {expected}", argument="data.loader")
+    return loader
 
 
 def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> DataParts:
@@ -170,24 +166,23 @@ def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> DataPar
         from rankeval.model_selection.query_ids import encode
         from rankeval.model_selection.splitters import query_times
 
-        how: dict[str, Any] = {"test_size": config.split.test_size, "salt": config.split.salt}
+        rule: dict[str, Any] = {"test_size": config.split.test_size, "salt": config.split.salt}
         if loaded.times is not None:
-            how = {"times": loaded.times, "test_from": config.split.test_from}
+            rule = {"times": loaded.times, "test_from": config.split.test_from}
             notes.append(f"the test part has the queries from {config.split.test_from} on")
             if config.cv.by_time:
                 codes, queries = encode(loaded.rows.qid)
                 times = pd.Series(query_times(loaded.times, None, None, codes, queries)[0], queries)
         with blaming("split"):
-            two = dev_test_split(loaded.rows, **how)
-        notes += [two.earlier] if two.earlier else []
-        dev, test = two.dev, two.test
+            halves = dev_test_split(loaded.rows, **rule)
+        notes += [halves.earlier] if halves.earlier else []
+        dev, test = halves.dev, halves.test
     else:
         parts = dict(loaded.rows)
-        found = f"{config.data.path} has {' and '.join(parts) or 'no parts'}"
-        lacks = f"{found}; expected test and at least one of train and vali"
-        refuse(
-            ("test" not in parts or len(parts) < 2, lacks), kind=ConfigError, argument="data.path"
-        )
+        if "test" not in parts or len(parts) < 2:
+            found = f"{config.data.path} has {' and '.join(parts) or 'no parts'}"
+            expected = "expected test and at least one of train and vali"
+            raise ConfigError(f"{found}; {expected}", argument="data.path")
         test = parts.pop("test")
         if len(parts) < 2:
             (dev,) = parts.values()
@@ -203,17 +198,19 @@ def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> DataPar
         notes.append(
             "early stopping watches queries held out of the rows that a ranker is fitted to"
         )
-    few = f"found {config.cv.n_splits} folds for {count(dev.n_queries, 'query')} of the dev part"
-    refuse((config.cv.n_splits > dev.n_queries, few), kind=ConfigError, argument="cv.n_splits")
+    if config.cv.n_splits > dev.n_queries:
+        dev_queries = f"{count(dev.n_queries, 'query')} of the dev part"
+        problem = f"found {config.cv.n_splits} folds for {dev_queries}"
+        raise ConfigError(problem, argument="cv.n_splits")
     source = config.data.path or config.data.loader
-    made = DataParts(dev, test, source, validation, tuple(notes), loaded.slices, times)
+    split_parts = DataParts(dev, test, source, validation, tuple(notes), loaded.slices, times)
     with blaming("cv", "the dev part cannot be split"):
-        [*made.folds(config.cv).split(dev.X, dev.y, qid=dev.qid)]
-    return made
+        [*split_parts.folds(config.cv).split(dev.X, dev.y, qid=dev.qid)]
+    return split_parts
 
 
 def data_digest(data: RankingData) -> str:
-    """Return the SHA-256 of features, labels, query ids and document ids, in the order of the rows."""
+    """Return the SHA-256 of features, labels, query and document ids, in the order of the rows."""
     digest = hashlib.sha256()
     for label, column in _columns(data):
         digest.update(f"{label}:{column.dtype}:{column.shape};".encode())
@@ -227,26 +224,16 @@ def data_digest(data: RankingData) -> str:
 
 
 def _columns(data: RankingData) -> list[tuple[str, NDArray[Any]]]:
-    columns = [
-        (name, getattr(data, name))
-        for name in ("y", "qid", "docid")
-        if getattr(data, name) is not None
-    ]
+    ids = [(name, getattr(data, name)) for name in ("y", "qid", "docid")]
+    columns = [(name, column) for name, column in ids if column is not None]
     features = data.X
     if isinstance(features, pd.DataFrame):
         for name, column in features.items():
             categories = getattr(column, "cat", None)
-            columns += (
-                []
-                if categories is None
-                else [(f"X.{name}.categories", categories.categories.to_numpy())]
-            )
-            columns.append(
-                (
-                    f"X.{name}",
-                    column.to_numpy() if categories is None else categories.codes.to_numpy(),
-                )
-            )
+            if categories is not None:
+                columns.append((f"X.{name}.categories", categories.categories.to_numpy()))
+                column = categories.codes  # noqa: PLW2901
+            columns.append((f"X.{name}", column.to_numpy()))
     elif hasattr(features, "tocsr"):
         rows = features.tocsr()
         columns += [("X.data", rows.data), ("X.indices", rows.indices), ("X.indptr", rows.indptr)]
@@ -276,24 +263,23 @@ def _load_table(config: ExperimentConfig) -> Loaded:
 
     data, column, time = config.data, config.split.column, config.split.time
     path = Path(str(data.path))
-    roles = {
-        "qid": data.qid,
-        "label": data.label,
-        "docid": data.docid,
-        "part": column,
-        "time": time,
-    }
-    lists = {"categories": data.categories, "slices": [*data.slices, *([time] if time else [])]}
-    table, found = read_table(
-        path, roles, data.features, **lists, format=data.loader, limits=_limits(data)
+    roles = {name: getattr(data, name) for name in ("qid", "label", "docid")}
+    roles |= {"part": column, "time": time}
+    table, warnings = read_table(
+        path,
+        roles,
+        data.features,
+        categories=data.categories,
+        slices=[*data.slices, *([time] if time else [])],
+        format=data.loader,
+        limits=_limits(data),
     )
     if data.features is None:
-        unnamed = {
-            name: column for name, column in table.features.items() if name not in data.categories
-        }
+        features = table.features.items()
+        unnamed = {name: cells for name, cells in features if name not in data.categories}
         refuse_answers(unnamed, table.label, str(path))
     names = textwrap.shorten(", ".join(table.features), _LONGEST, placeholder=" ...")
-    notes = [*found, f"{count(len(table.features), 'feature')}: {names}"]
+    notes = [*warnings, f"{count(len(table.features), 'feature')}: {names}"]
     whole = as_data(table, path.name)
     slices, times = _by_query(table.beside, whole.qid, data.slices), None
     if time is not None:
@@ -301,25 +287,21 @@ def _load_table(config: ExperimentConfig) -> Loaded:
             times = moments(table.beside[time], "times")
     if column is None:
         return Loaded(whole, tuple(notes), slices, times)
-    words = {
-        "train": config.split.train,
-        "vali": config.split.validation,
-        "test": config.split.test,
-    }
-    where = f"{path}, column {column}"
-    parts, more = split_table(table, words, others=config.split.others, where=where, name=path.name)
+    rule, where = config.split, f"{path}, column {column}"
+    words = {"train": rule.train, "vali": rule.validation, "test": rule.test}
+    parts, more = split_table(table, words, others=rule.others, where=where, name=path.name)
     return Loaded(parts, (*notes, *more), slices)
 
 
 def _by_query(
     columns: Mapping[str, pd.Series[Any]], qid: NDArray[Any], names: list[str]
 ) -> pd.DataFrame:
-    rows = pd.DataFrame({name: columns[name] for name in names}, index=range(len(qid))).groupby(
-        qid, sort=False
-    )
+    frame = pd.DataFrame({name: columns[name] for name in names}, index=range(len(qid)))
+    rows = frame.groupby(qid, sort=False)
     for name, n_values in rows.nunique(dropna=False).items():
-        several = f"the column {name!r} has several values in query {n_values.idxmax()!r}; expected one value a query"
-        refuse((n_values.max() > 1, several), kind=ConfigError, argument="data.slices")
+        if n_values.max() > 1:
+            found = f"the column {name!r} has several values in query {n_values.idxmax()!r}"
+            raise ConfigError(f"{found}; expected one value a query", argument="data.slices")
     return rows.first()
 
 
@@ -327,9 +309,10 @@ def _joined(parts: list[RankingData]) -> RankingData:
     columns = {name: [getattr(part, name) for part in parts] for name in ("y", "qid", "docid")}
     if any(ids is None for ids in columns["docid"]):
         del columns["docid"]
+    joined = {name: np.concatenate(values) for name, values in columns.items()}
     return RankingData(
         stack_rows([part.X for part in parts]),
-        **{name: np.concatenate(each) for name, each in columns.items()},
+        **joined,
         feature_names=parts[0].feature_names,
         name="+".join(part.name or "" for part in parts),
     )
@@ -342,19 +325,16 @@ def _bound(function: Any, data: DataConfig) -> Callable[[], Loaded]:
         signature(function).bind(*positional, **arguments)
     except TypeError as error:
         lacks_path = data.path is None and "path" in signature(function).parameters
-        problem, remedy = (
-            f"the loader {data.loader!r} cannot be called like this: {error}",
-            "set data.path",
-        )
-        raise ConfigError(
-            problem, argument="data", remedy=remedy if lacks_path else None
-        ) from error
+        problem = f"the loader {data.loader!r} cannot be called like this: {error}"
+        remedy = "set data.path" if lacks_path else None
+        raise ConfigError(problem, argument="data", remedy=remedy) from error
+    kinds = (RankingData, dict) if data.loader == "letor" else RankingData
 
     def load() -> Loaded:
         loaded = function(*positional, **arguments)
-        if not isinstance(loaded, (RankingData, dict if data.loader == "letor" else RankingData)):
-            found = f"{data.loader} returned {type(loaded).__name__}, expected rankeval.RankingData"
-            raise ConfigError(found, argument="data.loader")
+        if not isinstance(loaded, kinds):
+            found = f"{data.loader} returned {type(loaded).__name__}"
+            raise ConfigError(f"{found}, expected rankeval.RankingData", argument="data.loader")
         return Loaded(loaded)
 
     return load
@@ -363,33 +343,26 @@ def _bound(function: Any, data: DataConfig) -> Callable[[], Loaded]:
 Ask = Callable[[str, Sequence[str]], str]
 """Asks the user which of some columns has a role, and returns it."""
 
-_NAMES = yaml.safe_load(
-    files(__package__).joinpath("templates/columns.yaml").read_text(encoding="utf-8")
-)
+_TEMPLATE = files(__package__).joinpath("templates/columns.yaml")
+_NAMES = yaml.safe_load(_TEMPLATE.read_text(encoding="utf-8"))
 _GRADES, _HIGHEST = 20, 100
 _EPOCHS = ((9e8, 4e9), (9e11, 4e12))  # seconds and milliseconds of the years 1998 to 2096
 _SHOWN = 12  # columns in a message
-_DECIDES, _CORRELATES = (
-    "its values decide the relevance",
-    "it correlates with the relevance above .95",
-)
+_DECIDES = "its values decide the relevance"
+_CORRELATES = "it correlates with the relevance above .95"
 _ANSWERS = {*_NAMES["answers"], _DECIDES, _CORRELATES}
-_HIGH, _FEWEST, _MOST = (
-    0.95,
-    10,
-    20_000,
-)  # of a correlation; rows that show one; rows that are looked at
+_HIGH = 0.95  # a correlation
+_FEWEST, _MOST = 10, 20_000  # rows that show a correlation, and rows that are sampled
 
 
 @dataclass(frozen=True)
 class Guess:
     """The columns of a table."""
 
-    format: str  # The format of the file: parquet, csv or tsv
-    # The columns of ``qid`` and ``relevance``, perhaps of ``docid``, ``score`` and ``part``.
-    roles: dict[str, str]
+    format: str  # parquet, csv or tsv
+    roles: dict[str, str]  # ``qid`` and ``relevance``, perhaps ``docid``, ``score`` and ``part``
     features: list[str]  # The columns that a ranker may know
-    left_out: dict[str, str]  # The columns that are no features unless the user names them, and why
+    left_out: dict[str, str]  # The columns that are features only if the user names them, and why
 
 
 def guess(
@@ -403,19 +376,19 @@ def guess(
         source = open_table(file, str(path), None, DEFAULT)
         reasons = {name: "lists" for name, kind in source.kinds.items() if pa.types.is_nested(kind)}
         cells = source.columns([name for name in source.kinds if name not in reasons])
-    found = {name: feature_numbers(cells.column(name), source) for name in cells.column_names}
-    reasons |= {name: one for name, one in found.items() if isinstance(one, str)}
-    texts = {name: cells.column(name).to_pandas() for name in found if name in reasons}
-    table = pd.DataFrame(found | texts).replace("", None)
-    wanted = [
-        one for name in features or () for one in ([name] if name in table else name.split(","))
-    ]
+    columns = {name: feature_numbers(cells.column(name), source) for name in cells.column_names}
+    reasons |= {name: reason for name, reason in columns.items() if isinstance(reason, str)}
+    texts = {name: cells.column(name).to_pandas() for name in columns if name in reasons}
+    table = pd.DataFrame(columns | texts).replace("", None)
+    wanted: list[str] = []
+    for name in features or ():
+        wanted += [name] if name in table else name.split(",")
     for role, name in [*named.items(), *(("features", name) for name in wanted)]:
         if name not in table:
-            raise unknown("column", name, found).having(argument=role, where=source.path)
+            raise unknown("column", name, columns).having(argument=role, where=source.path)
     roles = dict(named)
     for role in [role for role in _NAMES["roles"] if role not in named]:
-        free = sorted(found.keys() - {*roles.values(), *wanted})
+        free = sorted(columns.keys() - {*roles.values(), *wanted})
         fit = [name for name in free if _fits(role, table[name], table, roles)]
         likely = _likely(role, fit, table)
         if len(likely) == 1:
@@ -423,29 +396,26 @@ def guess(
         elif role in ("qid", "relevance"):
             words = "|".join(_NAMES["roles"][role])
             free.sort(key=lambda name: (not _has_word(name, words), name not in fit))
-            may_be = (
-                likely or [name for name in free if name in fit or _has_word(name, words)] or free
-            )
+            close = [name for name in free if name in fit or _has_word(name, words)]
+            may_be = likely or close or free
             if not may_be or ask is None:
                 problem = "names and contents of the columns do not say which one it is"
-                remedy = f"name the column; these may be it: {', '.join(map(repr, may_be[:_SHOWN])) or 'none'}"
+                shown = ", ".join(map(repr, may_be[:_SHOWN])) or "none"
+                remedy = f"name the column; these may be it: {shown}"
                 raise InvalidInput(problem, argument=role, where=source.path, remedy=remedy)
             roles[role] = ask(role, may_be)
-    kept = [name for name in found if name in (wanted or found) and name not in roles.values()]
+    kept = [name for name in columns if name in (wanted or columns) and name not in roles.values()]
     if not wanted:
-        reasons |= {
-            name: _reason(name, table[name], table[roles["relevance"]])
-            for name in kept
-            if name not in reasons
-        }
+        for name in kept:
+            if name not in reasons:
+                reasons[name] = _reason(name, table[name], table[roles["relevance"]])
         kept = [name for name in kept if not reasons[name]]
     if kept and "score" in roles.keys() - named.keys():
         reasons[roles.pop("score")] = "called like the score of a ranker"
-    left_out = {
-        name: reasons[name]
-        for name in sorted(reasons.keys() - roles.values())
-        if reasons[name] and not wanted
-    }
+    left_out = {}
+    if not wanted:
+        others = sorted(reasons.keys() - roles.values())
+        left_out = {name: reasons[name] for name in others if reasons[name]}
     return Guess({"": "parquet", ",": "csv", "\t": "tsv"}[source.delimiter], roles, kept, left_out)
 
 
@@ -459,21 +429,20 @@ def _in_words(name: str) -> str:
 
 def _likely(role: str, fit: list[str], table: pd.DataFrame) -> list[str]:
     for pattern in _NAMES["roles"][role]:
-        found = [name for name in fit if re.fullmatch(pattern, _in_words(name))]
-        if (
-            role == "qid"
-        ):  # the text of the query beside its id: they group the rows alike, and the id is taken
-            found.sort(key=lambda name: _has_word(name, "id|no|qid"))
-            found = [*{pd.factorize(table[name])[0].tobytes(): name for name in found}.values()]
-        if found:
-            return found
+        names = [name for name in fit if re.fullmatch(pattern, _in_words(name))]
+        if role == "qid":
+            # The text of the query beside its id groups the rows alike: the id is taken.
+            names.sort(key=lambda name: _has_word(name, "id|no|qid"))
+            names = [*{pd.factorize(table[name])[0].tobytes(): name for name in names}.values()]
+        if names:
+            return names
     return []
 
 
 def _is_id(column: pd.Series[Any]) -> bool:
     if pd.api.types.is_numeric_dtype(column):
         return bool((np.floor(column) == column).all())
-    return all(isinstance(one, str) for one in column.unique())
+    return all(isinstance(value, str) for value in column.unique())
 
 
 def _fits(role: str, column: pd.Series[Any], table: pd.DataFrame, roles: Mapping[str, str]) -> bool:
@@ -495,19 +464,17 @@ def _fits(role: str, column: pd.Series[Any], table: pd.DataFrame, roles: Mapping
 
 def refuse_answers(columns: Mapping[str, Any], relevance: NDArray[Any], where: str) -> None:
     """Raise if a column looks like an answer, and list the columns that a ranker may know."""
-    some = np.random.default_rng(0).permutation(len(relevance))[
-        :_MOST
-    ]  # every tenth row may be the best of its query
-    truth = pd.Series(relevance).iloc[some]
+    # A random sample, since every tenth row may be the best of its query.
+    sample = np.random.default_rng(0).permutation(len(relevance))[:_MOST]
+    truth = pd.Series(relevance).iloc[sample]
     reasons = {
-        name: _reason(name, pd.Series(column).iloc[some], truth) for name, column in columns.items()
+        name: _reason(name, pd.Series(column).iloc[sample], truth)
+        for name, column in columns.items()
     }
-    if answers := [
-        f"{name!r} ({reason})" for name, reason in reasons.items() if reason in _ANSWERS
-    ]:
-        clean = json.dumps(
-            [name for name, reason in reasons.items() if not reason], ensure_ascii=False
-        )
+    answers = [f"{name!r} ({reason})" for name, reason in reasons.items() if reason in _ANSWERS]
+    if answers:
+        features = [name for name, reason in reasons.items() if not reason]
+        clean = json.dumps(features, ensure_ascii=False)
         raise ConfigError(
             f"the key is missing, and columns look like answers: {', '.join(answers)}",
             argument="data.features",
@@ -520,20 +487,23 @@ def _reason(name: str, column: pd.Series[Any], relevance: pd.Series[Any]) -> str
     """Return why no ranker may know a column of numbers or categories; an empty text if it may."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         column = column.cat.codes
-    n_values, is_id = column.nunique(), _is_id(column)
-    reasons = {reason: _has_word(name, words) for reason, words in _NAMES["no_feature"].items()} | {
-        "infinite numbers": np.isinf(column).any(),
-        "one value in all rows": n_values < 2,
-        "another whole number in each row, as ids have": is_id and n_values == len(column),
-        "numbers like times": is_id
-        and any(low <= column.min() and column.max() <= high for low, high in _EPOCHS),
-        _DECIDES: n_values <= min(_GRADES, len(column) / 2)
-        and relevance.groupby(column).nunique().max() == 1,
-    }
-    return next(
-        (reason for reason, holds in reasons.items() if holds),
-        _CORRELATES if _is_close(column, relevance) else "",
-    )
+    for reason, words in _NAMES["no_feature"].items():
+        if _has_word(name, words):
+            return str(reason)
+    if np.isinf(column).any():
+        return "infinite numbers"
+    n_values = column.nunique()
+    if n_values < 2:
+        return "one value in all rows"
+    if _is_id(column):
+        if n_values == len(column):
+            return "another whole number in each row, as ids have"
+        if any(low <= column.min() and column.max() <= high for low, high in _EPOCHS):
+            return "numbers like times"
+    has_few_values = n_values <= min(_GRADES, len(column) / 2)
+    if has_few_values and relevance.groupby(column).nunique().max() == 1:
+        return _DECIDES
+    return _CORRELATES if _is_close(column, relevance) else ""
 
 
 def _is_close(column: pd.Series[Any], relevance: pd.Series[Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Run an experiment, a recipe over public calls, and log it to its host: one run, with a child for each ranker.
+"""Run an experiment, a recipe over public calls, and log it: a run with a child for each ranker.
 
 Load the data, split it, register the test part, tune every candidate on dev, freeze the winners,
 open the test part once, compare, report, log. Results of an earlier run come from the cache, and
@@ -33,7 +33,7 @@ from rankeval.experiment.checks import check_experiment, room_for_files
 from rankeval.experiment.config import check_config, load_config
 from rankeval.experiment.final_look import Opened, guard_test_part, moved_rows, open_test
 from rankeval.experiment.loading import DataParts
-from rankeval.experiment.schema import ExperimentConfig
+from rankeval.experiment.schema import ExperimentConfig, RankerConfig
 from rankeval.experiment.training import Trained, train, versions
 from rankeval.io.opening import write_atomically
 from rankeval.report import report_for_experiment
@@ -83,7 +83,7 @@ class ExperimentResult:
     @property
     def evaluations(self) -> dict[str, Evaluation]:
         """The rankers on the test part, by all measures."""
-        return {each.name: each.test for each in self.facts.candidates}
+        return {candidate.name: candidate.test for candidate in self.facts.candidates}
 
     @property
     def guard(self) -> GuardFacts:
@@ -118,7 +118,7 @@ class ExperimentResult:
         UnknownName
             If the experiment has no such ranker.
         """
-        chosen("ranker", ranker, [one.name for one in self.facts.candidates])
+        chosen("ranker", ranker, self.evaluations)
         return self.directory / "predictions" / f"{ranker}.parquet"
 
     def __repr__(self) -> str:
@@ -159,8 +159,8 @@ def run_experiment(
 
     Notes
     -----
-    A second run trains only candidates whose settings, data or library versions changed. It adds no look if the
-    rankings are the same.
+    A second run trains only candidates whose settings, data or library versions changed. It adds no
+    look if the rankings are the same.
 
     Examples
     --------
@@ -200,10 +200,10 @@ def run_experiment(
             step(f"tuning {name}")
             trained[name] = train(name, ranker, config, parts)
         step("opening the test part")
-        scores = {name: one.scores for name, one in trained.items()}
+        scores = {name: candidate.scores for name, candidate in trained.items()}
         artifacts = {
-            f"predictions/{name}.parquet": _predictions(parts.test, one)
-            for name, one in scores.items()
+            f"predictions/{name}.parquet": _predictions(parts.test, column)
+            for name, column in scores.items()
         }
         with room_for_files(config, artifacts, n_queries=parts.test.n_queries):
             opened = open_test(config, part, scores)
@@ -233,39 +233,47 @@ def _predictions(test: RankingData, score: NDArray[np.float64]) -> bytes:
 def _facts(
     config: ExperimentConfig, opened: Opened, parts: DataParts, trained: Mapping[str, Trained]
 ) -> ExperimentFacts:
-    scores = {name: one.scores for name, one in trained.items()}
-    others, secondary = config.all_measures[1:], None
-    if others and config.baseline is not None:
-        how: dict[str, Any] = {"baseline": config.baseline, "alpha": config.comparison.alpha}
-        secondary = compare(opened.evaluations, measures=others, correction="none", **how)
+    comparison, evaluations = opened.comparison, opened.evaluations
+    baseline, primary, others = config.baseline, config.all_measures[0], config.all_measures[1:]
+    secondary = None
+    if others and baseline is not None:
+        rule: dict[str, Any] = {"baseline": baseline, "alpha": config.comparison.alpha}
+        secondary = compare(evaluations, measures=others, correction="none", **rule)
     candidates = tuple(
-        Candidate(
-            name=name,
-            estimator=config.rankers[name].title,
-            params={**config.rankers[name].params, **one.params},
-            dev=replace(one.validation.evaluation, name=name),
-            test=opened.evaluations[name],
-            **{
-                key: getattr(one, key)
-                for key in ("search", "seconds", "reused", "digest", "n_iterations")
-            },
-        )
-        for name, one in trained.items()
+        _candidate(name, config.rankers[name], result, evaluations[name])
+        for name, result in trained.items()
     )
+    scores = {name: candidate.scores for name, candidate in trained.items()}
+    paths = [path for ranker in config.rankers.values() for path in ranker.paths]
     return ExperimentFacts(
-        name=config.name,
-        primary=config.all_measures[0],
-        baseline=config.baseline,
-        candidates=candidates,
-        comparison=opened.comparison,
-        secondary=secondary,
-        guard=opened.guard,
-        data=parts.logged,
+        config.name,
+        primary,
+        baseline,
+        candidates,
+        comparison,
+        secondary,
+        opened.guard,
+        parts.logged,
         notes=parts.notes,
-        moved=moved_rows(opened.comparison, opened.evaluations, scores, parts.test),
-        slices=_slices(config, opened.evaluations, parts),
+        moved=moved_rows(comparison, evaluations, scores, parts.test),
+        slices=_slices(config, evaluations, parts),
         config=config.to_yaml(),
-        versions=versions(path for ranker in config.rankers.values() for path in ranker.paths),
+        versions=versions(paths),
+    )
+
+
+def _candidate(name: str, config: RankerConfig, trained: Trained, test: Evaluation) -> Candidate:
+    return Candidate(
+        name=name,
+        estimator=config.title,
+        params={**config.params, **trained.params},
+        dev=replace(trained.validation.evaluation, name=name),
+        test=test,
+        search=trained.search,
+        seconds=trained.seconds,
+        reused=trained.reused,
+        digest=trained.digest,
+        n_iterations=trained.n_iterations,
     )
 
 
@@ -274,10 +282,10 @@ def _slices(
 ) -> dict[str, pd.DataFrame]:
     tables = {}
     for name, values in parts.slices.items():
-        found = {ranker: one.slices(values) for ranker, one in evaluations.items()}
-        first = next(iter(found.values()))
+        slices = {ranker: test.slices(values) for ranker, test in evaluations.items()}
+        first = next(iter(slices.values()))
         columns = {str(name): first.index.map(str), "queries": first["n_queries"].array}
-        means = {ranker: one[config.all_measures[0]].array for ranker, one in found.items()}
+        means = {ranker: table[config.all_measures[0]].array for ranker, table in slices.items()}
         tables[str(name)] = pd.DataFrame(columns | means)
     return tables
 
@@ -304,17 +312,17 @@ def begun(config: ExperimentConfig) -> Iterator[ExperimentRun]:
         raise
     except (Exception, Refusal) as error:
         reason = f"No result. {type(error).__name__}: {said(error)}"
-        failed = replace(_begun(config, run, reason, [reason]), status="FAILED", reason=reason)
-        _, refused = sent(
-            config, replace(failed, artifacts={"experiment.yaml": config.to_yaml().encode()})
-        )
+        files = {"experiment.yaml": config.to_yaml().encode()}
+        record = _begun(config, run, reason, [reason])
+        failed = replace(record, status="FAILED", reason=reason, artifacts=files)
+        _, refused = sent(config, failed)
         if refused:
             warn(f"the failed run was not logged: {refused}")
         raise
 
 
 def sent(config: ExperimentConfig, record: RunRecord) -> tuple[TrackedRun | None, str | None]:
-    """Log a run; return it, or the message of a server that refused, or neither if nothing is tracked."""
+    """Log a run, if runs are tracked; return it, or the message of a server that refused."""
     if config.tracking is None:
         return None, None
     make_tracker = host(config.tracking.host).tracker
@@ -324,7 +332,7 @@ def sent(config: ExperimentConfig, record: RunRecord) -> tuple[TrackedRun | None
         return make_tracker().log(record, experiment=experiment, uri=config.tracking.uri), None
     except TrackingError as error:
         return None, str(error)
-    except Exception as error:  # noqa: BLE001 - a host must not hide the result of a test part that was opened
+    except Exception as error:  # noqa: BLE001 - a host must not hide the result of an opened test
         return None, f"the host {config.tracking.host!r} failed: {type(error).__name__}: {error}"
 
 
@@ -334,20 +342,20 @@ def _begun(
     # The same settings and results are the same run, whenever, by whomever and to whatever folder
     # it ran.
     settings = config.model_dump(mode="json", exclude={"output", "n_jobs"})
-    folds = {f"cv.{name}": settings["cv"][name] for name in ("n_splits", "seed")}
-    named = {
-        "primary": config.all_measures[0],
-        "baseline": config.baseline,
-        "convention": config.convention,
-    }
+    params: dict[str, Any] = {"primary": config.all_measures[0]}
+    for name in ("baseline", "convention"):
+        params[name] = getattr(config, name)
+    for name in ("n_splits", "seed"):
+        params[f"cv.{name}"] = settings["cv"][name]
+    identity = json.dumps([settings, more], sort_keys=True)
     return RunRecord(
         name=config.name,
-        params={**named, **folds, "seed": config.seed},
+        params={**params, "seed": config.seed},
         tags={"rankeval.kind": "experiment", "rankeval.headline": headline},
         data=run.data,
         started=run.started,
         seconds=time.time() - run.started,
-        key=hashlib.sha256(json.dumps([settings, more], sort_keys=True).encode()).hexdigest(),
+        key=hashlib.sha256(identity.encode()).hexdigest(),
     )
 
 
@@ -359,57 +367,50 @@ def experiment_record(
     run: ExperimentRun,
 ) -> RunRecord:
     """Return the run of an experiment that is done, with a child for each ranker."""
-    tested, results = (
-        facts.comparison.settings,
-        [facts.guard.plan, *(each.digest for each in facts.candidates)],
-    )
-    begun = _begun(config, run, facts.comparison.headline, results)
+    comparison, candidates = facts.comparison, facts.candidates
+    results = [facts.guard.plan, *(candidate.digest for candidate in candidates)]
+    begun = _begun(config, run, comparison.headline, results)
+    params = {f"comparison.{name}": getattr(comparison.settings, name) for name in _TESTED}
+    children = [_child(child, facts, artifacts, trained[child.name]) for child in candidates]
+    own = {path: file for path, file in artifacts.items() if not path.startswith("predictions/")}
     return replace(
         begun,
-        params={**begun.params, **{f"comparison.{one}": getattr(tested, one) for one in _TESTED}},
+        params={**begun.params, **params},
         tags={**begun.tags, **facts.guard.tags()},
-        comparison=facts.comparison,
-        artifacts={
-            path: content
-            for path, content in artifacts.items()
-            if not path.startswith("predictions/")
-        },
-        children=tuple(
-            _child(each, facts, artifacts, trained[each.name]) for each in facts.candidates
-        ),
+        comparison=comparison,
+        artifacts=own,
+        children=tuple(children),
     )
 
 
 def _child(
     candidate: Candidate, facts: ExperimentFacts, artifacts: Mapping[str, bytes], trained: Trained
 ) -> RunRecord:
+    params: dict[str, Any] = {"estimator": candidate.estimator}
+    params |= {key: _plain(value) for key, value in candidate.params.items()}
+    metrics = {"tuning_seconds": float(candidate.seconds)}
+    if candidate.n_iterations is not None:
+        metrics["n_iterations"] = float(candidate.n_iterations)
+    origin = "yes"
+    if trained.reused:
+        origin = "no: cached by an earlier run"
+        if not trained.model:
+            origin = f"{origin}, which kept no model"
+    tags = {"rankeval.kind": "candidate", "rankeval.digest": candidate.digest}
+    tags |= {"rankeval.trained": origin, **facts.guard.tags()}
     path = f"predictions/{candidate.name}.parquet"
-    metrics = {"tuning_seconds": candidate.seconds, "n_iterations": candidate.n_iterations}
-    cached = (
-        "no: cached by an earlier run"
-        if trained.model
-        else "no: cached by an earlier run, which kept no model"
-    )
+    search = candidate.search.to_csv(index=False).encode()
+    files = {path: artifacts[path], "search.csv": search}
+    lines = {"test": facts.guard.line} if facts.guard.active else {}
     return RunRecord(
         name=candidate.name,
-        params={
-            "estimator": candidate.estimator,
-            **{key: _plain(value) for key, value in candidate.params.items()},
-        },
-        metrics={key: float(value) for key, value in metrics.items() if value is not None},
-        tags={
-            "rankeval.kind": "candidate",
-            "rankeval.digest": candidate.digest,
-            "rankeval.trained": cached if trained.reused else "yes",
-            **facts.guard.tags(),
-        },
-        said={"test": facts.guard.line} if facts.guard.active else {},
+        params=params,
+        metrics=metrics,
+        tags=tags,
+        said=lines,
         evaluations={"dev": candidate.dev, "test": candidate.test},
         data=facts.data,
-        artifacts={
-            path: artifacts[path],
-            "search.csv": candidate.search.to_csv(index=False).encode(),
-        },
+        artifacts=files,
         started=trained.started,
         seconds=trained.took,
         model=trained.model,

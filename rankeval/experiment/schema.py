@@ -72,9 +72,8 @@ class Loader(yaml.SafeLoader):
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
             if key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} is repeated", key_node.start_mark
-                )
+                problem, mark = f"the key {key!r} is repeated", key_node.start_mark
+                raise yaml.constructor.ConstructorError(None, None, problem, mark)
             seen.add(key)
         return super().construct_mapping(node, deep=deep)
 
@@ -96,12 +95,15 @@ class Section(BaseModel):
 
 
 class DataConfig(Section):
-    """The source of the rows. The keys from qid to slices belong to the loaders parquet, csv and tsv."""
+    """The source of the rows.
+
+    The keys from qid to slices belong to the loaders parquet, csv and tsv.
+    """
 
     loader: str
-    """a table with named columns: "parquet", "csv" or "tsv"; a file or a folder of learning-to-rank rows: "letor";
-    images of scikit-learn: "digits"; or a function of your own as "module:function", which is
-    called and returns rankeval.RankingData"""
+    """a table with named columns: "parquet", "csv" or "tsv"; a file or a folder of learning-to-rank
+    rows: "letor"; images of scikit-learn: "digits"; or a function of your own as "module:function",
+    which is called and returns rankeval.RankingData"""
     path: str | None = None
     """file or folder that the loader reads"""
     qid: str | None = None
@@ -111,13 +113,14 @@ class DataConfig(Section):
     docid: str | None = None
     """column of the document"""
     features: list[str] | None = Field(default=None, min_length=1)
-    """columns of the features; if not given, all other columns of numbers and of Parquet's categories that are not
-    called like an id or a label; must be given if a column looks like an answer"""
+    """columns of the features; if not given, all other columns of numbers and of Parquet's
+    categories that are not called like an id or a label; must be given if a column looks like an
+    answer"""
     categories: list[str] = []
     """columns of text or numbers that are features too, as categories"""
     slices: list[str] = []
-    """columns with one value a query; the report shows the rankers for each value. No features, unless they are named
-    as such"""
+    """columns with one value a query; the report shows the rankers for each value. No features,
+    unless they are named as such"""
     arguments: dict[str, Any] = {}
     """further keyword arguments of the loader"""
     limits: dict[str, int] = {}
@@ -132,9 +135,8 @@ class DataConfig(Section):
     @classmethod
     def _known(cls, loader: str) -> str:
         if loader not in LOADERS and ":" not in loader and "." not in loader:
-            raise ValueError(
-                f'{unknown("loader", loader, LOADERS)} One of your own is written "module:function"'
-            )
+            own = 'One of your own is written "module:function"'
+            raise ValueError(f"{unknown('loader', loader, LOADERS)} {own}")
         return loader
 
     @field_validator("limits")
@@ -148,25 +150,16 @@ class DataConfig(Section):
         keys = "qid", "label", "docid", "features", "categories", "slices"
         of_table = [name for name in keys if getattr(self, name) not in (None, [])]
         missing = [name for name in ("path", "qid", "label") if getattr(self, name) is None]
-        loader, columns = (
-            f"the loader {self.loader!r}",
-            f"{', '.join(of_table)} name columns of a table",
-        )
         no_slice = [name for name in self.slices if name in (self.qid, self.label, self.docid)]
+        loader = f"the loader {self.loader!r}"
+        columns = f"{', '.join(of_table)} name columns of a table ({', '.join(TABLES)})"
+        named = f"slices has {no_slice}, which qid, label or docid name: leave it out of slices"
+        others = f"{loader} takes path, qid, label, ..., and no arguments"
         refuse(
-            (
-                of_table != [] and not self.is_table,
-                f"{columns} ({', '.join(TABLES)}), and {loader} reads none",
-            ),
-            (self.is_table and missing != [], f"{loader} needs {' and '.join(missing)}"),
-            (
-                no_slice != [],
-                f"slices has {no_slice}, which qid, label or docid name: leave it out of slices",
-            ),
-            (
-                self.is_table and self.arguments != {},
-                f"{loader} takes path, qid, label, ..., and no arguments",
-            ),
+            (of_table and not self.is_table, f"{columns}, and {loader} reads none"),
+            (self.is_table and missing, f"{loader} needs {' and '.join(missing)}"),
+            (no_slice, named),
+            (self.is_table and self.arguments, others),
         )
         return self
 
@@ -190,63 +183,51 @@ class SplitConfig(Section):
     test: list[str] | None = None
     """the same for the test part; if not given: test"""
     others: Literal["error", "drop"] = "error"
-    """rows with another value, or none: error refuses the table, drop leaves them out with a note"""
+    """rows with another value, or none: error refuses the table, drop leaves them out with a
+    note"""
     time: str | None = None
     """column of the table that holds the time of each row: numbers, dates or times"""
     test_from: str | int | float | None = None
     """time at which the test part begins: all queries with a row of this time or later"""
     join_validation: bool = False
-    """true: the validation part always belongs to the training rows. false: if a ranker stops early, it watches the
-    validation part, and no ranker is trained on it"""
+    """true: the validation part always belongs to the training rows. false: if a ranker stops
+    early, it watches the validation part, and no ranker is trained on it"""
 
     @field_validator("train", "validation", "test", mode="before")
     @classmethod
-    def _as_text(cls, given: Any) -> Any:
+    def _as_text(cls, part: Any) -> Any:
         # The values of a column are compared as texts.
-        if given is None:
+        if part is None:
             return None
-        values = given if isinstance(given, list) else [given]
-        if not values or any(
-            isinstance(value, (Mapping, list)) or value is None for value in values
-        ):
-            raise ValueError(f"expected a value of the column or a list of values, found {given!r}")
-        return [str(value) for value in values]
+        values = part if isinstance(part, list) else [part]
+        if not values or any(isinstance(value, (Mapping, list, type(None))) for value in values):
+            raise ValueError(f"expected a value of the column or a list of values, found {part!r}")
+        return [*map(str, values)]
 
     @field_validator("test_from", mode="before")
     @classmethod
-    def _as_iso(cls, given: Any) -> Any:
-        return (
-            given.isoformat() if isinstance(given, date) else given
-        )  # YAML reads 2026-05-01 as a date
+    def _as_iso(cls, moment: Any) -> Any:
+        # YAML reads 2026-05-01 as a date.
+        return moment.isoformat() if isinstance(moment, date) else moment
 
     @model_validator(mode="after")
     def _one_way(self) -> SplitConfig:
-        own = {
-            "column": ("train", "validation", "test", "others"),
-            "time": ("test_from",),
+        keys_of = {
+            "column": ("column", "train", "validation", "test", "others"),
+            "time": ("time", "test_from"),
             "share": ("test_size", "salt"),
         }
-        way = next((one for one in ("column", "time") if getattr(self, one) is not None), "share")
-        unread = [
-            name
-            for one, names in own.items()
-            if one != way
-            for name in (one, *names)
-            if name != "share"
-        ]
-        given = [
-            name for name in unread if getattr(self, name) != type(self).model_fields[name].default
-        ]
-        source = (
-            "a share of the queries, because column and time name none" if way == "share" else way
-        )
-        refuse(
-            (given != [], f"leave {' and '.join(given)} out: the parts come from {source}"),
-            (
-                way == "time" and self.test_from is None,
-                "time needs test_from, the time at which the test part begins",
-            ),
-        )
+        source, words = "share", "a share of the queries, because column and time name none"
+        for key in ("time", "column"):
+            if getattr(self, key) is not None:
+                source = words = key
+        unread = [name for key, names in keys_of.items() if key != source for name in names]
+        defaults = {name: field.default for name, field in type(self).model_fields.items()}
+        set_keys = [name for name in unread if getattr(self, name) != defaults[name]]
+        if set_keys:
+            raise InvalidInput(f"leave {' and '.join(set_keys)} out: the parts come from {words}")
+        if source == "time" and self.test_from is None:
+            raise InvalidInput("time needs test_from, the time at which the test part begins")
         return self
 
 
@@ -279,7 +260,10 @@ class GuardConfig(Section):
 
 
 class ComparisonConfig(Section):
-    """The significance test. The guard's plans freeze test and correction as given here; others need `guard: off`."""
+    """The significance test.
+
+    The guard's plans freeze test and correction as given here; others need `guard: off`.
+    """
 
     test: str = "randomization"
     """a test, such as t; `rankeval compare --help` lists them"""
@@ -299,31 +283,30 @@ class TrackingConfig(Section):
     host: str = "mlflow"
     """an installed host; `rankeval doctor` lists them"""
     uri: Address = None
-    """its address; if not given, the host's own default; null: the address that the host is set to"""
+    """its address; if not given, the host's own default; null: the address that the host is set
+    to"""
     experiment: str | None = None
     """if not given, the experiment's name"""
 
     @model_validator(mode="before")
     @classmethod
-    def _find_host(cls, given: Any) -> Any:
+    def _find_host(cls, section: Any) -> Any:
         # A misspelt host must not be noticed after the test part was opened.
-        name = (
-            given.get("host", cls.model_fields["host"].default)
-            if isinstance(given, Mapping)
-            else None
-        )
+        if not isinstance(section, Mapping):
+            return section
+        name = section.get("host", cls.model_fields["host"].default)
         if not isinstance(name, str):
-            return given
+            return section
         try:
-            found = host(name)
+            destination = host(name)
         except InvalidInput:
             raise
         except Exception as error:
-            raise ValueError(
-                f"the host {name!r} cannot be loaded: {type(error).__name__}: {error}"
-            ) from error
-        refuse((found.tracker is None, f"the host {name!r} logs no runs"))
-        return {"uri": found.default_uri, **given}
+            reason = f"{type(error).__name__}: {error}"
+            raise ValueError(f"the host {name!r} cannot be loaded: {reason}") from error
+        if destination.tracker is None:
+            raise InvalidInput(f"the host {name!r} logs no runs")
+        return {"uri": destination.default_uri, **section}
 
 
 class OutputConfig(Section):
@@ -341,15 +324,15 @@ class StepConfig(Section):
     params: dict[str, Any] = {}
     """fixed parameters"""
     columns: list[str] | None = None
-    """columns that this step transforms, such as categories, by a ColumnTransformer; the others pass through behind
-    them, and all columns lose their names"""
+    """columns that this step transforms, such as categories, by a ColumnTransformer; the others
+    pass through behind them, and all columns lose their names"""
     name: str | None = None
     """if not given, the name of the class in small letters, as of make_pipeline"""
 
     @model_validator(mode="before")
     @classmethod
-    def _path_alone(cls, given: Any) -> Any:
-        return {"estimator": given} if isinstance(given, str) else given
+    def _path_alone(cls, step: Any) -> Any:
+        return {"estimator": step} if isinstance(step, str) else step
 
 
 class SearchConfig(Section):
@@ -358,34 +341,30 @@ class SearchConfig(Section):
     n_iter: Annotated[int, Field(ge=1)] = 10
     """number of combinations to draw"""
     distributions: dict[str, Any] = Field(min_length=1)
-    """by parameter: a list of values; {int: [low, high]}, both included; {float: [low, high]}; or {log_float: [low,
-    high]}, uniform in its logarithm"""
+    """by parameter: a list of values; {int: [low, high]}, both included; {float: [low, high]}; or
+    {log_float: [low, high]}, uniform in its logarithm"""
 
     @field_validator("distributions")
     @classmethod
-    def _are_lists_or_ranges(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def _are_lists_or_ranges(cls, distributions: dict[str, Any]) -> dict[str, Any]:
         kinds = ", ".join(f"{{{kind}: [low, high]}}" for kind in RANGES)
         bounds = (
             "with whole numbers for int, below 2^62, low below high, and above 0 for a logarithm"
         )
-        for name, one in given.items():
-            require(
-                _is_distribution(one), name, one, f"a list of values, or one of {kinds}, {bounds}"
-            )
-        return given
+        expected = f"a list of values, or one of {kinds}, {bounds}"
+        for name, values in distributions.items():
+            require(_is_distribution(values), name, values, expected)
+        return distributions
 
 
-def _is_distribution(given: Any) -> bool:
-    if not isinstance(given, dict) or len(given) != 1:
-        return isinstance(given, list) and given != []
-    match next(iter(given.items())):
+def _is_distribution(values: Any) -> bool:
+    if not isinstance(values, dict) or len(values) != 1:
+        return isinstance(values, list) and values != []
+    match next(iter(values.items())):
         case kind, [int() | float() as low, int() | float() as high] if kind in RANGES:
-            types = (
-                {int} if kind == "int" else {int, float}
-            )  # and no bool, which is an int to Python
-            return {type(low), type(high)} <= types and RANGES[
-                kind
-            ] < low < high < _BOUND  # false for nan
+            # Without bool, which is an int to Python. The comparison is false for nan.
+            types = {int} if kind == "int" else {int, float}
+            return {type(low), type(high)} <= types and RANGES[kind] < low < high < _BOUND
     return False
 
 
@@ -406,8 +385,8 @@ class RankerConfig(Section):
     search: SearchConfig | None = None
     """a random search, instead of grid"""
     early_stopping_rounds: Annotated[int, Field(ge=1)] | None = None
-    """LightGBM, XGBoost, CatBoost: stop after so many iterations without a better score on the validation part; if
-    there is none, on queries held out of the training rows"""
+    """LightGBM, XGBoost, CatBoost: stop after so many iterations without a better score on the
+    validation part; if there is none, on queries held out of the training rows"""
     validation_fraction: Annotated[float, Field(gt=0, lt=1)] | None = None
     """share of the queries to hold out for early stopping; if not given, 0.1"""
     eval_measure: MeasureName | None = None
@@ -421,11 +400,9 @@ class RankerConfig(Section):
     @property
     def paths(self) -> list[str]:
         """Import paths of the estimator, or of the steps in their order."""
-        return (
-            [self.estimator]
-            if self.estimator is not None
-            else [step.estimator for step in self.steps or ()]
-        )
+        if self.estimator is not None:
+            return [self.estimator]
+        return [step.estimator for step in self.steps or ()]
 
     @property
     def title(self) -> str:
@@ -436,25 +413,19 @@ class RankerConfig(Section):
     def _one_of_each(self) -> RankerConfig:
         found = "both" if self.steps is not None else "none of them"
         is_one = (self.estimator is None) != (self.steps is None)
-        is_both = self.search is not None and self.grid != {}
+        has_both = self.search is not None and self.grid
         fixed = sorted(self.searched.keys() & self.params.keys())
         named = [step.columns is not None for step in self.steps or ()]
-        of_last = "columns are for steps that transform them, and the last one predicts: leave columns out"
+        of_last = "columns are for steps that transform them, and the last one predicts"
+        again = "columns lose their names in the first step with columns"
+        both = "a ranker has either grid or search, found both"
+        twice = f"{', '.join(fixed)} is fixed in params and searched"
         refuse(
-            (any(named[-1:]), of_last),
-            (
-                sum(named) > 1,
-                "columns lose their names in the first step with columns: name all of them there",
-            ),
+            (named and named[-1], f"{of_last}: leave columns out"),
+            (sum(named) > 1, f"{again}: name all of them there"),
             (not is_one, f"a ranker has either estimator or steps, found {found}"),
-            (
-                is_both,
-                "a ranker has either grid or search, found both: a list of values is a distribution too",
-            ),
-            (
-                fixed != [],
-                f"{', '.join(fixed)} is fixed in params and searched: leave it out of one of them",
-            ),
+            (has_both, f"{both}: a list of values is a distribution too"),
+            (fixed, f"{twice}: leave it out of one of them"),
         )
         return self
 
@@ -473,7 +444,8 @@ class ExperimentConfig(Section):
     measures: list[MeasureName] = Field(default=["nDCG@10", "AP", "RR"], min_length=1)
     """measures of the report; `rankeval measures` lists all"""
     primary: MeasureName | None = None
-    """the measure that decides, the only one with a confirmatory test; if not given, the first one"""
+    """the measure that decides, the only one with a confirmatory test; if not given, the first
+    one"""
     convention: Annotated[str, AfterValidator(lambda name: get_convention(name).name)] = "rankeval"
     """the rules by which rankings are scored"""
     cv: CvConfig = CvConfig()
@@ -496,38 +468,32 @@ class ExperimentConfig(Section):
     @field_validator("guard", "tracking", mode="before")
     @classmethod
     def _off(cls, value: Any) -> Any:
-        return (
-            None if value == "off" or value is False else value
-        )  # YAML itself reads a bare `off` as false
+        # YAML reads a bare `off` as false.
+        return None if value == "off" or value is False else value
 
     @field_validator("rankers", mode="before")
     @classmethod
     def _without_removed(cls, rankers: Any) -> Any:
         # `--set rankers.catboost=null` leaves one out.
-        return (
-            {k: v for k, v in rankers.items() if v is not None}
-            if isinstance(rankers, Mapping)
-            else rankers
-        )
+        if not isinstance(rankers, Mapping):
+            return rankers
+        return {name: ranker for name, ranker in rankers.items() if ranker is not None}
 
     @model_validator(mode="after")
     def _names_fit(self) -> ExperimentConfig:
         standard, split = self.guard and self.guard.baseline, self.split
         key, column = ("time", split.time) if split.column is None else ("column", split.column)
         of_table = f"split.{key} names a column of a table, and the loader is {self.data.loader!r}"
-        names = ", ".join(self.rankers)
+        is_unknown = standard not in (None, *self.rankers)
+        rankers = f"guard.baseline {standard!r} is none of the rankers: {', '.join(self.rankers)}"
+        is_repeated = len(set(self.measures)) < len(self.measures)
+        no_time = "cv.by_time needs split.time, the column of the times"
         refuse(
-            (
-                standard not in (None, *self.rankers),
-                f"guard.baseline {standard!r} is none of the rankers: {names}",
-            ),
+            (is_unknown, rankers),
             (self.n_jobs == 0, "n_jobs: found 0, expected the number of fits at once, or -1"),
-            (len(set(self.measures)) < len(self.measures), "measures names one measure twice"),
+            (is_repeated, "measures names one measure twice"),
             (column is not None and not self.data.is_table, of_table),
-            (
-                self.cv.by_time and split.time is None,
-                "cv.by_time needs split.time, the column of the times",
-            ),
+            (self.cv.by_time and split.time is None, no_time),
         )
         return self
 
@@ -541,7 +507,7 @@ class ExperimentConfig(Section):
     def all_measures(self) -> list[str]:
         """The measures, the primary one first."""
         first = self.primary or self.measures[0]
-        return [first, *(each for each in self.measures if each != first)]
+        return [first, *(name for name in self.measures if name != first)]
 
     @property
     def directory(self) -> Path:
@@ -550,6 +516,5 @@ class ExperimentConfig(Section):
 
     def to_yaml(self) -> str:
         """Return the whole experiment, defaults included, as YAML."""
-        return yaml.dump(
-            self.model_dump(mode="json"), Dumper=_Dumper, sort_keys=False, allow_unicode=True
-        )
+        values = self.model_dump(mode="json")
+        return yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True)

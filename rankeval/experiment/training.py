@@ -1,4 +1,4 @@
-"""Train the candidates of an experiment, or take their results from the cache; either way with their fitted rankers.
+"""Train the candidates of an experiment, or take results and fitted rankers from the cache.
 
 A candidate is tuned on dev, its winner is scored out of fold, and predicts the test part. Results
 are kept from one run of an experiment to the next, without pickle. The digest of everything that a
@@ -7,10 +7,10 @@ result depends on names its folder, so a changed setting is never answered with 
     rankeval-out/<experiment>/kept/<digest>/tables/            scores of the test part, the search
                                             parts/validation/  the out-of-fold `CrossValidation`
                                             record.json        chosen parameters, seconds
-                                            model-<host>       the fitted ranker as its tracking host packed it
+                                            model-<host>       the fitted ranker, packed by its host
 
-Nobody here reads what a host packed: it goes back to the host with the next run. The folder is that
-of a record (`rankeval.shelf.folder`), so a killed run leaves no half-filled one.
+Only the host reads a packed ranker: it gets it back with the next run. The folder is that of a
+record (`rankeval.shelf.folder`), so a killed run leaves no half-filled one.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ The fields of an `Evaluation` are parts of it as they are: a version that stores
 """
 
 MOST_ROWS = 1000
-"""Rows of dev from which a host takes the columns of a model, and on which it checks what it saved."""
+"""Rows of dev from which a host takes the columns of a model, and on which it checks its copy."""
 
-_INNER = "estimator__"  # the search is over a QueryRanker, whose parameter holds the estimator of the file
+_INNER = "estimator__"  # the search is over a QueryRanker, which holds the estimator of the file
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,24 +65,18 @@ class Trained:
     """A candidate with its result, and what a tracker needs beside it."""
 
     params: Mapping[str, Any]  # The winning point of the search
-    # One row per point: its parameters, mean and standard deviation of the primary measure over the
-    # folds.
-    search: pd.DataFrame
-    validation: CrossValidation  # The cross-validation of the winner on dev
-    scores: NDArray[
-        np.float64
-    ]  # (n_test_rows,): Scores of the test rows by the winner, fitted on all of dev
+    search: pd.DataFrame  # A row a point: parameters, mean and deviation over the folds
+    validation: CrossValidation  # Of the winner on dev
+    scores: NDArray[np.float64]  # Of the test rows, by the winner fitted on all of dev
     seconds: float  # Time of the search, the validation and the prediction
-    n_iterations: int | None = None  # The iterations of the winner, if it stopped early
-    # The winner, fitted on all of dev, or what the tracking host packed of it, maybe in an earlier
-    # run.
+    n_iterations: int | None = None  # Of the winner, if it stopped early
+    # The winner, fitted on all of dev, or its bytes from the host, maybe of an earlier run.
     model: QueryRanker | bytes | None = None
     reused: bool = False  # True if the result came from the cache
     digest: str = ""  # SHA-256 of everything that determines it
-    # When this run began with it, in seconds since the epoch, and the seconds that it took.
-    started: float = 0.0
-    took: float = 0.0
-    rows: Any = None  # (n_some_rows, n_features): The first rows of dev
+    started: float = 0.0  # When this run began with it, in seconds since the epoch
+    took: float = 0.0  # Seconds in this run
+    rows: Any = None  # The first rows of dev, at most `MOST_ROWS`
 
 
 def train(name: str, ranker: QueryRanker, config: ExperimentConfig, parts: DataParts) -> Trained:
@@ -90,7 +84,7 @@ def train(name: str, ranker: QueryRanker, config: ExperimentConfig, parts: DataP
     from rankeval.model_selection.ranker import stops_early
 
     started, clock = time.time(), time.perf_counter()
-    digests = {one.role: one.digest for one in parts.logged}
+    digests = {data.role: data.digest for data in parts.logged}
     if not stops_early(ranker):
         digests.pop("validation", None)
     if parts.times is not None:
@@ -107,7 +101,8 @@ def train(name: str, ranker: QueryRanker, config: ExperimentConfig, parts: DataP
         except RankevalError:
             raise
         except Exception as error:  # of the estimator's library, which knows no names of rankers
-            problem = f"{config.rankers[name].title} cannot be trained: {type(error).__name__}: {said(error)}"
+            reason = f"{type(error).__name__}: {said(error)}"
+            problem = f"{config.rankers[name].title} cannot be trained: {reason}"
             raise InvalidInput(problem, argument=f"rankers.{name}") from error
         # A ranker that the host does not pack goes to the tracker as it is, which says why it
         # cannot be saved.
@@ -145,21 +140,21 @@ def tune(ranker: QueryRanker, name: str, parts: DataParts, *, config: Experiment
     with sklearn.config_context(enable_metadata_routing=True):
         search.fit(dev.X, dev.y, qid=dev.qid, **watched)
     best = search.best_estimator_
-    how: dict[str, Any] = {
-        "measures": config.all_measures,
-        "convention": config.convention,
-        "n_jobs": config.n_jobs,
-    }
-    validation = cross_validate(clone(best), dev, cv=folds, name=name, **how, **watched)
-    return Trained(
-        params={param.removeprefix(_INNER): value for param, value in search.best_params_.items()},
-        search=_search_frame(search.cv_results_, primary, sign),
-        validation=validation,
-        scores=np.asarray(best.predict(parts.test.X), dtype=np.float64),
-        seconds=time.perf_counter() - started,
-        n_iterations=best.n_iterations_,
-        model=best,
+    validation = cross_validate(
+        clone(best),
+        dev,
+        cv=folds,
+        name=name,
+        measures=config.all_measures,
+        convention=config.convention,
+        n_jobs=config.n_jobs,
+        **watched,
     )
+    params = {param.removeprefix(_INNER): value for param, value in search.best_params_.items()}
+    frame = _search_frame(search.cv_results_, primary, sign)
+    scores = np.asarray(best.predict(parts.test.X), dtype=np.float64)
+    seconds = time.perf_counter() - started
+    return Trained(params, frame, validation, scores, seconds, best.n_iterations_, best)
 
 
 def _search(ranker: QueryRanker, name: str, config: ExperimentConfig, folds: Any) -> Any:
@@ -175,14 +170,12 @@ def _search(ranker: QueryRanker, name: str, config: ExperimentConfig, folds: Any
         "n_jobs": config.n_jobs,
         "error_score": "raise",
     }
+    searched = own.grid if own.search is None else distributions(own.search)
+    space = {f"{_INNER}{param}": values for param, values in searched.items()}
     if own.search is None:
-        return GridSearchCV(
-            ranker, {f"{_INNER}{param}": values for param, values in own.grid.items()}, **options
-        )
-    drawn = {f"{_INNER}{param}": one for param, one in distributions(own.search).items()}
-    return RandomizedSearchCV(
-        ranker, drawn, n_iter=own.search.n_iter, random_state=config.seed, **options
-    )
+        return GridSearchCV(ranker, space, **options)
+    n_iter = own.search.n_iter
+    return RandomizedSearchCV(ranker, space, n_iter=n_iter, random_state=config.seed, **options)
 
 
 def distributions(search: SearchConfig) -> dict[str, Any]:
@@ -196,17 +189,18 @@ def distributions(search: SearchConfig) -> dict[str, Any]:
     """
     from scipy import stats
 
-    made: dict[str, Callable[[float, float], Any]] = {
+    makers: dict[str, Callable[[float, float], Any]] = {
         "int": lambda low, high: stats.randint(low, high + 1),
         "float": lambda low, high: stats.uniform(low, high - low),
         "log_float": stats.loguniform,
     }
-    return {
-        param: one
-        if isinstance(one, list)
-        else next(made[kind](*bounds) for kind, bounds in one.items())
-        for param, one in search.distributions.items()
-    }
+    drawn = {}
+    for param, values in search.distributions.items():
+        if not isinstance(values, list):
+            ((kind, bounds),) = values.items()
+            values = makers[kind](*bounds)  # noqa: PLW2901
+        drawn[param] = values
+    return drawn
 
 
 def _search_frame(results: Mapping[str, Any], primary: str, sign: int) -> pd.DataFrame:
@@ -228,18 +222,17 @@ def versions(estimators: Iterable[str]) -> dict[str, str]:
     known = _distributions()
     for path in estimators:
         packages.update(known.get(path.replace(":", ".").partition(".")[0], []))
-    return {
-        "python": platform.python_version(),
-        **{name: metadata.version(name) for name in sorted(packages)},
-    }
+    libraries = {name: metadata.version(name) for name in sorted(packages)}
+    return {"python": platform.python_version(), **libraries}
 
 
 def candidate_digest(name: str, config: ExperimentConfig, **digests: str) -> str:
     """Return the digest of everything that the result of a candidate depends on."""
     ranker = config.rankers[name]
+    stored = [field.name for field in fields(Evaluation)]
     dependencies = {
         "format": FORMAT,
-        "evaluation": [field.name for field in fields(Evaluation)],
+        "evaluation": stored,
         "ranker": ranker.model_dump(mode="json"),
         "measures": config.all_measures,
         "convention": config.convention,
@@ -256,26 +249,26 @@ def read_cached(folder: Path, *, name: str, host: str) -> Trained | None:
     """Read a cached result; None if there is none."""
     if not folder.is_dir():
         return None
+    # A damaged file raises anything: values of another kind, numbers without end, lists in lists.
     try:
         record = folders.read(folder)
+        facts, tables = record.facts, record.tables
         validation = CrossValidation.from_record(record.parts["validation"])
+        validation = replace(validation, evaluation=replace(validation.evaluation, name=name))
         return Trained(
-            params=json.loads(record.facts["params"]),
-            search=record.tables["search"],
-            validation=replace(validation, evaluation=replace(validation.evaluation, name=name)),
-            scores=record.tables["scores"]["score"].to_numpy(),
-            seconds=float(record.facts["seconds"]),
-            n_iterations=record.facts["n_iterations"],
+            params=json.loads(facts["params"]),
+            search=tables["search"],
+            validation=validation,
+            scores=tables["scores"]["score"].to_numpy(),
+            seconds=float(facts["seconds"]),
+            n_iterations=facts["n_iterations"],
             model=_model_in(record, host),
         )
-    except (
-        Exception
-    ) as error:  # of a damaged file: values of another kind, numbers without end, lists in lists
-        why = f"{type(error).__name__}: {said(error)}"
-        raise InvalidInput(
-            f"the cached result in {folder} is damaged ({why})",
-            remedy="remove the folder to tune the candidate again",
-        ) from error
+    except Exception as error:
+        problem = f"the cached result in {folder} is damaged"
+        reason = f"{type(error).__name__}: {said(error)}"
+        remedy = "remove the folder to tune the candidate again"
+        raise InvalidInput(f"{problem} ({reason})", remedy=remedy) from error
 
 
 def _model_in(record: Record, host: str) -> bytes | None:
@@ -291,15 +284,14 @@ def _packed(host: str) -> str:
 
 def write_cached(folder: Path, done: Trained, *, host: str) -> None:
     """Write the result of a candidate to the cache."""
+    # Scikit-learn hands out scalars of NumPy, which JSON does not know.
+    params = json.dumps(done.params, default=lambda scalar: scalar.item())
+    facts = {"params": params, "seconds": done.seconds, "n_iterations": done.n_iterations}
+    scores = pd.DataFrame({"score": done.scores})
     record = Record(
         "candidate",
-        # Scikit-learn hands out scalars of NumPy, which JSON does not know.
-        facts={
-            "params": json.dumps(done.params, default=lambda scalar: scalar.item()),
-            "seconds": done.seconds,
-            "n_iterations": done.n_iterations,
-        },
-        tables={"search": done.search, "scores": pd.DataFrame({"score": done.scores})},
+        facts=facts,
+        tables={"search": done.search, "scores": scores},
         files={_packed(host): done.model} if isinstance(done.model, bytes) else {},
         parts={"validation": done.validation.record()},
     )

@@ -1,4 +1,4 @@
-"""One column that a user or a file gave, as an array that holds the same values: nothing wraps, no mask is ignored.
+"""Columns of users and files as arrays of the same values: nothing wraps, no mask is ignored.
 
 ========  =============================================  =====================================
 column    held as                                        refused, with row and value
@@ -71,9 +71,8 @@ def id_column(values: Any, name: str) -> pa.Array:
     """Return ids as an Arrow array of string (large_string beyond 2 GB) or int64."""
     refuse_masked(values, f"column {name}")
     array = _as_arrow(values, name)
-    if len(array) == 0 and not pa.types.is_integer(
-        array.type
-    ):  # libraries give any type to an empty column
+    is_integer = pa.types.is_integer(array.type)
+    if len(array) == 0 and not is_integer:  # libraries give any type to an empty column
         return pa.array([], pa.string())
     if array.null_count:
         row = pc.index(pc.is_null(array), True).as_py()
@@ -81,7 +80,7 @@ def id_column(values: Any, name: str) -> pa.Array:
         raise InvalidInput(
             f"column {name} has no id in row {row} (counting from 0), {n_rows} in all"
         )
-    if pa.types.is_integer(array.type):
+    if is_integer:
         try:
             return array.cast(pa.int64())
         except pa.ArrowInvalid as error:
@@ -121,17 +120,16 @@ def _as_arrow(values: Any, name: str) -> pa.Array:
 
 
 def _unheld(ids: Iterable[Any], name: str) -> InvalidInput:
-    """Make the error for ids that no Arrow array holds: of several types, beyond int64, or half a character."""
+    """Make the error for ids of several types, beyond int64, or with half a character."""
     ids = list(ids)
-    kinds = sorted({type(one).__name__ for one in ids})
-    for row, one in enumerate(ids) if len(kinds) == 1 else ():
-        if isinstance(one, int) and not -(2**63) <= one < 2**63:
-            problem = (
-                f"column {name}: row {row} is {shown(one)}, and whole ids go from -2^63 to 2^63 - 1"
-            )
+    kinds = sorted({type(label).__name__ for label in ids})
+    for row, label in enumerate(ids) if len(kinds) == 1 else ():
+        found = f"column {name}: row {row} is {shown(label)}"
+        if isinstance(label, int) and not -(2**63) <= label < 2**63:
+            problem = f"{found}, and whole ids go from -2^63 to 2^63 - 1"
             return InvalidInput(problem, remedy="give ids of this column as text")
-        if isinstance(one, str) and not can_be_text(one):
-            problem = f"column {name}: row {row} is {shown(one)}, which has half a character that UTF-8 cannot write"
+        if isinstance(label, str) and not can_be_text(label):
+            problem = f"{found}, which has half a character that UTF-8 cannot write"
             return InvalidInput(problem, remedy="decode the text again, with errors='replace'")
     return InvalidInput(
         f"column {name} holds {' and '.join(kinds)}: give all values of one column the same type"
@@ -156,14 +154,14 @@ def is_number(kind: pa.DataType) -> bool:
 
 
 def without_view(kind: pa.DataType) -> pa.DataType:
-    """Return the type of the same texts or bytes if these are held as views, of which Arrow takes no rows."""
+    """Return the same type without views, from which Arrow cannot take rows."""
     if pa.types.is_string_view(kind):
         return pa.large_string()
     return pa.large_binary() if pa.types.is_binary_view(kind) else kind
 
 
 def combined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return the column in one piece: categories as their values, text as string, or large_string beyond 2 GB."""
+    """Return a column in one piece: categories as values, texts beyond 2 GB as large_string."""
     if pa.types.is_dictionary(column.type):
         column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         column = combined(column.dictionary).take(column.indices)
@@ -190,15 +188,16 @@ def unfit_row(ids: pa.Array | pa.ChunkedArray, pattern: str) -> int:
 
 
 def row_numbers(rows: NDArray[np.int64]) -> pa.Array:
-    """Return row numbers as an Arrow array, copied only if they are strided; `pyarrow.array` would import pandas."""
-    return pa.Array.from_buffers(
-        pa.int64(), len(rows), [None, pa.py_buffer(np.ascontiguousarray(rows, np.int64))]
-    )
+    """Return row numbers as an Arrow array, copied only if they are strided."""
+    # `pyarrow.array` would import pandas.
+    content = pa.py_buffer(np.ascontiguousarray(rows, np.int64))
+    return pa.Array.from_buffers(pa.int64(), len(rows), [None, content])
 
 
 def value_column(values: Any, name: str, role: str = "relevance") -> NDArray[Any]:
-    """Return finite numbers as int64 or float64; ``role`` says whether `labels` or `scores` must hold them exactly."""
-    numbers = (scores if role == "score" else labels)(values, f"column {name}")
+    """Return finite numbers as int64 or float64, read by `scores` or `labels` as the role asks."""
+    read = scores if role == "score" else labels
+    numbers = read(values, f"column {name}")
     refuse_unbounded(numbers, f"column {name}")
     return numbers.astype(np.float64 if numbers.dtype.kind == "f" else np.int64, copy=False)
 
@@ -207,34 +206,30 @@ def whole(numbers: NDArray[Any]) -> NDArray[Any]:
     """Return the numbers as int64 if none has a fraction, else as they are."""
     if numbers.dtype == np.float16:  # it cannot hold the bound
         numbers = numbers.astype(np.float32)
-    if (
-        numbers.dtype.kind == "f"
-        and (np.abs(numbers) < WHOLE).all()
-        and (numbers == np.floor(numbers)).all()
-    ):
-        return numbers.astype(np.int64)
-    return numbers
+    if numbers.dtype.kind != "f" or not (np.abs(numbers) < WHOLE).all():
+        return numbers
+    has_fraction = (numbers != np.floor(numbers)).any()
+    return numbers if has_fraction else numbers.astype(np.int64)
 
 
 def refuse_masked(values: Any, name: str, error: type[InvalidInput] = InvalidInput) -> None:
-    """Refuse a masked array that masks a row, because a masked value is a missing one; and a lazy frame of polars."""
+    """Refuse an array with masked rows, which are missing values, and a lazy frame of polars."""
     if hasattr(values, "collect_schema") and not hasattr(values, "shape"):
         raise error(
             argument=name, found="a lazy frame", expected="rows", remedy="call its .collect() first"
         )
-    # Most columns have no mask, and NumPy loads the package of those that have one late.
-    if (
-        hasattr(values, "mask")
-        and isinstance(values, np.ma.MaskedArray)
-        and np.ma.is_masked(values)
-    ):
+    # Most columns have no mask, and NumPy imports `np.ma` late.
+    if not hasattr(values, "mask") or not isinstance(values, np.ma.MaskedArray):
+        return
+    if np.ma.is_masked(values):
         rows = np.unique(np.argwhere(np.atleast_1d(np.ma.getmaskarray(values)))[:, 0])
         problem = f"row {rows[0]} is masked ({len(rows)} such in all)"
         raise error(problem, argument=name, remedy="drop these rows, or fill them by .filled(...)")
 
 
 def labels(values: Any, name: str) -> NDArray[Any]:
-    """Return grades or weights as an array of whole numbers within int64, or of floats of at most 64 bits."""
+    """Return grades or weights as whole numbers within int64, or as floats of at most 64 bits."""
+    # NaN and infinity pass here and in `scores`; `refuse_unbounded` refuses them.
     column = _numbers(values, name)
     if column.dtype.kind != "u" or column.dtype.itemsize < 8:
         return column
@@ -245,7 +240,7 @@ def labels(values: Any, name: str) -> NDArray[Any]:
 
 
 def scores(values: Any, name: str) -> NDArray[Any]:
-    """Return numbers that float64 holds: whole numbers as they are or as float64, fractions rounded to the nearest."""
+    """Return scores as whole numbers or floats, none of which float64 would round to another."""
     column = _numbers(values, name)
     if column.dtype.kind not in "iu" or column.dtype.itemsize < 8 or not len(column):
         return column
@@ -253,15 +248,10 @@ def scores(values: Any, name: str) -> NDArray[Any]:
         return column
     # Every second whole number beyond 2**53 is a float64: only those that change are refused.
     rounded = column.astype(np.float64)
-    odd = [
-        row
-        for row in np.flatnonzero(np.abs(rounded) >= WHOLE).tolist()
-        if int(rounded[row]) != int(column[row])
-    ]
-    if odd:
-        _refuse_beyond(
-            name, odd[0], column[odd[0]], "a 64-bit float, as which scores are compared,"
-        )
+    for row in np.flatnonzero(np.abs(rounded) >= WHOLE).tolist():
+        if int(rounded[row]) != int(column[row]):
+            holder = "a 64-bit float, as which scores are compared,"
+            _refuse_beyond(name, row, column[row], holder)
     return rounded
 
 
@@ -276,22 +266,17 @@ def refuse_ragged(values: Any, name: str) -> None:
 
 
 def as_column(values: Any) -> Any:
-    """Return a matrix of one column, as some models predict it, as that column; return anything else as it is."""
-    if (
-        isinstance(values, (list, tuple))
-        and values
-        and all(isinstance(row, list) and len(row) == 1 for row in values)
-    ):
-        return [row[0] for row in values]
-    return (
-        np.asarray(values)[:, 0]
-        if getattr(values, "ndim", 1) == 2 and values.shape[1] == 1
-        else values
-    )
+    """Return a matrix of one column, as some models predict it, as that column; else the values."""
+    if isinstance(values, (list, tuple)):
+        is_matrix = values and all(isinstance(row, list) and len(row) == 1 for row in values)
+        return [row[0] for row in values] if is_matrix else values
+    is_matrix = getattr(values, "ndim", 1) == 2 and values.shape[1] == 1
+    return np.asarray(values)[:, 0] if is_matrix else values
 
 
 def runs_against(rank: Any, query: NDArray[Any], score: NDArray[Any]) -> bool:
     """Say whether scores rise with the ranks: in some query, and in none otherwise."""
+    # ``rank`` may hold anything; only numbers can run against the scores.
     try:
         ranks = _as_arrow(rank, "rank").cast(pa.float64())
     except (InvalidInput, pa.ArrowException):
@@ -299,21 +284,22 @@ def runs_against(rank: Any, query: NDArray[Any], score: NDArray[Any]) -> bool:
     if ranks.null_count or len(ranks) != len(score):
         return False
     columns = query, numbers_of(ranks), np.asarray(score)
-    # Nearly all ranks follow the scores, as rows that stand together show without a sort.
-    return _rises(*columns) is not None and bool(
-        _rises(*(column[np.lexsort(columns[::-1])] for column in columns))
-    )
+    # Nearly all ranks follow the scores, which neighbouring rows show without a sort.
+    if _rises(*columns) is None:
+        return False
+    order = np.lexsort(columns[::-1])
+    return bool(_rises(*(column[order] for column in columns)))
 
 
 def _rises(query: NDArray[Any], rank: NDArray[Any], score: NDArray[Any]) -> int | None:
-    """Return how often rank and score rise from a row to the next of its query; None if only one of them rises."""
+    """Count the rows where rank and score rise within a query; None if only one of them does."""
     is_next = query[1:] == query[:-1]
     below, lower = (np.sign(np.diff(column)[is_next]) for column in (rank, score))
     return None if (below * lower < 0).any() else int(np.count_nonzero(below * lower))
 
 
 def refuse_unbounded(column: NDArray[Any], name: str) -> None:
-    """Refuse NaN and infinity in a column that `labels` or `scores` returned, naming the first such row."""
+    """Refuse NaN and infinity in a column of `labels` or `scores`, naming the first such row."""
     if column.dtype.kind != "f":
         return
     # A sum is finite only if every part is, so that clean columns need no second array.
@@ -328,7 +314,8 @@ def refuse_unbounded(column: NDArray[Any], name: str) -> None:
 
 
 def numbers_of(values: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
-    """Return an Arrow column of numbers or booleans, without nulls, as an array; `to_numpy` would import pandas."""
+    """Return an Arrow column of numbers or booleans, without nulls, as an array."""
+    # `to_numpy` would import pandas.
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if pa.types.is_boolean(values.type):
@@ -341,28 +328,28 @@ def _numbers(values: Any, name: str) -> NDArray[Any]:
     column = _as_array(values, name)
     if column.ndim != 1:
         found = f"an array of shape {column.shape}" if column.ndim else f"a {type(values).__name__}"
-        is_sparse = hasattr(values, "toarray")
-        dense = f"{'toarray().' if is_sparse else ''}ravel()"
-        remedy = (
-            f"give its {dense}, and the query of each number"
-            if is_sparse or column.ndim == 2
-            else None
-        )
-        remedy = "give a list of its values" if hasattr(values, "__next__") else remedy
+        remedy = None
+        if hasattr(values, "toarray"):
+            remedy = "give its toarray().ravel(), and the query of each number"
+        elif column.ndim == 2:
+            remedy = "give its ravel(), and the query of each number"
+        elif hasattr(values, "__next__"):
+            remedy = "give a list of its values"
         raise InvalidInput(
             f"expected one number a row, found {found}", argument=name, remedy=remedy
         )
-    is_float, is_list = column.dtype.kind == "f", isinstance(values, (list, tuple))
-    # NumPy makes floats of a list with one float, also of whole numbers beyond 2**53.
-    may_be_rounded = is_float and (
-        column.dtype.itemsize > 8 or (is_list and (np.abs(column) >= WHOLE).any())
-    )
+    is_list = isinstance(values, (list, tuple))
+    may_be_rounded = False
+    if column.dtype.kind == "f":
+        # NumPy makes floats of a list with one float, also of whole numbers beyond 2**53.
+        is_rounded = is_list and (np.abs(column) >= WHOLE).any()
+        may_be_rounded = is_rounded or column.dtype.itemsize > 8
     if column.dtype.kind in "OUS" or may_be_rounded:
         column = _from_objects(values if is_list else column.tolist(), name)
     if column.dtype.kind not in "biuf":
         # scikit-learn's checks of estimators look for these words.
-        told = ". Complex data not supported" if column.dtype.kind == "c" else ""
-        raise InvalidInput(f"expected numbers, found {column.dtype}{told}", argument=name)
+        hint = ". Complex data not supported" if column.dtype.kind == "c" else ""
+        raise InvalidInput(f"expected numbers, found {column.dtype}{hint}", argument=name)
     return column
 
 
@@ -399,16 +386,16 @@ def _as_array(values: Any, name: str) -> NDArray[Any]:
 def _from_objects(cells: Any, name: str) -> NDArray[Any]:
     if set(map(type, cells)) == {float}:
         return np.array(cells, dtype=np.float64)
-    found = [_number(cell, row, name) for row, cell in enumerate(cells)]
+    numbers = [_number(cell, row, name) for row, cell in enumerate(cells)]
     # The narrowest type that holds each number: int64, else uint64, else float64.
-    for kind in (np.int64, np.uint64) if all(type(one) is int for one in found) else ():
+    for kind in (np.int64, np.uint64) if set(map(type, numbers)) <= {int} else ():
         with suppress(OverflowError):
-            return np.array(found, dtype=kind)
-    # Below 2**1023, because float() raises beyond the largest float.
-    for row, one in enumerate(found):
-        if type(one) is int and not (abs(one) < 2**1023 and int(float(one)) == one):
-            _refuse_beyond(name, row, one, "a 64-bit float")
-    return np.array(found, dtype=np.float64)
+            return np.array(numbers, dtype=kind)
+    for row, number in enumerate(numbers):
+        # Below 2**1023, because float() raises beyond the largest float.
+        if type(number) is int and not (abs(number) < 2**1023 and int(float(number)) == number):
+            _refuse_beyond(name, row, number, "a 64-bit float")
+    return np.array(numbers, dtype=np.float64)
 
 
 def _number(cell: Any, row: int, name: str) -> int | float:
@@ -434,45 +421,38 @@ def _number(cell: Any, row: int, name: str) -> int | float:
 
 def _refuse_beyond(name: str, row: int, value: Any, holder: str) -> None:
     text = str(value)
-    problem = (
-        f"row {row} is {text if len(text) <= 40 else f'{text[:37]}...'}, which {holder} cannot hold"
-    )
-    raise InvalidInput(
-        problem, argument=name, remedy="subtract or divide by the same number everywhere"
-    )
+    if len(text) > 40:
+        text = f"{text[:37]}..."
+    problem = f"row {row} is {text}, which {holder} cannot hold"
+    remedy = "subtract or divide by the same number everywhere"
+    raise InvalidInput(problem, argument=name, remedy=remedy)
 
 
 _NOUNS = {"qid": "query", "docid": "document"}
 
 
-def comparable(column: ArrayLike, what: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Return ids as an array that NumPy sorts quickly: numbers in the order of the names for texts and objects."""
+def comparable(column: Any, what: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Return ids that sort quickly, and None; or their numbers, and the names in order."""
     if isinstance(column, (list, tuple, np.ndarray)):
         column = as_typed(column, what)  # Arrow imports pandas to read a list
-    if (
-        isinstance(column, np.ndarray)
-        and column.dtype.kind == "U"
-        and column.ndim == 1
-        and column.nbytes
-    ):
+    is_column = isinstance(column, np.ndarray) and column.ndim == 1 and column.nbytes > 0
+    if is_column and column.dtype.kind == "U":
         # Arrow hashes NumPy's texts where they lie: converting them takes twice as long
         # (bench_scorer, strings).
         fixed = np.ascontiguousarray(column, dtype=column.dtype.newbyteorder("="))
         width, content = pa.binary(fixed.dtype.itemsize), pa.py_buffer(fixed)
-        coded = pa.FixedSizeBinaryArray.from_buffers(
-            width, len(fixed), [None, content]
-        ).dictionary_encode()
-        names = np.frombuffer(
-            coded.dictionary.buffers()[1], dtype=fixed.dtype, count=len(coded.dictionary)
-        )
+        texts = pa.FixedSizeBinaryArray.from_buffers(width, len(fixed), [None, content])
+        coded = texts.dictionary_encode()
+        distinct = coded.dictionary
+        names = np.frombuffer(distinct.buffers()[1], dtype=fixed.dtype, count=len(distinct))
         order = np.argsort(names, kind="stable")
     elif (coded := _coded_texts(column, what)) is not None:
-        names = np.array(coded.dictionary.to_pylist(), dtype=object)
-        if pc.all(
-            pc.less(coded.dictionary[:-1], coded.dictionary[1:])
-        ).as_py():  # as of rows that are sorted
+        distinct = coded.dictionary
+        names = np.array(distinct.to_pylist(), dtype=object)
+        is_sorted = pc.all(pc.less(distinct[:-1], distinct[1:])).as_py()
+        if is_sorted:
             return numbers_of(coded.indices).astype(np.int64), names
-        order = numbers_of(pc.sort_indices(coded.dictionary))
+        order = numbers_of(pc.sort_indices(distinct))
     else:
         return _plain(column, what)
     number = np.empty(len(order), dtype=np.int64)
@@ -483,13 +463,10 @@ def comparable(column: ArrayLike, what: str) -> tuple[NDArray[Any], NDArray[Any]
 def _plain(column: Any, what: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Return ids that are no texts: as they are, or objects of one type by their numbers."""
     if isinstance(column, (pa.Array, pa.ChunkedArray)):
-        is_held = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
-        # Arrow's own way imports pandas, which takes a worker half a second.
-        column = (
-            numbers_of(column)
-            if is_held and not column.null_count
-            else column.to_numpy(zero_copy_only=False)
-        )
+        is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+        is_held = is_number and not column.null_count
+        # `to_numpy` imports pandas, which takes a worker half a second.
+        column = numbers_of(column) if is_held else column.to_numpy(zero_copy_only=False)
     ids = as_typed(column, what)
     if ids.ndim != 1:
         raise _wrong(what, f"expected one id for each row, found an array of shape {ids.shape}")
@@ -498,13 +475,11 @@ def _plain(column: Any, what: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
         return ids, None
     kinds = list(dict.fromkeys(map(type, ids.tolist())))
     if len(kinds) > 1:
-        row = next(row for row, one in enumerate(ids.tolist()) if type(one) is kinds[1])
-        mixed = (
-            f"ids of several types are mixed ({', '.join(sorted(kind.__name__ for kind in kinds))})"
-        )
+        row = [*map(type, ids.tolist())].index(kinds[1])
+        mixed = ", ".join(sorted(kind.__name__ for kind in kinds))
+        rows = f"row 0 has {ids[0]!r}, row {row} has {ids[row]!r}"
         raise _wrong(
-            what,
-            f"{mixed}: row 0 has {ids[0]!r}, row {row} has {ids[row]!r}; make them all strings",
+            what, f"ids of several types are mixed ({mixed}): {rows}; make them all strings"
         )
     try:
         names, number = np.unique(ids, return_inverse=True)
@@ -520,15 +495,11 @@ def _coded_texts(ids: Any, what: str) -> pa.DictionaryArray | None:
         kind = getattr(getattr(ids, "dtype", None), "kind", "O")
         if kind not in "OT" or getattr(ids, "ndim", 1) != 1:
             return None
+        cells = ids.tolist() if kind == "T" else ids
+        # Refused: other objects, no column, half a surrogate pair.
         try:
-            ids = pa.array(
-                ids.tolist() if kind == "T" else ids, type=pa.large_string(), from_pandas=True
-            )
-        except (
-            pa.ArrowException,
-            TypeError,
-            UnicodeError,
-        ):  # other objects, no column, half a surrogate pair
+            ids = pa.array(cells, type=pa.large_string(), from_pandas=True)
+        except (pa.ArrowException, TypeError, UnicodeError):
             return None
     is_coded = pa.types.is_dictionary(ids.type)
     if not is_text_type(ids.type.value_type if is_coded else ids.type) or ids.null_count == len(
@@ -541,9 +512,8 @@ def _coded_texts(ids: Any, what: str) -> pa.DictionaryArray | None:
         distinct = ids.dictionary.dictionary_encode()
         if len(distinct.dictionary) == len(ids.dictionary):
             return ids
-        return pa.DictionaryArray.from_arrays(
-            distinct.indices.take(ids.indices), distinct.dictionary
-        )
+        numbers = distinct.indices.take(ids.indices)
+        return pa.DictionaryArray.from_arrays(numbers, distinct.dictionary)
     ids = ids.cast(ids.type.value_type) if is_coded else ids
     if ids.null_count:
         row = pc.index(ids.is_null(), True).as_py()
@@ -569,14 +539,12 @@ def as_typed(ids: ArrayLike, what: str = "qid") -> NDArray[Any]:
         return column
     # NumPy writes 1 beside "1" as text, rounds whole numbers beyond 2**53 beside a float, drops
     # NULs at a text's end.
-    changed = (
-        (column.dtype.kind in "US" and len({isinstance(one, str) for one in ids}) > 1)
-        or (column.dtype.kind in "US" and any(one[-1:] in ("\0", b"\0") for one in ids))
-        or (column.dtype.kind == "f" and bool((np.abs(column) >= 2**53).any()))
-    )
-    if not changed:
-        return column
-    return np.fromiter(ids, dtype=object, count=len(ids))
+    if column.dtype.kind in "US":
+        is_mixed = len({isinstance(label, str) for label in ids}) > 1
+        is_changed = is_mixed or any(label[-1:] in ("\0", b"\0") for label in ids)
+    else:
+        is_changed = column.dtype.kind == "f" and bool((np.abs(column) >= WHOLE).any())
+    return np.fromiter(ids, dtype=object, count=len(ids)) if is_changed else column
 
 
 def _wrong(what: str, problem: str) -> InvalidInput:

@@ -45,26 +45,22 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _INDEX = re.compile(r"__index_level_\d+__|Unnamed: \d+|")
-_SUSPECT = {name for part in ("qid", "docid", "relevance") for name in SPELLINGS[part]} | set(
-    LAST["qid"]
-)
+_SUSPECT = {*SPELLINGS["qid"], *LAST["qid"], *SPELLINGS["docid"], *SPELLINGS["relevance"]}
 
 Numbers = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureTable:
-    """The columns of a table of features."""
+    """The columns of a table of features, one value a row in each."""
 
-    qid: NDArray[Any]  # (n_rows,): Ids, integers or text; ``docid`` may be None
-    label: NDArray[Any]  # (n_rows,): Relevance
+    qid: NDArray[Any]  # Integers or text
+    label: NDArray[Any]  # Relevance
     docid: NDArray[Any] | None
-    # The value of the column of parts in each row, as text; None where it is missing.
-    part: list[str | None] | None
-    # (n_rows,): Numbers, or a Series of categories; NaN where a cell is empty.
-    features: Mapping[str, Numbers | pd.Series[Any]]
-    left_out: Mapping[str, str]  # Columns that are no features, and why
-    beside: Mapping[str, pd.Series[Any]]  # (n_rows,): The columns that were asked for as slices
+    part: list[str | None] | None  # Cells of the column of parts; None where it is empty
+    features: Mapping[str, Numbers | pd.Series[Any]]  # NaN where a cell is empty
+    left_out: Mapping[str, str]  # Columns that are not features, and why
+    beside: Mapping[str, pd.Series[Any]]  # The columns that the caller wants as slices
 
 
 def read_feature_table(
@@ -77,71 +73,67 @@ def read_feature_table(
     format: str | None,  # noqa: A002 - as in `Qrels.read`
     limits: Limits,
 ) -> FeatureTable:
-    """Read a table of features."""
+    """Read a table of features; ``roles`` names the columns of qid, label, docid, part and time."""
     with reading(path, limits) as file:
         source = open_table(file, str(path), format, limits)
-        names = _asked(source, roles, features, categories=categories, slices=slices)
+        names = _candidates(source, roles, features, categories=categories, slices=slices)
         unfit = {} if features is not None else _left_out(source, names, categories)
-        read = [*roles.values(), *(name for name in names if name not in unfit), *slices]
-        table = source.columns([*dict.fromkeys(read)])
+        fit = [name for name in names if name not in unfit]
+        table = source.columns([*dict.fromkeys([*roles.values(), *fit, *slices])])
     columns: dict[str, Numbers | pd.Series[Any]] = {}
     left_out: dict[str, str] = {}
     for name in names:
         is_category = name in categories or pa.types.is_dictionary(source.kinds[name])
         read_as = _typed if is_category else feature_numbers
-        found = unfit.get(name) or read_as(table.column(name), source)
-        if not isinstance(found, str):
-            columns[name] = found.astype("category") if is_category else found
+        values = unfit.get(name) or read_as(table.column(name), source)
+        if not isinstance(values, str):
+            columns[name] = values.astype("category") if is_category else values
         elif features is None:
-            left_out[name] = found
+            left_out[name] = values
         else:
-            problem = f"the feature {name!r} is no column of numbers ({found})"
-            raise FileFormatError(
-                problem, where=source.path, remedy="leave it out, or name it in categories too"
-            )
+            problem = f"the feature {name!r} is no column of numbers ({values})"
+            remedy = "leave it out, or name it in categories too"
+            raise FileFormatError(problem, where=source.path, remedy=remedy)
     if not columns:
-        reasons = (
-            "; ".join(f"{name}: {reason}" for name, reason in left_out.items()) or "no other column"
-        )
-        raise InvalidInput(f"{source.path} has no column of numbers left for a feature ({reasons})")
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
+        problem = f"{source.path} has no column of numbers left for a feature"
+        raise InvalidInput(f"{problem} ({reasons or 'no other column'})")
     with naming(source.path):
-        return FeatureTable(
-            qid=_ids(table, roles["qid"], source),
-            label=_labels(table, roles["label"], source),
-            docid=_ids(table, roles["docid"], source) if "docid" in roles else None,
-            part=_texts(table.column(roles["part"])) if "part" in roles else None,
-            features=columns,
-            left_out=left_out,
-            beside={name: _typed(table.column(name), source) for name in slices},
-        )
+        qid = _ids(table, roles["qid"], source)
+        label = _labels(table, roles["label"], source)
+        docid = _ids(table, roles["docid"], source) if "docid" in roles else None
+        part = _texts(table.column(roles["part"])) if "part" in roles else None
+        beside = {name: _typed(table.column(name), source) for name in slices}
+        return FeatureTable(qid, label, docid, part, columns, left_out, beside)
 
 
-def _asked(
+def _candidates(
     source: TableSource,
     roles: Mapping[str, str],
     features: Sequence[str] | None,
     **more: Sequence[str],
 ) -> list[str]:
     """Return the columns that may be features; raise if a column that was named does not exist."""
-    asked: dict[str, str] = {}
+    argument_of: dict[str, str] = {}
     wanted = [] if features is None else list(features)
-    named = [("features", name) for name in wanted]
-    named += [(one, name) for one, names in more.items() for name in names if name not in wanted]
-    for argument, name in (*roles.items(), *named):
+    named = [*roles.items(), *(("features", name) for name in wanted)]
+    for argument, names in more.items():
+        named += [(argument, name) for name in names if name not in wanted]
+    for argument, name in named:
         if name not in source.kinds:
             raise unknown("column", name, source.kinds).having(where=f"{source.path}, {argument}")
-        if name in asked and argument != "slices":
-            raise InvalidInput(
-                f"{name!r} is named for {asked[name]} and again for {argument}: name each column once"
-            )
-        asked.setdefault(name, argument)
+        if name in argument_of and argument != "slices":
+            twice = f"{argument_of[name]} and again for {argument}"
+            raise InvalidInput(f"{name!r} is named for {twice}: name each column once")
+        argument_of.setdefault(name, argument)
     if features is None:
-        return [name for name in source.kinds if asked.get(name, "categories") == "categories"]
+        features_by_default = (None, "categories")
+        return [name for name in source.kinds if argument_of.get(name) in features_by_default]
     if not wanted:
         raise InvalidInput(
             "features is empty: name columns, or leave it out to take all that are numbers"
         )
-    return [name for name, argument in asked.items() if argument in ("features", "categories")]
+    return [name for name, role in argument_of.items() if role in ("features", "categories")]
 
 
 def _left_out(
@@ -172,10 +164,10 @@ def feature_numbers(column: pa.ChunkedArray, source: TableSource) -> Numbers | s
     kind = column.type
     if not is_number(kind):
         return _kind_words(kind)
+    if pa.types.is_decimal(kind):
+        return _with_nan(column.cast(pa.float64()))
     narrowest = {pa.bool_(): pa.uint8(), pa.float16(): pa.float32()}
-    return _with_nan(
-        column.cast(pa.float64() if pa.types.is_decimal(kind) else narrowest.get(kind, kind))
-    )
+    return _with_nan(column.cast(narrowest.get(kind, kind)))
 
 
 def _with_nan(column: pa.ChunkedArray) -> Numbers:
@@ -187,13 +179,13 @@ def _with_nan(column: pa.ChunkedArray) -> Numbers:
 
 
 def _parsed(column: pa.ChunkedArray, source: TableSource) -> Numbers | str:
-    """Return the numbers, or true and false, that texts stand for; or the first text that is none."""
-    found = _cast(column, pa.float64())
-    if found is None:
+    """Return the numbers, or true and false, of texts; or the first text that is not a number."""
+    numbers = _cast(column, pa.float64())
+    if numbers is None:
         column = pc.utf8_trim_whitespace(column)
-        found = _cast(column, pa.float64(), pa.bool_())
-    if found is not None:
-        return _with_nan(found.cast(pa.float64()))
+        numbers = _cast(column, pa.float64(), pa.bool_())
+    if numbers is not None:
+        return _with_nan(numbers.cast(pa.float64()))
     row = bisect_left(
         range(len(column)), True, key=lambda last: _cast(column[: last + 1], pa.float64()) is None
     )
@@ -210,7 +202,7 @@ def _cast(cells: pa.ChunkedArray, *kinds: pa.DataType) -> pa.ChunkedArray | None
 
 
 def _typed(column: pa.ChunkedArray, source: TableSource) -> pd.Series[Any]:
-    """Return a column as pandas would read it: whole numbers, else numbers, else the texts as they are."""
+    """Return a column as pandas would read it: whole numbers, else numbers, else texts."""
     column = _cast(column, pa.int64(), pa.float64(), pa.string()) if source.delimiter else column
     read: pd.Series[Any] = column.to_pandas()
     return read
@@ -218,34 +210,29 @@ def _typed(column: pa.ChunkedArray, source: TableSource) -> pd.Series[Any]:
 
 def _ids(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
     ids = id_column(table.column(name), name)
-    refuse_read(
-        ids, swallowed(source.delimiter), name, lambda row: f"{source.path}, {source.place(row)}"
-    )
+    unread = swallowed(source.delimiter)
+    refuse_read(ids, unread, name, lambda row: f"{source.path}, {source.place(row)}")
+    if pa.types.is_integer(ids.type):
+        return numbers_of(ids)
     # Objects: NumPy's own texts would all take the width of the longest.
-    return (
-        numbers_of(ids)
-        if pa.types.is_integer(ids.type)
-        else np.array(ids.to_pylist(), dtype=object)
-    )
+    return np.array(ids.to_pylist(), dtype=object)
 
 
 def _labels(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
     column = combined(table.column(name))
-    found: Any = feature_numbers(column, source)
-    if isinstance(found, str):
-        raise FileFormatError(
-            f"the label {name!r} is no column of numbers ({found})", where=source.path
-        )
-    finite = np.isfinite(found)
+    grades: Any = feature_numbers(column, source)
+    if isinstance(grades, str):
+        problem = f"the label {name!r} is no column of numbers ({grades})"
+        raise FileFormatError(problem, where=source.path)
+    finite = np.isfinite(grades)
     if not finite.all():
         row = int(np.argmin(finite))
+        problem = f"expected a label, a finite number, found {shown(column[row].as_py())}"
         place = f"{source.path}, {source.place(row)}, column {name}"
-        raise FileFormatError(
-            f"expected a label, a finite number, found {shown(column[row].as_py())}", where=place
-        )
-    if source.delimiter and (np.abs(found) >= WHOLE).any():  # whole numbers that Arrow has rounded
-        found = numbers_of_texts(pc.utf8_trim_whitespace(column).to_pylist())
-    return whole(value_column(found, name))
+        raise FileFormatError(problem, where=place)
+    if source.delimiter and (np.abs(grades) >= WHOLE).any():  # Arrow has rounded whole numbers
+        grades = numbers_of_texts(pc.utf8_trim_whitespace(column).to_pylist())
+    return whole(value_column(grades, name))
 
 
 def _texts(column: pa.ChunkedArray) -> list[str | None]:

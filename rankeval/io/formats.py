@@ -2,9 +2,9 @@
 
 ::
 
-    file -> opening.reading -> plain bytes -> Format.sniff -> Format.read -> Columns -> Qrels or Run
-                                                                                |  a cell is refused:
-                                                   "run.csv, line 5, column score" <- Format.row_lines
+    file -> opening.reading -> bytes -> Format.sniff -> Format.read -> Columns -> Qrels or Run
+                                                                          |  a cell is refused:
+                                             "run.csv, line 5, column score" <- Format.row_lines
 
 `add_format` adds a declaration to `FORMATS`; readers, writers, suffixes, errors and help are looked
 up there and nowhere else. A package declares its formats in modules that it names as entry points
@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -70,10 +71,10 @@ class OpenFile:
 
 @dataclass(frozen=True)
 class Format:
-    r"""A format of files, declared once."""
+    """A format of files, declared once."""
 
     name: str  # The value of ``format=``
-    words: str  # The format in a few words, for help and errors: "CSV with a header"
+    words: str  # For help and errors, such as "CSV with a header"
     # Takes an `OpenFile` and returns ``Columns``. These may be lists, with numbers as text; they
     # are checked afterwards.
     read: Callable[[OpenFile], Columns]
@@ -86,14 +87,12 @@ class Format:
     # Takes all bytes and returns the line of each row, from 1. Messages of a format without it
     # count rows.
     row_lines: Callable[[bytes], Sequence[int]] | None = None
-    unfit: str = NUL  # Regular expression (RE2) for ids that the format cannot hold. By default ids with NUL.
-    # Regular expression for ids that are refused if they are read: a fault of the file. By default
-    # ids with NUL; empty if the reader refuses them itself.
+    # Regular expressions (RE2), by default for NUL: ids that the format cannot hold, and ids that
+    # are refused after the reading, as a fault of the file. ``unread`` is empty if the reader
+    # refuses them itself.
+    unfit: str = NUL
     unread: str = NUL
-    values: tuple[str, ...] = (
-        "relevance",
-        "score",
-    )  # ``("relevance",)`` if the format is for judgments only
+    values: tuple[str, ...] = ("relevance", "score")  # Only the first: for judgments alone
     # Takes an `OpenFile` and rows, from 0, and returns their cells in the columns that ``read``
     # leaves out, by name.
     beside: Callable[[OpenFile, Sequence[int]], Mapping[str, Sequence[Any]]] | None = None
@@ -112,8 +111,8 @@ def add_format(declared: Format) -> Format:
 
     Examples
     --------
-    >>> def read(given):
-    ...     rows = [line.split("|") for line in given.file.read().decode().splitlines()]
+    >>> def read(opened):
+    ...     rows = [line.split("|") for line in opened.file.read().decode().splitlines()]
     ...     return Columns(*map(list, zip(*rows)))
     >>> add_format(Format("bars", "rows with bars", read, suffixes=(".bars",))).name
     'bars'
@@ -138,14 +137,14 @@ def _named(name: str, known: Callable[[Format], object]) -> Format:
     """Return a format by its name, or raise the error that lists the formats for this use."""
     if isinstance(name, str) and name not in FORMATS:
         load_installed()
-    return FORMATS[chosen("format", name, [one.name for one in FORMATS.values() if known(one)])]
+    return FORMATS[chosen("format", name, [key for key, entry in FORMATS.items() if known(entry)])]
 
 
 def format_list(value: str) -> str:
     """Return the formats that hold relevance or score, as help and guides list them."""
     load_installed()
     known = sorted(FORMATS.items())
-    return ", ".join(f"{name} ({one.words})" for name, one in known if value in one.values)
+    return ", ".join(f"{name} ({entry.words})" for name, entry in known if value in entry.values)
 
 
 @dataclass(frozen=True)
@@ -157,23 +156,24 @@ class Source:
     limits: Limits = DEFAULT
 
     def place(self, rows: Sequence[int]) -> str:
-        """Return the file and the lines of rows that are counted from 0; rows, if the format or a pipe has no lines."""
-        row_lines, numbers, unit = FORMATS[self.format].row_lines, [row + 1 for row in rows], "row"
+        """Return the file and the lines of rows, counted from 0; of a pipe, the numbers of rows."""
+        row_lines = FORMATS[self.format].row_lines
+        numbers, unit = [row + 1 for row in rows], "row"
         if row_lines and Path(self.path).is_file():
             lines = row_lines(opening.read_bytes(self.path, self.limits))
             if max(numbers) <= len(lines):
                 numbers, unit = [lines[number - 1] for number in numbers], "line"
-        return f"{self.path}, {unit}{'s' if len(numbers) > 1 else ''} {' and '.join(map(str, numbers))}"
+        units = f"{unit}s" if len(numbers) > 1 else unit
+        return f"{self.path}, {units} {' and '.join(map(str, numbers))}"
 
     def beside(self, rows: Sequence[int], value: str) -> Mapping[str, Sequence[Any]]:
-        """Return the cells of rows in the columns that were not read, by name; none of a pipe or a changed file."""
+        """Return, by name, cells of the columns that were not read; none of a pipe."""
         look_up = FORMATS[self.format].beside
         with suppress(RankevalError, LookupError):
             if look_up and Path(self.path).is_file():
                 with opening.reading(self.path, self.limits) as file:
-                    return look_up(
-                        OpenFile(file, value, self.path, self.limits, is_named=True), rows
-                    )
+                    opened = OpenFile(file, value, self.path, self.limits, is_named=True)
+                    return look_up(opened, rows)
         return {}
 
     def way_on(self, name: str, value: str) -> str:
@@ -192,55 +192,58 @@ def reading_rows(
     format: str | None,  # noqa: A002 - as in `Qrels.read`
     limits: Limits,
 ) -> Iterator[Columns]:
-    """Read a file of judgments or a ranking; if its columns are refused within the block, name the line of the cell."""
+    """Read a file; if the block refuses its columns, raise the error that names the line."""
     where = opening.as_path(path)
-    named = None if format is None else _named(format, lambda one: value in one.values)
+    named = None if format is None else _named(format, lambda entry: value in entry.values)
     with opening.reading(where, limits) as file:
-        how = named or _told(file.read(_SNIFFED), where, value)
+        entry = named or _recognised(file.read(_SNIFFED), where, value)
         file.seek(0)
+        opened = OpenFile(file, value, str(where), limits, is_named=named is not None)
         try:
             with naming(str(where)):
-                columns = how.read(
-                    OpenFile(file, value, str(where), limits, is_named=named is not None)
-                )
+                columns = entry.read(opened)
         except RankevalError:
             raise
-        except (
-            ValueError,
-            TypeError,
-            RecursionError,
-        ) as error:  # thousands of brackets recur too deeply
-            why = f"{type(error).__name__}: {said(error)}"
-            raise FileFormatError(f"{where} is not as {how.words} must be: {why}") from error
+        except (ValueError, TypeError, RecursionError) as error:  # of thousands of brackets
+            reason = f"{type(error).__name__}: {said(error)}"
+            raise FileFormatError(f"{where} is not as {entry.words} must be: {reason}") from error
         if not len(columns.value):
             raise FileFormatError(f"{where} is empty: expected rows with qid, docid and {value}")
-        source = columns.source or Source(str(where), how.name, limits)
+        source = columns.source or Source(str(where), entry.name, limits)
         try:
-            ids = {
-                part: id_column(getattr(columns, part), part)
-                for part in IDS
-                if getattr(columns, part) is not None
-            }
-            for part in ids if how.unread else ():
-                refuse_read(ids[part], how.unread, part, partial(_place, source, columns))
+            ids = _id_columns(columns)
+            for part in ids if entry.unread else ():
+                refuse_read(ids[part], entry.unread, part, partial(_place, source, columns))
             yield replace(
                 columns, value=opening.parsed_numbers(columns.value), source=source, **ids
             )
         except FileFormatError:
             raise
         except (InvalidInput, TypeError) as error:
-            if (wrong := _wrong_cell(columns, value)) is None:
+            wrong = _wrong_cell(columns, value)
+            if wrong is None:
                 raise FileFormatError(said(error), where=str(where)) from error
             row, column, cell = wrong
             place = f"{_place(source, columns, row)}, column {column}"
-            if column == value and isinstance(cell, str):
-                opening.number_of(cell, place)
-            expected, remedy = _NUMBER if column == value else _ID
-            if column == value and (cell is None or cell in (math.inf, -math.inf) or cell != cell):  # noqa: PLR0124 - nan
-                remedy = "mend it, or drop the row"
-            raise FileFormatError(
-                f"expected {expected}, found {shown(cell)}", where=place, remedy=remedy
-            ) from error
+            raise _cell_error(cell, place, is_number=column == value) from error
+
+
+def _id_columns(columns: Columns) -> dict[str, pa.Array]:
+    """Return part -> checked ids, for the parts that the rows have."""
+    cells = {part: getattr(columns, part) for part in IDS}
+    return {part: id_column(ids, part) for part, ids in cells.items() if ids is not None}
+
+
+def _cell_error(cell: Any, place: str, *, is_number: bool) -> FileFormatError:
+    """Make the error for a cell that is refused."""
+    expected, remedy = _NUMBER if is_number else _ID
+    if is_number:
+        if isinstance(cell, str):
+            opening.number_of(cell, place)
+        is_missing = cell is None or cell != cell  # noqa: PLR0124 - nan
+        if is_missing or cell in (math.inf, -math.inf):
+            remedy = "mend it, or drop the row"
+    return FileFormatError(f"expected {expected}, found {shown(cell)}", where=place, remedy=remedy)
 
 
 @contextmanager
@@ -255,35 +258,29 @@ def naming(path: str) -> Iterator[None]:
 
 
 def _place(source: Source, columns: Columns, row: int) -> str:
-    """Return the place of a row in words: the file and the line or row, or the query and document."""
+    """Return the place of a row in words: the file, and the line, row, or query and document."""
     if not FORMATS[source.format].is_keyed:
         return source.place([row])
-    query, document = (
-        shown(as_list(ids[row : row + 1])[0]) for ids in (columns.qid, columns.docid)
-    )
-    return f"{source.path}, query {query}, document {document}"
+    query, document = (as_list(ids[row : row + 1])[0] for ids in (columns.qid, columns.docid))
+    return f"{source.path}, query {shown(query)}, document {shown(document)}"
 
 
 def refuse_read(ids: pa.Array, unread: str, column: str, place: Callable[[int], str]) -> None:
-    """Refuse ids that match a pattern, as of `Format.unread`; ``place`` gives a row's place."""
+    """Refuse ids that match `Format.unread`; ``place`` takes a row and returns its place."""
     if (row := unfit_row(ids, unread)) >= 0:
         remedy = "an id holds no NUL, and no rows between two quotes: is a quote too many?"
-        found = ids[row].as_py()[:80]
-        raise FileFormatError(
-            f"found {found!r}", where=f"{place(row)}, column {column}", remedy=remedy
-        )
+        problem = f"found {ids[row].as_py()[:80]!r}"
+        raise FileFormatError(problem, where=f"{place(row)}, column {column}", remedy=remedy)
 
 
-def _told(start: bytes, where: Path, value: str) -> Format:
+def _recognised(start: bytes, where: Path, value: str) -> Format:
     """Return the format of a file by its first bytes, then by its suffix, TREC text by default."""
-    if suffix_of(where) not in {
-        "",
-        *(suffix for one in FORMATS.values() for suffix in one.suffixes),
-    }:
+    suffix = suffix_of(where)
+    if suffix and not any(suffix in entry.suffixes for entry in FORMATS.values()):
         load_installed()
-    known = [one for one in reversed(FORMATS.values()) if value in one.values]
-    by_content = [one for one in known if one.sniff and one.sniff(start)]
-    by_suffix = [one for one in known if one.is_told_by_suffix and suffix_of(where) in one.suffixes]
+    known = [entry for entry in reversed(FORMATS.values()) if value in entry.values]
+    by_content = [entry for entry in known if entry.sniff and entry.sniff(start)]
+    by_suffix = [entry for entry in known if entry.is_told_by_suffix and suffix in entry.suffixes]
     return [*by_content, *by_suffix, FORMATS["trec"]][0]
 
 
@@ -295,31 +292,29 @@ def suffix_of(where: Path) -> str:
 
 def write_rows(path: str | os.PathLike[str], table: pa.Table, format: str | None = None) -> None:  # noqa: A002
     """Write rows, replacing the file in one step."""
-    where, values = opening.as_path(path), {"relevance", "score"} & {*table.column_names}
+    where = opening.as_path(path)
+    values = {"relevance", "score"} & {*table.column_names}
 
-    def writes(one: Format) -> bool:
-        return one.write is not None and values <= {*one.values}
+    def writes(entry: Format) -> bool:
+        return entry.write is not None and values <= {*entry.values}
 
     if format is None:
-        by_suffix = [
-            one.name for one in FORMATS.values() if suffix_of(where) in one.suffixes and writes(one)
-        ]
-        format = [*by_suffix, "trec"][0]  # noqa: A001
-    how = _named(format, writes)
+        suffix = suffix_of(where)
+        writers = filter(writes, FORMATS.values())
+        format = next((entry.name for entry in writers if suffix in entry.suffixes), "trec")  # noqa: A001
+    entry = _named(format, writes)
     for name in table.column_names:
-        check_fit(table.column(name), name, _UNFIT_NAME if name == "run" else how.unfit, how.words)
-    opening.write_atomically(where, how.write(table) if how.write else ())
+        unfit = _UNFIT_NAME if name == "run" else entry.unfit
+        check_fit(table.column(name), name, unfit, entry.words)
+    opening.write_atomically(where, entry.write(table) if entry.write else ())
 
 
 def check_fit(ids: pa.ChunkedArray, name: str, unfit: str, words: str) -> None:
-    """Refuse ids that a format cannot hold, because another id or another row would be read back."""
+    """Refuse ids that a format cannot hold: another id or another row would be read back."""
     if (row := unfit_row(ids, unfit)) >= 0:
-        problem = (
-            f"{name} {ids[row].as_py()!r} in row {row} (counting from 0) cannot stand in {words}"
-        )
-        raise InvalidInput(
-            problem, remedy="rename it, or write another format, such as a .parquet file"
-        )
+        found = f"{name} {ids[row].as_py()!r} in row {row} (counting from 0)"
+        remedy = "rename it, or write another format, such as a .parquet file"
+        raise InvalidInput(f"{found} cannot stand in {words}", remedy=remedy)
 
 
 def text_lines(data: bytes, comment: bytes | None = None) -> list[int]:
@@ -329,24 +324,26 @@ def text_lines(data: bytes, comment: bytes | None = None) -> list[int]:
 
 
 def _wrong_cell(columns: Columns, value: str) -> tuple[int, str, Any] | None:
-    """Return row, column and content of the topmost cell that is refused: a shifted row is bad in several columns."""
-    found = []
+    """Return row, column and content of the topmost cell that is refused."""
+    # A shifted row is bad in several columns.
+    refused = []
     for column in (*IDS, value):
         cells = columns.value if column == value else getattr(columns, column)
         # A column is refused from its first bad cell on, so halving finds it.
         n_rows = 0 if cells is None else len(cells)
         row = bisect_left(range(n_rows), True, key=partial(_is_refused, cells, column, value))
         if row < n_rows:
-            found.append((row, column, as_list(cells[row : row + 1])[0]))
-    return min(found, key=lambda one: one[0], default=None)
+            refused.append((row, column, as_list(cells[row : row + 1])[0]))
+    return min(refused, key=itemgetter(0), default=None)
 
 
 def _is_refused(cells: Any, column: str, value: str, last: int) -> bool:
     cells = cells[: last + 1]
     try:
-        value_column(
-            opening.parsed_numbers(cells), column, value
-        ) if column == value else id_column(cells, column)
+        if column == value:
+            value_column(opening.parsed_numbers(cells), column, value)
+        else:
+            id_column(cells, column)
     except (InvalidInput, TypeError):
         return True
     return False

@@ -1,4 +1,4 @@
-"""Frames, dicts and records of any make as columns, and the names that columns have in other tools: one table.
+"""Columns of frames, dicts and records, and a table of the names of columns in other tools.
 
 Our own name wins over other tools' names; if two of these could be meant, the caller must choose.
 The trap is a name that means two things. PyTerrier's frames have ``docno``, the id, beside
@@ -12,6 +12,7 @@ error has the name that the column has in the frame.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,7 +24,7 @@ import pyarrow.compute as pc
 
 from rankeval._checks import require, said, shown
 from rankeval.errors import InvalidInput
-from rankeval.io.columns import IDS, Columns, id_column, value_column
+from rankeval.io.columns import IDS, Columns, as_list, id_column, value_column
 from rankeval.io.opening import parsed_numbers
 
 SPELLINGS: dict[str, tuple[str, ...]] = {
@@ -36,49 +37,51 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     "name": ("run", "tag"),
     "rank": ("rank",),
 }
-"""Part -> its names, our own first; ``name`` is the system's, and a ``rank`` is only compared with the scores."""
+"""Part -> its names, our own first. ``name`` is the system; ``rank`` only meets the scores."""
 
 LAST: dict[str, tuple[str, ...]] = {"qid": ("query", "topic"), "relevance": ("score",)}
-"""Names that stand for a part only if it has no other: ``query`` is an id in trectools, and a text elsewhere."""
+"""Names of a part without any other: ``query`` is an id in trectools, and a text elsewhere."""
 
 JUDGED_BY_SCORE = frozenset({"corpus-id", "corpus_id", "q_id"})
-"""Names of BEIR and ranx, beside which a score is the relevance. Elsewhere this would hide a mix-up with a ranking."""
+"""Names of BEIR and ranx, beside which a score is the relevance."""
+# Beside other names, a score in judgments is a mix-up with a ranking.
 
 NUMBER_IN_INDEX = "number in index"
-"""The part of PyTerrier's ``docid``, which must not be taken for an id, in what `columns_of` returns."""
+"""The part of PyTerrier's ``docid``, which is not an id, in what `columns_of` returns."""
 
 
 def spelled(names: Iterable[str], part: str) -> list[str]:
-    """Return the names that may stand for a part, such as ``docno`` for ``docid``; our own name wins."""
+    """Return the names that may mean a part, such as ``docno`` for ``docid``; our own name wins."""
     held = set(names)
     found = [name for name in SPELLINGS[part] if name in held]
     if found[:2] == ["docid", "docno"]:
         return ["docno"]  # if `refuse_other_pairs` agrees
-    if not found and not (part == "relevance" and not held & JUDGED_BY_SCORE):
+    if not found and (part != "relevance" or held & JUDGED_BY_SCORE):
         found = [name for name in LAST.get(part, ()) if name in held]
     return found[:1] if found[:1] == [part] else found
 
 
 def columns_of(
-    names: Sequence[str], role: str, asked: Mapping[str, Any], where: str, advice: str
+    names: Sequence[str], role: str, wanted: Mapping[str, Any], where: str, advice: str
 ) -> dict[str, str]:
-    """Return part -> column: query, document and number, and of the other parts those that are there."""
+    """Return part -> column: query, document and number, and the other parts that are there."""
+    # ``wanted`` names the columns of some parts: None is any usual name, False leaves out a part.
     parts = {}
     needed = ("qid", "docid", role)
-    for part in (*needed, *(("aspect", "subgroup") if role == "relevance" else ("name",))):
-        wanted = asked.get(part)
-        found = [] if wanted is False else spelled(names, part) if wanted is None else [wanted]
-        if not found and part not in needed:
+    optional = ("aspect", "subgroup") if role == "relevance" else ("name",)
+    for part in needed + optional:
+        column = wanted.get(part)
+        matches = spelled(names, part) if column is None else [column]
+        if part in optional and (column is False or not matches):
             continue
-        if len(found) != 1 or found[0] not in names:
-            problem = f"{where} has no column {shown(wanted or part)}: {_hint(names, part, found)}"
+        if len(matches) != 1 or matches[0] not in names:
+            hint = _hint(names, part, matches)
+            problem = f"{where} has no column {shown(column or part)}: {hint}"
             raise InvalidInput(problem, remedy=advice.format(part=part))
-        if names.count(found[0]) > 1:
-            raise InvalidInput(
-                f"{where} has {names.count(found[0])} columns {found[0]!r}; name each column once"
-            )
-        parts[part] = found[0]
-    if asked.get("docid") is None and parts["docid"] == "docno" and "docid" in names:
+        if (times := names.count(matches[0])) > 1:
+            raise InvalidInput(f"{where} has {times} columns {matches[0]!r}; name each column once")
+        parts[part] = matches[0]
+    if wanted.get("docid") is None and parts["docid"] == "docno" and "docid" in names:
         parts[NUMBER_IN_INDEX] = "docid"
     if role == "score" and names.count("rank") == 1 and "rank" not in parts.values():
         parts["rank"] = "rank"
@@ -90,47 +93,46 @@ def others(names: Sequence[str], role: str) -> list[str]:
     parts = columns_of(names, role, {}, "", "")
     read = {name for part, name in parts.items() if part != "name"}
     return [
-        name
-        for name in dict.fromkeys(names)
-        if name and name not in read and [*names].count(name) == 1
+        name for name, times in Counter(names).items() if name not in read | {""} and times == 1
     ]
 
 
-def _hint(names: Sequence[str], part: str, found: Sequence[str]) -> str:
-    if len(found) > 1:
-        return f"columns {', '.join(map(repr, found))} could be it"
+def _hint(names: Sequence[str], part: str, matches: Sequence[str]) -> str:
+    if len(matches) > 1:
+        return f"columns {', '.join(map(repr, matches))} could be it"
     if part == "score" and "rank" in names:
-        return "a rank is no score; rankings are ordered by descending score, so that score = -rank keeps the order"
+        order = "rankings are ordered by descending score, so that score = -rank keeps the order"
+        return f"a rank is no score; {order}"
     return f"its columns are {list(names)}"
 
 
 def columns_in(table: Any, parts: Mapping[str, str], role: str, where: str, advice: str) -> Columns:
     """Return the columns of a table that `columns_of` found."""
     cells = {part: table[name] for part, name in parts.items() if part != "name"}
-    if (docid := cells.pop(NUMBER_IN_INDEX, None)) is not None:
-        try:
-            digits = pc.match_substring_regex(
-                id_column(docid, "docid").cast(pa.string()), "^-?[0-9]+$"
-            )
-        except InvalidInput:
-            digits = pa.array([False])
-        if pc.all(digits).as_py() is False or pa.types.is_integer(
-            id_column(cells["docid"], "docno").type
-        ):
-            as_there = "as in PyTerrier, where 'docno' is text and 'docid' a number in the index"
-            problem = f"{where} has the columns 'docno' and 'docid', not {as_there}"
-            raise InvalidInput(problem, remedy=advice.format(part="docid"))
+    number = cells.pop(NUMBER_IN_INDEX, None)
+    if number is not None and not _are_pyterrier(docno=cells["docid"], docid=number):
+        expected = "as in PyTerrier, where 'docno' is text and 'docid' a number in the index"
+        problem = f"{where} has the columns 'docno' and 'docid', not {expected}"
+        raise InvalidInput(problem, remedy=advice.format(part="docid"))
     return Columns(value=cells.pop(role), value_name=parts[role], **cells)
+
+
+def _are_pyterrier(docno: Any, docid: Any) -> bool:
+    """Say whether two columns are ids of text and numbers in an index."""
+    try:
+        numbers = id_column(docid, "docid").cast(pa.string())
+    except InvalidInput:
+        return False
+    if pc.all(pc.match_substring_regex(numbers, "^-?[0-9]+$")).as_py() is False:
+        return False
+    return not pa.types.is_integer(id_column(docno, "docno").type)
 
 
 @dataclass(frozen=True, eq=False)
 class FrameSource:
-    """The frame or the records that rows were taken from, for messages; a copy of the rows takes none of it along.
+    """The frame or the records that rows were taken from, for messages; pickles leave it out."""
 
-    ``names`` are the columns that were not read, and ``cell`` takes a name and a row.
-    """
-
-    names: Sequence[str] = ()
+    names: Sequence[str] = ()  # The columns that were not read
     cell: Callable[[str, int], Any] = lambda _name, _row: None
     format: ClassVar[str] = ""
 
@@ -145,7 +147,8 @@ class FrameSource:
     def way_on(self, name: str, value: str) -> str:
         """Say how to read rows that a column tells apart."""
         if value == "score":
-            return f"give a run for each, such as {{one: part for one, part in frame.groupby({name!r})}}"
+            groups = f"{{one: part for one, part in frame.groupby({name!r})}}"
+            return f"give a run for each, such as {groups}"
         return f"if it is the subtopic or the judge, say aspect={name!r} in Qrels.from_frame"
 
     def __reduce__(self) -> tuple[type[FrameSource], tuple[()]]:
@@ -168,17 +171,12 @@ def from_dict(mapping: Any, value: str) -> Columns:
         expected = f"expected {{qid: {{docid: {value}}}}} or {{qid: [docid, ...]}}"
         raise InvalidInput(f"{expected}, found a {type(mapping).__name__}")
     rows = {query: _listed(query, documents, value) for query, documents in mapping.items()}
-    if value == "relevance" and any(
-        isinstance(one, Mapping) for known in rows.values() for one in known.values()
-    ):
+    queries = [query for query, documents in rows.items() for _ in documents]
+    ids = list(chain.from_iterable(rows.values()))
+    numbers = list(chain.from_iterable(documents.values() for documents in rows.values()))
+    if value == "relevance" and any(isinstance(number, Mapping) for number in numbers):
         return _from_nested(rows)
-    queries = chain.from_iterable(
-        repeat(query, len(documents)) for query, documents in rows.items()
-    )
-    values = chain.from_iterable(documents.values() for documents in rows.values())
-    return Columns(
-        list(queries), list(chain.from_iterable(rows.values())), parsed_numbers(list(values))
-    )
+    return Columns(queries, ids, parsed_numbers(numbers))
 
 
 def _listed(query: Any, documents: Any, value: str) -> Mapping[Any, Any]:
@@ -190,42 +188,35 @@ def _listed(query: Any, documents: Any, value: str) -> Mapping[Any, Any]:
     if isinstance(documents, Mapping):
         return documents
     no_list = (str, bytes, *((set, frozenset) if value == "score" else ()))  # a set has no order
-    if (
-        isinstance(documents, no_list)
-        or not isinstance(documents, Iterable)
-        or hasattr(documents, "columns")
-    ):
+    is_list = isinstance(documents, Iterable) and not isinstance(documents, no_list)
+    if not is_list or hasattr(documents, "columns"):
         expected = f"expected {{docid: {value}}}, [docid, ...] or [(docid, {value}), ...]"
         raise InvalidInput(f"{expected}, but query {query!r} has a {type(documents).__name__}")
     if isinstance(documents, _pandas_series()) and _names_documents(documents):
         documents = list(documents.items())
-    items = next(
-        (
-            getattr(documents, name)()
-            for name in ("tolist", "to_pylist")
-            if hasattr(documents, name)
-        ),
-        None,
-    )
-    items = list(documents) if items is None else items
+    items = documents.tolist() if hasattr(documents, "tolist") else as_list(documents)
     ids: Iterable[Any] = items
     numbers: Iterable[Any] = repeat(1) if value == "relevance" else count(-1, -1)
     if items and all(isinstance(item, (list, tuple)) and len(item) == 2 for item in items):
         ids, numbers = zip(*items, strict=True)
-    found: dict[Any, Any] = {}
+    listed: dict[Any, Any] = {}
     for place, (document, number) in enumerate(zip(ids, numbers, strict=False)):
         if isinstance(document, (list, dict, set)):  # cannot be looked up
-            problem = f"query {query!r} has a {type(document).__name__} as document {place} (counting from 0)"
-            raise InvalidInput(problem, remedy=f"give ids, or pairs of id and {value}")
-        if document in found:
-            differ = f"{found[document]} and {number} are given: find out which of them holds"
-            remedy = "keep one of them" if found[document] == number else differ
-            remedy = "keep its best place" if isinstance(numbers, count) else remedy
+            found = f"a {type(document).__name__} as document {place} (counting from 0)"
+            remedy = f"give ids, or pairs of id and {value}"
+            raise InvalidInput(f"query {query!r} has {found}", remedy=remedy)
+        if document in listed:
+            first = listed[document]
+            remedy = "keep one of them"
+            if isinstance(numbers, count):
+                remedy = "keep its best place"
+            elif first != number:
+                remedy = f"{first} and {number} are given: find out which of them holds"
             raise InvalidInput(
                 f"document {document!r} stands twice in the list of query {query!r}", remedy=remedy
             )
-        found[document] = number
-    return found
+        listed[document] = number
+    return listed
 
 
 def _pandas_series() -> Any:
@@ -234,12 +225,12 @@ def _pandas_series() -> Any:
 
 
 def _names_documents(numbers: Any) -> bool:
-    """Say whether a Series has documents as its index: whole values may be ids, whose index is left of other rows."""
+    """Say whether a Series of numbers has documents as its index."""
+    if type(numbers.index).__name__ == "RangeIndex":
+        return False
+    # Whole numbers may themselves be ids, beside an index of row numbers that a filter left.
     has_texts = all(isinstance(label, str) for label in numbers.index)
-    return (
-        numbers.dtype.kind in ("iuf" if has_texts else "f")
-        and type(numbers.index).__name__ != "RangeIndex"
-    )
+    return numbers.dtype.kind in ("iuf" if has_texts else "f")
 
 
 def _from_nested(mapping: Mapping[Any, Any]) -> Columns:
@@ -257,22 +248,18 @@ def _from_nested(mapping: Mapping[Any, Any]) -> Columns:
 
 
 def is_records(thing: Any) -> bool:
-    """Say whether `from_records` takes it: records, an iterator, a dataset of ir_datasets, a Run or Qrels of ranx."""
+    """Say whether `from_records` takes records, an iterator, a dataset or an object of ranx."""
     if isinstance(thing, (list, tuple)):
         return bool(thing) and bool(_fields(thing[0]))
+    if _is_ranx(thing) or any(hasattr(thing, name) for name in ("__next__", *_ITERATORS.values())):
+        return True
     # ``dataset.qrels`` of ir_datasets has no iterator of its own.
-    is_part = "query_id" in getattr(getattr(thing, "type", None), "_fields", ()) and hasattr(
-        thing, "__iter__"
-    )
-    return (
-        is_part
-        or _is_ranx(thing)
-        or any(hasattr(thing, one) for one in ("__next__", *_ITERATORS.values()))
-    )
+    fields = getattr(getattr(thing, "type", None), "_fields", ())
+    return "query_id" in fields and hasattr(thing, "__iter__")
 
 
 def from_records(thing: Any, value: str) -> Columns:
-    """Take what `is_records` says; the records have a query, a document, and a relevance or a score."""
+    """Return the columns of records with a query, a document, and a relevance or a score."""
     if _is_ranx(thing):
         if not hasattr(thing, _HOLDERS[value]):
             raise InvalidInput(
@@ -304,8 +291,9 @@ def from_records(thing: Any, value: str) -> Columns:
         name: [_field(row, name, at, expected) for at, row in enumerate(rows)]
         for name in parts.values()
     }
-    left = [name for name in _fields(rows[0]) if name not in cells or name == parts.get("name")]
-    source = FrameSource(left, lambda name, row: _field(rows[row], name, row, expected))
+    source = FrameSource(
+        _unread(_fields(rows[0]), parts), lambda name, row: _field(rows[row], name, row, expected)
+    )
     columns = columns_in(cells, parts, value, "record 0", "give records with one of them")
     return replace(columns, value=parsed_numbers(columns.value), source=source)
 
@@ -330,20 +318,23 @@ def _is_ranx(thing: Any) -> bool:
     return hasattr(thing, "get_doc_ids_and_scores") and hasattr(thing, "to_dict")
 
 
-def from_frame(frame: Any, role: str, **asked: str | Literal[False] | None) -> Columns:
-    """Take columns of a pandas or polars frame, an Arrow table or anything with an Arrow C stream."""
+def _unread(names: Iterable[str], parts: Mapping[str, str]) -> list[str]:
+    """Return the names of the columns beside those that give a part of each row."""
+    read = {name for part, name in parts.items() if part != "name"}
+    return [name for name in names if name not in read]
+
+
+def from_frame(frame: Any, role: str, **wanted: str | Literal[False] | None) -> Columns:
+    """Return columns of a pandas or polars frame, an Arrow table or an Arrow C stream."""
     table = as_table(frame)
-    asked["subgroup"] = False if asked.get("aspect") is False else None
-    parts = columns_of(names_in(table), role, asked, "the frame", _ADVICE)
+    wanted["subgroup"] = False if wanted.get("aspect") is False else None
+    parts = columns_of(names_in(table), role, wanted, "the frame", _ADVICE)
     columns = columns_in(table, parts, role, "the frame", _ADVICE)
     ids = {part: id_column(getattr(columns, part), parts[part]) for part in IDS if part in parts}
     numbers = value_column(columns.value, parts[role], role)
-    # If the caller names the column of the number, he knows what it is.
-    value_name = parts[role] if asked.get(role) is None else None
-    left = [
-        name for name in names_in(table) if name not in parts.values() or name == parts.get("name")
-    ]
-    source = FrameSource(left, partial(_cell, table))
+    # Callers who name the column of the number know what it is.
+    value_name = parts[role] if wanted.get(role) is None else None
+    source = FrameSource(_unread(names_in(table), parts), partial(_cell, table))
     return replace(columns, value=numbers, value_name=value_name, source=source, **ids)
 
 
@@ -360,33 +351,29 @@ def frame_columns(frame: Any, names: Mapping[str, str]) -> dict[str, Any]:
     for role, name in names.items():
         if known.count(name) != 1:
             problem = f"{shown(name)} stands {known.count(name)} times in the frame"
-            raise InvalidInput(
-                problem, argument=role, remedy=f"its columns are: {', '.join(known)}"
-            )
-    is_ranked = known.count("rank") == 1 and "rank" not in names.values()
-    return {
-        role: table[name]
-        for role, name in {**names, **({"rank": "rank"} if is_ranked else {})}.items()
-    }
+            remedy = f"its columns are: {', '.join(known)}"
+            raise InvalidInput(problem, argument=role, remedy=remedy)
+    columns = {role: table[name] for role, name in names.items()}
+    # A further column of ranks, which is only compared with the scores.
+    if known.count("rank") == 1 and "rank" not in names.values():
+        columns["rank"] = table["rank"]
+    return columns
 
 
 def is_frame(thing: Any) -> bool:
     """Say whether `from_frame` takes it."""
-    return hasattr(thing, "__arrow_c_stream__") or hasattr(
-        thing, "collect_schema"
-    )  # of a lazy frame
+    # Lazy frames have a schema to collect.
+    return hasattr(thing, "__arrow_c_stream__") or hasattr(thing, "collect_schema")
 
 
 def as_table(frame: Any) -> Any:
-    """Return a frame of any make as one of pandas, with named levels of its index as columns, or as an Arrow table."""
+    """Return a frame as one of pandas, with the named levels of its index, or as an Arrow table."""
     pandas = sys.modules.get("pandas")  # pandas is imported if there is a DataFrame
     if pandas is not None and isinstance(frame, pandas.DataFrame):
         levels = [name for name in frame.index.names if name is not None]
-        return (
-            frame.reset_index(level=[name for name in levels if name not in frame.columns])
-            if levels
-            else frame
-        )
+        if not levels:
+            return frame
+        return frame.reset_index(level=[name for name in levels if name not in frame.columns])
     if hasattr(frame, "collect_schema") and hasattr(frame, "collect"):  # a lazy frame
         frame = frame.collect()
     is_column = getattr(frame, "ndim", 2) == 1 or isinstance(frame, pa.ChunkedArray)
@@ -394,9 +381,8 @@ def as_table(frame: Any) -> Any:
         try:
             return pa.table(frame)
         except pa.ArrowException as error:
-            if hasattr(
-                frame, "columns"
-            ):  # Arrow lacks the type of a column, which perhaps nobody reads
+            # Arrow lacks the type of a column, which perhaps nobody reads.
+            if hasattr(frame, "columns"):
                 return frame
             raise InvalidInput(
                 f"Arrow cannot take a column of the frame ({said(error)})", remedy="cast it"
@@ -407,6 +393,5 @@ def as_table(frame: Any) -> Any:
 
 def names_in(table: Any) -> list[str]:
     """Return the columns of an Arrow table or of a frame of pandas."""
-    return [
-        str(name) for name in (table.column_names if isinstance(table, pa.Table) else table.columns)
-    ]
+    names = table.column_names if isinstance(table, pa.Table) else table.columns
+    return [*map(str, names)]

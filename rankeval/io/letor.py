@@ -52,9 +52,11 @@ PART_OF: dict[str, str] = {
 
 # Read otherwise by scikit-learn: digits in groups, feature +1 or -0, query 007, +7 or -0, queries
 # beyond 18 digits, and any word that begins with qid.
+# Three patterns, because Python searches for an alternation slowly.
 _LOOSE = [
-    re.compile(one)
-    for one in (rb"_", rb"[+-][0-9]+:", rb"qid(?:[^:]|:(?:\+|-0|0[0-9]|-?[0-9]{19}))")
+    re.compile(rb"_"),
+    re.compile(rb"[+-][0-9]+:"),
+    re.compile(rb"qid(?:[^:]|:(?:\+|-0|0[0-9]|-?[0-9]{19}))"),
 ]
 _COMMENT = re.compile(rb"#[^\n]*")
 # A comment that holds a row: the line end behind the row before is missing.
@@ -88,12 +90,13 @@ _SIZE = re.compile(rb"[0-9]{1,9}")  # Python refuses to parse 5,000 digits
 
 
 def check_distinct(qids: Mapping[str, NDArray[np.generic]], remedy: str) -> None:
-    """Raise if a query is in two parts."""
+    """Raise if a query is in two parts; the remedy says how to read such data all the same."""
     seen: dict[object, str] = {}
     for part, qid in qids.items():
         for query in np.unique(qid).tolist():
             if query in seen:
-                problem = f"query {query!r} is in {seen[query]} and in {part}: a leak, or an id of two queries"
+                parts = f"{seen[query]} and in {part}"
+                problem = f"query {query!r} is in {parts}: a leak, or an id of two queries"
                 raise InvalidInput(problem, remedy=remedy)
             seen[query] = part
 
@@ -102,12 +105,10 @@ def check_distinct(qids: Mapping[str, NDArray[np.generic]], remedy: str) -> None
 class SparseRows:
     """The rows of one file."""
 
-    # (n_rows, largest index + 1): The cells in CSR format; the columns are the indices of the file,
-    # which count from 0 or from 1.
-    X: Any
-    label: NDArray[np.float64]  # (n_rows,): Relevance
-    qid: Any  # (n_rows,): Query ids, int64 or str, if the rows have them
-    docid: NDArray[Any] | None  # (n_rows,): Document ids, if every row has a comment with one
+    X: Any  # CSR of shape (n_rows, largest index + 1): the file's indices count from 0 or from 1
+    label: NDArray[np.float64]  # Relevance
+    qid: Any  # Query ids, int64 or str, if the rows have them
+    docid: NDArray[Any] | None  # Document ids, if every row has a comment with one
 
 
 def read_svmlight(data: bytes, where: str, limits: Limits = DEFAULT) -> SparseRows:
@@ -115,11 +116,10 @@ def read_svmlight(data: bytes, where: str, limits: Limits = DEFAULT) -> SparseRo
     data = data.replace(b"\r\n", b"\n")
     text = data
     if b"#" in data:
-        if found := _SWALLOWED.search(data):
-            line = data.count(b"\n", 0, found.start()) + 1
-            raise FileFormatError(
-                f"{where}, line {line}: the comment holds another row: is a line end missing?"
-            )
+        if swallowed := _SWALLOWED.search(data):
+            line = data.count(b"\n", 0, swallowed.start()) + 1
+            problem = "the comment holds another row: is a line end missing?"
+            raise FileFormatError(f"{where}, line {line}: {problem}")
         text = _COMMENT.sub(b"", data)
     # Comments are cut off before, since scikit-learn drops them and _LOOSE must not look into them.
     X, label, qid = _by_sklearn(text, limits) or _line_by_line(text, where, limits)
@@ -130,12 +130,10 @@ _Read = tuple[Any, NDArray[np.float64], NDArray[Any] | None]
 
 
 def _by_sklearn(text: bytes, limits: Limits) -> _Read | None:
-    # None wherever scikit-learn refuses the text, or reads it otherwise than `_line_by_line`.
+    """Return None if scikit-learn refuses the text, or reads it otherwise than `_line_by_line`."""
     from sklearn.datasets import load_svmlight_file
 
-    if any(
-        one.search(text) for one in _LOOSE
-    ):  # one by one, because Python searches for an alternation slowly
+    if any(loose.search(text) for loose in _LOOSE):
         return None
     try:
         X, label, qid = load_svmlight_file(io.BytesIO(text), query_id=True, zero_based=True)
@@ -143,14 +141,10 @@ def _by_sklearn(text: bytes, limits: Limits) -> _Read | None:
         return None
     # It also takes lines with and without qid side by side, and then returns fewer queries than
     # labels.
-    is_plain = (
-        len(qid) in {0, len(label)}
-        and (np.abs(label) < opening.WHOLE).all()
-        and np.isfinite(X.data).all()
-    )
-    if not is_plain or not len(label) or X.shape[1] - 1 > limits.feature:
+    if not len(label) or len(qid) not in {0, len(label)} or X.shape[1] - 1 > limits.feature:
         return None
-    return X, label, qid if len(qid) else None
+    is_plain = (np.abs(label) < opening.WHOLE).all() and np.isfinite(X.data).all()
+    return (X, label, qid if len(qid) else None) if is_plain else None
 
 
 def _line_by_line(text: bytes, where: str, limits: Limits = DEFAULT) -> _Read:
@@ -164,9 +158,8 @@ def _line_by_line(text: bytes, where: str, limits: Limits = DEFAULT) -> _Read:
     for number, line in opening.filled_lines(text):
         at = f"{where}, line {number}"
         try:
-            fields = [
-                word.decode() for word in line.split()
-            ]  # text would be split at more blanks than bytes
+            # Bytes are split first: text would be split at more blanks.
+            fields = [word.decode() for word in line.split()]
         except UnicodeDecodeError as error:
             raise FileFormatError(f"expected UTF-8 text, found {line[:80]!r}", where=at) from error
         labels.append(fields[0])
@@ -175,9 +168,8 @@ def _line_by_line(text: bytes, where: str, limits: Limits = DEFAULT) -> _Read:
         if rest and rest[0].startswith("qid:"):
             qids.append(rest.pop(0).removeprefix("qid:"))
         if len(qids) not in {0, len(labels)} or (qids and not qids[-1]):
-            raise FileFormatError(
-                f"{at}: expected 'label qid:id index:value ...' in all lines or no qid in any"
-            )
+            expected = "'label qid:id index:value ...' in all lines or no qid in any"
+            raise FileFormatError(f"{at}: expected {expected}")
         row = dict(_cell(field, at, limits) for field in rest)
         if len(row) < len(rest):
             raise FileFormatError("a feature index is given twice", where=at)
@@ -202,7 +194,7 @@ def _cell(field: str, at: str, limits: Limits) -> tuple[int, float]:
 
 
 def _feature(index: str, where: str, limits: Limits) -> int:
-    """Return a feature's number, and refuse one beyond the limit: the matrix would exceed all memory."""
+    """Return a feature's number, and refuse one beyond the limit, which would exceed all memory."""
     # Python turns no more than 4,300 digits into a number.
     if len(index) >= _LONGEST or int(index) > limits.feature:
         raise limits.exceeded("feature", where, f"found feature {index[:40]}")
@@ -213,39 +205,41 @@ def _docids(data: bytes, n_rows: int, where: str) -> NDArray[Any] | None:
     if b"docid" not in data:
         return None
     try:
-        found = [match.decode() for match in _DOCID.findall(data)]
+        ids = [match.decode() for match in _DOCID.findall(data)]
     except UnicodeDecodeError as error:
-        raise FileFormatError(
-            f"expected document ids in UTF-8, found {error.object!r}", where=where
-        ) from error
-    if found and len(found) != n_rows:
-        lines = enumerate(data.split(b"\n"), start=1)
-        is_row = (
-            number
-            for number, line in lines
-            if line.partition(b"#")[0].strip() and not _DOCID.search(line)
-        )
-        problem = f"expected '#docid = D' in all rows or in none, found {len(found)} in {count(n_rows, 'row')}"
-        raise FileFormatError(problem, where=f"{where}, line {next(is_row, 1)}")
-    return np.array(found) if found else None
+        problem = f"expected document ids in UTF-8, found {error.object!r}"
+        raise FileFormatError(problem, where=where) from error
+    if ids and len(ids) != n_rows:
+        found = f"found {len(ids)} in {count(n_rows, 'row')}"
+        place = f"{where}, line {_line_without_docid(data)}"
+        raise FileFormatError(f"expected '#docid = D' in all rows or in none, {found}", where=place)
+    return np.array(ids) if ids else None
+
+
+def _line_without_docid(data: bytes) -> int:
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        is_row = line.partition(b"#")[0].strip()
+        if is_row and not _DOCID.search(line):
+            return number
+    return 1
 
 
 def read_letor(
     path: str | os.PathLike[str], name: str | None, *, sparse: bool | None, limits: Limits
 ) -> dict[str, Any]:
-    """Read one file as `rankeval.datasets.load_letor` does, and return the fields of `RankingData`."""
+    """Read one file for `rankeval.datasets.load_letor`, and return the fields of `RankingData`."""
     where = opening.as_path(path)
-    return _assemble({name or where.name: _rows(where, limits)}, where.parent, sparse, limits)[0]
+    rows = {name or where.name: _rows(where, limits)}
+    return _assemble(rows, where.parent, sparse, limits)[0]
 
 
 def read_letor_parts(
     path: str | os.PathLike[str], *, sparse: bool | None, limits: Limits
 ) -> dict[str, dict[str, Any]]:
-    """Read a folder of files, one for each part, with the same columns; return part -> fields of `RankingData`."""
+    """Read a folder of a file for each part; return part -> fields of `RankingData`."""
     folder = opening.as_path(path)
-    parts = {
-        part: _rows(file, limits, prefix=f"{part}-") for part, file in _part_files(folder).items()
-    }
+    files = _part_files(folder)
+    parts = {part: _rows(file, limits, prefix=f"{part}-") for part, file in files.items()}
     remedy = "if you mean it, load the files one by one with load_letor"
     check_distinct({part: rows.qid for part, rows in parts.items()}, remedy)
     named = {f"{folder.name}/{part}": rows for part, rows in parts.items()}
@@ -262,33 +256,29 @@ def _part_files(folder: Path) -> dict[str, Path]:
         raise InvalidInput(
             f"there is no folder {str(folder)!r}: name one with train, vali and test files"
         )
-    found: dict[str, list[Path]] = {"train": [], "vali": [], "test": []}
+    files_of: dict[str, list[Path]] = {"train": [], "vali": [], "test": []}
     for file in sorted(folder.iterdir()):
         stem = _uncompressed(file.name)
         parts = {PART_OF[word] for word in re.split(r"[._-]", stem.lower()) if word in PART_OF}
         if file.is_file() and len(parts) == 1 and Path(stem).suffix.lower() in _ROWS:
-            found[parts.pop()].append(file)
-    for part, files in found.items():
+            files_of[parts.pop()].append(file)
+    for part, files in files_of.items():
         if len(files) > 1:
-            raise InvalidInput(
-                f"{str(folder)!r} has several files for {part}: {[file.name for file in files]}"
-            )
-    if not any(found.values()):
+            names = [file.name for file in files]
+            raise InvalidInput(f"{str(folder)!r} has several files for {part}: {names}")
+    if not any(files_of.values()):
         content = sorted(entry.name for entry in folder.iterdir())[:10]
-        raise InvalidInput(
-            f"{str(folder)!r} has no file named train, vali or test; it holds {content}"
-        )
-    return {part: files[0] for part, files in found.items() if files}
+        problem = f"{str(folder)!r} has no file named train, vali or test"
+        raise InvalidInput(f"{problem}; it holds {content}")
+    return {part: files[0] for part, files in files_of.items() if files}
 
 
 def _rows(file: Path, limits: Limits, prefix: str = "") -> SparseRows:
-    """Return the rows of a file with their queries; those of a sizes file are numbered behind the prefix."""
+    """Return the rows of a file with their queries; ids by a sizes file begin with the prefix."""
     rows = read_svmlight(opening.read_text(file, limits), str(file), limits)
-    return (
-        rows
-        if rows.qid is not None
-        else replace(rows, qid=_numbered(file, len(rows.label), limits, prefix))
-    )
+    if rows.qid is not None:
+        return rows
+    return replace(rows, qid=_numbered(file, len(rows.label), limits, prefix))
 
 
 def _uncompressed(name: str) -> str:
@@ -305,13 +295,13 @@ def _numbered(file: Path, n_rows: int, limits: Limits, prefix: str) -> NDArray[A
     names = map("".join, product(stems, _SIZES, ("", *opening.COMPRESSION)))
     beside = next(filter(Path.is_file, map(file.with_name, names)), None)
     if beside is None:
-        problem = f"no qid: in the rows, and no file of query sizes beside it: expected {stem}.query or {stem}.group"
+        expected = f"{stem}.query or {stem}.group"
+        problem = f"no qid: in the rows, and no file of query sizes beside it: expected {expected}"
         raise FileFormatError(problem, where=str(file))
     sizes = [*_sizes(beside, limits)]
     if sum(sizes) != n_rows:
-        raise FileFormatError(
-            f"the sizes in {beside} add up to {sum(sizes)}, but {file} has {count(n_rows, 'row')}"
-        )
+        found = f"{file} has {count(n_rows, 'row')}"
+        raise FileFormatError(f"the sizes in {beside} add up to {sum(sizes)}, but {found}")
     numbers = np.repeat(np.arange(1, len(sizes) + 1), sizes)
     return np.array([f"{prefix}{number}" for number in numbers]) if prefix else numbers
 
@@ -320,9 +310,8 @@ def _sizes(file: Path, limits: Limits) -> Iterator[int]:
     for number, line in opening.filled_lines(opening.read_text(file, limits)):
         word = line.strip()
         if not _SIZE.fullmatch(word):
-            raise FileFormatError(
-                f"expected the size of a query, found {word[:80]!r}", where=f"{file}, line {number}"
-            )
+            problem = f"expected the size of a query, found {word[:80]!r}"
+            raise FileFormatError(problem, where=f"{file}, line {number}")
         yield int(word)
 
 
@@ -330,39 +319,31 @@ def _assemble(
     loaded: Mapping[str, SparseRows], folder: Path, sparse: bool | None, limits: Limits
 ) -> list[dict[str, Any]]:
     cells = [rows.X.indices for rows in loaded.values() if rows.X.nnz]
-    base = min(
-        [1, *(int(index.min()) for index in cells)]
-    )  # features count from 1, unless there is a feature 0
+    # Features count from 1, unless there is a feature 0.
+    base = min([1, *(int(index.min()) for index in cells)])
     titles = _feature_names(folder, limits)
     last = max([base - 1, *titles, *(int(index.max()) for index in cells)])
+    n_columns = last + 1 - base
     if sparse is None:
-        n_cells = sum(len(rows.label) for rows in loaded.values()) * (last + 1 - base)
-        sparse = sum(map(len, cells)) < _DENSE_SHARE * n_cells and n_cells * 8 > _DENSE_BYTES
+        n_cells = sum(len(rows.label) for rows in loaded.values()) * n_columns
+        n_filled = sum(map(len, cells))
+        sparse = n_filled < _DENSE_SHARE * n_cells and n_cells * 8 > _DENSE_BYTES
     columns = tuple(titles.get(index, f"f{index}") for index in range(base, last + 1))
     parts = []
     for name, rows in loaded.items():
         # Shifted in place, because a copy of the cells of a large file is a gigabyte.
         rows.X.indices -= base
-        rows.X.resize(len(rows.label), last + 1 - base)
-        X, y = rows.X if sparse else rows.X.toarray(), whole(rows.label)
-        parts.append(
-            {
-                "X": X,
-                "y": y,
-                "qid": rows.qid,
-                "docid": rows.docid,
-                "feature_names": columns,
-                "name": name,
-            }
-        )
+        rows.X.resize(len(rows.label), n_columns)
+        X = rows.X if sparse else rows.X.toarray()
+        part = {"X": X, "y": whole(rows.label), "qid": rows.qid, "docid": rows.docid}
+        parts.append(part | {"feature_names": columns, "name": name})
     return parts
 
 
 def _feature_names(folder: Path, limits: Limits) -> dict[int, str]:
-    """Return feature -> name from ``features.json`` here or one folder up; a file of another form is ignored."""
-    for file in filter(
-        Path.is_file, (folder / "features.json", folder.resolve().parent / "features.json")
-    ):
+    """Return feature -> name from ``features.json`` here or one folder up, if it has this form."""
+    places = (folder / "features.json", folder.resolve().parent / "features.json")
+    for file in filter(Path.is_file, places):
         data = opening.read_bytes(file, limits)
         try:
             titles = json.loads(data)

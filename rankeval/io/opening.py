@@ -1,4 +1,4 @@
-r"""Open and replace files: plain, gzip or zstd, from a pipe or a device, within limits; check bytes that must be text.
+r"""Open and replace files: plain, gzip, zstd, from a pipe, within limits; check that text is text.
 
 ::
 
@@ -6,10 +6,11 @@ r"""Open and replace files: plain, gzip or zstd, from a pipe or a device, within
          -> gzip or zstd --> unpacked piece by piece ---> pa.BufferReader in memory
          -> pipe or device -> read to its end, once ----> pa.BufferReader in memory
 
-A compressed file and a pipe do not tell their size. Their bytes are counted on the way, and refused at the limit
-before memory is exhausted. A caller who knows the file raises the limit:
-``Run.read(path, limits=Limits(expansion=1000))``. An unforeseen error gets a note with the path. The trap is a file
-that another program is still writing: its last row may be half a row, so its size is compared before and after.
+A compressed file and a pipe do not tell their size. Their bytes are counted on the way, and refused
+at the limit before memory is exhausted. A caller who knows the file raises the limit:
+``Run.read(path, limits=Limits(expansion=1000))``. An unforeseen error gets a note with the path.
+The trap is a file that another program is still writing: its last row may be half a row, so its
+size is compared before and after.
 
 In text, NUL, a carriage return within a line, a byte order mark after the start, and lines beyond
 the limit are refused. Each means that the file is not the one that it seems to be, and each would
@@ -86,12 +87,11 @@ class Limits:
             check_count(name, value)
 
     def exceeded(self, name: str, where: str, found: str) -> LimitExceeded:
-        """Make the error for a file beyond a limit, from the limit's name, the file (and line), and the size found."""
+        """Make the error for a file, or the line of a file, beyond a limit."""
         require(name in vars(self), "name", name, "the name of a limit")
         remedy = f"if the file is sound, raise it: limits=Limits({name}=...)"
-        error = LimitExceeded(
-            f"{found}, beyond the limit of {getattr(self, name):,}", where=where, remedy=remedy
-        )
+        problem = f"{found}, beyond the limit of {getattr(self, name):,}"
+        error = LimitExceeded(problem, where=where, remedy=remedy)
         error.limit = name
         return error
 
@@ -101,13 +101,13 @@ DEFAULT = Limits()
 
 def limits_of(settings: Iterable[str]) -> Limits:
     """Return the default limits with some replaced by ``"name=value"``."""
-    given = {}
+    limits = {}
     for setting in settings:
         name, _, value = setting.partition("=")
-        wanted = f"name=value with a whole number; the names are {', '.join(vars(DEFAULT))}"
-        require(_DIGITS.fullmatch(value), "limit", setting, wanted)
-        given[chosen("limit", name, vars(DEFAULT))] = int(value)
-    return replace(DEFAULT, **given)
+        expected = f"name=value with a whole number; the names are {', '.join(vars(DEFAULT))}"
+        require(_DIGITS.fullmatch(value), "limit", setting, expected)
+        limits[chosen("limit", name, vars(DEFAULT))] = int(value)
+    return replace(DEFAULT, **limits)
 
 
 BOM = b"\xef\xbb\xbf"
@@ -119,11 +119,14 @@ _DIGITS = re.compile(r"[+-]?\d{1,400}", re.ASCII)  # no float has more digits
 
 
 def number_of(text: str, where: str) -> float:
-    """Return a finite decimal number, or raise the error that says where it is none; nan, 0x10 and 1_0 are none."""
+    """Return a finite decimal number; nan, 0x10 and 1_0 are refused."""
     value = float(text) if NUMBER.fullmatch(text) else math.nan
     if not math.isfinite(value):
-        hint = ", which is beyond 64-bit floats" if math.isinf(value) else ""
-        hint = "; the decimal sign is a point" if re.fullmatch(r"[+-]?\d+,\d+", text) else hint
+        hint = ""
+        if math.isinf(value):
+            hint = ", which is beyond 64-bit floats"
+        elif re.fullmatch(r"[+-]?\d+,\d+", text):
+            hint = "; the decimal sign is a point"
         raise FileFormatError(f"expected a finite number, found {text!r}{hint}", where=where)
     return value
 
@@ -137,14 +140,12 @@ def numbers_of_texts(texts: Sequence[str]) -> list[float]:
     values = [*map(float, texts)]
     if max(map(abs, values), default=0) < WHOLE:
         return values
-    return [
-        int(text) if _DIGITS.fullmatch(text) else value
-        for text, value in zip(texts, values, strict=True)
-    ]
+    pairs = zip(texts, values, strict=True)
+    return [int(text) if _DIGITS.fullmatch(text) else value for text, value in pairs]
 
 
 def parsed_numbers(numbers: Any) -> Any:
-    """Return the numbers of a list of texts, if all of them are written as in TREC files; else it stays as it is."""
+    """Return the numbers of a list of texts, if all are written as in TREC files; else the list."""
     is_text = isinstance(numbers, list) and all(isinstance(number, str) for number in numbers)
     return numbers_of_texts(numbers) if is_text and all(map(NUMBER.fullmatch, numbers)) else numbers
 
@@ -175,34 +176,31 @@ def text_blocks(source: pa.NativeFile, where: str, limits: Limits) -> Iterator[b
         read += source.read(1) if read.endswith(b"\r") else b""  # LF may follow
         block = rest + read
         longest = max(block.split(_LF), key=len) if len(block) > limits.line else b""
-        suspects = [
-            (one + beside, found) for one, (beside, found) in _NOT_TEXT.items() if one in block
-        ]
-        faults = [
-            (fault.end(), found) for one, found in suspects if (fault := re.search(one, block))
-        ]
-        if faults or len(longest) > limits.line:
-            at, found = [
-                *faults,
-                (block.find(longest), f"the line has more than {limits.line:,} bytes"),
-            ][0]
-            source.seek(
-                0
-            )  # lines are counted now: counting them all the time would slow down benchmark B
+        fault = _fault_in(block)
+        if fault or len(longest) > limits.line:
+            too_long = f"the line has more than {limits.line:,} bytes"
+            at, problem = fault or (block.find(longest), too_long)
+            source.seek(0)  # counting lines all the time would slow down benchmark B
             place = f"{where}, line {source.read(seen + at).count(_LF) + 1}"
-            raise (
-                FileFormatError(found, where=place)
-                if faults
-                else limits.exceeded("line", place, found)
-            )
+            if fault:
+                raise FileFormatError(problem, where=place)
+            raise limits.exceeded("line", place, problem)
         end = block.rfind(_LF) + 1 if read else len(block)
         seen, rest = seen + end, block[end:]
         if end:
             yield block[:end]
 
 
+def _fault_in(block: bytes) -> tuple[int, str] | None:
+    """Return where bytes stop to be text, and the reason; None for text."""
+    for byte, (beside, problem) in _NOT_TEXT.items():
+        if byte in block and (fault := re.search(byte + beside, block)):
+            return fault.end(), problem
+    return None
+
+
 def checked_text(source: pa.NativeFile, where: str, limits: Limits) -> bytes:
-    """Return the bytes of a file without a byte order mark; refuse a file that is no text, as `text_blocks` does."""
+    """Return the bytes of a text without a byte order mark; raise as `text_blocks` does."""
     for _ in text_blocks(source, where, limits):
         pass
     source.seek(0)
@@ -229,24 +227,7 @@ _NOT_READ = {
 
 @contextmanager
 def reading(path: str | os.PathLike[str], limits: Limits = DEFAULT) -> Iterator[pa.NativeFile]:
-    """Open a file uncompressed, to be read as often as needed; errors while it is open name it.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    limits : Limits
-        How far it may expand, and how much of a pipe is read.
-
-    Raises
-    ------
-    InvalidInput
-        If the file does not exist or cannot be read.
-    FileFormatError
-        If it is damaged, compressed by another program, or changed while it was read.
-    LimitExceeded
-        If it exceeds a limit.
-    """
+    """Open a file uncompressed, to be read as often as needed; errors while it is open name it."""
     where = as_path(path)
     require(
         isinstance(limits, Limits), "limits", limits, "Limits, such as rk.io.Limits(line=10**7)"
@@ -272,9 +253,8 @@ def as_path(path: Any) -> Path:
     address = re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", os.fspath(path))
     if address and not Path(path).exists():
         problem = f"an address ({address[0]}/...) is no path of a file"
-        raise InvalidInput(
-            problem, argument="path", remedy="download the file, and give the path of the copy"
-        )
+        remedy = "download the file, and give the path of the copy"
+        raise InvalidInput(problem, argument="path", remedy=remedy)
     return Path(path)
 
 
@@ -303,17 +283,14 @@ def read_text(path: str | os.PathLike[str], limits: Limits = DEFAULT) -> bytes:
 
 def _open(where: Path, limits: Limits) -> pa.NativeFile:
     try:
-        # A pipe can be read only once.
-        source = (
-            pa.OSFile(os.fsencode(where))
-            if where.is_file()
-            else pa.BufferReader(_streamed(where, limits))
-        )
+        if where.is_file():
+            source: pa.NativeFile = pa.OSFile(os.fsencode(where))
+        else:  # a pipe can be read only once
+            source = pa.BufferReader(_streamed(where, limits))
         start = source.read(max(map(len, _NOT_READ)))
         source.seek(0)
-        packing = next(
-            (name for magic, name in (_PACKED | _NOT_READ).items() if start.startswith(magic)), None
-        )
+        names = (_PACKED | _NOT_READ).items()
+        packing = next((name for magic, name in names if start.startswith(magic)), None)
         if packing in _NOT_READ.values():
             raise FileFormatError(
                 f"{where} is a {packing} file, which is not read: unpack it first"
@@ -330,9 +307,8 @@ def _open(where: Path, limits: Limits) -> pa.NativeFile:
             ValueError: f"{str(where)!r} cannot be the name of a file: {error}",  # NUL in it
         }
         reason = getattr(error, "strerror", None) or error
-        raise InvalidInput(
-            known.get(type(error), f"cannot read {str(where)!r}: {reason}")
-        ) from error
+        problem = known.get(type(error), f"cannot read {str(where)!r}: {reason}")
+        raise InvalidInput(problem) from error
     return source
 
 
@@ -358,14 +334,12 @@ def _unpacked(source: pa.NativeFile, name: str, where: Path, limits: Limits) -> 
             while piece := stream.read_buffer(BLOCK):
                 sink.write(piece)
                 if sink.tell() > max(ALWAYS, limits.expansion * source.tell()):
-                    found = (
-                        f"it expands to more than {sink.tell() / source.tell():.0f} times its size"
-                    )
+                    times = sink.tell() / source.tell()
+                    found = f"it expands to more than {times:.0f} times its size"
                     raise limits.exceeded("expansion", str(where), found)
     except (OSError, EOFError, zlib.error) as error:
-        raise FileFormatError(
-            f"{where} is damaged: it starts as {name} but does not decompress ({error})"
-        ) from error
+        reason = f"it starts as {name} but does not decompress ({error})"
+        raise FileFormatError(f"{where} is damaged: {reason}") from error
     return sink.getvalue()
 
 
@@ -379,7 +353,9 @@ def draft_of(path: Path, ending: str = ".part") -> Path:
 def replacing(
     path: Path, draft: Path, *, mode: int = 0o666, lasting: bool = False
 ) -> Iterator[BinaryIO]:
-    """Yield a file that gets its name when it is whole, so that nobody sees half of it."""
+    """Yield a file that gets its name when it is whole; with ``lasting`` the disk has it then."""
+    # The functions of `tempfile` would let the owner alone read, and a result is for all: ``mode``,
+    # less the umask.
     try:
         with open(draft, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             yield file
@@ -389,26 +365,22 @@ def replacing(
         draft.replace(path)
     except BaseException as error:  # an interrupt too leaves no half file behind
         draft.unlink(missing_ok=True)
-        if (
-            isinstance(error, OSError) and error.filename is None
-        ):  # a full disk is found when a file is written
+        # A full disk is found when a file is written.
+        if isinstance(error, OSError) and error.filename is None:
             error.filename = str(path)
         raise
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Raise an error that names the file for each error of the system, such as that of a full disk."""
+    """Name the file in each error of the system, such as that of a full disk."""
     try:
         yield
     except OSError as error:
         folder = path.parent
         reason = error.strerror or said(error)
-        reason = (
-            reason
-            if folder.is_dir()
-            else f"there is no folder {str(folder)!r}{_with_folder(folder)}"
-        )
+        if not folder.is_dir():
+            reason = f"there is no folder {str(folder)!r}{_with_folder(folder)}"
         raise InvalidInput(f"cannot write {str(path)!r}: {reason}") from error
 
 

@@ -2,11 +2,11 @@
 
 ::
 
-    q1 0 d7 2              query, iteration, document, grade: judgments of TREC, as `trec` reads them
+    q1 0 d7 2              query, iteration, document, grade: judgments of TREC, read by `trec`
     q1 d7 2 0              query, document, grade, iteration: ir_datasets
     q1 d7 0 2              query, document, iteration, grade
     q1 d7 0 0              query, relevant document: SMART
-    196 242 3 881250949    user, item, rating, time: MovieLens, RecBole; or time before rating
+    196 242 3 881250949    user, item, rating, time: MovieLens, RecBole; or time, rating
     q1 d7 1 9.5            query, document, rank, score: a run
     q1 d7 9.5 1            query, document, score, rank: a run
     q1 Q0 d7 9.5           query, Q0, document, score: a run
@@ -29,7 +29,8 @@ from typing import NamedTuple
 
 from rankeval.io.opening import NUMBER
 
-_TIME = 1e7  # a day such as 20240131, and seconds or milliseconds since 1970, are greater; ratings are not
+# Days such as 20240131, and seconds or milliseconds since 1970, are greater; ratings are not.
+_TIME = 1e7
 _GRADES = -10, 100  # the range of grades that a document of this name may be
 _ITERATION = re.compile(r"(?i)[a-z]{0,4}[0-9]{0,2}(\.[0-9]+)?")
 _LISTED = "qid docid 0 0"  # of SMART: each document that is listed is relevant
@@ -45,19 +46,17 @@ class Reading(NamedTuple):
 
     def reordered(self, fields: Sequence[str]) -> str:
         """Say how to write the columns in the order of these fields."""
-        places = _FILLED | {
-            name: f"${place}" for place, name in enumerate(self.columns.split(), start=1)
-        }
+        names = enumerate(self.columns.split(), start=1)
+        places = _FILLED | {name: f"${place}" for place, name in names}
         if self.columns == _LISTED:
             places["relevance"] = "1"
         if not places.keys() >= {*fields}:
             return "give the judgments here, and the ranking as the run"
-        order = f"write them in order, awk '{{print {', '.join(places[name] for name in fields)}}}'"
-        if "relevance" in fields and "time" not in places:
-            return (
-                f"{order}, or say format='ndeval' (-R ndeval) if column 2 is a judge or a subtopic"
-            )
-        return order
+        columns = ", ".join(places[name] for name in fields)
+        order = f"write them in order, awk '{{print {columns}}}'"
+        if "relevance" not in fields or "time" in places:
+            return order
+        return f"{order}, or say format='ndeval' (-R ndeval) if column 2 is a judge or a subtopic"
 
 
 def is_doubtful(rows: Sequence[Sequence[str]]) -> bool:
@@ -68,20 +67,17 @@ def is_doubtful(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def reading_of_four(rows: Sequence[Sequence[str]]) -> Reading | None:
-    """Return what rows of four cells seem to be, if they cannot be query, iteration, document and grade."""
+    """Return the columns that rows of four cells seem to have instead of those of `trec.QRELS`."""
     queries, seconds, thirds, fourths = zip(*rows, strict=True)
     if not _are_numbers(fourths):
         return None
     if _are_times(fourths) and _are_grades(thirds):
-        return Reading(
-            "qid docid relevance time", f"column 4 holds times or dates, such as {fourths[0]}"
-        )
+        why = f"column 4 holds times or dates, such as {fourths[0]}"
+        return Reading("qid docid relevance time", why)
     last = [*map(float, fourths)]
     if {*seconds} == {"Q0"} and all(value % 1 for value in last) and _falls(queries, last):
-        return Reading(
-            "qid Q0 docid score",
-            "column 2 is 'Q0', and column 4 falls within each query, with fractions",
-        )
+        why = "column 2 is 'Q0', and column 4 falls within each query, with fractions"
+        return Reading("qid Q0 docid score", why)
     if not _tells_apart(rows):
         return None
     apart = "column 2 tells the rows of each query apart, and column 3"
@@ -95,37 +91,28 @@ def reading_of_four(rows: Sequence[Sequence[str]]) -> Reading | None:
         )
     middle = [*map(float, thirds)]
     if _are_ranks(queries, middle) and _descends(queries, middle, last):
-        return Reading(
-            "qid docid rank score", f"{apart} counts from {min(middle):.0f} in each query"
-        )
-    if (
-        any(value % 1 for value in middle)
-        and _are_ranks(queries, last)
-        and _descends(queries, last, middle)
-    ):
-        return Reading(
-            "qid docid score rank", f"column 4 counts from {min(last):.0f} in each query"
-        )
-    levels = {*middle}
-    n_documents = len({*seconds})
-    fits = (
-        len({*last}) == 1
-        if n_documents > len(levels)
-        else not any(last) and n_documents == len(levels)
-    )
+        why = f"{apart} counts from {min(middle):.0f} in each query"
+        return Reading("qid docid rank score", why)
+    has_fractions = any(value % 1 for value in middle)
+    if has_fractions and _are_ranks(queries, last) and _descends(queries, last, middle):
+        why = f"column 4 counts from {min(last):.0f} in each query"
+        return Reading("qid docid score rank", why)
     if not any(middle) and not any(last):
         return Reading(_LISTED, f"{apart} is 0 in all rows, as column 4 is")
-    if _are_grades(thirds) and (fits or n_documents >= 3 * len(levels)):
+    n_levels, n_documents = len({*middle}), len({*seconds})
+    if n_documents > n_levels:
+        fits = len({*last}) == 1 or n_documents >= 3 * n_levels
+    else:
+        fits = n_documents == n_levels and not any(last)
+    if fits and _are_grades(thirds):
         values = ", ".join(sorted({*thirds}, key=float)[:5])
-        return Reading(
-            "qid docid relevance iter",
-            f"{apart} has {len(levels)} values in {len(rows)} rows ({values})",
-        )
+        why = f"{apart} has {n_levels} values in {len(rows)} rows ({values})"
+        return Reading("qid docid relevance iter", why)
     return None
 
 
 def reading_of_six(rows: Sequence[Sequence[str]]) -> Reading | None:
-    """Return what rows of six cells seem to be, if they cannot be query, Q0, document, rank, score and tag."""
+    """Return the columns that rows of six cells seem to have instead of those of `trec.RUN`."""
     queries, seconds, thirds, fourths, fifths = [*zip(*rows, strict=True)][:5]
     if {third.upper() for third in thirds} == {"Q0"} != {second.upper() for second in seconds}:
         return Reading("qid docid Q0 rank score tag", f"column 3 is {thirds[0]!r} in all rows")
@@ -135,9 +122,8 @@ def reading_of_six(rows: Sequence[Sequence[str]]) -> Reading | None:
     # From row to row: a run with gaps in its ranks may have the scores n, ..., 2, 1.
     counts_up = _are_ranks(queries, fifth) and _falls(queries, [-rank for rank in fifth])
     if counts_up and _falls(queries, fourth) and not _are_ranks(queries, fourth):
-        return Reading(
-            "qid Q0 docid score rank tag", f"column 5 counts from {min(fifth):.0f} in each query"
-        )
+        why = f"column 5 counts from {min(fifth):.0f} in each query"
+        return Reading("qid Q0 docid score rank tag", why)
     return None
 
 
@@ -150,10 +136,8 @@ def _are_times(cells: Sequence[str]) -> bool:
 
 
 def _are_grades(cells: Sequence[str]) -> bool:
-    return (
-        _are_numbers(cells)
-        and _GRADES[0] <= min(map(float, cells)) <= max(map(float, cells)) <= _GRADES[1]
-    )
+    lowest, highest = _GRADES
+    return _are_numbers(cells) and all(lowest <= float(cell) <= highest for cell in cells)
 
 
 def _tells_apart(rows: Sequence[Sequence[str]]) -> bool:
@@ -165,15 +149,13 @@ def _tells_apart(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _are_ranks(queries: Sequence[str], values: Sequence[float]) -> bool:
-    """Say whether values are 1, 2, 3, ... or 0, 1, 2, ... within each query, in any order, and one has several."""
+    """Say whether values count from 0 or 1 within each query, in any order, and one has several."""
     start = min(values)
     lengths = Counter(queries)
     ranks = {*zip(queries, values, strict=True)}
-    return (
-        start in (0, 1)
-        and len(ranks) == len(values) > len(lengths)
-        and all(value % 1 == 0 and value < lengths[query] + start for query, value in ranks)
-    )
+    if start not in (0, 1) or not len(ranks) == len(values) > len(lengths):
+        return False
+    return all(value % 1 == 0 and value < lengths[query] + start for query, value in ranks)
 
 
 def _descends(queries: Sequence[str], ranks: Sequence[float], scores: Sequence[float]) -> bool:

@@ -1,4 +1,4 @@
-"""Tables with named columns: CSV, TSV, JSON lines and Parquet; and JSON objects of queries, which have no columns.
+"""Tables with named columns: CSV, TSV, JSON lines and Parquet; and JSON objects of queries.
 
 The columns of judgments and rankings are found under our names or the usual ones of other tools
 (`frames.SPELLINGS`); those of a table of features are the caller's (`feature_tables`). Ids of CSV
@@ -19,12 +19,13 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from io import StringIO
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +52,8 @@ _DELIMITERS = {"csv": ",", "tsv": "\t"}
 TABLES: tuple[str, ...] = ("parquet", *_DELIMITERS)
 """Formats of tables of features."""
 _JSON = re.compile(rb"(\xef\xbb\xbf)?\s*[\[{]")
-_RECORD = re.compile(
-    rb'(\xef\xbb\xbf)?\s*\{\s*"([^"\\]|\\.)*"\s*:\s*[^\s\[{][^\n]*\n?'
-)  # its first value is no container
+# Its first value is not a container.
+_RECORD = re.compile(rb'(\xef\xbb\xbf)?\s*\{\s*"([^"\\]|\\.)*"\s*:\s*[^\s\[{][^\n]*\n?')
 _DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 
 
@@ -70,28 +70,34 @@ class TableSource:
 
 
 def open_table(file: pa.NativeFile, path: str, format: str | None, limits: Limits) -> TableSource:  # noqa: A002
-    """Open a table in the format given (named as in `Qrels.read`), or in the one that content and suffix tell."""
+    """Open a table in a format of `TABLES`, by default the one of its content or suffix."""
     is_parquet = file.read(len(MAGIC)) == MAGIC
     file.seek(0)
-    told = "parquet" if is_parquet else "tsv" if suffix_of(Path(path)) == ".tsv" else "csv"
-    wanted = told if format is None else chosen("format of a table of features", format, TABLES)
-    if (wanted == "parquet") != is_parquet:
-        raise FileFormatError(
-            f"{path}: expected {wanted}, found {'Parquet' if is_parquet else 'another content'}"
-        )
-    source = (
-        _open_parquet(file, path, limits)
-        if is_parquet
-        else _open_text(file, path, limits, _DELIMITERS[wanted])
-    )
-    if source.delimiter and not source.names:
+    if format is not None:
+        name = chosen("format of a table of features", format, TABLES)
+    elif is_parquet:
+        name = "parquet"
+    else:
+        name = "tsv" if suffix_of(Path(path)) == ".tsv" else "csv"
+    if (name == "parquet") != is_parquet:
+        found = "Parquet" if is_parquet else "another content"
+        raise FileFormatError(f"{path}: expected {name}, found {found}")
+    if is_parquet:
+        return _distinct(_open_parquet(file, path, limits))
+    source = _open_text(file, path, limits, _DELIMITERS[name])
+    if not source.names:
         raise FileFormatError(
             f"{path} is empty: expected a first line with the names of the columns"
         )
-    for name in source.names:
-        if source.names.count(name) > 1 and name:
+    return _distinct(source)
+
+
+def _distinct(source: TableSource) -> TableSource:
+    """Return a table after checking that no two columns have the same name."""
+    for name, times in Counter(source.names).items():
+        if times > 1 and name:
             raise FileFormatError(
-                f"{path}: the column {name!r} is there {source.names.count(name)} times: keep one"
+                f"{source.path}: the column {name!r} is there {times} times: keep one"
             )
     return source
 
@@ -112,7 +118,7 @@ def _open_text(file: pa.NativeFile, path: str, limits: Limits, delimiter: str) -
     # Without a quote there is nothing that Arrow's reader could take wrongly; Python's would take
     # ten times as long.
     is_plain = b'"' not in data and not data.startswith((b"\n", b"\r"))
-    first = data[: data.find(b"\n")] if is_plain and b"\n" in data else data
+    first = data.partition(b"\n")[0] if is_plain else data
     _, header = next(records(first, delimiter, path), (1, []))
     lines = cache(partial(csv_lines, delimiter, data))
 
@@ -122,23 +128,16 @@ def _open_text(file: pa.NativeFile, path: str, limits: Limits, delimiter: str) -
         # By places, because a name may stand twice in the header, or be empty.
         kinds = {str(header.index(name)): pa.string() for name in names}
         places = [str(place) for place in range(len(header))]
+        source, quoted = pa.BufferReader(data), b'"' in data
         try:
-            table = csv_cells(
-                pa.BufferReader(data), places, kinds, delimiter, quoted=b'"' in data, block=_BYTES
-            )
+            table = csv_cells(source, places, kinds, delimiter, quoted=quoted, block=_BYTES)
             return table.slice(1).rename_columns(names)
         except (pa.ArrowException, UnicodeDecodeError) as error:
             deque(records(data, delimiter, path), maxlen=0)  # says at which line
             raise FileFormatError(said(error), where=path) from error
 
-    return TableSource(
-        path,
-        header,
-        dict.fromkeys(header, pa.string()),
-        columns,
-        lambda row: f"line {lines()[row]}",
-        delimiter,
-    )
+    texts = dict.fromkeys(header, pa.string())
+    return TableSource(path, header, texts, columns, lambda row: f"line {lines()[row]}", delimiter)
 
 
 def csv_cells(
@@ -151,12 +150,11 @@ def csv_cells(
     block: int,
 ) -> pa.Table:
     """Return columns of text as Arrow reads them, all rows, and no cell as missing."""
+    quote = '"' if quoted else False
     return pacsv.read_csv(
         source,
         pacsv.ReadOptions(column_names=names, use_threads=False, block_size=block),
-        pacsv.ParseOptions(
-            delimiter=delimiter, quote_char='"' if quoted else False, newlines_in_values=quoted
-        ),
+        pacsv.ParseOptions(delimiter=delimiter, quote_char=quote, newlines_in_values=quoted),
         pacsv.ConvertOptions(include_columns=list(kinds), column_types=kinds, null_values=[]),
     )
 
@@ -164,22 +162,22 @@ def csv_cells(
 def _columns(
     names: Sequence[str],
     read: Callable[[Sequence[str]], Any],
-    given: OpenFile,
+    opened: OpenFile,
     line: str = "",
     advice: str = _ADVICE,
 ) -> Columns:
-    """Return the columns of a table, which ``read`` returns by name; ``line`` is that of the header, for messages."""
+    """Return the columns that ``read`` returns by name; ``line`` is the place of the header."""
     if not names:
         return Columns([], [], [])
-    expected = f"{line}expected columns called qid, docid and {given.value}; the table"
-    parts = columns_of(names, given.value, {}, expected, advice)
+    expected = f"{line}expected columns called qid, docid and {opened.value}; the table"
+    parts = columns_of(names, opened.value, {}, expected, advice)
     table = read([*parts.values()])
-    columns = columns_in(table, parts, given.value, "the table", advice)
+    columns = columns_in(table, parts, opened.value, "the table", advice)
     # The first row names the system, as in TREC files.
-    first = as_list(table[parts["name"]][:1]) if "name" in parts else []
-    return replace(
-        columns, name=first[0] if first and isinstance(first[0], str) and first[0] else None
-    )
+    for name in as_list(table[parts["name"]][:1]) if "name" in parts else ():
+        if isinstance(name, str) and name:
+            return replace(columns, name=name)
+    return columns
 
 
 def swallowed(delimiter: str) -> str:
@@ -188,16 +186,15 @@ def swallowed(delimiter: str) -> str:
 
 
 def records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield line and fields of each record of CSV, as many as of the first; a field in quotes may hold line breaks."""
+    """Yield line and fields of each record of CSV; all records have as many fields as the first."""
     data = data.removeprefix(BOM)
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start)
-        found = data.split(b"\n")[line][:80]
-        raise FileFormatError(
-            f"expected UTF-8 text, found {found!r}", where=f"{where}, line {line + 1}"
-        ) from error
+        content = data.split(b"\n")[line]
+        problem = f"expected UTF-8 text, found {content[:80]!r}"
+        raise FileFormatError(problem, where=f"{where}, line {line + 1}") from error
     reader = csv.reader(StringIO(text, newline=""), delimiter=delimiter, strict=True)
     header: list[str] = []
     begin = 1
@@ -206,10 +203,9 @@ def records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, list
             header = header or fields
             if fields and len(fields) != len(header):
                 expected = f"{count(len(header), 'column')} ({', '.join(header)[:80]})"
-                problem = (
-                    f"expected {expected}, found {len(fields)}: {delimiter.join(fields)[:80]!r}"
-                )
-                raise FileFormatError(problem, where=f"{where}, line {begin}")
+                found = f"{len(fields)}: {delimiter.join(fields)[:80]!r}"
+                place = f"{where}, line {begin}"
+                raise FileFormatError(f"expected {expected}, found {found}", where=place)
             if fields:
                 yield begin, fields
             begin = reader.line_num + 1
@@ -227,10 +223,8 @@ def _is_csv(delimiter: str, start: bytes) -> bool:
     first = start.removeprefix(BOM).lstrip().split(b"\n", 1)[0]
     if delimiter.encode() not in first:
         return False
-    names = [
-        name.strip().strip(b'"').decode(errors="replace")
-        for name in first.split(delimiter.encode())
-    ]
+    cells = first.split(delimiter.encode())
+    names = [cell.strip().strip(b'"').decode(errors="replace") for cell in cells]
     return bool(spelled(names, "qid") and spelled(names, "docid"))
 
 
@@ -243,42 +237,41 @@ def _write_csv(delimiter: str, table: pa.Table) -> list[pa.Buffer]:
 def json_lines(data: bytes, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield line and object of each line that is not blank."""
     for line, text in filled_lines(data.removeprefix(BOM)):
+        place = f"{where}, line {line}"
         try:
             row = json.loads(text.decode())
-            if isinstance(row, dict) and text.count(b":") > len(
-                row
-            ):  # the hook alone would take half as long again
+            # The hook alone would take half as long again.
+            if isinstance(row, dict) and text.count(b":") > len(row):
                 json.loads(text, object_pairs_hook=unique_keys)
         except InvalidInput as error:
-            raise FileFormatError(f"{error}", where=f"{where}, line {line}") from error
+            raise FileFormatError(f"{error}", where=place) from error
         except (ValueError, RecursionError):  # of the text, its encoding, or thousands of brackets
             row = None
         if not isinstance(row, dict):
-            raise FileFormatError(
-                f"expected one JSON object, found {text[:80]!r}", where=f"{where}, line {line}"
-            )
+            raise FileFormatError(f"expected one JSON object, found {text[:80]!r}", where=place)
         yield line, row
 
 
-def _read_jsonl(given: OpenFile) -> Columns:
-    return _of_records(_lines_of(given), given, "jsonl")
+def _read_jsonl(opened: OpenFile) -> Columns:
+    return _of_records(_lines_of(opened), opened, "jsonl")
 
 
-def _lines_of(given: OpenFile) -> list[dict[str, Any]]:
-    return [
-        row for _, row in json_lines(checked_text(given.file, given.path, given.limits), given.path)
-    ]
+def _lines_of(opened: OpenFile) -> list[dict[str, Any]]:
+    data = checked_text(opened.file, opened.path, opened.limits)
+    return [row for _, row in json_lines(data, opened.path)]
 
 
-def _of_records(records: list[dict[str, Any]], given: OpenFile, format: str) -> Columns:  # noqa: A002
-    known = list(dict.fromkeys(name for record in records for name in record))
+def _names_of(records: list[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(chain.from_iterable(records)))
+
+
+def _of_records(records: list[dict[str, Any]], opened: OpenFile, format: str) -> Columns:  # noqa: A002
     has_parts = any(
-        isinstance(value, (list, dict)) for value in (records[0] if records else {}).values()
+        isinstance(value, (list, dict)) for row in records[:1] for value in row.values()
     )
-    columns = _columns(
-        known, partial(_fields_of, records), given, advice=_ONE_EACH if has_parts else _ADVICE
-    )
-    return replace(columns, source=Source(given.path, format, given.limits))
+    advice = _ONE_EACH if has_parts else _ADVICE
+    columns = _columns(_names_of(records), partial(_fields_of, records), opened, advice=advice)
+    return replace(columns, source=Source(opened.path, format, opened.limits))
 
 
 def _fields_of(records: list[dict[str, Any]], names: Sequence[str]) -> dict[str, list[Any]]:
@@ -293,23 +286,23 @@ def _is_json(start: bytes) -> bool:
     return _JSON.match(start) is not None and not is_row
 
 
-def _json_in(given: OpenFile) -> Any:
-    """Return what a text of JSON holds; None for JSON lines, unless the caller names JSON."""
-    data = given.file.read()
+def _json_in(opened: OpenFile) -> Any:
+    """Return the value of a text of JSON; None for JSON lines, unless the caller names JSON."""
+    data = opened.file.read()
     try:
         text = data.decode("utf-8-sig")
         begin = len(text) - len(text.lstrip())
         content, end = _DECODER.raw_decode(text, begin)
     except (ValueError, RecursionError):
-        if not given.is_named and _RECORD.fullmatch(data, 0, data.find(b"\n") + 1 or len(data)):
+        if not opened.is_named and _RECORD.fullmatch(data, 0, data.find(b"\n") + 1 or len(data)):
             return None
         raise
     rest = text[end:].lstrip(" \t")
-    if rest.startswith(("\n", "\r")) and rest.strip() and not given.is_named:
+    if rest.startswith(("\n", "\r")) and rest.strip() and not opened.is_named:
         return None
     if rest.strip():
         raise json.JSONDecodeError("Extra data", text, end)
-    is_line = "\n" not in text[begin:end] and not given.is_named
+    is_line = "\n" not in text[begin:end] and not opened.is_named
     return None if is_line and _is_record(content) else content
 
 
@@ -317,54 +310,53 @@ def _is_record(content: Any) -> bool:
     return isinstance(content, dict) and bool(spelled(content, "docid"))
 
 
-def _read_json(given: OpenFile) -> Columns:
+def _read_json(opened: OpenFile) -> Columns:
     """Read an object of queries, an array of records, or JSON lines."""
-    content = _json_in(given)
+    content = _json_in(opened)
     if content is None:
-        return _read_jsonl(given)
-    if isinstance(content, dict) and all(
-        isinstance(value, (dict, list)) for value in content.values()
-    ):
-        return from_dict(content, given.value)
+        return _read_jsonl(opened)
+    values = content.values() if isinstance(content, dict) else [None]
+    if all(isinstance(value, (dict, list)) for value in values):
+        return from_dict(content, opened.value)
     records = [content] if _is_record(content) else content
     if isinstance(records, list) and all(isinstance(record, dict) for record in records):
-        return _of_records(records, given, "json_records") if records else Columns([], [], [])
-    found = f"an object with the keys {few([*content])}"
+        return _of_records(records, opened, "json_records") if records else Columns([], [], [])
     if isinstance(content, list):
         found = f"an array with items such as {shown(content[0])}"
-    expected = f"{{qid: {{docid: {given.value}}}}} or records with qid, docid and {given.value}"
-    kind = "Qrels" if given.value == "relevance" else "Run"
+    else:
+        found = f"an object with the keys {few([*content])}"
+    number = opened.value
+    problem = f"expected {{qid: {{docid: {number}}}}} or records with qid, docid and {number}"
+    kind = "Qrels" if number == "relevance" else "Run"
     remedy = f"load it with json, and give its documents to rk.{kind}.from_dict"
-    raise FileFormatError(f"expected {expected}, found {found}", where=given.path, remedy=remedy)
+    raise FileFormatError(f"{problem}, found {found}", where=opened.path, remedy=remedy)
 
 
 def _beside_records(
-    load: Callable[[OpenFile], list[dict[str, Any]]], given: OpenFile, rows: Sequence[int]
+    load: Callable[[OpenFile], list[dict[str, Any]]], opened: OpenFile, rows: Sequence[int]
 ) -> dict[str, list[Any]]:
-    records = load(given)
-    names = others(list(dict.fromkeys(name for record in records for name in record)), given.value)
-    return _fields_of([records[row] for row in rows], names)
+    records = load(opened)
+    return _fields_of([records[row] for row in rows], others(_names_of(records), opened.value))
 
 
 def _write_jsonl(table: pa.Table) -> Iterator[bytes]:
     return (json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in table.to_pylist())
 
 
-def _read_table(
-    open_one: Callable[[pa.NativeFile, str, Limits], TableSource], given: OpenFile
-) -> Columns:
-    source = open_one(given.file, given.path, given.limits)
-    columns = _columns(source.names, source.columns, given, "line 1: " if source.delimiter else "")
-    return replace(columns, value=as_list(columns.value)) if source.delimiter else columns
+_Opener = Callable[[pa.NativeFile, str, Limits], TableSource]
 
 
-def _beside(
-    open_one: Callable[[pa.NativeFile, str, Limits], TableSource],
-    given: OpenFile,
-    rows: Sequence[int],
-) -> Any:
-    source = open_one(given.file, given.path, given.limits)
-    names = others(source.names, given.value)
+def _read_table(open_source: _Opener, opened: OpenFile) -> Columns:
+    source = open_source(opened.file, opened.path, opened.limits)
+    if not source.delimiter:
+        return _columns(source.names, source.columns, opened)
+    columns = _columns(source.names, source.columns, opened, "line 1: ")
+    return replace(columns, value=as_list(columns.value))
+
+
+def _beside(open_source: _Opener, opened: OpenFile, rows: Sequence[int]) -> Any:
+    source = open_source(opened.file, opened.path, opened.limits)
+    names = others(source.names, opened.value)
     flat = [name for name in names if not pa.types.is_nested(source.kinds[name])]
     return source.columns(flat).take(rows).to_pydict() if flat else {}
 
@@ -389,7 +381,7 @@ def whole_parquet(where: str) -> Iterator[None]:
 def parquet_table(
     source: pa.NativeFile, where: str, limits: Limits, columns: Sequence[str] | None = None
 ) -> pa.Table:
-    """Read a Parquet file."""
+    """Read a Parquet file, or some of its columns."""
     import pyarrow.parquet as pq
 
     source.seek(0)
@@ -399,24 +391,22 @@ def parquet_table(
         # Only from the schema: pyarrow 25 ends the process if the metadata of a column's chunk are
         # damaged.
         leaves = [metadata.schema.column(place) for place in range(metadata.num_columns)]
-        wanted = [
-            leaf for leaf in leaves if columns is None or leaf.path.partition(".")[0] in columns
-        ]
-        if nested := [leaf.path.partition(".")[0] for leaf in wanted if leaf.max_repetition_level]:
-            raise FileFormatError(
-                f"{where}: the column {nested[0]!r} holds lists: give one value a row"
-            )
+        texts = []
+        for leaf in leaves:
+            column = leaf.path.partition(".")[0]
+            if columns is not None and column not in columns:
+                continue
+            if leaf.max_repetition_level:
+                raise FileFormatError(
+                    f"{where}: the column {column!r} holds lists: give one value a row"
+                )
+            if leaf.physical_type == "BYTE_ARRAY":
+                texts.append(leaf.path)
+        size = f"{source.size():,} bytes"
         if metadata.num_rows * _VALUE > most:
-            raise limits.exceeded(
-                "expansion", where, f"{metadata.num_rows:,} rows in {source.size():,} bytes"
-            )
-        n_bytes = _most_bytes(
-            source, [leaf.path for leaf in wanted if leaf.physical_type == "BYTE_ARRAY"]
-        )
-        if n_bytes > most:
-            raise limits.exceeded(
-                "expansion", where, f"up to {n_bytes:,} bytes of text in {source.size():,} bytes"
-            )
+            raise limits.exceeded("expansion", where, f"{metadata.num_rows:,} rows in {size}")
+        if (n_bytes := _most_bytes(source, texts)) > most:
+            raise limits.exceeded("expansion", where, f"up to {n_bytes:,} bytes of text in {size}")
         source.seek(0)
         table = pq.read_table(source, columns=columns)
         table.validate(full=True)  # Parquet does not check that text is UTF-8
@@ -424,7 +414,7 @@ def parquet_table(
 
 
 def _most_bytes(source: pa.NativeFile, names: list[str]) -> int:
-    # Each row might have the longest text of its dictionary.
+    """Return the bytes of the columns if each row had the longest text of its dictionary."""
     import pyarrow.parquet as pq
 
     source.seek(0)
@@ -432,36 +422,34 @@ def _most_bytes(source: pa.NativeFile, names: list[str]) -> int:
     total = 0
     for group in range(file.num_row_groups if names else 0):
         n_rows = file.metadata.row_group(group).num_rows
-        first = next(
-            file.iter_batches(batch_size=1, row_groups=[group], columns=names, use_threads=False),
-            None,
+        batches = file.iter_batches(
+            batch_size=1, row_groups=[group], columns=names, use_threads=False
         )
-        dictionaries = [one.dictionary for one in first or () if pa.types.is_dictionary(one.type)]
-        total += sum(
-            n_rows * (pc.max(pc.binary_length(texts)).as_py() or 0) for texts in dictionaries
-        )
+        for column in next(batches, None) or ():
+            if pa.types.is_dictionary(column.type):
+                longest = pc.max(pc.binary_length(column.dictionary)).as_py() or 0
+                total += n_rows * longest
     return total
 
 
-def _separated(name: str, delimiter: str) -> Format:
-    return Format(
-        name,
-        f"{name.upper()} with a header",
-        read=partial(_read_table, partial(_open_text, delimiter=delimiter)),
-        write=partial(_write_csv, delimiter),
-        suffixes=(f".{name}",),
-        sniff=partial(_is_csv, delimiter),
-        row_lines=partial(csv_lines, delimiter),
-        beside=partial(_beside, partial(_open_text, delimiter=delimiter)),
-        unfit=rf"{swallowed(delimiter)}|\r",
-        unread=swallowed(delimiter),
-        is_told_by_suffix=name
-        == "csv",  # TREC files with tabs are called .tsv too: only a header tells
+for _name, _delimiter in _DELIMITERS.items():
+    _open, _unread = partial(_open_text, delimiter=_delimiter), swallowed(_delimiter)
+    add_format(
+        Format(
+            _name,
+            f"{_name.upper()} with a header",
+            read=partial(_read_table, _open),
+            write=partial(_write_csv, _delimiter),
+            suffixes=(f".{_name}",),
+            sniff=partial(_is_csv, _delimiter),
+            row_lines=partial(csv_lines, _delimiter),
+            beside=partial(_beside, _open),
+            unfit=rf"{_unread}|\r",
+            unread=_unread,
+            is_told_by_suffix=_name == "csv",  # TREC files with tabs are called .tsv too
+        )
     )
-
-
-for _format in (
-    *(_separated(name, delimiter) for name, delimiter in _DELIMITERS.items()),
+add_format(
     Format(
         "jsonl",
         "JSON lines",
@@ -470,7 +458,9 @@ for _format in (
         suffixes=(".jsonl", ".ndjson"),
         row_lines=text_lines,
         beside=partial(_beside_records, _lines_of),
-    ),
+    )
+)
+add_format(
     Format(
         "json",
         "JSON (an object of queries, or records)",
@@ -479,14 +469,18 @@ for _format in (
         sniff=_is_json,
         is_told_by_suffix=False,  # TREC text is written to any other name
         is_keyed=True,
-    ),
+    )
+)
+add_format(
     Format(
         "json_records",
         "a JSON array of records",
         read=_read_json,
         beside=partial(_beside_records, _json_in),
         is_keyed=True,
-    ),
+    )
+)
+add_format(
     Format(
         "parquet",
         "Parquet",
@@ -495,6 +489,5 @@ for _format in (
         beside=partial(_beside, _open_parquet),
         suffixes=(".parquet",),
         sniff=lambda start: start.startswith(MAGIC),
-    ),
-):
-    add_format(_format)
+    )
+)

@@ -3,7 +3,7 @@ r"""Texts by id, from files: one declaration for each format.
 ::
 
     file -> opening.read_text -> split where a record starts -> TextFormat.parse -> {field: text}
-                                                                     fields chosen and joined -> {id: text}
+                                                            fields chosen and joined -> {id: text}
 
 A format gives all fields of a record, and `read_texts` chooses among them: so a misspelt field is
 told from an empty one, and a document without a text stays a document. Tags are read alike in SGML
@@ -21,6 +21,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 from rankeval._arguments import explained
@@ -33,14 +34,13 @@ from rankeval.io.opening import DEFAULT, Limits, read_text
 class TextFormat(NamedTuple):
     """A format of texts, declared once."""
 
-    words: str  # The format in a few words, for help and errors
-    sniff: bytes  # A regular expression that matches the start of a file of this format
-    starts: bytes  # A regular expression without width that matches where a record starts
+    words: str  # For help and errors
+    sniff: bytes  # Matches the start of a file of this format
+    starts: bytes  # Matches, without width, where a record starts
     # Takes a record and returns its texts by field, with the id in one of the fields of `_IDS`, or
     # raises ValueError.
     parse: Callable[[str], dict[str, str]]
-    # Whether the ids must be 1, 2, 3, ... unless the caller says how they are meant.
-    is_counted: bool = False
+    is_counted: bool = False  # Ids must be 1, 2, 3, ... unless the caller says how they are meant
 
 
 @explained
@@ -106,8 +106,8 @@ def read_texts(
     Examples
     --------
     >>> from pathlib import Path
-    >>> topic = "<top> <num> Number: 301 <title> organized crime <desc> Description: Name the groups. </top>"
-    >>> Path("topics.txt").write_text(topic)
+    >>> record = "<num> Number: 301 <title> organized crime <desc> Description: Name the groups."
+    >>> Path("topics.txt").write_text(f"<top> {record} </top>")
     91
     >>> read_texts("topics.txt")
     {'301': 'organized crime'}
@@ -116,63 +116,67 @@ def read_texts(
     """
     data = read_text(path, limits)
     objects = None if format else _objects_in(data, str(path))
-    told = next(
-        name for name, one in TEXT_FORMATS.items() if re.match(one.sniff, data[: 1 << 14].lstrip())
-    )
-    told = "jsonl" if objects is not None else told
-    how = TEXT_FORMATS[told if format is None else chosen("format of texts", format, TEXT_FORMATS)]
-    if how is TEXT_FORMATS["tsv"] and (names := _names_in(data)):
-        words = how.words if len(names) == 2 else f"{len(names)} columns ({', '.join(names)})"
-        how = how._replace(words=words, parse=partial(_parse_row, names))
+    if format is None:
+        format = "jsonl" if objects is not None else _recognised(data)  # noqa: A001
+    entry = TEXT_FORMATS[chosen("format of texts", format, TEXT_FORMATS)]
+    if entry is TEXT_FORMATS["tsv"] and (names := _names_in(data)):
+        entry = entry._replace(parse=partial(_parse_row, names))
+        if len(names) != 2:
+            entry = entry._replace(words=f"{len(names)} columns ({', '.join(names)})")
         data = re.sub(rb"\A[^\n]*", b"", data)
     numbering = ids and chosen("numbering", ids, ["order", "written"])
-    before, *blocks = re.split(how.starts, data) if objects is None else (b"", *objects)
-    wrong, line = f"expected {how.words}, found", 1 + before.count(b"\n")
+    before, *blocks = re.split(entry.starts, data) if objects is None else (b"", *objects)
     # Before the first tag there may be a prolog, but no end of a record.
-    is_cut = not blocks or re.search(rb"</|\A\s*[^<\s]", before)
-    refuse((is_cut, f"{wrong} {shown(data[:60])}"), kind=FileFormatError, where=str(path))
+    if not blocks or re.search(rb"</|\A\s*[^<\s]", before):
+        problem = f"expected {entry.words}, found {shown(data[:60])}"
+        raise FileFormatError(problem, where=str(path))
+    line = 1 + before.count(b"\n")
     records: dict[str, dict[str, str]] = {}
     for number, block in enumerate(blocks, start=1):
         place = f"{path}, line {line}" if objects is None else f"{path}, record {number}"
-        try:
-            texts = how.parse(block.decode().replace("\r\n", "\n"))
-            "".join(texts.values()).encode()  # an escape of JSON may stand for half a character
-            written = texts.pop(next(key for key in _IDS if key in texts))
-        except (ValueError, TypeError, LookupError, StopIteration, RecursionError) as error:
-            why = (
-                f": {said(error)}"
-                if isinstance(error, InvalidInput | UnicodeError | json.JSONDecodeError)
-                else ""
-            )
-            raise FileFormatError(f"{wrong} {shown(block[:60])}{why}", where=place) from error
-        one = str(number) if numbering == "order" else written
+        label, texts = _parsed(block, entry, place)
+        if numbering == "order":
+            label = str(number)
+        is_miscounted = entry.is_counted and not ids and label != str(number)
         refuse(
-            (
-                how.is_counted and not ids and one != str(number),
-                f"record {number} is written as {one}",
-                _COUNT,
-            ),
-            (not one.strip(), "found a record without an id"),
-            (one in records, f"the id {one!r} stands twice"),
+            (is_miscounted, f"record {number} is written as {label}", _COUNT),
+            (not label.strip(), "found a record without an id"),
+            (label in records, f"the id {label!r} stands twice"),
             kind=FileFormatError,
             where=place,
         )
-        records[one] = texts
+        records[label] = texts
         line += block.count(b"\n")
-    known = {name: None for texts in records.values() for name in texts}
-    wanted = (
-        [fields]
-        if isinstance(fields, str)
-        else list(() if fields is None else fields)
-        or [name for name in _FIELDS if name in known]
-        or ["text"]
-    )
+    known = dict.fromkeys(chain.from_iterable(records.values()))
+    wanted = [fields] if isinstance(fields, str) else list(() if fields is None else fields)
+    wanted = wanted or [name for name in _FIELDS if name in known] or ["text"]
     names = [chosen(f"field of {path}", name, known) for name in wanted]
-    return {one: "\n".join(filter(None, map(texts.get, names))) for one, texts in records.items()}
+    return {
+        label: "\n".join(filter(None, map(texts.get, names))) for label, texts in records.items()
+    }
+
+
+def _recognised(data: bytes) -> str:
+    """Return the name of the first format that the start of a text matches."""
+    start = data[: 1 << 14].lstrip()
+    return next(name for name, entry in TEXT_FORMATS.items() if re.match(entry.sniff, start))
+
+
+def _parsed(block: bytes, entry: TextFormat, place: str) -> tuple[str, dict[str, str]]:
+    """Return a record's id as written and its texts by field."""
+    try:
+        texts = entry.parse(block.decode().replace("\r\n", "\n"))
+        "".join(texts.values()).encode()  # an escape of JSON may stand for half a character
+        return texts.pop(next(key for key in _IDS if key in texts)), texts
+    except (ValueError, TypeError, LookupError, StopIteration, RecursionError) as error:
+        problem = f"expected {entry.words}, found {shown(block[:60])}"
+        if isinstance(error, InvalidInput | UnicodeError | json.JSONDecodeError):
+            problem = f"{problem}: {said(error)}"
+        raise FileFormatError(problem, where=place) from error
 
 
 def _gathered(parts: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return texts by field; a field that comes again, such as the subtopics of a topic, goes on in a new line."""
+    """Return texts by field; a field that comes again, such as a subtopic, adds a line."""
     fields: dict[str, list[str]] = {}
     for name, text in parts:
         fields.setdefault(name, []).append(text.strip())
@@ -184,11 +188,9 @@ def _parse_tab(line: str) -> dict[str, str]:
 
 
 def _names_in(data: bytes) -> list[str]:
-    """Return the names of the columns, if the first line is one of names; the id is called ``_id``."""
-    cells = [
-        cell.strip(" #\"'")
-        for cell in data.partition(b"\n")[0].decode(errors="replace").rstrip("\r").split("\t")
-    ]
+    """Return the names of the columns, if the first line has names; the id is called ``_id``."""
+    first = data.partition(b"\n")[0].decode(errors="replace").rstrip("\r")
+    cells = [cell.strip(" #\"'") for cell in first.split("\t")]
     plain = [re.sub(r"(?<=[a-z])(?=[A-Z])|[ -]+", "_", cell).lower() for cell in cells]
     is_id = [_ID.fullmatch(name) is not None for name in plain]
     is_text = [name in _FIELDS or name in _ALSO for name in plain]
@@ -196,10 +198,8 @@ def _names_in(data: bytes) -> list[str]:
     is_header = is_header or (plain[0] in _IDS and (len(cells) > 2 or any(is_text)))
     if not is_header:
         return []
-    names = [
-        _ALSO.get(name, name) if known else cell
-        for name, known, cell in zip(plain, is_text, cells, strict=True)
-    ]
+    columns = zip(plain, is_text, cells, strict=True)
+    names = [_ALSO.get(name, name) if known else cell for name, known, cell in columns]
     names[is_id.index(True) if any(is_id) else 0] = "_id"
     if len(names) == 2 and not any(is_text):
         names[names[0] == "_id"] = "text"
@@ -213,7 +213,7 @@ def _parse_row(names: Sequence[str], line: str) -> dict[str, str]:
 
 
 def _objects_in(data: bytes, where: str) -> list[bytes] | None:
-    """Return the records of a JSON array, or the one of several lines, each as a line; None for other texts."""
+    """Return each record of a JSON array, or of a single object over several lines, as a line."""
     try:
         content = json.loads(data, object_pairs_hook=unique_keys)
     except (ValueError, RecursionError):
@@ -222,10 +222,11 @@ def _objects_in(data: bytes, where: str) -> list[bytes] | None:
         content = [content]
     if not isinstance(content, list):
         return None
-    wrong = [one for one in content if not isinstance(one, dict)]
-    expected = "expected JSON objects with an id and texts, found"
-    refuse((wrong, f"{expected} {shown(wrong[:1])}"), kind=FileFormatError, where=where)
-    return [json.dumps(one).encode() for one in content]
+    wrong = [record for record in content if not isinstance(record, dict)]
+    if wrong:
+        problem = f"expected JSON objects with an id and texts, found {shown(wrong[:1])}"
+        raise FileFormatError(problem, where=where)
+    return [json.dumps(record).encode() for record in content]
 
 
 def _parse_json(line: str) -> dict[str, str]:
@@ -243,48 +244,47 @@ def _parse_cranfield(record: str) -> dict[str, str]:
 
 
 def _parse_tagged(tag: str, record: str) -> dict[str, str]:
-    record = _CDATA.sub(lambda found: html.escape(found[0]), record)
+    record = _CDATA.sub(lambda match: html.escape(match[0]), record)
     _, attributes, content, after = re.split(rf"(?is)\A<{tag}([^<>]*)>(.*)</{tag}\s*>", record)
-    refuse((_plain(after), f"a text follows </{tag}>"))
-    parts = [
-        ("_id", number)
-        for number in re.findall(r"""\s(?:number|id)\s*=\s*["']([^"']*)["']""", attributes)[:1]
-    ]
-    parts += [
-        (name, found)
-        for name, text in _elements(content)
-        if (found := _plain(text)) or name != "outside"
-    ]
-    return _gathered((name, _LABEL.sub("", text) if tag == "top" else text) for name, text in parts)
+    if _plain(after):
+        raise InvalidInput(f"a text follows </{tag}>")
+    parts = [("_id", number) for number in _NUMBER.findall(attributes)[:1]]
+    parts += [(name, _plain(text)) for name, text in _elements(content)]
+    parts = [(name, text) for name, text in parts if text or name != "outside"]
+    if tag == "top":
+        parts = [(name, _LABEL.sub("", text)) for name, text in parts]
+    return _gathered(parts)
 
 
 def _elements(record: str) -> Iterator[tuple[str, str]]:
     """Yield the outermost elements, and the text outside of them."""
-    tags = [(found["name"].lower(), found) for found in _TAG.finditer(record) if found["name"]]
-    last_end = {name: found.start() for name, found in tags if found["closes"]}
+    tags = [(tag["name"].lower(), tag) for tag in _TAG.finditer(record) if tag["name"]]
+    last_end = {name: tag.start() for name, tag in tags if tag["closes"]}
     inside, begin = "outside", 0
-    for name, found in tags:
-        if name == inside if found["closes"] else last_end.get(inside, -1) < found.start():
-            yield inside, record[begin : found.start()]
-            inside, begin = "outside" if found["closes"] else name, found.end()
+    for name, tag in tags:
+        # An end tag ends its own element; any other tag does where no end tag follows.
+        if name == inside if tag["closes"] else last_end.get(inside, -1) < tag.start():
+            yield inside, record[begin : tag.start()]
+            inside, begin = "outside" if tag["closes"] else name, tag.end()
     yield inside, record[begin:]
 
 
 def _plain(text: str) -> str:
-    return re.sub(
-        r"&#?\w{1,32};", lambda found: html.unescape(found[0]), _TAG.sub(" ", text)
-    ).strip()
+    text = _TAG.sub(" ", text)
+    return re.sub(r"&#?\w{1,32};", lambda match: html.unescape(match[0]), text).strip()
 
 
 def _tagged(words: str, tag: str) -> TextFormat:
     tags = f"<{tag}[\\s>]"
-    sniff, starts = f"(?is)(?=<).*?{tags}".encode(), f"(?i)(?={tags})".encode()
-    return TextFormat(
-        f"{words}, from <{tag}> to </{tag}>", sniff, starts, partial(_parse_tagged, tag)
-    )
+    words = f"{words}, from <{tag}> to </{tag}>"
+    sniff, starts = f"(?is)(?=<).*?{tags}", f"(?i)(?={tags})"
+    return TextFormat(words, sniff.encode(), starts.encode(), partial(_parse_tagged, tag))
 
 
-_COUNT = 'ids must be "order" if the judgments count the records so, as those of Cranfield do, and else "written"'
+_COUNT = (
+    'ids must be "order" if the judgments count the records so, as those of Cranfield do, '
+    'and else "written"'
+)
 _IDS = ("_id", "docno", "id", "docid", "doc_id", "qid", "query_id", "num", "number")
 _FIELDS = ("title", "headline", "query", "text", "contents", "body")
 _ALSO = {
@@ -295,21 +295,24 @@ _ALSO = {
     "document": "text",
 }
 _ID = re.compile(
-    r"[qdp]id|docid|docno|(query|topic|document|corpus|passage|product|item)id|.+_(id|no|num|number)"
+    r"[qdp]id|docid|docno|(query|topic|document|corpus|passage|product|item)id"
+    r"|.+_(id|no|num|number)"
 )
 _MARKS = {"T": "title", "A": "author", "B": "source", "W": "text", "K": "keywords"}
 _TAG = re.compile(
     r"<!--[^<>]*-->|<!\[CDATA\[|\]\]>|<(?P<closes>/?)(?P<name>[A-Za-z][\w.:-]*)(?:\s[^<>]*)?>"
 )
+_NUMBER = re.compile(r"""\s(?:number|id)\s*=\s*["']([^"']*)["']""")
 _CDATA = re.compile(r"(?s)(?<=<!\[CDATA\[)(?:(?!<!\[CDATA\[|\]\]>).)*+(?=\]\]>)")
 _LABEL = re.compile(r"\A(?:Number|Topic|Domain|Title|Description|Summary|Narrative|\w+\(s\)):\s*")
 _LINE, _MARK = rb"(?m)^(?=[^\r\n])", rb"(?m)^(?=\.I[ \t]+\S+[ \t\r]*$)"
 
+_CRANFIELD = TextFormat(
+    "a record of Cranfield, from .I on", rb"\.I\s", _MARK, _parse_cranfield, is_counted=True
+)
 TEXT_FORMATS = {
     "jsonl": TextFormat("a JSON object with an id and texts", rb"\{", _LINE, _parse_json),
-    "cranfield": TextFormat(
-        "a record of Cranfield, from .I on", rb"\.I\s", _MARK, _parse_cranfield, is_counted=True
-    ),
+    "cranfield": _CRANFIELD,
     "trec_topics": _tagged("a topic of TREC with its number", "top"),
     "trec_documents": _tagged("a document of TREC with its DOCNO", "doc"),
     "xml_topics": _tagged("a topic in XML with its number", "topic"),

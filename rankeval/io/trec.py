@@ -9,7 +9,7 @@ only the first::
 
     bytes -> _read_regular: one blank or tab after each cell -----> Arrow's CSV reader, from disk
           -> _made_regular: white space to one blank, then again -> Arrow's CSV reader, from memory
-          -> _read_lines:   line by line ------------------------> comments, tags with blanks, or the error
+          -> _read_lines:   line by line ------------------------> comments, tags with blanks, errors
 
 The regular reader counts separators while it checks the bytes: a file is regular if no two stand
 together and their number is rows times columns, which means one behind each cell. So it never has
@@ -74,65 +74,61 @@ PREFS = TrecColumns("prefs", ("qid", "aspect", "subgroup", "docid", "relevance")
 RUN = TrecColumns("run", ("qid", "Q0", "docid", "rank", "score", "tag"), "score", "tag")
 
 
-def read_trec(judgments: TrecColumns, given: OpenFile) -> Columns:
+def read_trec(judgments: TrecColumns, opened: OpenFile) -> Columns:
     """Read the text of a TREC file."""
-    layout = judgments if given.value == "relevance" else RUN
-    if not given.is_named:
-        _refuse_other_reading(given, layout)
-    blocks = text_blocks(given.file, given.path, given.limits)
-    if (columns := _read_regular(given.file, blocks, layout)) is not None:
+    layout = judgments if opened.value == "relevance" else RUN
+    if not opened.is_named:
+        _refuse_other_reading(opened, layout)
+    blocks = text_blocks(opened.file, opened.path, opened.limits)
+    if (columns := _read_regular(opened.file, blocks, layout)) is not None:
         return columns
-    given.file.seek(0)
-    data = given.file.read().removeprefix(BOM)
+    opened.file.seek(0)
+    data = opened.file.read().removeprefix(BOM)
     regular = _made_regular(data)
     columns = _read_regular(pa.BufferReader(regular), [regular], layout)
-    return columns if columns is not None else _read_lines(data, layout, given.path)
+    return columns if columns is not None else _read_lines(data, layout, opened.path)
 
 
-def _refuse_other_reading(given: OpenFile, layout: TrecColumns) -> None:
+def _refuse_other_reading(opened: OpenFile, layout: TrecColumns) -> None:
     """Refuse a file whose columns cannot be those of the layout."""
-    given.file.seek(0)
-    start = given.file.read(_SAMPLE).removeprefix(BOM)
+    opened.file.seek(0)
+    start = opened.file.read(_SAMPLE).removeprefix(BOM)
     if LETOR_ROW.match(start):
         problem = "this is a learning-to-rank file, rows of 'label qid:id index:value'"
         remedy = "rk.datasets.load_letor reads it, and `rankeval init` begins an experiment with it"
-        raise FileFormatError(problem, where=given.path, remedy=remedy)
+        raise FileFormatError(problem, where=opened.path, remedy=remedy)
     is_whole = len(start) < _SAMPLE
     rows = _rows_of(start if is_whole else start[: start.rfind(b"\n") + 1], layout)
-    doubt, reading_of = (
-        (is_doubtful, reading_of_four) if layout is QRELS else (reading_of_six, reading_of_six)
-    )
-    if not rows or not doubt(rows):
+    reading_of = reading_of_four if layout is QRELS else reading_of_six
+    is_suspect = is_doubtful if layout is QRELS else reading_of_six
+    if not rows or not is_suspect(rows):
         return
     if not is_whole:
-        given.file.seek(0)
-        rows = _rows_of(given.file.read(), layout)
+        opened.file.seek(0)
+        rows = _rows_of(opened.file.read(), layout)
     if rows and (reading := reading_of(rows)):
-        seems = f"they seem to be {reading.columns}: {reading.why}"
+        expected, found = " ".join(layout.fields), reading.columns
+        problem = f"the columns are read as {expected}, but they seem to be {found}: {reading.why}"
+        order = reading.reordered(layout.fields)
         raise FileFormatError(
-            f"the columns are read as {' '.join(layout.fields)}, but {seems}",
-            where=given.path,
-            found=reading.columns,
-            expected=" ".join(layout.fields),
-            remedy=f"{reading.reordered(layout.fields)}, or say format='trec' (-R trec) if they are right",
+            problem,
+            where=opened.path,
+            found=found,
+            expected=expected,
+            remedy=f"{order}, or say format='trec' (-R trec) if they are right",
         )
 
 
 def _rows_of(data: bytes, layout: TrecColumns) -> list[list[str]]:
-    """Return the cells of each row; none if a row has too few or too many, which the readers explain."""
+    """Return the cells of each row; no rows if one of them has too few cells or too many."""
     width = len(layout.fields)
+    most = width - 1 if layout.tag else -1
     lines = (line.strip() for line in data.removeprefix(BOM).split(b"\n"))
-    rows = [
-        line.split(None, width - 1 if layout.tag else -1)
-        for line in lines
-        if line and not line.startswith(b"#")
-    ]
+    rows = [line.split(None, most) for line in lines if line and not line.startswith(b"#")]
+    if not {*map(len, rows)} <= {width}:
+        return []
     # Cells are decoded one by one: text would be split at more blanks than bytes.
-    return (
-        [[cell.decode(errors="replace") for cell in row] for row in rows]
-        if {*map(len, rows)} <= {width}
-        else []
-    )
+    return [[cell.decode(errors="replace") for cell in row] for row in rows]
 
 
 def _read_regular(
@@ -142,20 +138,20 @@ def _read_regular(
         return None
     first_line, n_separators, has_mark = spacing
     # Labels are read as text and parsed once for each level: Arrow itself would take 0x10 for 16.
-    value_type = (
-        pa.dictionary(pa.int32(), pa.string()) if layout.value == "relevance" else pa.float64()
-    )
+    labels = pa.dictionary(pa.int32(), pa.string())
+    kinds = dict.fromkeys(layout.ids, pa.string())
+    kinds[layout.value] = labels if layout.value == "relevance" else pa.float64()
+    width = len(layout.fields)
+    delimiter = "\t" if b"\t" in first_line else " "
     source.seek(0)
     try:
-        kinds = {**dict.fromkeys(layout.ids, pa.string()), layout.value: value_type}
-        delimiter = "\t" if b"\t" in first_line else " "
         table = csv_cells(source, layout.fields, kinds, delimiter, quoted=False, block=BLOCK)
         # Only the tag of the first line counts.
-        tag = first_line.split(None, len(layout.fields) - 1)[-1].decode() if layout.tag else None
+        tag = first_line.split(None, width - 1)[-1].decode() if layout.tag else None
     except (pa.ArrowInvalid, UnicodeDecodeError):
         return None
     # One separator behind each cell: else Arrow took two cells for one, or skipped a line.
-    if table.num_rows == 0 or n_separators != table.num_rows * len(layout.fields):
+    if table.num_rows == 0 or n_separators != table.num_rows * width:
         return None
     ids = {name: combined(table.column(name)) for name in layout.ids}
     values = _values(table.column(layout.value))
@@ -163,36 +159,32 @@ def _read_regular(
     # Arrow rounds whole numbers beyond 2**53; nan and infinity fail too.
     if has_comment or values is None or not (np.abs(values) < WHOLE).all():
         return None
-    return Columns(
-        value=values, name=tag, rank=_ranks(source, delimiter) if layout is RUN else None, **ids
-    )
+    ranks = _ranks(source, delimiter) if layout is RUN else None
+    return Columns(value=values, name=tag, rank=ranks, **ids)
 
 
 def _ranks(source: pa.NativeFile, delimiter: str) -> pa.ChunkedArray | None:
-    """Return the ranks of a run; None if its first rows show that the scores do not run against them."""
+    """Return the ranks of a run; None if its first rows show that they follow the scores."""
     source.seek(0)
     head = source.read(_HEAD)
     if len(head) == _HEAD:  # to read the column takes time, and nearly all ranks follow the scores
         rows = [line.split()[:-1] for line in head.splitlines()[:-1]]
         qid, _, _, rank, score = zip(*rows, strict=True)
         _, query = np.unique(qid, return_inverse=True)
-        if not runs_against(
-            [one.decode(errors="replace") for one in rank], query, np.array(score, dtype=np.float64)
-        ):
+        ranks = [cell.decode(errors="replace") for cell in rank]
+        if not runs_against(ranks, query, np.array(score, dtype=np.float64)):
             return None
     source.seek(0)
+    kinds = {"rank": pa.float64()}
     with suppress(pa.ArrowInvalid):  # nobody needs this column, so it may hold anything
-        return csv_cells(
-            source, RUN.fields, {"rank": pa.float64()}, delimiter, quoted=False, block=BLOCK
-        )["rank"]
+        return csv_cells(source, RUN.fields, kinds, delimiter, quoted=False, block=BLOCK)["rank"]
     return None
 
 
 def _spacing(blocks: Iterable[bytes]) -> tuple[bytes, int, bool] | None:
     """Return the first line, the number of blanks, tabs and line ends, and whether there is a #.
 
-    None stands for a text in which two of those separators stand together. All blocks are looked
-    at, because looking at them checks the text.
+    None if two of those separators follow each other. All blocks are read, since that checks them.
     """
     is_regular, has_mark = True, False
     first_line, n_separators, last = b"", 0, b"\n"
@@ -205,10 +197,10 @@ def _spacing(blocks: Iterable[bytes]) -> tuple[bytes, int, bool] | None:
         n_separators += int(np.count_nonzero(blank))
         has_mark = has_mark or b"#" in block
         last = block[-1:]
-    if (
-        last != b"\n"
-    ):  # the last line lacks its end; behind a blank it may have lost its last column too
-        is_regular, n_separators = is_regular and last > b" ", n_separators + 1
+    if last != b"\n":
+        # The last line lacks its end; behind a blank it may have lost its last column too.
+        is_regular = is_regular and last > b" "
+        n_separators += 1
     return (first_line, n_separators, has_mark) if is_regular else None
 
 
@@ -243,7 +235,8 @@ def _read_lines(data: bytes, layout: TrecColumns, where: str) -> Columns:
         for name, column in ids.items():
             column.append(fields[layout.fields.index(name)])
         values.append(fields[value_at])
-        ranks += [fields[layout.fields.index("rank")]] if layout is RUN else []
+        if layout is RUN:
+            ranks.append(fields[layout.fields.index("rank")])
         opening.number_of(values[-1], f"{where}, line {number}, column {layout.value}")
     if not values:
         raise FileFormatError(f"{where} is empty: expected lines of {layout}")
@@ -255,7 +248,7 @@ def _lines(data: bytes, layout: TrecColumns, where: str) -> Iterator[tuple[int, 
     width = len(layout.fields)
     # As in the regular reader, other cells need not be UTF-8; nor must a tag but the first.
     read = {layout.fields.index(name) for name in [*layout.ids, layout.value]}
-    tags = {width - 1} if layout.tag else set()
+    checked = read | {width - 1} if layout.tag else read
     for number, line in opening.filled_lines(data):
         cells = line.split(None, width - 1) if layout.tag else line.split()
         at = f"{where}, line {number}"
@@ -264,7 +257,7 @@ def _lines(data: bytes, layout: TrecColumns, where: str) -> Iterator[tuple[int, 
             continue
         try:
             fields = [
-                cell.decode(errors="strict" if place in read | tags else "replace")
+                cell.decode(errors="strict" if place in checked else "replace")
                 for place, cell in enumerate(cells)
             ]
         except UnicodeDecodeError as error:
@@ -272,22 +265,20 @@ def _lines(data: bytes, layout: TrecColumns, where: str) -> Iterator[tuple[int, 
         if len(fields) != width:
             problem = f"expected {layout}, found {len(line.split())}: {' '.join(fields)[:80]!r}"
             is_cut = number > 1 and len(fields) < width and not line.endswith(b"\n")
-            remedy = (
-                "the file is cut off here: its last line has no end"
-                if is_cut
-                else _way_on(data, line, layout)
-            )
+            cut = "the file is cut off here: its last line has no end"
+            remedy = cut if is_cut else _remedy_for(data, line, layout)
             raise FileFormatError(problem, where=at, remedy=remedy)
         if layout.tag:
             _check_tag(fields, at, layout)
-        tags = set()
+        checked = read
         yield number, fields
 
 
-def _way_on(data: bytes, line: bytes, layout: TrecColumns) -> str | None:
+def _remedy_for(data: bytes, line: bytes, layout: TrecColumns) -> str | None:
     """Say what a line with too few or too many columns may be, if it may be anything."""
     cells = [cell.decode(errors="replace") for cell in line.split()]
-    n_cells, is_number = len(cells), [NUMBER.fullmatch(cell) is not None for cell in cells]
+    is_number = [NUMBER.fullmatch(cell) is not None for cell in cells]
+    n_cells = len(cells)
     if len(line.rstrip(b"\r\n").split(b"\t")) == len(layout.fields):
         header = r"\t".join((*layout.ids, layout.value))
         return f"an id holds a blank: write a table with a first line, {header}, and call it .tsv"
@@ -300,32 +291,28 @@ def _way_on(data: bytes, line: bytes, layout: TrecColumns) -> str | None:
         return _LOOKS.format("run")
     if layout is PREFS and n_cells == 4:
         return _LOOKS.format("qrels")
-    if (
-        layout.value == "relevance"
-        and n_cells == 5
-        and is_number[4]
-        and not re.fullmatch(r"-?\d{1,2}", cells[3])
-    ):
-        return "five columns (query, judge, sub-group, document, grade) are read by format='prefs' (-R prefs)"
+    if layout.value == "relevance" and n_cells == 5 and is_number[4]:
+        if re.fullmatch(r"-?\d{1,2}", cells[3]):
+            return None
+        columns = "five columns (query, judge, sub-group, document, grade)"
+        return f"{columns} are read by format='prefs' (-R prefs)"
     return None
 
 
 def _check_comment(cells: list[bytes], layout: TrecColumns, where: str) -> None:
-    # trec_eval would count a row whose query begins with #.
-    value = layout.fields.index(layout.value)
-    may_be_row = (
-        len(cells) == len(layout.fields)
-        and len(cells[0]) > 1
-        and re.fullmatch(rb"[Qq]?\d+", cells[1])
-    )
-    if may_be_row and NUMBER.fullmatch(cells[value].decode(errors="replace")):
-        problem = f"found a row whose query begins with #, where # starts a comment: {b' '.join(cells)[:80]!r}"
+    """Refuse a comment that may be a row: trec_eval would count one whose query begins with #."""
+    if len(cells) != len(layout.fields) or len(cells[0]) == 1:
+        return
+    value = cells[layout.fields.index(layout.value)].decode(errors="replace")
+    if re.fullmatch(rb"[Qq]?\d+", cells[1]) and NUMBER.fullmatch(value):
+        row = b" ".join(cells)[:80]
+        problem = f"found a row whose query begins with #, where # starts a comment: {row!r}"
         remedy = "rename the query, or put a blank after # if the row should not count"
         raise FileFormatError(problem, where=where, remedy=remedy)
 
 
 def _check_tag(fields: list[str], where: str, layout: TrecColumns) -> None:
-    # A docid with a blank would shift the rank into the score.
+    """Refuse a tag that holds another row, or the rest of a row whose docid has a blank."""
     fields[-1] = fields[-1].rstrip(_SPACE)
     words = [word for word in re.split(f"[{_SPACE}]", fields[-1]) if word]
     if len(words) < 2:
@@ -343,10 +330,11 @@ def _check_tag(fields: list[str], where: str, layout: TrecColumns) -> None:
         raise FileFormatError(f"expected {layout}, found {found}", where=where, remedy=remedy)
 
 
-def _beside(given: OpenFile, rows: Sequence[int]) -> dict[str, list[str]]:
+def _beside(opened: OpenFile, rows: Sequence[int]) -> dict[str, list[str]]:
     """Return the second column of judgments, or the tag of a run."""
-    layout, name, at = (QRELS, "column 2", 1) if given.value == "relevance" else (RUN, "tag", 5)
-    filled = _rows_of(given.file.read(), layout)
+    is_run = opened.value != "relevance"
+    layout, name, at = (RUN, "tag", 5) if is_run else (QRELS, "column 2", 1)
+    filled = _rows_of(opened.file.read(), layout)
     return {name: [filled[row][at] for row in rows]}
 
 
@@ -355,18 +343,16 @@ def _write(table: pa.Table) -> Iterator[pa.Buffer]:
     check_fit(table.column("qid"), "qid", "^(#|\ufeff)", "TREC text, where # starts a comment")
     columns = _judgments(table) if "relevance" in table.column_names else _ranking(table)
     blank, nothing, newline = (pa.scalar(text, pa.large_string()) for text in (" ", "", "\n"))
-    for batch in pa.table(columns, [str(place) for place in range(len(columns))]).to_batches(
-        1 << 18
-    ):
+    names = [str(place) for place in range(len(columns))]
+    for batch in pa.table(columns, names).to_batches(1 << 18):
         cells = [column.cast(pa.large_string()) for column in batch.columns]
-        text = pc.binary_join_element_wise(
-            pc.binary_join_element_wise(*cells, blank), nothing, newline
-        )
+        rows = pc.binary_join_element_wise(*cells, blank)
+        lines = pc.binary_join_element_wise(rows, nothing, newline)
         # Arrow keeps the lines one behind the other in memory: that is the text.
-        offsets = np.frombuffer(text.buffers()[1], np.int64)[
-            text.offset : text.offset + len(text) + 1
-        ]
-        yield text.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
+        _, offsets, text = lines.buffers()
+        ends = np.frombuffer(offsets, np.int64)[lines.offset :]
+        begin = int(ends[0])
+        yield text.slice(begin, int(ends[len(lines)]) - begin)
 
 
 def _judgments(table: pa.Table) -> list[Any]:
@@ -376,20 +362,17 @@ def _judgments(table: pa.Table) -> list[Any]:
 
 
 def _ranking(table: pa.Table) -> list[Any]:
-    """Return the six columns of a run; the rows of a query stand together, the best first."""
+    """Return the six columns of a run, whose rows are grouped by query, the best first."""
     qid, docid, score = (table.column(name) for name in ("qid", "docid", "score"))
+    n_rows = len(table)
     query = numbers_of(combined(qid).dictionary_encode().indices)
     starts = np.flatnonzero(np.r_[True, np.diff(query) != 0])
-    rank = np.arange(1, len(table) + 1) - np.repeat(starts, np.diff(np.r_[starts, len(table)]))
-    tag = "_".join(table.column("run")[0].as_py().split()) if "run" in table.column_names else "run"
-    return [
-        qid,
-        pa.repeat("Q0", len(table)),
-        docid,
-        row_numbers(rank),
-        score,
-        pa.repeat(tag, len(table)),
-    ]
+    lengths = np.diff(np.r_[starts, n_rows])
+    rank = row_numbers(np.arange(1, n_rows + 1) - np.repeat(starts, lengths))
+    tag = "run"
+    if "run" in table.column_names:
+        tag = "_".join(table.column("run")[0].as_py().split())
+    return [qid, pa.repeat("Q0", n_rows), docid, rank, score, pa.repeat(tag, n_rows)]
 
 
 _row_lines = partial(text_lines, comment=b"#")
