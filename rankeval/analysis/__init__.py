@@ -1,1 +1,1 @@
-"""Look into results: curves, contingency tables, overlap of rankings, and why two tools disagree."""
+"""Look into results: curves, contingency tables, overlap of rankings, why two tools disagree."""
