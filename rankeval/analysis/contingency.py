@@ -1,4 +1,4 @@
-"""The contingency table of retrieved and relevant documents, with averages over queries and over documents."""
+"""The contingency table of retrieved and relevant documents, with micro and macro averages."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from rankeval._arguments import explained
-from rankeval._checks import check_count, check_number, refuse, require
+from rankeval._checks import check_count, check_number, require
 from rankeval._visible import escaping
 from rankeval.collection.convention import Convention, get_convention
+from rankeval.errors import InvalidInput
 from rankeval.evaluation import Given
 from rankeval.measures.set_based import false_and_missed
 
@@ -39,7 +40,7 @@ class ContingencyTable:
     per_query: pd.DataFrame
 
     def macro(self, *, beta: float = 1) -> pd.Series[float]:
-        """Return the mean over queries of precision, recall, F and, with a collection size, accuracy.
+        """Return the mean over queries of precision, recall, F and, with a size, accuracy.
 
         Parameters
         ----------
@@ -73,10 +74,12 @@ def _rates(table: pd.DataFrame, beta: float) -> pd.DataFrame:
     hits, false, missed = (
         table[name] for name in ("true_positives", "false_positives", "false_negatives")
     )
+    square = beta**2
+    weighted = (1 + square) * hits
     rates = {
         "precision": hits / (hits + false),
         "recall": hits / (hits + missed),
-        "F": (1 + beta**2) * hits / ((1 + beta**2) * hits + beta**2 * missed + false),
+        "F": weighted / (weighted + square * missed + false),
     }
     if "true_negatives" in table:
         rates["accuracy"] = (hits + table["true_negatives"]) / table.sum(axis=1)
@@ -95,7 +98,7 @@ def contingency_table(
     collection_size: int | None = None,
     convention: str | Convention = "rankeval",
 ) -> ContingencyTable:
-    """Count true and false positives and negatives of each query; positives are the retrieved documents.
+    """Count true and false positives and negatives of each query; positives are retrieved.
 
     Parameters
     ----------
@@ -133,8 +136,8 @@ def contingency_table(
     for name, value in (("cutoff", cutoff), ("collection_size", collection_size)):
         if value is not None:
             check_count(name, value)
-    given = Given.of(truth, ranking, qid=qid, group=group)
-    joined = given.refuse_or_join(get_convention(convention), action="contingency_table")
+    data = Given.of(truth, ranking, qid=qid, group=group)
+    joined = data.refuse_or_join(get_convention(convention), action="contingency_table")
     parts = []
     for queries, judged, _ in joined.chunks():
         size = collection_size if collection_size is not None else np.iinfo(np.int64).max
@@ -144,5 +147,6 @@ def contingency_table(
         if collection_size is not None:
             columns["true_negatives"] = collection_size - (hits + false + missed)
         parts.append(pd.DataFrame(columns, index=pd.Index(joined.queries[queries], name="qid")))
-    refuse((not parts, "no query of the ranking is judged"), argument="ranking")
+    if not parts:
+        raise InvalidInput("no query of the ranking is judged", argument="ranking")
     return ContingencyTable(pd.concat(parts))

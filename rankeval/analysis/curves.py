@@ -1,4 +1,4 @@
-"""Curves over a ranking: precision by recall, and the receiver operating characteristic, query by query.
+"""Curves over a ranking: precision by recall, and the ROC, query by query.
 
 Under ``ties="expected"``, the default, rows of equal score have no order: they make one point, at
 the end of their group. Under a convention that breaks ties every rank has a point.
@@ -56,7 +56,7 @@ class PrecisionRecall:
 
     @property
     def average(self) -> pd.Series[float]:
-        """Mean over queries of the interpolated precision at each level: the averaged 11-point curve."""
+        """Mean over queries of interpolated precision at each level: the averaged 11-point curve."""
         return self.eleven_points.mean()
 
     @property
@@ -159,12 +159,10 @@ def precision_recall(
             best[10 * hits >= tenth * relevant].max(initial=0.0) for tenth in range(11)
         ]
         areas[query] = float((np.diff(hits, prepend=0.0) * best).sum() / relevant)
-    columns = ["qid", "rank", "recall", "precision", "interpolated"]
+    eleven = pd.DataFrame.from_dict(levels, orient="index", columns=list(LEVELS))
     return PrecisionRecall(
-        points=pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=columns),
-        eleven_points=pd.DataFrame.from_dict(
-            levels, orient="index", columns=list(LEVELS)
-        ).rename_axis("qid"),
+        points=_table(rows, ["qid", "rank", "recall", "precision", "interpolated"]),
+        eleven_points=eleven.rename_axis("qid"),
         area=pd.Series(areas, name="area", dtype=np.float64).rename_axis("qid"),
         undefined=undefined,
     )
@@ -218,41 +216,40 @@ def roc(
     joined = given.refuse_or_join(get_convention(convention), action="curve")
     if joined.unretrieved_offsets is not None and collection_size is None:
         raise InvalidInput(
-            "collection_size is missing: the area under a run's curve needs the number of documents of the collection, "
-            "those that were not retrieved included; judgments='rows' in the convention asks about retrieved rows only"
+            "collection_size is missing: the area under a run's curve needs the number of "
+            "documents of the collection, those that were not retrieved included; "
+            "judgments='rows' in the convention asks about retrieved rows only"
         )
     rows, areas, undefined = [], {}, {}
     for query, judged, number in _queries(joined):
         rank, hits = _points(judged, number, rel)
         retrieved, relevant = int(judged.n_retrieved[number]), int(judged.n_relevant(rel)[number])
-        found = hits[-1] if len(hits) else 0.0
         size = retrieved if collection_size is None else collection_size
         others = size - relevant
-        if size < retrieved + relevant - found:
+        n_known = retrieved + relevant - int(hits[-1] if len(hits) else 0)
+        if size < n_known:
             raise InvalidInput(
-                f"collection_size is {collection_size}, but query {query!r} has "
-                f"{int(retrieved + relevant - found)} documents that are retrieved or relevant"
+                f"collection_size is {collection_size}, but query {query!r} has {n_known} "
+                "documents that are retrieved or relevant"
             )
-        if relevant == 0 or others == 0:
-            undefined[query] = (
-                "no relevant document" if relevant == 0 else "no document that is not relevant"
-            )
+        if relevant == 0:
+            undefined[query] = "no relevant document"
+            continue
+        if others == 0:
+            undefined[query] = "no document that is not relevant"
             continue
         if size > retrieved:
             rank, hits = np.append(rank, size), np.append(hits, relevant)
         tpr = np.concatenate(([0.0], hits / relevant))
         fpr = np.concatenate(([0.0], (rank - hits) / others))
-        rows.append(
-            pd.DataFrame({"qid": query, "rank": np.append(0, rank), "fpr": fpr, "tpr": tpr})
-        )
+        points = {"qid": query, "rank": np.append(0, rank), "fpr": fpr, "tpr": tpr}
+        rows.append(pd.DataFrame(points))
         hit_steps, miss_steps = np.diff(hits, prepend=0.0), np.diff(rank - hits, prepend=0.0)
         # Pairs are whole and half numbers: exact until the one division.
         pairs = (miss_steps * (hits - hit_steps / 2)).sum()
         areas[query] = float(pairs / (relevant * others))
     return ROC(
-        points=pd.concat(rows, ignore_index=True)
-        if rows
-        else pd.DataFrame(columns=["qid", "rank", "fpr", "tpr"]),
+        points=_table(rows, ["qid", "rank", "fpr", "tpr"]),
         auc=pd.Series(areas, name="auc", dtype=np.float64).rename_axis("qid"),
         undefined=undefined,
     )
@@ -260,6 +257,10 @@ def roc(
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def _table(rows: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
+    return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=columns)
 
 
 def _queries(joined: Joined) -> list[tuple[Any, Judged, int]]:
@@ -276,9 +277,8 @@ def _points(judged: Judged, number: int, rel: float) -> tuple[Floats, Floats]:
     rank = np.arange(1, end - begin + 1)
     first, last = np.searchsorted(judged.ties.query, [number, number + 1])
     keep = np.ones(len(rank), dtype=bool)
-    for start, stop in zip(
-        judged.ties.start[first:last].tolist(), judged.ties.end[first:last].tolist(), strict=True
-    ):
+    ties = judged.ties.of(slice(first, last))
+    for start, stop in zip(ties.start.tolist(), ties.end.tolist(), strict=True):
         keep[start - begin : stop - begin - 1] = False
     hits = (prefix[begin + 1 : end + 1] - prefix[begin]).astype(np.float64)
     return rank[keep].astype(np.float64), hits[keep]

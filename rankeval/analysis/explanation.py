@@ -1,4 +1,4 @@
-"""Why two tools report different numbers for the same ranking: the rules that turn one value into the other.
+"""Why two tools report different numbers for one ranking: the rules that turn one into the other.
 
 Every choice of the open parameters is scored under every choice of the rules that affect something
 in the data. Each choice is a `_Tried`: its setting, its value, and the presets that have this
@@ -46,19 +46,23 @@ RULES: dict[str, tuple[str, ...]] = {
 }
 """The choices that are tried of each rule, if the rule affects something in the data."""
 
-PARAMETERS: dict[str, tuple[Any, ...]] = {
-    "gain": ("linear", "exp", "scaled"),
-    "discount": ("log2", "log_rank"),
+_NUMBERS: dict[str, tuple[float, ...]] = {
     "base": (2, math.e, 10),
-    "normalizer": ("R", "min", "k", "hits"),
     "rel": (1, 2),
     "p": (0.5, 0.8, 0.9, 0.95),
     "beta": (0.5, 1, 2),
     "max_rel": (1, 2, 3, 4, 5),
-    "rule": ("exact", "trec_eval-9", "trec_eval-10"),
     "alpha": (0.2, 0.5),
 }
-"""The values that are tried, beside the default, of each parameter that the name of a measure leaves open."""
+PARAMETERS: dict[str, tuple[Any, ...]] = {
+    **_NUMBERS,
+    "gain": ("linear", "exp", "scaled"),
+    "discount": ("log2", "log_rank"),
+    "normalizer": ("R", "min", "k", "hits"),
+    "rule": ("exact", "trec_eval-9", "trec_eval-10"),
+}
+"""The values that are tried, beside the default, of parameters that the name of a measure leaves
+open."""
 
 
 _SHOWN, _NEAREST = 4, 300
@@ -92,7 +96,9 @@ class Explanation:
     --------
     >>> import rankeval as rk
     >>> labels, scores = [3, 2, 3, 0], [4, 3, 2, 1]
-    >>> why = rk.explain_difference(labels, scores, qid=[0] * 4, measure="nDCG", values=("0.9778", "0.9595"))
+    >>> why = rk.explain_difference(
+    ...     labels, scores, qid=[0] * 4, measure="nDCG", values=("0.9778", "0.9595")
+    ... )
     >>> why.differences
     ("gain='linear' in one and 'exp' in the other",)
     """
@@ -108,8 +114,8 @@ class Explanation:
         return self.sentence
 
     def _repr_html_(self) -> str:
-        found = self.table[self.table["matches"] != ""]
-        return f"<p>{escape(self.sentence)}</p>{found.to_html(index=False)}"
+        matching = self.table[self.table["matches"] != ""]
+        return f"<p>{escape(self.sentence)}</p>{matching.to_html(index=False)}"
 
 
 @explained
@@ -156,35 +162,35 @@ def explain_difference(
 
     Examples
     --------
-    >>> why = explain_difference([3, 2, 3, 0], [4, 3, 2, 1], qid=[0] * 4, measure="nDCG", values=(0.9778, 0.9595))
+    >>> labels, scores = [3, 2, 3, 0], [4, 3, 2, 1]
+    >>> why = explain_difference(
+    ...     labels, scores, qid=[0] * 4, measure="nDCG", values=(0.9778, 0.9595)
+    ... )
     >>> why.differences
     ("gain='linear' in one and 'exp' in the other",)
     """
     wanted, digits = _numbers(values)
     if tolerance is not None:
         check_number("tolerance", tolerance)
-    asked = _asked(measure)
+    question = _question(measure)
     rules = get_convention(convention)
-    given = Given.of(truth, ranking, qid=qid, group=group, docid=docid)
-    given.refuse_or_join(rules, action="explain_difference")
-    variants = [pair for pair in _variants(asked) if _can_be(pair[1], given, rules)]
+    data = Given.of(truth, ranking, qid=qid, group=group, docid=docid)
+    data.refuse_or_join(rules, action="explain_difference")
+    variants = [pair for pair in _variants(question) if _can_be(pair[1], data, rules)]
     if not variants:
-        _scored(given, [next(_variants(asked))[1]], rules)  # raises the reason
+        _scored(data, [next(_variants(question))[1]], rules)  # raises the reason
     tried = []
-    for changed in _settings(given, rules, variants[0][1]):
-        # The best and the worst order are known for monotone measures only.
-        able = [
-            pair
-            for pair in variants
-            if changed.get("ties") not in ("best", "worst") or pair[1].monotone
-        ]
+    for changed in _settings(data, rules, variants[0][1]):
+        able = variants
+        if changed.get("ties") in ("best", "worst"):  # known for monotone measures only
+            able = [pair for pair in variants if pair[1].monotone]
         if not able:
             continue
-        found = _values(given, [one for _, one in able], rules.with_rules(**changed))
-        for (parameters, _), value in zip(able, found, strict=True):
-            tried.append(
-                _Tried({**parameters, **changed}, value, _presets(asked, parameters, changed))
-            )
+        measures = [variant for _, variant in able]
+        scores = _values(data, measures, rules.with_rules(**changed))
+        for (parameters, _), value in zip(able, scores, strict=True):
+            presets = _presets(question, parameters, changed)
+            tried.append(_Tried({**parameters, **changed}, value, presets))
     start = {**dict(variants[0][0]), **{rule: getattr(rules, rule) for rule in RULES}}
     matching = []
     for value, places in zip(wanted, digits, strict=True):
@@ -192,17 +198,17 @@ def explain_difference(
         # first.
         usual = [0.5001 * 10.0 ** -max(least, places) for least in (4, 1)]
         matching.append(_matching(tried, value, usual if tolerance is None else [tolerance]))
-    return _explained(asked.name, wanted, matching, tried, start)
+    return _explained(question.name, wanted, matching, tried, start)
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """The measure asked about: the parameters that its name gives, and the choices for those that it leaves open."""
+class _Question:
+    """The measure of both numbers."""
 
     name: str
     family: Family
-    given: Mapping[str, Any]
-    choices: Mapping[str, tuple[Any, ...]]
+    fixed: Mapping[str, Any]  # the parameters that its name gives
+    choices: Mapping[str, tuple[Any, ...]]  # the values to try of those that it leaves open
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,120 +220,119 @@ class _Tried:
     presets: tuple[str, ...]
 
 
-def _asked(spec: str | Measure) -> _Asked:
+def _question(spec: str | Measure) -> _Question:
     """Read the measure; a name by which tools mean different parameters leaves these open."""
     try:
         readings = [find_measure(spec)]
     except AmbiguousName:
-        readings = list(dict.fromkeys(one for _, one in aliased(str(spec).strip())))
-        if len({one.family.name for one in readings}) != 1:
+        readings = list(dict.fromkeys(reading for _, reading in aliased(str(spec).strip())))
+        if len({reading.family.name for reading in readings}) != 1:
             raise
     family = readings[0].family
-    parameters = [dict(one.parameters) for one in readings]
-    given = {
+    parameters = [dict(reading.parameters) for reading in readings]
+    fixed = {
         name: value
         for name, value in parameters[0].items()
-        if all(one.get(name) == value for one in parameters)
+        if all(others.get(name) == value for others in parameters)
     }
     choices = {}
     for name, default in family.defaults.items():
-        if name in given:
+        if name in fixed:
             continue
-        said = [
-            one.get(name, default)
-            for one in parameters
-            if name in one or default is not Parameter.empty
-        ]
-        if name in PARAMETERS or len(set(map(repr, said))) > 1:
-            choices[name] = tuple(dict.fromkeys((*said, *PARAMETERS.get(name, ()))))
-    return _Asked(str(spec if len(readings) > 1 else readings[0]), family, given, choices)
+        values = [named.get(name, default) for named in parameters]
+        values = [value for value in values if value is not Parameter.empty]
+        if name in PARAMETERS or len(set(map(repr, values))) > 1:
+            choices[name] = tuple(dict.fromkeys((*values, *PARAMETERS.get(name, ()))))
+    return _Question(str(spec if len(readings) > 1 else readings[0]), family, fixed, choices)
 
 
 def _numbers(values: Any) -> tuple[tuple[float, float], tuple[int, int]]:
     """Return the two numbers, and how many digits each has behind the point."""
     try:
-        found = tuple(float(value) for value in values)
+        numbers = tuple(float(value) for value in values)
     except (TypeError, ValueError):
-        found = ()
-    require(
-        len(found) == 2 and np.isfinite(found).all(), "values", values, "the two numbers to explain"
-    )
+        numbers = ()
+    are_two = len(numbers) == 2 and np.isfinite(numbers).all()
+    require(are_two, "values", values, "the two numbers to explain")
     texts = [
         value if isinstance(value, str) else f"{float(value):.12f}".rstrip("0") for value in values
     ]
     places = [0 if "e" in text.lower() else len(text.partition(".")[2]) for text in texts]
-    return (found[0], found[1]), (places[0], places[1])
+    return (numbers[0], numbers[1]), (places[0], places[1])
 
 
 def _matching(tried: list[_Tried], wanted: float, tolerances: list[float]) -> list[_Tried]:
-    """Return the settings that give the number most closely, and presets that agree with it in the digits given."""
+    """Return the settings that give a number most closely, and presets that agree in its digits."""
     widest = tolerances[-1] if tolerances[-1] < _VAGUE else 0.0
     for near in tolerances:
-        reach = {False: near, True: max(near, widest)}
-        if found := [one for one in tried if abs(one.value - wanted) <= reach[bool(one.presets)]]:
-            return found
+        of_preset = max(near, widest)
+        matching = [
+            setting
+            for setting in tried
+            if abs(setting.value - wanted) <= (of_preset if setting.presets else near)
+        ]
+        if matching:
+            return matching
     return []
 
 
-def _scored(given: Given, measures: list[Measure], rules: Convention) -> Evaluation:
-    return score(given.join(rules), [(str(one), one) for one in measures])
+def _scored(data: Given, measures: list[Measure], rules: Convention) -> Evaluation:
+    return score(data.join(rules), [(str(measure), measure) for measure in measures])
 
 
-def _values(given: Given, measures: list[Measure], rules: Convention) -> list[float]:
-    """Return the aggregates of measures; each one alone if it leaves out queries of its own."""
-    joined, is_alone = given.join(rules), rules.no_relevant == "skip"
-    parts = [[one] for one in measures] if is_alone else [measures]
-    scored = [score_part(joined, [(str(one), one) for one in part]) for part in parts]
-    return [value for ev in scored for value in aggregates(ev).values()]
+def _values(data: Given, measures: list[Measure], rules: Convention) -> list[float]:
+    """Return the aggregates of measures, each alone if it leaves out queries of its own."""
+    joined, is_alone = data.join(rules), rules.no_relevant == "skip"
+    named = [(str(measure), measure) for measure in measures]
+    parts = [[pair] for pair in named] if is_alone else [named]
+    scored = [score_part(joined, part) for part in parts]
+    return [value for evaluation in scored for value in aggregates(evaluation).values()]
 
 
-def _variants(asked: _Asked) -> Iterator[tuple[dict[str, Any], Measure]]:
-    """Yield the measure with each choice of its open parameters, defaults first; impossible choices are left out."""
+def _variants(question: _Question) -> Iterator[tuple[dict[str, Any], Measure]]:
+    """Yield the measure with each possible choice of its open parameters, defaults first."""
     seen = set()
-    cutoff = asked.given.get("cutoff", asked.family.defaults.get("cutoff"))
-    for chosen in product(*asked.choices.values()):
-        parameters = dict(zip(asked.choices, chosen, strict=True))
+    cutoff = question.fixed.get("cutoff", question.family.defaults.get("cutoff"))
+    for chosen in product(*question.choices.values()):
+        parameters = dict(zip(question.choices, chosen, strict=True))
         if parameters.get("normalizer") == "k" and cutoff is None:
             continue
-        one = asked.family.with_parameters(**{**asked.given, **parameters})
-        if one not in seen:
-            seen.add(one)
-            yield parameters, one
+        variant = question.family.with_parameters(**{**question.fixed, **parameters})
+        if variant not in seen:
+            seen.add(variant)
+            yield parameters, variant
 
 
-def _can_be(one: Measure, given: Given, rules: Convention) -> bool:
-    """Say whether the data allow the measure: its greatest grade, say, must not be below a grade in the data."""
+def _can_be(measure: Measure, data: Given, rules: Convention) -> bool:
+    """Say whether the data allow a measure: for example, no grade is above its greatest one."""
     try:
-        _scored(given, [one], rules)
+        _scored(data, [measure], rules)
     except InvalidInput:
         return False
     return True
 
 
-def _settings(given: Given, rules: Convention, one: Measure) -> list[dict[str, str]]:
-    collection = given.qid is None
+def _settings(data: Given, rules: Convention, measure: Measure) -> list[dict[str, str]]:
+    collection = data.qid is None
     start = rules.with_rules(missing="empty", ties="stable", no_relevant="zero")
-    ev = _scored(given, [one], start)
+    ev = _scored(data, [measure], start)
     affected = {rule for rule, number in ev.facts.totals().items() if number}
     choices: dict[str, tuple[str, ...]] = {}
-    # One rule on ties needs documents.
-    ties = tuple(
-        rule for rule in RULES["ties"] if rule != "docid" or collection or given.docid is not None
-    )
+    ties = RULES["ties"]
+    if not collection and data.docid is None:
+        ties = tuple(rule for rule in ties if rule != "docid")  # it needs documents
     if "ties" in affected or ev.tied_share:
         choices["ties"] = ties
-    choices |= {
-        rule: RULES[rule]
-        for rule in ("judgments", "missing", "unjudged")
-        if collection and rule in affected
-    }
+    for rule in ("judgments", "missing", "unjudged"):
+        if collection and rule in affected:
+            choices[rule] = RULES[rule]
     if "missing" in choices:  # for most measures an empty ranking is worth 0
-        filled = _scored(given, [one], start.with_rules(missing="zero"))
+        filled = _scored(data, [measure], start.with_rules(missing="zero"))
         if np.array_equal(filled.scores, ev.scores):
             choices["missing"] = tuple(rule for rule in RULES["missing"] if rule != "zero")
     if "no_relevant" in affected or "judgments" in choices:
         choices["no_relevant"] = RULES["no_relevant"]
-    narrow = _scored(given, [one], start.with_rules(score_dtype="float32"))
+    narrow = _scored(data, [measure], start.with_rules(score_dtype="float32"))
     if narrow.tied_share != ev.tied_share or narrow.ranking_digest != ev.ranking_digest:
         choices["score_dtype"] = RULES["score_dtype"]
         choices.setdefault("ties", ties)
@@ -335,17 +340,14 @@ def _settings(given: Given, rules: Convention, one: Measure) -> list[dict[str, s
 
 
 def _presets(
-    asked: _Asked, parameters: Mapping[str, Any], rules: Mapping[str, Any]
+    question: _Question, parameters: Mapping[str, Any], rules: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    fitting, family = [], asked.family
+    fitting, family = [], question.family
     for name, preset in PRESETS.items():
         own = {rule: getattr(preset, rule) for rule in rules}
         own = {rule: "qrels" if value == "given" else value for rule, value in own.items()}
-        bound = preset.bind.get(family.name, {})
-        if {**own, **{one: bound.get(one, family.defaults[one]) for one in parameters}} == {
-            **rules,
-            **parameters,
-        }:
+        bound = {**family.defaults, **preset.bind.get(family.name, {})}
+        if own == rules and all(bound[key] == value for key, value in parameters.items()):
             fitting.append(name)
     return tuple(fitting)
 
@@ -357,72 +359,68 @@ def _explained(
     tried: list[_Tried],
     start: Mapping[str, Any],
 ) -> Explanation:
-    found = [{id(one) for one in fitting} for fitting in matching]
+    of_first, of_second = ({id(setting) for setting in settings} for settings in matching)
     rows = []
-    for one in tried:
-        matches = "".join(letter for letter, ids in zip("ab", found, strict=True) if id(one) in ids)
-        rows.append(
-            {
-                **one.setting,
-                "convention": ", ".join(one.presets),
-                "value": one.value,
-                "matches": matches,
-            }
-        )
+    for setting in tried:
+        matches = "a" * (id(setting) in of_first) + "b" * (id(setting) in of_second)
+        presets = ", ".join(setting.presets)
+        row = {"convention": presets, "value": setting.value, "matches": matches}
+        rows.append({**setting.setting, **row})
     table = pd.DataFrame(rows)
     if not all(matching):
         return Explanation(measure, values, table, (), _not_found(measure, values, matching, tried))
     (first, second), *rest = _fewest(matching, start)
     differences = _differences(first, second)
-    others = tuple(
-        dict.fromkeys(other for way in rest if (other := _differences(*way)) != differences)
-    )
-    what = ["; ".join(differences) or "nothing: one setting gives both, as far as the digits go"]
-    what += [f"or as well: {'; '.join(other)}" for other in others[:_SHOWN]]
-    what += [f"and {len(others) - _SHOWN} more"] if len(others) > _SHOWN else []
-    parts = [f"{values[0]} and {values[1]} are both {measure}; what differs: {', '.join(what)}"]
-    for value, fitting in zip(values, matching, strict=True):
-        if presets := list(dict.fromkeys(name for match in fitting for name in match.presets)):
-            parts.append(
-                f"{value} is what {', '.join(presets)} {'gives' if len(presets) == 1 else 'give'}"
-            )
-    alike = ", ".join(
+    alternatives = dict.fromkeys(_differences(*pair) for pair in rest)
+    alternatives.pop(differences, None)
+    others = tuple(alternatives)
+    clauses = ["; ".join(differences) or "nothing: one setting gives both, as far as the digits go"]
+    clauses += [f"or as well: {'; '.join(other)}" for other in others[:_SHOWN]]
+    clauses += [f"and {len(others) - _SHOWN} more"] if len(others) > _SHOWN else []
+    parts = [f"{values[0]} and {values[1]} are both {measure}; what differs: {', '.join(clauses)}"]
+    for value, settings in zip(values, matching, strict=True):
+        presets_of = list(dict.fromkeys(name for setting in settings for name in setting.presets))
+        if presets_of:
+            verb = "gives" if len(presets_of) == 1 else "give"
+            parts.append(f"{value} is what {', '.join(presets_of)} {verb}")
+    alike = [
         f"{name}={value!r}"
         for name, value in first.setting.items()
         if value == second.setting[name]
-    )
+    ]
     if alike:
-        parts.append(f"Alike: {alike}")
+        parts.append(f"Alike: {', '.join(alike)}")
     return Explanation(measure, values, table, differences, f"{'. '.join(parts)}.", others)
 
 
+def _distance(setting: Mapping[str, Any], other: Mapping[str, Any]) -> int:
+    return sum(value != other.get(name, value) for name, value in setting.items())
+
+
 def _fewest(matching: list[list[_Tried]], start: Mapping[str, Any]) -> list[tuple[_Tried, _Tried]]:
-    """Return the pairs of presets, or else of other settings, that differ in the fewest rules, the best pair first."""
+    """Return the pairs of presets, or else of settings, that differ least, the best pair first."""
 
-    def distance(one: Mapping[str, Any], two: Mapping[str, Any]) -> int:
-        return sum(one[name] != two.get(name, one[name]) for name in one)
+    def from_start(tried: _Tried) -> tuple[bool, int]:
+        return not tried.presets, _distance(tried.setting, start)
 
-    near = [
-        sorted(found, key=lambda one: (not one.presets, distance(one.setting, start)))[:_NEAREST]
-        for found in matching
-    ]
+    near = [sorted(settings, key=from_start)[:_NEAREST] for settings in matching]
     pairs = [
-        (distance(one.setting, two.setting), distance(one.setting, start), (one, two))
-        for one, two in product(*near)
+        (_distance(first.setting, second.setting), from_start(first)[1], (first, second))
+        for first, second in product(*near)
     ]
-    of_presets = [pair for pair in pairs if all(one.presets for one in pair[2])]
-    first = min(of_presets or pairs, key=lambda pair: pair[:2])
+    of_presets = [pair for pair in pairs if all(tried.presets for tried in pair[2])]
+    best = min(of_presets or pairs, key=lambda pair: pair[:2])
     others = (
-        pair for pair in pairs if pair[:2] == first[:2] or (pair[0] < first[0] and pair[1] == 0)
+        pair for pair in pairs if pair[:2] == best[:2] or (pair[0] < best[0] and pair[1] == 0)
     )
-    return [first[2], *(pair[2] for pair in others)]
+    return [best[2], *(pair[2] for pair in others)]
 
 
-def _differences(one: _Tried, two: _Tried) -> tuple[str, ...]:
+def _differences(first: _Tried, second: _Tried) -> tuple[str, ...]:
     return tuple(
-        f"{name}={value!r} in one and {two.setting[name]!r} in the other"
-        for name, value in one.setting.items()
-        if value != two.setting[name]
+        f"{name}={value!r} in one and {second.setting[name]!r} in the other"
+        for name, value in first.setting.items()
+        if value != second.setting[name]
     )
 
 
@@ -430,10 +428,11 @@ def _not_found(
     measure: str, values: tuple[float, float], matching: list[list[_Tried]], tried: list[_Tried]
 ) -> str:
     parts = []
-    for wanted, found in zip(values, matching, strict=True):
-        nearest = found[0] if found else min(tried, key=lambda one: abs(one.value - wanted))
+    for wanted, settings in zip(values, matching, strict=True):
+        by_distance = sorted(tried, key=lambda setting: abs(setting.value - wanted))
+        nearest = (settings or by_distance)[0]
         rules = ", ".join(f"{name}={rule!r}" for name, rule in nearest.setting.items())
-        if found:
+        if settings:
             parts.append(f"{wanted} is {measure} with {rules}")
         else:
             parts.append(

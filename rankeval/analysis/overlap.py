@@ -79,41 +79,37 @@ def rank_biased_overlap(run: Any, other: Any, *, p: float = 0.9) -> Overlap:
     1.0
     """
     check_share("p", p)
-    one, two = as_run(run), as_run(other)
-    refuse_unlike(one, two)
-    first, second = ranked_lists(one), ranked_lists(two)
+    runs = as_run(run), as_run(other)
+    refuse_unlike(*runs)
+    first, second = map(ranked_lists, runs)
     common = [query for query in first if query in second]
     if not common:
         raise InvalidInput(
             f"the runs have no query in common: {list(first)[:3]} ... and {list(second)[:3]} ..."
         )
     rows = {query: _overlap(first[query], second[query], p) for query in common}
-    table = pd.DataFrame.from_dict(
-        rows, orient="index", columns=["rbo", "rbo_min", "residual"]
-    ).rename_axis("qid")
-    return Overlap(
-        table,
-        p,
-        tuple(query for query in {**first, **second} if not (query in first and query in second)),
-    )
+    columns = ["rbo", "rbo_min", "residual"]
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("qid")
+    return Overlap(table, p, tuple(query for query in {**first, **second} if query not in rows))
 
 
-def refuse_unlike(one: Rows, two: Rows) -> None:
-    """Refuse to compare 1 with "1": nothing would be in common, and 0.0 would look like a finding."""
+def refuse_unlike(rows: Rows, other: Rows) -> None:
+    """Refuse to compare 1 with "1": nothing in common would look like a finding."""
     for name in ("qid", "docid"):
-        kinds = [
-            "integer" if pa.types.is_integer(getattr(run, name).type) else "string"
-            for run in (one, two)
-        ]
-        if len(one) and len(two) and kinds[0] != kinds[1]:
+        columns = (getattr(rows, name), getattr(other, name))
+        kind, other_kind = (
+            "integer" if pa.types.is_integer(column.type) else "string" for column in columns
+        )
+        if len(rows) and len(other) and kind != other_kind:
             raise InvalidInput(
-                f"{kinds[0]} ids are compared with {kinds[1]} ids, and 1 is not '1'; give both as one type",
+                f"{kind} ids are compared with {other_kind} ids, and 1 is not '1'; give both as "
+                "one type",
                 argument=name,
             )
 
 
 def ranked_lists(run: Run) -> dict[Any, list[Any]]:
-    """Return the documents of each query, the best first; equal scores by document id, descending, as trec_eval."""
+    """Return the documents of each query, best first; equal scores by id, descending."""
     rows = zip(run.qid.to_pylist(), (-run.score).tolist(), run.docid.to_pylist(), strict=True)
     lists: dict[Any, list[tuple[float, Any]]] = {}
     for query, score, document in rows:
@@ -124,16 +120,17 @@ def ranked_lists(run: Run) -> dict[Any, list[Any]]:
         pairs.sort(key=lambda pair: pair[0])
         ordered[query] = [document for _, document in pairs]
         if len(set(ordered[query])) < len(pairs):
-            problem = f"a document stands twice in query {query!r}"
             raise InvalidInput(
-                problem, argument="run", remedy="rank each document once, in one run a system"
+                f"a document stands twice in query {query!r}",
+                argument="run",
+                remedy="rank each document once, in one run a system",
             )
     return ordered
 
 
-def _overlap(one: list[Any], two: list[Any], p: float) -> tuple[float, float, float]:
-    """Return the extrapolated overlap, its lower bound, and the distance from there to its upper bound."""
-    short, long = sorted((one, two), key=len)
+def _overlap(first: list[Any], second: list[Any], p: float) -> tuple[float, float, float]:
+    """Return the extrapolated overlap, its lower bound, and its residual to the upper bound."""
+    short, long = sorted((first, second), key=len)
     s, n = len(short), len(long)
     place = {document: rank for rank, document in enumerate(short, start=1)}
     at = np.zeros(n + 1)  # documents that enter the overlap at each depth
@@ -155,12 +152,9 @@ def _overlap(one: list[Any], two: list[Any], p: float) -> tuple[float, float, fl
     overlap = 1.0 * shared[n - 1]
     whole = np.ceil(s + n - overlap)
     deep = np.arange(1, int(whole) + 1)
-    between = float((p ** deep[s:] / deep[s:]).sum()), float((p ** deep[n:] / deep[n:]).sum())
-    to_whole = float((p**deep / deep).sum())
+    terms = p**deep / deep
+    beyond_short, beyond_long = s * float(terms[s:].sum()), n * float(terms[n:].sum())
+    beyond_whole = overlap * (-float(np.log1p(-p)) - float(terms.sum()))
     residual = p**s + p**n - p**whole
-    residual -= (
-        (1 - p)
-        / p
-        * (s * between[0] + n * between[1] + overlap * (-float(np.log1p(-p)) - to_whole))
-    )
+    residual -= (1 - p) / p * (beyond_short + beyond_long + beyond_whole)
     return extrapolated, least, max(0.0, float(residual))

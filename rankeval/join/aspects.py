@@ -101,7 +101,7 @@ class AspectBlock:
 
 
 def fold_aspects(qrels: Qrels) -> tuple[Qrels, AspectTable]:
-    """Return the judgments with the greatest grade of each document, and the table of all grades."""
+    """Return the judgments with each document's greatest grade, and the table of all grades."""
     aspect = qrels.aspect
     assert aspect is not None
     query, document, part = (_ranks(column) for column in (qrels.qid, qrels.docid, aspect))

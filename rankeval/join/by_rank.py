@@ -14,7 +14,7 @@ above the lowest, and for gains that are 0 for the lowest.
 
 The best order of judged documents needs their number by label alone:
 
-    labels 0 1 2 of a query    counts 7 3 2    ideal order 2 2 1 1 1, then no gain    sum of gain * discount down to k
+    labels 0 1 2 of a query    counts 7 3 2    ideal order 2 2 1 1 1, then no gain
 
 With a cut-off, few numbers matter: 4 labels above zero and k = 10 leave 11^4 kinds of queries.
 Their sums are computed once and looked up. Gains are added one after the other, as those of a
@@ -35,7 +35,8 @@ from rankeval.join.flat import Floats, Ints, cells_of, spread
 Table = NDArray[np.unsignedinteger]
 
 MOST_PADDED = 3
-"""Most cells of a table for each row in it. With more padding, rows one after another are quicker (bench_arrays A)."""
+"""Most cells of a table for each row in it. With more padding, flat rows are quicker (bench_arrays
+A)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +44,7 @@ class ByRank:
     """Label codes by rank and query."""
 
     code: NDArray[np.uint8]  # (longest, n_queries): The codes, 0 beyond the end of a list
-    # (n_queries, longest, rounded up to whole words of 8 bytes): The same codes query by query, 0
-    # beyond the end.
+    # The same by query, 0 beyond the end: (n_queries, longest rounded up to words of 8 bytes)
     lists: NDArray[np.uint8]
 
     @classmethod
@@ -75,7 +75,7 @@ class ByRank:
         return self.lists[:, :longest][cells_of(lengths, longest)]
 
     def fill(self, queries: slice, code: NDArray[np.uint8]) -> None:
-        """Write the codes of consecutive queries, shaped (n_queries, at most longest), 0 beyond the end of a list."""
+        """Write the codes of consecutive queries, (n_queries, up to longest), 0 beyond the end."""
         self.lists[queries, : code.shape[1]] = code
         self.code[: code.shape[1], queries] = code.T
 
@@ -93,7 +93,7 @@ class ByRank:
         return counts.T
 
     def hits(self, first: int) -> Table:
-        """Return the number of rows with at least this code above each rank, shaped (longest + 1, n_queries)."""
+        """Return the rows with at least this code above each rank, (longest + 1, n_queries)."""
         flags = self.at_least(first)
         hits = np.zeros((len(flags) + 1, flags.shape[1]), dtype=np.min_scalar_type(len(flags)))
         for above, flag, upto in zip(hits[:-1], flags, hits[1:], strict=True):
@@ -106,7 +106,7 @@ class ByRank:
 
 
 def before_first_hit(hits: Table) -> Table:
-    """Return how many rows of each query stand above its first hit; all ranks of the table if it has no hit."""
+    """Return the number of rows above each query's first hit; all ranks if it has none."""
     number = np.zeros(hits.shape[1], dtype=hits.dtype)
     for row in hits[1:]:
         none_yet = row == 0
@@ -201,8 +201,8 @@ def _row_by_row(counts: Ints, gains: Floats, discount: Floats, cutoff: int | Non
     """Add the gains of the documents one after another; counts and gains stand best first."""
     upto = np.minimum(np.cumsum(counts, axis=1), len(discount) if cutoff is None else cutoff)
     size = np.diff(upto, axis=1, prepend=0)
-    each = np.repeat(np.broadcast_to(gains, size.shape).ravel(), size.ravel())
+    terms = np.repeat(np.broadcast_to(gains, size.shape).ravel(), size.ravel())
     rank, query = spread(np.zeros_like(upto[:, -1]), upto[:, -1])
     # Without any values bincount returns integers.
-    sums = np.bincount(query, weights=each * discount[rank], minlength=len(counts))
+    sums = np.bincount(query, weights=terms * discount[rank], minlength=len(counts))
     return sums.astype(np.float64, copy=False)

@@ -63,8 +63,7 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
         signs["rank"] = ()
     relevance, truth_query = _narrow(qrels.relevance), of_truth.of_rows()
     label, judged = _labelled(relevance, truth_row, run_row, len(run), convention)
-    negative_is_unjudged = convention.negative == "unjudged"
-    unretrieved = relevance >= 0 if negative_is_unjudged else np.ones(len(relevance), dtype=bool)
+    unretrieved = relevance >= (0 if convention.negative == "unjudged" else -np.inf)
     unretrieved[truth_row] = False
 
     def by_query(rows: Ints | NDArray[np.bool_]) -> Ints:
@@ -93,32 +92,39 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
     if table is not None:
         judgment = np.full(len(run), -1)
         judgment[run_row] = np.where(judged[run_row], truth_row, -1)
-        lowest = 0.0 if negative_is_unjudged else -np.inf  # a grade below it is no judgment
-        skips_below = lowest if convention.unjudged == "skip" else None
-        aspects = JoinedAspects(table, judgment, rest, skips_below)
+        aspects = JoinedAspects(table, judgment, rest, _skips_below(convention))
     sizes = np.bincount(of_run.of_rows()[rows], minlength=len(queries))[numbers]
     offsets = ranked.offsets if rows is ranked.rows else offsets_of(sizes)
-    is_grouped = len(rows) == len(run) and ascend(rows)
+    order = None if len(rows) == len(run) and ascend(rows) else rows
+    lacking = None if lengths.all() else lengths[numbers] == 0
+    identity = _identity(qrels, truth, truth_query)[numbers]
     left_out = {rule: int(counts[~counted].sum()) for rule, counts in rule_counts.items()}
+    kept_counts = {rule: counts[numbers] for rule, counts in rule_counts.items()}
     return Joined(
-        queries=_names(queries)[numbers],
-        offsets=offsets,
-        order=None if is_grouped else rows,
-        score=run.score,
-        relevance=label,
-        convention=convention,
-        judged=judged,
+        _names(queries)[numbers],
+        offsets,
+        order,
+        run.score,
+        label,
+        convention,
+        judged,
         unretrieved=relevance[rest],
         unretrieved_offsets=rest_offsets,
-        lacking=None if lengths.all() else lengths[numbers] == 0,
+        lacking=lacking,
         docid=run.docid,
         aspects=aspects,
-        identity=_identity(qrels, truth, truth_query)[numbers],
+        identity=identity,
         excluded=excluded,
-        rule_counts={rule: counts[numbers] for rule, counts in rule_counts.items()},
+        rule_counts=kept_counts,
         left_out_counts=left_out,
         signs=signs,
     )
+
+
+def _skips_below(convention: Convention) -> float | None:
+    if convention.unjudged != "skip":
+        return None
+    return 0.0 if convention.negative == "unjudged" else -np.inf
 
 
 def _names(queries: pa.Array) -> NDArray[Any]:

@@ -6,7 +6,7 @@ Row `r` of query `q` is at ``offsets[q] + r``. There is no padding, and a list o
 what it holds. Rows in any other order are grouped by query id, queries ascending:
 
     qid       b  a  b  a  a           rows as they were given
-    order     1  3  4  0  2           a row number for each grouped place: a's rows, then b's, each in their own order
+    order     1  3  4  0  2           the row at each grouped place: a's rows, then b's, in order
     queries   a        b
     offsets   0        3     5
 
@@ -61,9 +61,8 @@ def spread(start: Ints, size: Ints) -> tuple[Ints, Ints]:
 def rows_of(start: Ints, size: Ints) -> Ints:
     """Return the rows of several runs one after another."""
     rows = np.repeat(start - offsets_of(size)[:-1], size)
-    place = np.arange(
-        min(_BLOCK, len(rows))
-    )  # counted block by block: no second array of that length (bench_files)
+    # Counted block by block: no second array of that length (bench_files).
+    place = np.arange(min(_BLOCK, len(rows)))
     for begin in range(0, len(rows), _BLOCK):
         block = rows[begin : begin + _BLOCK]
         block += place[: len(block)]
@@ -72,13 +71,13 @@ def rows_of(start: Ints, size: Ints) -> Ints:
 
 
 def cells_of(lengths: Ints, longest: int) -> NDArray[np.bool_]:
-    """Return which cells of a table of lists, (n_lists, longest), are not beyond the end of their list."""
+    """Return which cells of a table, (n_lists, longest), are not beyond the end of their list."""
     small = np.min_scalar_type(longest)  # an eighth of the bytes to compare, or a quarter
     return np.arange(longest, dtype=small) < lengths.astype(small)[:, None]
 
 
 def query_blocks(offsets: Ints, n_rows: int) -> Iterator[slice]:
-    """Yield consecutive queries that have at most ``n_rows`` rows together, or one query that has more."""
+    """Yield consecutive queries with at most ``n_rows`` rows together, or one query with more."""
     first = 0
     while first < len(offsets) - 1:
         last = int(np.searchsorted(offsets, offsets[first] + n_rows, side="right")) - 1
@@ -150,9 +149,8 @@ def group_rows(qid: ArrayLike) -> Grouping:
         ids = ids.take(order)
         starts = _starts(ids)
     queries = ids[starts]
-    return Grouping(
-        queries if names is None else names[queries], np.append(starts, len(ids)), order
-    )
+    offsets = np.append(starts, len(ids))
+    return Grouping(queries if names is None else names[queries], offsets, order)
 
 
 def ascend(ids: NDArray[Any]) -> bool:
@@ -166,18 +164,14 @@ def _starts(ids: NDArray[Any]) -> Ints:
 
 def order_of(ids: NDArray[Any]) -> Ints:
     """Return a stable order of the rows by id."""
-    if (np.count_nonzero(ids[1:] != ids[:-1]) + 1) * 8 < len(
-        ids
-    ):  # few: whole blocks change places (bench_files)
+    n_blocks = np.count_nonzero(ids[1:] != ids[:-1]) + 1
+    if n_blocks * 8 < len(ids):  # whole blocks change places (bench_files)
         starts = _starts(ids)
         blocks = order_of(ids[starts])
         return rows_of(starts[blocks], np.diff(starts, append=len(ids))[blocks])
     bits = len(ids).bit_length()
-    if (
-        ids.dtype.kind not in "iu"
-        or not len(ids)
-        or (int(ids.max()) - int(ids.min())).bit_length() + bits > 63
-    ):
+    is_whole = ids.dtype.kind in "iu" and len(ids) > 0
+    if not is_whole or (int(ids.max()) - int(ids.min())).bit_length() + bits > 63:
         return np.argsort(ids, kind="stable")
     # The id above, the row below: NumPy sorts such keys eight times faster than it argsorts, and
     # the row below makes the order stable (bench_scorer, shuffled integers).

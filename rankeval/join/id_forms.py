@@ -137,6 +137,7 @@ _EDGES = r"\s\ufeff\u200b'\"<>\[\](),;"
 
 _OUTER = _without(rf"^(b(?=['\"]))?[{_EDGES}]+|[{_EDGES}]+$")
 _FILE = _without(r"^.*[/\\](?=.)|(?<=.)(\.[A-Za-z]\w{0,5})+$")
+_PADDING = _without(r"(?<!\d)0+(?=\d)")
 _PASSAGE = _without(r"(?<=.)([#%]|::).*$|(?<=\d)v\d+$")
 
 FORMS: dict[str, Form] = {
@@ -146,7 +147,7 @@ FORMS: dict[str, Form] = {
     "text that was read in a wrong encoding": _by_id(_decoded),
     "escapes such as %20 or &amp;": _by_id(_unescaped),
     "whole numbers that became floats (.0)": _by_id(_whole),
-    "padding with zeros": _without(r"(?<!\d)0+(?=\d)"),
+    "padding with zeros": _PADDING,
     "a path or the suffix of a file": _FILE,
     "the number of a passage or version behind the id": _PASSAGE,
     "dashes or other separators": _by_id(_joined),
@@ -197,7 +198,7 @@ def unlike_ids(
 
 
 def _differing(run: _Sample, qrels: _Sample, least: int) -> Unlike | None:
-    """Return the forms in which more than ``least`` unlike ids agree, and the first two of these."""
+    """Return the forms in which more than ``least`` unlike ids agree, and the first two ids."""
     for forms in (*([form] for form in FORMS), [*FORMS]):
         pairs = _agreeing(run, qrels, forms)
         if len(pairs) > least:

@@ -58,7 +58,7 @@ from rankeval.join.ranking import Ranked, order_tied, rank_rows
 from rankeval.join.repeats import refuse_repeats
 
 CHUNK = 2**19
-"""Rows in a chunk: many enough that calls cost little (bench_arrays A, C), few enough for memory."""
+"""Rows in a chunk: calls then cost little (bench_arrays A, C), and memory does not count."""
 
 DEEPEST = 2**40
 """Deeper than any list."""

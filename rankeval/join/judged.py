@@ -6,15 +6,15 @@ judged; d7 was judged but not retrieved:
     query a     d1 9.0   d3 5.0   d5 5.0             judged   d1 = 2   d3 = 0   d5 = 1   d7 = 1
     query b     d9 4.0   d2 3.0                      judged   d2 = 1
 
-    row           0    1    2  |  3    4             flat, best first: a row's rank is row - offsets[query] + 1
+    row           0    1    2  |  3    4             best first; rank: row - offsets[query] + 1
     document     d1   d3   d5  | d9   d2             (not kept)
     offsets       0               3         5        where each query begins, with the total behind
     levels      [ 0    1    2 ]                      the distinct labels, zero always among them
     code          2    0    1  |  0    1             a row's label: levels[code]
     judged        T    T    T  |  F    T             None if all rows have a judgment
-    counts      [ 1    2    1 ]  [ 0    1    0 ]     judged documents per level, retrieved or not: d7 counts here only
-    groups      start 1, end 3, query a              tied rows whose labels differ: the order of d3 and d5 is open
-    columns     {"price": [ 9  4  7 | 5  8 ]}        what measures read of the rows beside their labels
+    counts      [ 1    2    1 ]  [ 0    1    0 ]     judged documents per level, with d7
+    groups      start 1, end 3, query a              tied rows of unlike labels: d3, d5
+    columns     {"price": [ 9  4  7 | 5  8 ]}        numbers of the rows that measures read
 
 "Relevant at level rel" is one comparison of small integers: ``code >= threshold(rel)``. Everything
 about documents that were not retrieved comes from ``counts``: the number of relevant documents, and
@@ -51,22 +51,22 @@ _Value = TypeVar("_Value")
 
 
 class TiedGroups(NamedTuple):
-    """Groups of two or more tied rows: the first row, the row after the last, and the query of each group."""
+    """Groups of two or more tied rows."""
 
-    start: Ints
-    end: Ints
+    start: Ints  # the first row of each
+    end: Ints  # the row after the last
     query: Ints
 
     def rows(self) -> tuple[Ints, Ints]:
         """Return the tied rows, and the number of each one's group."""
         return spread(self.start, self.end - self.start)
 
-    def of(self, which: NDArray[np.bool_] | Ints | slice) -> TiedGroups:
+    def of(self, some: NDArray[np.bool_] | Ints | slice) -> TiedGroups:
         """Return some of the groups."""
-        return TiedGroups(*(part[which] for part in self))
+        return TiedGroups(*(part[some] for part in self))
 
     def divided(self, stop: Ints) -> NDArray[np.bool_]:
-        """Return a mask of the groups that a cut-off divides; ``stop`` is the first row of each query below it."""
+        """Return a mask of the groups that a cut-off divides; ``stop``: each first row below it."""
         return (self.start < stop[self.query]) & (stop[self.query] < self.end)
 
     def averaged(self, values: Floats) -> Floats:
@@ -95,16 +95,16 @@ def with_unlike_labels(ties: TiedGroups, code: NDArray[Any]) -> TiedGroups:
 
 
 class Relevant(NamedTuple):
-    """The relevant rows: row, query, rank (from 1), and number of relevant rows of the query down to this one."""
+    """The relevant rows, in rank order."""
 
     row: Ints
     query: Ints
-    rank: Ints
-    hits: Ints
+    rank: Ints  # from 1
+    hits: Ints  # relevant rows of the query down to this one
 
 
 class Column:
-    """A column of the rows of a chunk, in rank order: looked up row by row, since most measures ask for few ranks.
+    """A column of the rows of a chunk, in rank order, looked up by row: most measures ask for few.
 
     Parameters
     ----------
@@ -137,17 +137,13 @@ class Judged:
 
     offsets: Ints  # (n_queries + 1,): Where each query's rows begin
     # (n_levels,): The distinct labels, ascending, zero among them. Labels below zero are kept and
-    # gain nothing.
+    # gain nothing
     levels: NDArray[Any]
-    # (n_rows,): What `code` returns, if it is at hand: None leaves it to be taken from ``by_rank``.
+    # (n_rows,): What `code` returns, if it is at hand: None leaves it to be taken from ``by_rank``
     flat: NDArray[Any] | None
-    counts: (
-        Ints  # (n_queries, n_levels): Number of judged documents of each label, retrieved or not
-    )
+    counts: Ints  # (n_queries, n_levels): Judged documents of each label, retrieved or not
     groups: TiedGroups  # Tied rows of unlike labels whose order is open; empty if ties are broken
-    judged: NDArray[np.bool_] | None = (
-        None  # (n_rows,): Which rows have a judgment; None if all have
-    )
+    judged: NDArray[np.bool_] | None = None  # (n_rows,): Rows with a judgment; None if all
     ties: TiedGroups = NO_GROUPS  # All tied rows whose order is open, also those of one label
     aspects: AspectBlock | None = None  # The judgments by aspect, if there are any
     # (n_queries,): The ids of the queries, which seed the drawing of orders.
@@ -155,8 +151,7 @@ class Judged:
     # The codes once more, by rank, if the lists are many and of similar length.
     by_rank: ByRank | None = field(default=None, repr=False)
     columns: Mapping[str, Column] = field(default_factory=dict, repr=False)  # Columns of the rows
-    # Queries whose last value is a mean over drawn orders of tied rows: the standard error of that
-    # mean.
+    # Queries whose last value is a mean over drawn orders of tied rows -> its standard error
     drawn: dict[int, float] = field(default_factory=dict, repr=False)
     _memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
@@ -168,7 +163,7 @@ class Judged:
         return kept
 
     def relabelled(self, code: NDArray[Any], ties: TiedGroups, **parts: Any) -> Judged:
-        """Return a chunk of these codes and ties; its aspects and columns, and what was computed, are left behind.
+        """Return a chunk of these codes and ties, without aspects, columns and what was computed.
 
         ``parts`` are other fields of the new chunk. All others are those of this one.
         """
@@ -179,44 +174,42 @@ class Judged:
             "drawn": {},
             "_memo": {},
         }
-        return replace(
-            self, flat=code, groups=with_unlike_labels(ties, code), ties=ties, **fresh | parts
-        )
+        groups = with_unlike_labels(ties, code)
+        return replace(self, flat=code, groups=groups, ties=ties, **fresh | parts)
 
     def kept(self, rows: NDArray[np.bool_]) -> Judged:
-        """Return the chunk with some of its rows, given a mask of them; its aspects are left behind."""
+        """Return the chunk with some of its rows, given a mask of them; aspects are left behind."""
         before = offsets_of(rows)
-        offsets, ties = (
-            before[self.offsets],
-            TiedGroups(before[self.ties.start], before[self.ties.end], self.ties.query),
-        )
+        offsets = before[self.offsets]
+        ties = TiedGroups(before[self.ties.start], before[self.ties.end], self.ties.query)
+        columns = {
+            name: Column.of(column.values[rows], offsets) for name, column in self.columns.items()
+        }
         return self.relabelled(
             self.code[rows],
             ties.of(ties.end - ties.start > 1),
             offsets=offsets,
             judged=None if self.judged is None else self.judged[rows],
-            columns={
-                name: Column.of(column.values[rows], offsets)
-                for name, column in self.columns.items()
-            },
+            columns=columns,
         )
 
     @property
     def has_open_ties(self) -> bool:
-        """Whether a value may depend on the order of tied rows: by label, by aspect, or by who was judged."""
+        """Whether a value may depend on the order of tied rows: by label, aspect or judgment."""
         by_label = self.judged is None and self.aspects is None
         return len((self.groups if by_label else self.ties).start) > 0
 
     @property
     def code(self) -> NDArray[Any]:
-        """The label of each row in rank order, as an index into ``levels``; unjudged rows have the code of zero."""
+        """Each row's label in rank order, an index into ``levels``; that of 0 if unjudged."""
         if self.flat is None:
             assert self.by_rank is not None
             self.flat = self.by_rank.flat(np.diff(self.offsets))
         return self.flat
 
     def codes_at(self, row: Ints, query: Ints) -> NDArray[Any]:
-        """Return the codes of some rows, given the query of each; few of them need no list of all (bench_arrays A)."""
+        """Return the codes of some rows, given the query of each."""
+        # A few rows need no list of all (bench_arrays A).
         if self.by_rank is None or 4 * len(row) > self.offsets[-1]:
             return self.code[row]
         codes: NDArray[Any] = self.by_rank.lists[query, row - self.offsets[query]]
@@ -228,13 +221,12 @@ class Judged:
         return len(self.offsets) - 1
 
     def seed(self, query: int) -> int:
-        """Return a seed made of the query's id alone, and of the place among aspects with that id."""
+        """Return a seed made of the query's id and the place among aspects with that id."""
         if self.queries is None:
             return _hashed(str(query))
         name, first = self.queries[query], query
-        while (
-            first and self.queries[first - 1] == name
-        ):  # the aspects of a query stand together under its id
+        # The aspects of a query follow each other under its id.
+        while first and self.queries[first - 1] == name:
             first -= 1
         return _hashed(f"{name}\n{query - first}")
 
@@ -245,13 +237,11 @@ class Judged:
 
     def sums(self, query: Ints, values: Floats) -> Floats:
         """Return the sum of each query's values, added one after the other."""
-        # Without any values bincount returns integers.
-        return np.bincount(query, weights=values, minlength=self.n_queries).astype(
-            np.float64, copy=False
-        )
+        total = np.bincount(query, weights=values, minlength=self.n_queries)
+        return total.astype(np.float64, copy=False)  # integers if there are no values
 
     def depth(self, cutoff: int | Ints | None) -> Ints:
-        """Return how many rows of each query stand within the cut-off."""
+        """Return the number of rows of each query within the cut-off."""
         return self.n_retrieved if cutoff is None else np.minimum(self.n_retrieved, cutoff)
 
     def threshold(self, rel: float) -> int:
@@ -266,74 +256,76 @@ class Judged:
         return self.once(("n_relevant", first), lambda: self.counts @ at_least.astype(np.int64))
 
     def prefix(self, rel: float) -> Ints:
-        """Return the number of relevant rows of the chunk before each row, with the total behind."""
+        """Return the number of relevant rows of the chunk before each row, and the total."""
         first = self.threshold(rel)
         return self.once(("prefix", first), lambda: offsets_of(self.code >= first))
 
     def hits(self, rel: float, cutoff: int | Ints | None = None) -> Floats:
-        """Return the number of relevant rows within the cut-off, its mean over orders if rows are tied."""
+        """Return the number of relevant rows within the cut-off, the mean over orders of ties."""
         stop = self.offsets[:-1] + self.depth(cutoff)
-        found = self.hits_above(rel, stop, np.arange(self.n_queries)).astype(np.float64)
+        number = self.hits_above(rel, stop, np.arange(self.n_queries)).astype(np.float64)
         if cutoff is not None and len(self.groups.start):
             divided = self.groups.divided(stop)
             start, end, query = self.groups.of(divided)
-            before, within = (number[divided] for number in self.hits_of_groups(rel))
+            before, within = (hits[divided] for hits in self.hits_of_groups(rel))
             # Of a group that the cut-off divides, the share of its rows above the cut-off counts.
-            found[query] = before + (stop[query] - start) / (end - start) * within
-        return found
+            number[query] = before + (stop[query] - start) / (end - start) * within
+        return number
 
     def hits_of_groups(self, rel: float) -> tuple[Ints, Ints]:
-        """Return the number of relevant rows of its query above each group of tied rows, and of those within it."""
+        """Return the relevant rows of its query above each group of tied rows, and those in it."""
         start, end, query = self.groups
 
-        def find() -> tuple[Ints, Ints]:
+        def count() -> tuple[Ints, Ints]:
             above = self.hits_above(rel, start, query)
             return above, self.hits_above(rel, end, query) - above
 
-        return self.once(("hits of groups", self.threshold(rel)), find)
+        return self.once(("hits of groups", self.threshold(rel)), count)
 
     def hits_by_rank(self, rel: float) -> Table | None:
-        """Return the number of relevant rows above each rank, by rank and query; None if the chunk has no such table.
+        """Return the relevant rows above each rank, by rank and query; None without a table.
 
         The table has a row more than there are ranks: the last row counts the relevant rows of
         whole lists.
         """
         first, table = self.threshold(rel), self.by_rank
-        if table is None or first == 0:  # beyond the end of a list stands the lowest code
+        if table is None or first == 0:  # the table is filled up with the lowest code
             return None
         return self.once(("hits by rank", first), lambda: table.hits(first))
 
     def hits_above(self, rel: float, row: Ints, query: Ints) -> Ints:
-        """Return how many relevant rows of its query stand above each row, given the row's query."""
+        """Return the number of relevant rows of its query above each row, given the row's query."""
         if (above := self.hits_by_rank(rel)) is None:
             return self.n_hits_before(rel, row) - self.first_hits(rel)[query]
         number: Ints = above[row - self.offsets[query], query].astype(np.int64)
         return number
 
     def n_hits_before(self, rel: float, row: Ints) -> Ints:
-        """Return the number of relevant rows of the chunk before some rows: a search for few, `prefix` is for all."""
+        """Return the relevant rows of the chunk before some rows: for few, as `prefix` for all."""
         return np.searchsorted(self.relevant_rows(rel), row)
 
     def first_hits(self, rel: float) -> Ints:
-        """Return where each query begins among the relevant rows, with their number behind."""
+        """Return where each query begins among the relevant rows, and their number."""
         key = "first hits", self.threshold(rel)
         return self.once(key, lambda: self.n_hits_before(rel, self.offsets))
 
     def mean_within(
         self, groups: TiedGroups, before: NDArray[Any], cutoff: int | Ints | None
     ) -> Floats:
-        """Return the number of counted rows within the cut-off, its mean over orders if rows are tied."""
+        """Return the number of counted rows within the cut-off, the mean over orders of ties.
+
+        ``before`` has the number of counted rows of the chunk before each row, and the total.
+        """
         begin = self.offsets[:-1]
         stop = begin + self.depth(cutoff)
-        found: Floats = (before[stop] - before[begin]).astype(np.float64)
+        number: Floats = (before[stop] - before[begin]).astype(np.float64)
         if cutoff is not None and len(groups.start):
             start, end, query = groups.of(groups.divided(stop))
             # Of a group that the cut-off divides, the share of its rows above the cut-off counts.
             share = (stop[query] - start) / (end - start)
-            found[query] = (
-                before[start] - before[begin[query]] + share * (before[end] - before[start])
-            )
-        return found
+            above, within = before[start] - before[begin[query]], before[end] - before[start]
+            number[query] = above + share * within
+        return number
 
     def relevant_rows(self, rel: float) -> Ints:
         """Return the relevant rows, query by query in rank order."""
@@ -356,11 +348,7 @@ class Judged:
             cutoff = min(cutoff, len(discount))  # no list is longer
         if self.by_rank is not None and gain[0] == 0:
             total = discounted_gains(self.by_rank.code[:cutoff], gain, discount)
-        elif (
-            cutoff is not None
-            and cutoff <= FEW_RANKS
-            and cutoff * self.n_queries <= 2 * self.offsets[-1]
-        ):
+        elif cutoff and cutoff <= FEW_RANKS and cutoff * self.n_queries <= 2 * self.offsets[-1]:
             # Rank by rank: only the first rows of each query are read (bench_arrays C).
             rank = np.arange(cutoff)[:, None]
             code = self.code.take(self.offsets[:-1] + rank, mode="clip")
@@ -384,24 +372,22 @@ class Judged:
         *,
         rel: float | None = None,
     ) -> Floats:
-        """Return the discounted sum of a value of each row, added in rank order: tied rows take their group's mean."""
+        """Return the discounted sum of a value of each row; tied rows take their group's mean."""
         column = values if isinstance(values, Column) else Column.of(values, self.offsets)
 
         def counted(query: Ints, rank: Ints) -> Floats:
-            found = column.at(query, rank)
+            value = column.at(query, rank)
             if rel is not None:
-                found[self.codes_at(begin[query] + rank, query) < self.threshold(rel)] = 0.0
-            return found
+                value[self.codes_at(begin[query] + rank, query) < self.threshold(rel)] = 0.0
+            return value
 
         begin, depth = self.offsets[:-1], self.depth(cutoff)
-        is_table = (
-            cutoff is not None and self.n_queries > 0 and int(depth.min()) == cutoff <= FEW_RANKS
-        )
+        is_table = len(depth) > 0 and int(depth.min()) == cutoff and cutoff <= FEW_RANKS
         if is_table:
             rank, query = np.arange(int(depth[0]))[:, None], np.arange(self.n_queries)
         else:
             rank, query = spread(np.zeros_like(begin), depth)
-        found = counted(query, rank)
+        terms = counted(query, rank)
         # Rows of one label differ in their values, so all tied rows count here.
         reached = self.ties.of(self.ties.start < (begin + depth)[self.ties.query])
         if len(reached.start):
@@ -409,24 +395,22 @@ class Judged:
             of = reached.query[group]
             place = tied - begin[of]
             value = counted(of, place)
-            value = value[
-                np.lexsort((value, group))
-            ]  # the same sum, to the last bit, for every order of the input
+            # Sorted: the same sum, to the last bit, for every order of the input.
+            value = value[np.lexsort((value, group))]
             mean = np.bincount(group, weights=value) / (reached.end - reached.start)
             within = place < depth[of]
             of, place, group = of[within], place[within], group[within]
-            found[(place, of) if is_table else offsets_of(depth)[of] + place] = mean[group]
-        found *= discount[rank]
-        return self.sums(np.broadcast_to(query, found.shape).ravel(), found.ravel())
+            terms[(place, of) if is_table else offsets_of(depth)[of] + place] = mean[group]
+        terms *= discount[rank]
+        return self.sums(np.broadcast_to(query, terms.shape).ravel(), terms.ravel())
 
     def rows_of(self, wanted: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
-        """Return row, query and rank (from 0) of the rows whose label is wanted, given a mask of the levels."""
+        """Return row, query and rank (from 0) of rows of some labels, given a mask of levels."""
 
         def find() -> tuple[Ints, Ints, Ints]:
             row = np.flatnonzero(wanted[self.code])
-            query = np.repeat(
-                np.arange(self.n_queries), np.diff(np.searchsorted(row, self.offsets))
-            )
+            sizes = np.diff(np.searchsorted(row, self.offsets))
+            query = np.repeat(np.arange(self.n_queries), sizes)
             return row, query, row - self.offsets[query]
 
         return self.once(("rows of", wanted.tobytes()), find)
@@ -459,6 +443,5 @@ class Judged:
 
 
 def _hashed(text: str) -> int:
-    return int.from_bytes(
-        hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    )
+    data = text.encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest())

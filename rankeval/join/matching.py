@@ -4,7 +4,7 @@ Both sides are rows grouped by query. Each row becomes one 64-bit key, and the k
 are sorted together:
 
     63                                               0
-    [ query | hash of the document id | place in block ]        truth's places come before the ranking's
+    [ query | hash of the document id | place in block ]     truth's places come first
 
 Two neighbours that agree in query and hash are a match: the place of one is a row of the truth,
 that of the other a row of the ranking. Hashing and sorting numbers is several times faster than
@@ -49,7 +49,7 @@ Hashes = NDArray[np.uint64]
 
 
 def mixed(value: Hashes) -> Hashes:
-    """Return numbers in which each bit depends on all bits of the value (the finaliser of MurmurHash3)."""
+    """Return numbers whose bits each depend on all bits of the value: MurmurHash3's finaliser."""
     value = value ^ (value >> _MIX)
     value *= _SPREAD
     value ^= value >> _MIX
@@ -66,51 +66,47 @@ def hash_ids(ids: pa.Array) -> Hashes:
     _, offset_buffer, data = ids.buffers()
     bounds = np.frombuffer(offset_buffer, dtype=width)[ids.offset : ids.offset + len(ids) + 1]
     text = np.frombuffer(data or b"", dtype=np.uint8)
-    found = np.empty(len(ids), dtype=np.uint64)
+    hashes = np.empty(len(ids), dtype=np.uint64)
     for start in range(0, len(ids), _BLOCK):
         part = bounds[start : start + _BLOCK + 1]
         upto = int(part[-1]) + _WORD  # the last id's last word is read whole
-        block = (
-            text[part[0] : upto]
-            if upto <= len(text)
-            else np.append(text[part[0] :], np.zeros(_WORD, np.uint8))
-        )
+        block = text[part[0] : upto]
+        if upto > len(text):
+            block = np.append(block, np.zeros(_WORD, np.uint8))
         sizes = np.diff(part)
         if (size := int(sizes[0])) and (sizes == size).all():
-            found[start : start + _BLOCK] = _hash_even(block, size, len(sizes))
+            hashes[start : start + _BLOCK] = _hash_even(block, size, len(sizes))
         else:
             sizes = sizes.astype(np.int64)
-            found[start : start + _BLOCK] = _hash_block(block, offsets_of(sizes)[:-1], sizes)
-    return found
+            hashes[start : start + _BLOCK] = _hash_block(block, offsets_of(sizes)[:-1], sizes)
+    return hashes
 
 
 def _hash_even(text: NDArray[np.uint8], size: int, n_ids: int) -> Hashes:
     # Ids of one length stand at even steps, which halves the time (bench_files).
     words = _words(text)
-    found: Any = np.uint64(size * int(GOLDEN) % 2**64)
+    hashes: Any = np.uint64(size * int(GOLDEN) % 2**64)
     for place in range(0, size, _WORD):
         word = words[place::size][:n_ids]
         if size < place + _WORD:
             word = word & _MASKS[size - place]
-        found = _stirred(word, found)
-    return mixed(found)
+        hashes = _stirred(word, hashes)
+    return mixed(hashes)
 
 
 def _hash_block(text: NDArray[np.uint8], begin: Ints, length: Ints) -> Hashes:
     """Return the hashes of a block of ids, which stays in the processor's cache."""
     words = _words(text)
-    found = length.astype(np.uint64)
-    found *= GOLDEN
+    hashes = length.astype(np.uint64)
+    hashes *= GOLDEN
     least = int(length.min())
     for place in range(0, int(length.max()), _WORD):
         longer = slice(None) if place < least else np.flatnonzero(length > place)
         word = words[begin[longer] + place]
-        if (
-            least < place + _WORD
-        ):  # some ids end within this word: the bytes behind them are not theirs
+        if least < place + _WORD:  # some ids end within this word: the bytes behind are others'
             word &= _MASKS[np.minimum(length[longer] - place, _WORD)]
-        found[longer] = _stirred(word, found[longer])
-    return mixed(found)
+        hashes[longer] = _stirred(word, hashes[longer])
+    return mixed(hashes)
 
 
 def _words(text: NDArray[np.uint8]) -> Hashes:
@@ -118,9 +114,9 @@ def _words(text: NDArray[np.uint8]) -> Hashes:
     return np.ndarray(shape=(len(text) - _WORD + 1,), dtype="<u8", buffer=text.data, strides=(1,))
 
 
-def _stirred(word: Hashes, found: Any) -> Hashes:
+def _stirred(word: Hashes, hashes: Any) -> Hashes:
     # The hash so far goes into the next word, so that the order of words counts.
-    word = word ^ found
+    word = word ^ hashes
     word *= _SPREAD
     word ^= word >> np.uint64(32)
     return word
@@ -136,10 +132,8 @@ class Side:
     hashes: Hashes  # Hashes of those ids
     qid: pa.Array  # Query ids of all rows, for messages
     name: str  # The side's name in messages
-    source: RowSource | None = (
-        None  # The file or the frame that the rows were read from, for messages
-    )
-    # The number of each row by its name, for messages.
+    source: RowSource | None = None  # The file or frame of the rows, for messages
+    # The number of each row by its name, for messages
     values: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def part(self, queries: slice) -> slice:
@@ -150,28 +144,32 @@ class Side:
         """Return the number of rows of each of these queries."""
         return np.diff(self.offsets[queries.start : queries.stop + 1])
 
-    def says(self, place: int) -> str:
-        """Say that the document of a row that takes part stands twice."""
+    def problem(self, place: int) -> str:
+        """Return a sentence on a document that is there twice, by the place of a row."""
         row = int(self.rows[place])
-        return f"{self.name}: document {self.docid[row].as_py()!r} stands twice in query {self.qid[row].as_py()!r}"
+        docid, qid = self.docid[row].as_py(), self.qid[row].as_py()
+        return f"{self.name}: document {docid!r} stands twice in query {qid!r}"
 
 
 def match_documents(truth: Side, ranked: Side) -> tuple[Ints, Ints]:
-    """Find the judgments of retrieved documents."""
-    found = [(NO_ROWS, NO_ROWS)]
+    """Find the judgments of retrieved documents: rows of the truth, and of the ranking."""
+    blocks = [(NO_ROWS, NO_ROWS)]
     for queries in query_blocks(truth.offsets + ranked.offsets, _ROWS):
         pairs = _match_block(truth, ranked, queries)
         if pairs is None:
             return _match_by_number(truth, ranked)
-        found.append(pairs)
-    truth_row, ranked_row = (np.concatenate(side) for side in zip(*found, strict=True))
-    given = truth.docid.take(row_numbers(truth_row)), ranked.docid.take(row_numbers(ranked_row))
-    one, other = _of_one_type(*given)
-    return (truth_row, ranked_row) if one.equals(other) else _match_by_number(truth, ranked)
+        blocks.append(pairs)
+    truth_row, ranked_row = (np.concatenate(side) for side in zip(*blocks, strict=True))
+    judged, retrieved = _of_one_type(
+        truth.docid.take(row_numbers(truth_row)), ranked.docid.take(row_numbers(ranked_row))
+    )
+    if judged.equals(retrieved):
+        return truth_row, ranked_row
+    return _match_by_number(truth, ranked)
 
 
 def _match_block(truth: Side, ranked: Side, queries: slice) -> tuple[Ints, Ints] | None:
-    """Return the rows of both sides whose hashes agree within these queries; None if two of one side agree."""
+    """Return the rows of both sides with equal hashes in a query; None if two of one side agree."""
     of_truth, of_ranked = truth.rows[truth.part(queries)], ranked.rows[ranked.part(queries)]
     n_truth, n_rows = len(of_truth), len(of_truth) + len(of_ranked)
     n_queries = queries.stop - queries.start
@@ -189,8 +187,8 @@ def _match_block(truth: Side, ranked: Side, queries: slice) -> tuple[Ints, Ints]
     key &= ~place
     key |= np.arange(n_rows, dtype=np.uint64)
     key.sort()
-    same = np.flatnonzero(key[1:] ^ key[:-1] <= place)
-    first, second = (key[same] & place).view(np.int64), (key[same + 1] & place).view(np.int64)
+    equal = np.flatnonzero(key[1:] ^ key[:-1] <= place)
+    first, second = (key[equal] & place).view(np.int64), (key[equal + 1] & place).view(np.int64)
     # A true match is one place of the truth above one of the ranking; two of one side are a repeat
     # or a collision.
     if (first >= n_truth).any() or (second < n_truth).any():
@@ -198,30 +196,23 @@ def _match_block(truth: Side, ranked: Side, queries: slice) -> tuple[Ints, Ints]
     return of_truth[first], of_ranked[second - n_truth]
 
 
-def _of_one_type(one: pa.Array, other: pa.Array) -> tuple[pa.Array, pa.Array]:
-    return (
-        (one, other)
-        if one.type == other.type
-        else (one.cast(pa.large_string()), other.cast(pa.large_string()))
-    )
+def _of_one_type(truth: pa.Array, ranked: pa.Array) -> tuple[pa.Array, pa.Array]:
+    if truth.type == ranked.type:
+        return truth, ranked
+    return truth.cast(pa.large_string()), ranked.cast(pa.large_string())
 
 
 def _match_by_number(truth: Side, ranked: Side) -> tuple[Ints, Ints]:
-    """Match by numbers given to the ids: exact without hashes, and able to say which document stands twice."""
-    both = (
-        pa.chunked_array(_of_one_type(truth.docid, ranked.docid))
-        .combine_chunks()
-        .dictionary_encode()
-    )
+    """Match by numbers of the ids: exact without hashes, and able to name a repeated document."""
+    both = pa.chunked_array(_of_one_type(truth.docid, ranked.docid)).combine_chunks()
+    both = both.dictionary_encode()
     number = numbers_of(both.indices).astype(np.int64)
+    n_judged = len(truth.docid)
     keys = []
-    for side, numbers in (
-        (truth, number[: len(truth.docid)]),
-        (ranked, number[len(truth.docid) :]),
-    ):
+    for side, numbers in ((truth, number[:n_judged]), (ranked, number[n_judged:])):
         query = np.repeat(np.arange(len(side.offsets) - 1), np.diff(side.offsets))
         ids = numbers[side.rows]
-        refuse_repeats(query, ids, side.rows, side.says, side.source, **side.values)
+        refuse_repeats(query, ids, side.rows, side.problem, side.source, **side.values)
         keys.append(query * len(both.dictionary) + ids)
     _, at, where = np.intersect1d(keys[0], keys[1], assume_unique=True, return_indices=True)
     return truth.rows[at], ranked.rows[where]

@@ -37,7 +37,7 @@ from rankeval.join.flat import NO_ROWS, Floats, Ints, cells_of, offsets_of
 from rankeval.join.judged import NO_GROUPS, TiedGroups
 
 _LAST = np.finfo(np.float64).max.view(np.int64)
-"""The bits of the largest float: all ones where keys have position and label, so no key comes behind it."""
+"""The bits of the largest float: ones where keys have position and label, so it comes last."""
 
 _SMALLEST = 5e-324
 """Not above zero where a library has set the processor to take subnormal numbers for zeros."""
@@ -50,11 +50,11 @@ _NO_BLOCK = -(2**60)
 """In place of the block before the first, and behind the last."""
 
 Collisions = tuple[Ints, Ints, Ints]
-"""Rows whose keys agree in their scores with the key of the row above: row, key, and the key above."""
+"""Rows whose keys agree in their scores with the key above: row, key, and the key above."""
 
 
 class KeyLayout(NamedTuple):
-    """How many of a key's lowest bits hold the position of its row in the query, and how many hold the label code."""
+    """The numbers of a key's lowest bits for its row's position in the query, and for its code."""
 
     position_bits: int
     code_bits: int
@@ -66,7 +66,7 @@ class KeyLayout(NamedTuple):
 
     @classmethod
     def of(cls, longest: int, n_levels: int) -> KeyLayout:
-        """Return the layout for lists of some length and codes below ``n_levels``; one level takes no bits."""
+        """Return the layout for the longest list and the number of levels, one taking no bits."""
         return cls(max(longest - 1, 0).bit_length(), (n_levels - 1).bit_length())
 
     def exchanged(self, key: Ints) -> Ints:
@@ -92,10 +92,11 @@ class KeyLayout(NamedTuple):
 
 
 class KeyBlock(NamedTuple):
-    """Consecutive queries and their sorted keys, (n_queries, longest). All arrays are overwritten by the next block.
+    """Consecutive queries and their sorted keys, (n_queries, longest).
 
-    ``filled`` marks the keys that are no padding, and is None if no list is shorter than the
-    longest. ``same`` marks the keys that collide with the one above, if they are no list's first.
+    All arrays are overwritten by the next block. ``filled`` marks the keys that are no padding, and
+    is None if no list is shorter than the longest. ``same`` marks the keys that collide with the
+    one above, if they are no list's first.
     """
 
     queries: slice
@@ -120,10 +121,9 @@ def cuts(offsets: Ints) -> Ints:
     lengths = np.diff(offsets)
     block = (offsets[1:] - 1) >> _BLOCK_BITS
     cut = np.flatnonzero(np.diff(block, prepend=_NO_BLOCK, append=_NO_BLOCK))
-    if (
-        len(lengths)
-        and np.maximum.reduceat(lengths, cut[:-1]) @ np.diff(cut) > MOST_PADDED * offsets[-1]
-    ):
+    # Blocks are also cut where the length of the lists doubles, if they would be mostly padding.
+    padded = np.maximum.reduceat(lengths, cut[:-1]) @ np.diff(cut) if len(lengths) else 0
+    if padded > MOST_PADDED * offsets[-1]:
         block = block * 64 + np.frexp(lengths.astype(np.float64))[1]
         cut = np.flatnonzero(np.diff(block, prepend=_NO_BLOCK, append=_NO_BLOCK))
     return cut
@@ -152,11 +152,11 @@ def sorted_blocks(
             key[filled] = flat
         key |= position[:longest]
         _sort(key)
-        same = _same(key, layout.low_bits, spare, flags)
+        collides = _same(key, layout.low_bits, spare, flags)
         if filled is not None:
-            same &= filled
-        same[:, :1] = False
-        yield KeyBlock(slice(first, last), key, filled, same)
+            collides &= filled
+        collides[:, :1] = False
+        yield KeyBlock(slice(first, last), key, filled, collides)
 
 
 def _keys(score: Floats, code: Ints | None, layout: KeyLayout, out: Ints) -> Ints:
@@ -171,7 +171,7 @@ def _keys(score: Floats, code: Ints | None, layout: KeyLayout, out: Ints) -> Int
 
 
 def _same(key: Ints, low_bits: int, spare: Ints, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return whether each key agrees with the one before in all but the lowest bits, in the memory of ``flags``.
+    """Return whether each key agrees with the last in all but the lowest bits, in ``flags``.
 
     The keys are gone through as if they were one list, which takes little more than half the time
     (bench_arrays A).
@@ -180,9 +180,8 @@ def _same(key: Ints, low_bits: int, spare: Ints, flags: NDArray[np.bool_]) -> ND
     flags[:1] = False
     for begin in range(1, len(flat), _BLOCK):
         upto = min(begin + _BLOCK, len(flat))
-        apart = np.bitwise_xor(
-            flat[begin:upto], flat[begin - 1 : upto - 1], out=spare[: upto - begin]
-        )
+        before, apart = flat[begin - 1 : upto - 1], spare[: upto - begin]
+        np.bitwise_xor(flat[begin:upto], before, out=apart)
         np.less(apart.view(np.uint64), np.uint64(1 << low_bits), out=flags[begin:upto])
     return flags[: len(flat)].reshape(key.shape)
 
@@ -199,7 +198,7 @@ def _sort(key: Ints) -> None:
 
 
 def mended(
-    found: list[Collisions],
+    collisions: list[Collisions],
     score: Floats,
     offsets: Ints,
     layout: KeyLayout,
@@ -207,40 +206,38 @@ def mended(
     by_position: bool,
     with_rows: bool,
 ) -> tuple[Ints, Ints, Ints, TiedGroups]:
-    """Put keys that collide into exact order."""
-    same, upper, above = (
-        (np.concatenate(part) for part in zip(*found, strict=True)) if found else (NO_ROWS,) * 3
-    )
-    if not len(same):
+    """Put keys that collide into exact order; return their rows, queries, keys and ties.
+
+    Of a key the low bits are returned, those of the code alone if no positions are asked for.
+    """
+    if not sum(len(part) for part, _, _ in collisions):
         return NO_ROWS, NO_ROWS, NO_ROWS, NO_GROUPS
-    runs = runs_of(same, offsets)
+    colliding, upper, above = (np.concatenate(parts) for parts in zip(*collisions, strict=True))
+    runs = runs_of(colliding, offsets)
     row, run = runs.rows()
     heads = np.zeros(len(row), dtype=np.bool_)
     heads[offsets_of(runs.end - runs.start)[:-1]] = True
     key = np.empty(len(row), dtype=np.int64)
-    key[heads], key[~heads] = above[np.diff(same, prepend=-1) != 1], upper
+    key[heads], key[~heads] = above[np.diff(colliding, prepend=-1) != 1], upper
     query = runs.query[run]
     exact = score[layout.position(key) + offsets[query]] + 0.0  # makes -0.0 and 0.0 one number
     apart = (exact[1:] != exact[:-1]) & ~heads[1:]
-    bits, code_first = (
-        layout.low_bits if by_position or with_rows else layout.code_bits,
-        with_rows and not by_position,
-    )
-    key = (
-        layout.exchanged(key)
-        if code_first
-        else np.bitwise_and(key, np.int64((1 << bits) - 1), out=key)
-    )
-    _put_in_order(key, exact, run, apart, bits)
-    key = KeyLayout(layout.code_bits, layout.position_bits).exchanged(key) if code_first else key
-    ties = (
-        runs_of(row[1:][(exact[1:] == exact[:-1]) & ~heads[1:]], offsets) if apart.any() else runs
-    )
-    return row, query, key, ties
+    if with_rows and not by_position:  # the code goes before the position
+        key = layout.exchanged(key)
+        _put_in_order(key, exact, run, apart, layout.low_bits)
+        key = KeyLayout(layout.code_bits, layout.position_bits).exchanged(key)
+    else:
+        bits = layout.low_bits if by_position else layout.code_bits
+        key &= np.int64((1 << bits) - 1)
+        _put_in_order(key, exact, run, apart, bits)
+    if apart.any():
+        tied = (exact[1:] == exact[:-1]) & ~heads[1:]
+        runs = runs_of(row[1:][tied], offsets)
+    return row, query, key, runs
 
 
 def _put_in_order(low: Ints, exact: Floats, run: Ints, apart: NDArray[np.bool_], bits: int) -> None:
-    """Put the low bits of keys into order within each run, by score and then by themselves, and the scores likewise.
+    """Put the low bits of keys into order within each run, by score, and the scores likewise.
 
     ``apart`` marks the rows, from the second, whose score differs from that of the row before in
     the run.
@@ -255,7 +252,7 @@ def _put_in_order(low: Ints, exact: Floats, run: Ints, apart: NDArray[np.bool_],
 
 
 def runs_of(same: Ints, offsets: Ints) -> TiedGroups:
-    """Return the runs of rows in which each, by its number in ``same``, belongs to the one before."""
+    """Return the runs of rows in which each, by its number in ``same``, belongs to the last."""
     start = same[np.diff(same, prepend=-1) != 1] - 1
     end = same[np.diff(same, append=-1) != 1] + 1
     return TiedGroups(start, end, np.searchsorted(offsets, start, side="right") - 1)
@@ -281,7 +278,7 @@ class Ranked:
     head: Ints | None = None
 
     def rows_at(self, query: Ints, rank: Ints, offsets: Ints) -> Ints:
-        """Return the rows of the input at some ranks of some queries, from 0; a table of ranks is of all queries."""
+        """Return the rows of the input at ranks (from 0) of queries; a table is of all queries."""
         if self.head is not None and rank.ndim == 2:
             return self.head[: len(rank)]
         if self.head is not None and rank.max(initial=0) < len(self.head):
@@ -303,7 +300,13 @@ def rank_rows(
     with_head: int = 0,
     with_table: bool = False,
 ) -> Ranked:
-    """Put the rows of each query into descending order of score."""
+    """Put the rows of each query into descending order of score.
+
+    Tied rows are ordered by position, else by label (``highest_first`` or not) and then position:
+    by label, the result is the same for every order of the input. ``with_head`` ranks can be asked
+    for by `Ranked.rows_at`, which costs less than all rows. A table (``with_table``) is made only
+    if it would not be mostly empty, and never with rows.
+    """
     few = n_levels <= _FEW_LEVELS
     all_rows = with_rows or with_head > FEW_RANKS or not few
     turned = n_levels - 1 - code if highest_first else code
@@ -312,7 +315,7 @@ def rank_rows(
         ties = runs_of(_inside(score[1:] == score[:-1], offsets), offsets)
     else:
         layout = KeyLayout.of(int(np.diff(offsets).max()), n_levels if few else 1)
-        found = _sorted(
+        ranked = _sorted(
             score,
             turned if few else None,
             offsets,
@@ -322,17 +325,16 @@ def rank_rows(
             with_head=0 if all_rows else with_head,
             with_table=with_table and few and not with_rows and not highest_first,
         )
-        if highest_first and found.code is not None:  # codes are sorted, since they are few
-            found = replace(found, code=np.uint8(n_levels - 1) - found.code)
+        if highest_first and ranked.code is not None:  # codes are sorted, since they are few
+            ranked = replace(ranked, code=np.uint8(n_levels - 1) - ranked.code)
         if few:
-            return found
-        assert found.row is not None
-        row, ties = found.row, found.ties
+            return ranked
+        assert ranked.row is not None
+        row, ties = ranked.row, ranked.ties
     if not by_position:
         order_tied(row, ties, turned.take)
-    return Ranked(
-        (code.astype(np.uint8) if few else code)[row], row if with_rows or with_head else None, ties
-    )
+    codes = (code.astype(np.uint8) if few else code)[row]
+    return Ranked(codes, row if with_rows or with_head else None, ties)
 
 
 def _sorted(
@@ -351,7 +353,7 @@ def _sorted(
     ranked = None if code is None or by_rank is not None else np.empty(len(score), dtype=np.uint8)
     row = None
     head = np.empty((with_head, len(offsets) - 1), dtype=np.int64) if with_head else None
-    found = []
+    collisions = []
     for block in sorted_blocks(score, code, offsets, layout):
         rows = slice(offsets[block.queries.start], offsets[block.queries.stop])
         if by_rank is not None:
@@ -367,9 +369,11 @@ def _sorted(
         if head is not None:
             position = layout.position(block.key[:, :with_head].T.copy())
             np.add(position, offsets[block.queries], out=head[: len(position), block.queries])
-        found.append(block.collisions(offsets))
-    asked = {"by_position": by_position, "with_rows": with_rows or with_head > 0}
-    place, query, key, ties = mended(found, score, offsets, layout, **asked)
+        collisions.append(block.collisions(offsets))
+    with_rows |= with_head > 0
+    place, query, key, ties = mended(
+        collisions, score, offsets, layout, by_position=by_position, with_rows=with_rows
+    )
     if by_rank is not None:
         by_rank.mend(place - offsets[query], query, layout.code(key))
     if ranked is not None:
@@ -384,7 +388,7 @@ def _sorted(
 
 
 def order_tied(row: Ints, ties: TiedGroups, key_of: Callable[[Ints], NDArray[Any]]) -> None:
-    """Put the tied among ranked rows into the order of their keys; rows of one key stay as they stand."""
+    """Put the tied among ranked rows into the order of their keys, in place; the sort is stable."""
     place, group = ties.rows()
     tied = row[place]
     row[place] = tied[np.lexsort((key_of(tied), group))]

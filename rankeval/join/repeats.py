@@ -29,11 +29,11 @@ def refuse_repeats(
     query: Ints,
     ids: NDArray[Any],
     rows: Ints,
-    says: Callable[[int], str],
+    problem: Callable[[int], str],
     source: RowSource | None = None,
     **values: NDArray[Any],
 ) -> None:
-    """Raise if an id stands twice in a query."""
+    """Raise if an id is twice in a query; ``problem`` describes a place in ``query``."""
     # Two stable sorts, the last by query: rows by query, then id, then their order in the input.
     order = order_of(ids)
     order = order[order_of(query[order])]
@@ -46,43 +46,42 @@ def refuse_repeats(
             differ |= value[pairs[:, 0]] != value[pairs[:, 1]]
         worst = int(np.argmax(differ))
         pair = pairs[worst].tolist()
-        place = (
-            f"rows {pair[0]} and {pair[1]}, counting from 0"
-            if source is None
-            else source.place(pair)
+        place = f"rows {pair[0]} and {pair[1]}, counting from 0"
+        if source is not None:
+            place = source.place(pair)
+        words = problem(int(order[twice[worst]]))
+        raise InvalidInput(
+            f"{words} ({place}; {len(twice)} such rows in all)",
+            remedy=_advice(pairs, pair, source, values),
         )
-        problem = f"{says(int(order[twice[worst]]))} ({place}; {len(twice)} such rows in all)"
-        raise InvalidInput(problem, remedy=_advice(pairs, pair, source, values))
 
 
 def _advice(
     pairs: Ints, pair: list[int], source: RowSource | None, values: Mapping[str, NDArray[Any]]
 ) -> str:
     """Say what to do about rows of one document: keep one only if they say the same."""
-    if source is not None and (found := _telling(pairs[:_LOOKED_UP], source, *values)):
-        name, cells = found
+    if source is not None and (column := _telling(pairs[:_LOOKED_UP], source, *values)):
+        name, cells = column
         apart = f"a column tells these rows apart: {name} ({' and '.join(map(shown, cells))})"
         return f"{apart}; {source.way_on(name, *values)}"
-    differing = [
-        (name, column[pair].tolist())
-        for name, column in values.items()
-        if column[pair[0]] != column[pair[1]]
-    ]
+    differing = []
+    for name, numbers in values.items():
+        first, second = numbers[pair].tolist()
+        if numbers[pair[0]] != numbers[pair[1]]:
+            differing.append(f"{name} {shown(first)} and {shown(second)}")
     if not differing:
         return "keep one of them"
-    said = ", ".join(f"{name} {' and '.join(map(shown, cells))}" for name, cells in differing)
-    return f"they differ ({said}): find out which of them holds"
+    return f"they differ ({', '.join(differing)}): find out which of them holds"
 
 
 def _telling(pairs: Ints, source: RowSource, value: str) -> tuple[str, list[Any]] | None:
-    """Return a column that was not read and that differs in the pairs, and its first two such cells."""
+    """Return a column that was not read and differs in the pairs, and its first two such cells."""
     best = None
     for name, column in source.beside(pairs.ravel().tolist(), value).items():
         cells = [*zip(column[::2], column[1::2], strict=True)]
         apart = [list(pair) for pair in cells if pair[0] != pair[1]]
-        is_number_of_row = name.startswith(
-            "__index_level_"
-        )  # the index of a frame that became an Arrow table
+        # The index of a frame that became an Arrow table.
+        is_number_of_row = name.startswith("__index_level_")
         if not apart or is_number_of_row or (value == "score" and name.lower() in _RANKS):
             continue
         # A judge, a subtopic or a system has few values; the number of a row has as many as there

@@ -1,9 +1,9 @@
-"""A chunk in other readings: unjudged documents taken out, or judged and relevant; every aspect as a query of its own.
+"""A chunk in other readings: without unjudged documents, with them as relevant, by aspect.
 
     rank         1        2        3        4        d9 and d5 have no judgment
     ranked       d9 ?     d1 1     d5 ?     d3 0
-    condensed    d1 1     d3 0                       the ranking of the convention's rule unjudged="skip"
-    completed    d9 2     d1 1     d5 2     d3 0     d9 and d5 are judged, with the greatest grade of the collection
+    condensed    d1 1     d3 0                       by the convention's rule unjudged="skip"
+    completed    d9 2     d1 1     d5 2     d3 0     d9 and d5 have the greatest grade of all
 
 Completed documents are judged like all others: they count in the ideal list and among the relevant
 documents. A measure with a cut-off asks about the documents within it only, since the documents
@@ -12,7 +12,7 @@ below would only raise its ideal.
 With every aspect as a query of its own, any measure has its intent-aware form. A query of three
 aspects becomes three, over the same ranking, each with the labels for its own aspect:
 
-    ranking      d4  d1  d7          judged documents    aspect 1: d1 = 2, d4 = 0      aspect 2: d7 = 1
+    ranking      d4  d1  d7      judged     aspect 1: d1 = 2, d4 = 0     aspect 2: d7 = 1
     q, aspect 1   0   2   0
     q, aspect 2   0   0   1
 
@@ -27,34 +27,34 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankeval._checks import refuse
+from rankeval.errors import InvalidInput
 from rankeval.join.flat import Ints, offsets_of, spread
 from rankeval.join.judged import Judged, TiedGroups
 
 
 def condensed(judged: Judged) -> Judged:
-    """Return a chunk without its unjudged rows."""
+    """Return a chunk without its unjudged rows and its aspects."""
     assert judged.judged is not None
     return judged.kept(judged.judged)
 
 
 def completed(judged: Judged, cutoff: int | None, grade: float) -> Judged:
-    """Return a chunk whose unjudged rows within the cut-off are judged."""
+    """Return a chunk whose unjudged rows within the cut-off have a grade, the greatest one."""
     assert judged.judged is not None
-    found = ~judged.judged
+    unjudged = ~judged.judged
     if cutoff is not None:
         stop = judged.offsets[:-1] + judged.depth(cutoff)
         divided = judged.ties.of(judged.ties.divided(stop))
         stop[divided.query] = divided.end
-        found &= np.arange(len(found)) < np.repeat(stop, judged.n_retrieved)
-    if not found.any():
+        unjudged &= np.arange(len(unjudged)) < np.repeat(stop, judged.n_retrieved)
+    if not unjudged.any():
         return judged
     levels = judged.levels if judged.levels[-1] >= grade else np.append(judged.levels, grade)
     last = len(levels) - 1
-    code, marked = judged.code.copy(), judged.judged | found
-    code[found] = last
+    code, marked = judged.code.copy(), judged.judged | unjudged
+    code[unjudged] = last
     counts = np.pad(judged.counts, ((0, 0), (0, len(levels) - judged.counts.shape[1])))
-    counts[:, last] += np.diff(offsets_of(found)[judged.offsets])
+    counts[:, last] += np.diff(offsets_of(unjudged)[judged.offsets])
     row, group = judged.ties.rows()  # tied rows stand by label
     order = row[np.lexsort((code[row], group))]
     code[row], marked[row] = code[order], marked[order]
@@ -74,7 +74,7 @@ def by_aspect(whole: Judged) -> AspectParts:
 
 
 def by_group(whole: Judged) -> AspectParts:
-    """Return the groups of judgments of a chunk as queries, each without the documents that it skips."""
+    """Return the groups of judgments as queries, each without the documents that it skips."""
     assert whole.aspects is not None
     skips_below = whole.aspects.skips_below
     return whole.once("groups", lambda: _parts(whole, skips_below))
@@ -83,8 +83,9 @@ def by_group(whole: Judged) -> AspectParts:
 def _parts(whole: Judged, skips_below: float | None) -> AspectParts:
     block = whole.aspects
     assert block is not None
-    problem = "only Prefs, PrefsR, NumPrefs and NumPrefsFul read judgments by sub-group"
-    refuse((block.table.group is not None, problem, "give Qrels without subgroup= for others"))
+    if block.table.group is not None:
+        problem = "only Prefs, PrefsR, NumPrefs and NumPrefsFul read judgments by sub-group"
+        raise InvalidInput(problem, remedy="give Qrels without subgroup= for others")
     of, known = block.table.entries(block.known)
     n_aspects = int(block.table.aspect.max(initial=0)) + 1
     pair, part = np.unique(block.known_query[of] * n_aspects + known.aspect, return_inverse=True)
@@ -103,6 +104,7 @@ def _parts(whole: Judged, skips_below: float | None) -> AspectParts:
     place = offsets[part_of_row] + row - whole.offsets[its_query]
     labels = np.full(int(offsets[-1]), np.searchsorted(levels, 0))
     labels[place] = np.searchsorted(levels, ranked.grade)
+    queries = None if whole.queries is None else whole.queries[query]
     seen = np.zeros(len(labels), dtype=bool)
     seen[place] = skips_below is None or ranked.grade >= skips_below
     judged = whole.relabelled(
@@ -112,7 +114,7 @@ def _parts(whole: Judged, skips_below: float | None) -> AspectParts:
         levels=levels,
         counts=counts.reshape(len(pair), len(levels)),
         judged=seen,
-        queries=None if whole.queries is None else whole.queries[query],
+        queries=queries,
     )
     return AspectParts(judged if skips_below is None else condensed(judged), query)
 

@@ -24,16 +24,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import check_count, count, refuse, require, whole_number
+from rankeval._checks import check_count, count, require, whole_number
 from rankeval._visible import visible
 from rankeval.collection.convention import Convention
 from rankeval.collection.qrels import as_qrels
 from rankeval.collection.run import as_run
-from rankeval.errors import UnknownName
+from rankeval.errors import InvalidInput, UnknownName
 from rankeval.evaluation import Evaluation, Given
 from rankeval.evaluation import score as score_joined
 from rankeval.evaluation.by_query import labels_of, query_places
 from rankeval.evaluation.result import aggregates, by_name, worst_first
+from rankeval.join.joined import Joined
 from rankeval.measures import Measure
 from rankeval.render.tables import number, signed
 from rankeval.significance.columns import differences
@@ -46,7 +47,8 @@ MOST_ROWS = 2_000
 """Ranked documents on one page, of all queries and systems."""
 
 SHINGLE, DUPLICATE = 4, 0.5
-"""Words of a shingle, and the Jaccard coefficient of the shingles above which two documents are near-duplicates."""
+"""Words of a shingle, and the Jaccard coefficient of shingles above which documents are
+near-duplicates."""
 
 MOST_LETTERS = 100_000
 """Letters of a text that are read."""
@@ -65,32 +67,31 @@ class Piece(NamedTuple):
 class RankedDocument(NamedTuple):
     """A document in the ranking of a system."""
 
-    rank: int  # Its rank, from 1; 0 if it is not shown in a ranking
-    docid: str  # Its id and its score
+    rank: int  # From 1; 0 if it is not shown in a ranking
+    docid: str
     score: str
     label: str  # Its grade; empty if it is not judged
-    # Its rank in the other of two systems, such as "↑ from 7" or "↓ to 9"; "=", "new" or "gone". If
-    # no ranking shows the document, its ranks in all systems, or "not retrieved".
+    # Its rank in the other of two systems, such as "↑ from 7", "↓ to 9", "=", "new" or "gone". If no
+    # ranking shows the document, its ranks in all systems, or "not retrieved"
     moved: str
-    twin: int  # The rank of the first document above that has nearly the same text; 0 if there is none
-    # Its text around the words of the need, or its first words; None if there is no text.
+    twin: int  # The rank of the first near-duplicate above; 0 if there is none
+    # Its text around the words of the need, or its first words; None if there is no text
     pieces: list[Piece] | None
 
 
 class QueryCard(NamedTuple):
     """A query as a reader sees it."""
 
-    qid: str  # The id, and the text of the query; empty if there is none
-    need: str
+    qid: str
+    need: str  # The text of the query; empty if there is none
     why: str  # Why it is shown, such as "greatest losses"
-    # Each system with its score; of two systems the difference and "better" or "worse" too.
+    # Each system with its score; of two systems the difference and "better" or "worse" too
     scores: list[tuple[str, str]]
-    rankings: list[
-        tuple[str, list[RankedDocument]]
-    ]  # Each system with the first documents of its ranking
-    # Relevant documents that are in no ranking shown: at most five, of the highest grades.
+    # Each system with the first documents of its ranking
+    rankings: list[tuple[str, list[RankedDocument]]]
+    # Relevant documents that are in no ranking shown: at most five, of the highest grades
     missed: list[RankedDocument]
-    n_missed: int  # How many documents are relevant and not shown, and how many are judged
+    n_missed: int  # Relevant documents that are not shown
     n_judged: int
 
 
@@ -99,14 +100,12 @@ class Inspection(NamedTuple):
 
     title: str  # The systems, and the measure that chose the queries
     measure: str
-    means: list[
-        tuple[str, str, str]
-    ]  # Each system, its aggregate over all queries, and their number
-    outcomes: Outcomes | None  # On how many queries the second of two systems won, tied and lost
-    cards: list[QueryCard]  # The queries
+    means: list[tuple[str, str, str]]  # Each system, its aggregate and its number of queries
+    outcomes: Outcomes | None  # Queries on which the second of two systems won, tied and lost
+    cards: list[QueryCard]
     notes: list[str]  # What is not shown, and what may mislead
-    convention: Convention  # The rules of the scores
-    has_texts: bool  # Whether texts were given
+    convention: Convention
+    has_texts: bool
 
 
 def inspected(
@@ -122,42 +121,17 @@ def inspected(
     stem: str | None,
     stop: str | Collection[str] | None,
 ) -> Inspection:
-    """Choose queries and lay out what a reader sees of each; see `rankeval.report.report_for_queries`."""
+    """Choose queries and lay out what a reader sees of each, for `report_for_queries`."""
     check_count("depth", depth)
-    systems = (
-        {evaluations.name or "system": evaluations}
-        if isinstance(evaluations, Evaluation)
-        else evaluations
-    )
-    are_evaluations = isinstance(systems, Mapping) and all(
-        isinstance(one, Evaluation) for one in systems.values()
-    )
-    require(
-        are_evaluations, "evaluations", systems, "an Evaluation, or a mapping of one or two by name"
-    )
-    is_pair, found = len(systems) == 2, f"a page takes one or two systems, found {len(systems)}"
-    refuse((not is_pair and len(systems) != 1, found), argument="evaluations")
+    systems = _systems(evaluations)
+    is_pair = len(systems) == 2
     are_named = isinstance(runs, Mapping) and systems.keys() <= runs.keys()
-    require(
-        are_named or not is_pair,
-        "runs",
-        runs,
-        f"a mapping with the runs of {' and '.join(map(str, systems))}",
-    )
-    first = next(iter(systems.values()))
-    shared = [
-        name
-        for name in first.measure_names
-        if all(name in one.measure_names for one in systems.values())
-    ]
-    try:
-        label = labels_of(shared[:1] if measure is None else measure, shared)[0]
-    except UnknownName as error:
-        raise UnknownName(
-            f"the evaluations lack a measure: {error}", remedy="evaluate all systems by it"
-        ) from None
+    expected = f"a mapping with the runs of {' and '.join(map(str, systems))}"
+    require(are_named or not is_pair, "runs", runs, expected)
+    first, label = next(iter(systems.values())), _label(systems, measure)
     sign = 1 if by_name(first)[label].family.greater_is_better else -1
-    scores = pd.concat([one.per_query[label] for one in systems.values()], axis=1, join="inner")
+    columns = [system.per_query[label] for system in systems.values()]
+    scores = pd.concat(columns, axis=1, join="inner")
     require(len(scores), "evaluations", list(systems), "evaluations with a query in common")
     gained = sign * differences(scores.iloc[:, -1], scores.iloc[:, 0])
     gains = dict(zip(scores.index, gained, strict=True)) if is_pair else None
@@ -168,102 +142,130 @@ def inspected(
         chosen, wanted = dict.fromkeys(scores.index[places[:most]], "asked for"), len(places)
     else:
         check_count("queries", wanted)
-        order = (
-            sorted(gains, key=gains.__getitem__)
-            if gains
-            else first.queries[worst_first(first, label)].tolist()
-        )
+        order = first.queries[worst_first(first, label)].tolist()
+        if gains:
+            order = sorted(gains, key=gains.__getitem__)
         chosen = _extremes(order, gains, min(wanted, most), rng)
-    truth, names, rankings, others, means = (
-        as_qrels(qrels),
-        {str(query) for query in chosen},
-        [],
-        [],
-        [],
-    )
-    asked = _by_id(needs, "needs", "qid")
-    for place, (name, one) in enumerate(systems.items()):
+    truth, qids = as_qrels(qrels), {str(query) for query in chosen}
+    need_of = _by_id(needs, "needs", "qid")
+    rankings, others, means = [], [], []
+    for place, (name, system) in enumerate(systems.items()):
         run = as_run(runs[name] if are_named else runs)
-        joined = Given.of(truth, run, queries=asked or None).refuse_or_join(
-            one.convention, action="report_for_queries"
-        )
-        order = ["score", "docid"][: 1 + (one.convention.ties == "docid")]
-        rankings.append((_shown(str(name)), _by_query(run.to_frame(), names, order)))
-        means.append(
-            (rankings[-1][0], number(aggregates(one)[label]), count(one.n_queries, "query"))
-        )
-        if not by_name(one)[label].columns:
-            again = (
-                score_joined(joined, [(label, by_name(one)[label])])
-                .per_query[label]
-                .reindex(list(chosen))
-            )
-            others += [rankings[-1][0]] * (
-                not np.allclose(again, scores.loc[list(chosen)].iloc[:, place])
-            )
-    judged = _by_query(truth.to_frame(), names, ["relevance"])
-    data = _Data(rankings, judged, _by_id(texts, "texts", "docid"), asked, depth, stem, stop)
+        data = Given.of(truth, run, queries=need_of or None)
+        joined = data.refuse_or_join(system.convention, action="report_for_queries")
+        order = ["score", "docid"][: 1 + (system.convention.ties == "docid")]
+        shown, mean = _shown(str(name)), number(aggregates(system)[label])
+        rankings.append((shown, _by_query(run.to_frame(), qids, order)))
+        means.append((shown, mean, count(system.n_queries, "query")))
+        scored = scores.loc[list(chosen)].iloc[:, place]
+        if not _agree(joined, label, by_name(system)[label], scored):
+            others.append(shown)
+    judged = _by_query(truth.to_frame(), qids, ["relevance"])
+    page = _Page(rankings, judged, _by_id(texts, "texts", "docid"), need_of, depth, stem, stop)
     cards = [
-        data.card(query, why, scores.loc[query].tolist(), sign) for query, why in chosen.items()
+        page.card(query, why, scores.loc[query].tolist(), sign) for query, why in chosen.items()
     ]
-    without = sum(each.pieces is None for card in cards for _, of in card.rankings for each in of)
-    longest = max(map(len, data.texts.values()), default=0)
-    notes = {
-        f"each ranking is shown to rank {depth:,}": True,
-        f"{label}: less is better": sign < 0,
-        f"by these judgments the rankings given have other {label} than shown for {' and '.join(others)}": others,
-        f"{count(wanted - most, 'query')} left out: a page has at most {MOST_ROWS:,} documents": wanted
-        > most,
-        f"{count(without, 'ranked document')} without a text": data.texts and without,
-        f"only the first {MOST_LETTERS:,} characters of a text are read": longest > MOST_LETTERS,
-    }
+    notes = [f"each ranking is shown to rank {depth:,}"]
+    notes += [f"{label}: less is better"] if sign < 0 else []
+    notes += _notes(label, others, wanted - most)
+    notes += _notes_on_texts(page.texts, cards)
     title = " against ".join(name for name, _ in reversed(rankings))
-    won, said = (
-        outcomes(gained) if is_pair else None,
-        [note for note, holds in notes.items() if holds],
+    won = outcomes(gained) if is_pair else None
+    return Inspection(title, label, means, won, cards, notes, first.convention, bool(page.texts))
+
+
+def _systems(evaluations: Any) -> Mapping[str, Evaluation]:
+    systems = evaluations
+    if isinstance(evaluations, Evaluation):
+        systems = {evaluations.name or "system": evaluations}
+    are_evaluations = isinstance(systems, Mapping) and all(
+        isinstance(system, Evaluation) for system in systems.values()
     )
-    return Inspection(title, label, means, won, cards, said, first.convention, bool(data.texts))
+    expected = "an Evaluation, or a mapping of one or two by name"
+    require(are_evaluations, "evaluations", systems, expected)
+    if len(systems) not in (1, 2):
+        problem = f"a page takes one or two systems, found {len(systems)}"
+        raise InvalidInput(problem, argument="evaluations")
+    return systems  # type: ignore[no-any-return]  # checked
+
+
+def _label(systems: Mapping[str, Evaluation], measure: str | Measure | None) -> str:
+    """Return the name of the measure, by default the first that all systems have."""
+    first, *others = (system.measure_names for system in systems.values())
+    shared = [name for name in first if all(name in names for names in others)]
+    try:
+        return labels_of(shared[:1] if measure is None else measure, shared)[0]
+    except UnknownName as error:
+        problem = f"the evaluations lack a measure: {error}"
+        raise UnknownName(problem, remedy="evaluate all systems by it") from None
+
+
+def _agree(joined: Joined, label: str, measure: Measure, scores: pd.Series) -> bool:
+    """Say whether scores are those of a ranking; nothing is known of columns of the rows."""
+    if measure.columns:
+        return True
+    again = score_joined(joined, [(label, measure)]).per_query[label]
+    return bool(np.allclose(again.reindex(scores.index), scores))
+
+
+def _notes(label: str, others: list[str], n_left_out: int) -> Iterator[str]:
+    if others:
+        yield (
+            f"by these judgments the rankings given have other {label} than shown for "
+            f"{' and '.join(others)}"
+        )
+    if n_left_out > 0:
+        left_out = count(n_left_out, "query")
+        yield f"{left_out} left out: a page has at most {MOST_ROWS:,} documents"
+
+
+def _notes_on_texts(texts: Mapping[str, str], cards: list[QueryCard]) -> Iterator[str]:
+    documents = [document for card in cards for _, ranked in card.rankings for document in ranked]
+    without = sum(document.pieces is None for document in documents)
+    if texts and without:
+        yield f"{count(without, 'ranked document')} without a text"
+    if max(map(len, texts.values()), default=0) > MOST_LETTERS:
+        yield f"only the first {MOST_LETTERS:,} characters of a text are read"
 
 
 def _extremes(
     order: list[Any], gains: Mapping[Any, float] | None, n: int, rng: Rng
 ) -> dict[Any, str]:
-    """Return two fifths from the low end of the order, two from the high end, the rest at random, and why each."""
+    """Return two fifths from either end of the order, the rest at random, and why each."""
     few = -(-2 * n // 5)
-    low = [one for one in order[:few] if gains is None or gains[one] < 0]
+    low = [query for query in order[:few] if gains is None or gains[query] < 0]
     high = order[len(low) :][::-1][: min(few, n - len(low))]
-    high = [one for one in high if gains is None or gains[one] > 0]
-    rest = [one for one in order if one not in {*low, *high}]
+    high = [query for query in high if gains is None or gains[query] > 0]
+    rest = [query for query in order if query not in {*low, *high}]
     drawn = np.sort(generator_of(rng).permutation(len(rest))[: n - len(low) - len(high)])
-    words = (
-        ("worst scores", "best scores") if gains is None else ("greatest losses", "greatest gains")
-    )
-    found = {one: word for ids, word in zip((low, high), words, strict=True) for one in ids}
-    return found | {rest[place]: "drawn at random" for place in drawn}
+    worst, best = "greatest losses", "greatest gains"
+    if gains is None:
+        worst, best = "worst scores", "best scores"
+    at_random = [rest[place] for place in drawn]
+    ends = dict.fromkeys(low, worst) | dict.fromkeys(high, best)
+    return ends | dict.fromkeys(at_random, "drawn at random")
 
 
 def _by_query(
     frame: pd.DataFrame, queries: set[str], order: list[str]
 ) -> dict[str, dict[str, float]]:
-    """Return the first column of an order by query and document, sorted by all of them, descending."""
+    """Return the first column of an order by query and document, descending by all columns."""
     frame = frame[frame["qid"].astype(str).isin(queries)].astype({"qid": str, "docid": str})
     frame = frame.sort_values(order, ascending=False, kind="stable")
-    found: dict[str, dict[str, float]] = {query: {} for query in queries}
-    for query, docid, number_of in zip(frame["qid"], frame["docid"], frame[order[0]], strict=True):
-        found[query].setdefault(docid, number_of)  # a document may have a judgment for each aspect
-    return found
+    by_query: dict[str, dict[str, float]] = {query: {} for query in queries}
+    for query, docid, value in zip(frame["qid"], frame["docid"], frame[order[0]], strict=True):
+        by_query[query].setdefault(docid, value)  # a document may have a judgment for each aspect
+    return by_query
 
 
-def _by_id(given: Any, argument: str, part: str) -> dict[str, str]:
-    return (
-        {}
-        if given is None
-        else {str(name): text for name, text in as_texts(given, argument, part).items()}
-    )
+def _by_id(texts: Any, argument: str, part: str) -> dict[str, str]:
+    if texts is None:
+        return {}
+    return {str(name): text for name, text in as_texts(texts, argument, part).items()}
 
 
 @dataclass(frozen=True)
-class _Data:
+class _Page:
     """Rankings and judgments by query, and texts, with all ids as text."""
 
     rankings: Sequence[tuple[str, Mapping[str, Mapping[str, float]]]]
@@ -280,43 +282,30 @@ class _Data:
             (name, number(score)) for (name, _), score in zip(self.rankings, scores, strict=True)
         ]
         if len(scores) == 2:
-            gain = sign * (scores[1] - scores[0])
-            written.append(
-                (
-                    "better" if gain > 0 else "worse" if gain < 0 else "equal",
-                    signed(scores[1] - scores[0]),
-                )
-            )
+            difference = scores[1] - scores[0]
+            gain = sign * difference
+            word = "better" if gain > 0 else "worse" if gain < 0 else "equal"
+            written.append((word, signed(difference)))
         shown = [
             (name, self._documents(qid, place)) for place, (name, _) in enumerate(self.rankings)
         ]
-        return QueryCard(
-            _shown(qid), _shown(self.needs.get(qid, "")), why, written, shown, *self._missed(qid)
-        )
+        need = _shown(self.needs.get(qid, ""))
+        return QueryCard(_shown(qid), need, why, written, shown, *self._missed(qid))
 
     def _documents(self, qid: str, system: int) -> list[RankedDocument]:
         # Of one system the other is itself.
         ranking, other = (self.rankings[place][1][qid] for place in (system, -1 - system))
         ranks = {docid: rank for rank, docid in enumerate(other, 1)}
-        found, above = list[RankedDocument](), list[frozenset[int]]()
+        documents, above = list[RankedDocument](), list[frozenset[int]]()
         for rank, (docid, score) in enumerate(list(ranking.items())[: self.depth], 1):
-            own = _shingles(self.texts.get(docid, "")[:MOST_LETTERS])
-            twin = next(
-                (
-                    at
-                    for at, one in enumerate(above, 1)
-                    if len(one & own) > DUPLICATE * len(one | own)
-                ),
-                0,
-            )
-            above.append(own)
-            moved = (
-                _moved(rank, ranks.get(docid), is_second=system == 1)
-                if len(self.rankings) == 2
-                else ""
-            )
-            found.append(self._document(qid, docid, rank, number(score), moved, twin))
-        return found
+            shingles = _shingles(self.texts.get(docid, "")[:MOST_LETTERS])
+            twin = _twin(shingles, above)
+            above.append(shingles)
+            moved = ""
+            if len(self.rankings) == 2:
+                moved = _moved(rank, ranks.get(docid), is_second=system == 1)
+            documents.append(self._document(qid, docid, rank, number(score), moved, twin))
+        return documents
 
     def _document(
         self, qid: str, docid: str, rank: int, score: str, moved: str, twin: int = 0
@@ -336,41 +325,48 @@ class _Data:
         return pieces
 
     def _missed(self, qid: str) -> tuple[list[RankedDocument], int, int]:
-        """Return the first relevant documents that no ranking shows, their number, and that of judged documents."""
-        labels, lists = self.judged[qid], [(name, list(of[qid])) for name, of in self.rankings]
-        shown = {docid for _, of in lists for docid in of[: self.depth]}
+        """Return the first relevant documents not shown, their number, and that of judged ones."""
+        labels = self.judged[qid]
+        lists = [(name, list(ranking[qid])) for name, ranking in self.rankings]
+        shown = {docid for _, ranked in lists for docid in ranked[: self.depth]}
         missed = [docid for docid, label in labels.items() if label > 0 and docid not in shown]
-        found = list[RankedDocument]()
+        documents = list[RankedDocument]()
         for docid in missed[:_MISSED]:
             places = [
-                f"rank {of.index(docid) + 1:,} of {name}" for name, of in lists if docid in of
+                f"rank {ranked.index(docid) + 1:,} of {name}"
+                for name, ranked in lists
+                if docid in ranked
             ]
-            found.append(
-                self._document(qid, docid, 0, "", _shown(" and ".join(places) or "not retrieved"))
-            )
-        return found, len(missed), len(labels)
+            moved = _shown(" and ".join(places) or "not retrieved")
+            documents.append(self._document(qid, docid, 0, "", moved))
+        return documents, len(missed), len(labels)
+
+
+def _twin(shingles: frozenset[int], above: list[frozenset[int]]) -> int:
+    for rank, other in enumerate(above, 1):
+        if len(other & shingles) > DUPLICATE * len(other | shingles):
+            return rank
+    return 0
 
 
 def _moved(rank: int, other: int | None, *, is_second: bool) -> str:
     if other is None:
         return "new" if is_second else "gone"
+    if rank == other:
+        return "="
     rises = rank < other if is_second else other < rank
-    return (
-        "="
-        if rank == other
-        else f"{'↑' if rises else '↓'} {'from' if is_second else 'to'} {other:,}"
-    )
+    return f"{'↑' if rises else '↓'} {'from' if is_second else 'to'} {other:,}"
 
 
 def _shingles(text: str) -> frozenset[int]:
-    """Return the hashes of all runs of so many terms; of a shorter text the one of all its terms."""
+    """Return the hashes of all runs of terms of a length; of a shorter text that of all terms."""
     terms = Analyzer()(text)
     runs = [tuple(terms[at : at + SHINGLE]) for at in range(max(1, len(terms) - SHINGLE + 1))]
     return frozenset(map(hash, filter(None, runs)))
 
 
 def _cut(text: str, parts: list[Snippet]) -> Iterator[tuple[str, bool]]:
-    """Yield the parts of a text between and at the words of the query, with an ellipsis where text is left out."""
+    """Yield the parts of a text at and between words of the query, with ellipses for gaps."""
     at = 0
     for part in parts:
         yield _between(text[at : part.start], "\N{NO-BREAK SPACE}… " if at else "… "), False
