@@ -53,26 +53,10 @@ if TYPE_CHECKING:
     from rankeval.io.opening import Limits
 
 SAID = ("name", "kind", "words", "title", "two_sided", "one_sided", "note")
-RATES = (
-    "name",
-    "test",
-    "world",
-    "n",
-    "comparisons",
-    "sides",
-    "quantity",
-    "rate",
-    "standard_error",
-    "replications",
-)
-SHOWN_VERSIONS = (
-    "numpy",
-    "scipy",
-    "pandas",
-    "pyarrow",
-    "scikit-learn",
-    "mlflow",
-)
+_WORLD = ("name", "test", "world", "n", "comparisons", "sides")
+RATES = (*_WORLD, "quantity", "rate", "standard_error", "replications")
+_LIBRARIES = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "mlflow")
+SHOWN_VERSIONS = (*_LIBRARIES, "lightgbm", "xgboost", "catboost")
 
 
 class _WithHosts(OwnAnswers):
@@ -103,7 +87,8 @@ def _declared_tests() -> Iterator[str]:
     from rankeval.significance import CLAIMS, CORRECTIONS, TESTS
 
     for title, declared in (("Tests", TESTS), ("Corrections", CORRECTIONS), ("Claims", CLAIMS)):
-        yield f"{title}: {'; '.join(f'{name} ({one.words})' for name, one in declared.items())}."
+        entries = [f"{name} ({entry.words})" for name, entry in declared.items()]
+        yield f"{title}: {'; '.join(entries)}."
 
 
 def _print_version(wanted: bool) -> None:
@@ -152,23 +137,20 @@ def run(
         )
     from rankeval.experiment.config import load_config
 
-    checked = load_config(
-        config, settings or ()
-    )  # before the slow imports, to answer a misspelt key at once
+    # Before the slow imports, to answer a misspelt key at once.
+    checked = load_config(config, settings or ())
     from rankeval.experiment import check_run, run_experiment
     from rankeval.experiment.recipe import NOT_LOGGED
 
     if check:
         for part in check_run(checked).logged:
-            tell(
-                f"{part.role}: {part.name}, {count(part.n_queries, 'query')}, {count(part.n_rows, 'row')}"
-            )
+            sizes = f"{count(part.n_queries, 'query')}, {count(part.n_rows, 'row')}"
+            tell(f"{part.role}: {part.name}, {sizes}")
         return
 
     with warnings.catch_warnings(), show_progress() as progress:
-        warnings.filterwarnings(
-            "ignore", NOT_LOGGED, errors.RankevalWarning
-        )  # printed below, as an error
+        # Printed below, as an error.
+        warnings.filterwarnings("ignore", NOT_LOGGED, errors.RankevalWarning)
         result = run_experiment(checked, progress=progress)
     from rankeval.report.summaries import experiment_text
 
@@ -177,7 +159,8 @@ def run(
     tell(f"{experiment_text(result.facts, verbose=verbose)}\n\nReport:  {result.report}")
     if result.tracked and checked.tracking:
         name = checked.tracking.host
-        tell(f"{f'{hosts.host(name).label or name}:':<8} {from_here(result.tracked.where)}")
+        label = f"{hosts.host(name).label or name}:"
+        tell(f"{label:<8} {from_here(result.tracked.where)}")
     if result.guard.active:
         tell(f"Ledger:  {from_here(result.guard.ledger)}")
     if result.tracking_error:
@@ -186,7 +169,7 @@ def run(
 
 @app.command()
 @options("FILES qid relevance score features into")
-def init(*, files: list[Path], **given: Any) -> None:
+def init(*, files: list[Path], **arguments: Any) -> None:
     """Write the first files for your data: an experiment, a relevance test with its baseline, a workflow of CI.
 
     A table is Parquet, CSV, TSV, LETOR or a folder of LETOR. Its columns are guessed by names and
@@ -196,8 +179,8 @@ def init(*, files: list[Path], **given: Any) -> None:
     from rankeval.first_files import start
 
     asks = ask if sys.stdin.isatty() and sys.stdout.isatty() else None
-    for topic, said in start(files, ask=asks, **given).items():
-        tell(f"{topic:<10} {' '.join(said.split())}")
+    for topic, text in start(files, ask=asks, **arguments).items():
+        tell(f"{topic:<10} {' '.join(text.split())}")
 
 
 @app.command("tests")
@@ -214,8 +197,8 @@ def list_declared(*, words: str | None, output: Format) -> None:
     else:
         for row in listed.to_dict("records"):
             tell("\n".join(f"{topic:<10} {row[topic]}" for topic in SAID if row[topic]) + "\n")
-        if len(found := rates_found(words)):
-            print_frame(found[[*RATES]], Format.table)
+        if len(measured := rates_found(words)):
+            print_frame(measured[[*RATES]], Format.table)
 
 
 @app.command()
@@ -237,24 +220,23 @@ def doctor() -> None:
     facts["installed from"] = address() or f"no address for others is known: {SETTING} says one"
     facts |= {f"host {name}": hosts.shown_host(name).title for name in hosts.host_names()}
     facts |= dict(_ledger())
-    for topic, said in facts.items():
-        tell(f"{topic:<16} {said}")
+    for topic, fact in facts.items():
+        tell(f"{topic:<16} {fact}")
     # The plain name belongs to an older package with the same import name: one would overwrite
     # files of the other.
-    other, reinstall = (
-        version("rankeval"),
-        f"pip uninstall rankeval, then {install(options='--force-reinstall')}",
-    )
-    problem = (
-        f"the distribution rankeval {other}, another project, is installed into the same folder"
-    )
-    refuse((other != "not installed", problem, reinstall))
+    other = version("rankeval")
+    if other != "not installed":
+        raise errors.InvalidInput(
+            f"the distribution rankeval {other}, another project, "
+            "is installed into the same folder",
+            remedy=f"pip uninstall rankeval, then {install(options='--force-reinstall')}",
+        )
 
 
 @app.command()
 @options(
-    "DATA qid relevance score docid query_weight columns measures convention per_query level depth collection_size "
-    "ties missing no_relevant score_dtype memory n_jobs folder output",
+    "DATA qid relevance score docid query_weight columns measures convention per_query level depth "
+    "collection_size ties missing no_relevant score_dtype memory n_jobs folder output",
     **dict.fromkeys(("qid", "relevance", "score"), ...),
 )
 def evaluate_dataset(
@@ -264,27 +246,24 @@ def evaluate_dataset(
     collection_size: int | None,
     per_query: bool,
     output: Format,
-    **given: Any,
+    **arguments: Any,
 ) -> None:
     """Score the rows of a Parquet data set."""
     from rankeval.measures.names import sized
     from rankeval.streaming import evaluate_dataset as evaluate
     from rankeval.streaming.source import name_of
 
-    rules, name = _rules(given, collection_size=collection_size), name_of(data)
-    given |= {
-        "measures": [sized(one, collection_size) for one in measures],
-        "convention": rules,
-        "name": name,
-    }
+    rules, name = _rules(arguments, collection_size=collection_size), name_of(data)
+    specs = [sized(spec, collection_size) for spec in measures]
+    arguments |= {"measures": specs, "convention": rules, "name": name}
     with show_progress() as show:
-        shown = (
-            None
-            if show is None
-            else lambda done, total: show(done, total, f"{done:,} of {total:,} rows")
-        )
-        found = evaluate(data, progress=shown, **given)
-    print_scores({name: found}, output, per_query=per_query)
+
+        def show_rows(done: int, total: int) -> None:
+            if show is not None:
+                show(done, total, f"{done:,} of {total:,} rows")
+
+        scored = evaluate(data, progress=show and show_rows, **arguments)
+    print_scores({name: scored}, output, per_query=per_query)
 
 
 def _declared_formats() -> Iterator[str]:
@@ -295,15 +274,15 @@ def _declared_formats() -> Iterator[str]:
 
 @app.command(cls=ending_with(_declared_formats))
 @options(
-    "QRELS RUNS measures convention per_query no_summary complete level depth judged_only collection_size zscores ties "
-    "missing no_relevant score_dtype qrels_format texts limit output",
+    "QRELS RUNS measures convention per_query no_summary complete level depth judged_only "
+    "collection_size zscores ties missing no_relevant score_dtype qrels_format texts limit output",
     measures=None,
     convention=None,
     output=EvaluationFormat.table,
 )
 def evaluate(
     *, qrels: Path, runs: list[Path], measures: list[str] | None, convention: str | None, output: EvaluationFormat,
-    collection_size: int | None, per_query: bool, **given: Any,
+    collection_size: int | None, per_query: bool, **arguments: Any,
 ) -> None:  # fmt: skip
     """Score rankings against judgments."""
     from rankeval.collection.convention import get_convention
@@ -312,47 +291,47 @@ def evaluate(
     from rankeval.measures.names import sized
     from rankeval.trec_eval.output import counted_with_c, read_zscores, trec_text
 
-    no_summary, zscores, qrels_format = map(given.pop, ("no_summary", "zscores", "qrels_format"))
-    limits, texts = map(given.pop, ("limit", "texts"))
+    no_summary, zscores, qrels_format = map(
+        arguments.pop, ("no_summary", "zscores", "qrels_format")
+    )
+    limits, texts = map(arguments.pop, ("limit", "texts"))
     is_trec = output is EvaluationFormat.trec
     preset = get_convention(convention or ("trec_eval-9.0.8" if is_trec else "rankeval"))
-    missing, rule = given["missing"], counted_with_c(preset)
+    missing, rule = arguments["missing"], counted_with_c(preset)
     with_c = f"-c is --missing {rule} with {preset.name}, not --missing {missing}: give one of them"
-    is_for_trec, of_trec = (
-        no_summary or zscores is not None,
-        "-n and -Z change what --format trec prints, and no other",
-    )
+    is_for_trec = no_summary or zscores is not None
+    of_trec = "-n and -Z change what --format trec prints, and no other"
     refuse(
-        (given["complete"] and missing not in (None, rule), with_c),
+        (arguments["complete"] and missing not in (None, rule), with_c),
         (is_for_trec and not is_trec, of_trec),
     )
-    rules = _rules({"convention": preset, **given}, collection_size=collection_size)
+    rules = _rules({"convention": preset, **arguments}, collection_size=collection_size)
     if is_trec:
         judgments = Qrels.read(qrels, qrels_format, limits=limits)
         reference = None if zscores is None else read_zscores(zscores, limits=limits)
-        how: dict[str, Any] = {
-            "per_query": per_query,
-            "summary": not no_summary,
-            "zscores": reference,
-        }
-        how |= {"measures": measures or ["official"], "convention": rules}
         for path in by_file_name(runs).values():
-            ranking = replace(
-                Run.read(path, limits=limits), queries=query_texts(texts, limits=limits)
+            ranking = Run.read(path, limits=limits)
+            text = trec_text(
+                judgments,
+                replace(ranking, queries=query_texts(texts, limits=limits)),
+                tell=lambda note: say(f"note: {note}"),
+                per_query=per_query,
+                summary=not no_summary,
+                zscores=reference,
+                measures=measures or ["official"],
+                convention=rules,
             )
-            sys.stdout.write(
-                trec_text(judgments, ranking, tell=lambda note: say(f"note: {note}"), **how)
-            )
+            sys.stdout.write(text)
         return
-    wanted = [sized(spec, collection_size) for spec in measures or MEASURES]
-    scored = evaluations(qrels, runs, wanted, rules, qrels_format, texts=texts, limits=limits)
+    specs = [sized(spec, collection_size) for spec in measures or MEASURES]
+    scored = evaluations(qrels, runs, specs, rules, qrels_format, texts=texts, limits=limits)
     print_scores(scored, Format(output.value), per_query=per_query)
 
 
 @app.command(cls=ending_with(_declared_tests))
 @options(
-    "QRELS RUNS measures convention ties missing no_relevant baseline test correction claim margin family alpha "
-    "groups unjudged n_resamples rng texts limit output"
+    "QRELS RUNS measures convention ties missing no_relevant baseline test correction claim margin "
+    "family alpha groups unjudged n_resamples rng texts limit output"
 )
 def compare(
     *,
@@ -361,7 +340,7 @@ def compare(
     measures: list[str],
     limit: Limits,
     output: Format,
-    **given: Any,
+    **arguments: Any,
 ) -> None:
     """Compare rankings query by query: intervals, p-values, effect sizes.
 
@@ -371,33 +350,29 @@ def compare(
     """
     from rankeval.comparison import compare as compare_systems
 
-    refuse((len(runs) < 2, f"a comparison needs two runs or more, found {len(runs)}"))
-    scored = evaluations(
-        qrels, runs, measures, _rules(given), texts=given.pop("texts"), limits=limit
-    )
-    print_result(compare_systems(scored, **given), output)
+    if len(runs) < 2:
+        raise errors.InvalidInput(f"a comparison needs two runs or more, found {len(runs)}")
+    rules, texts = _rules(arguments), arguments.pop("texts")
+    scored = evaluations(qrels, runs, measures, rules, texts=texts, limits=limit)
+    print_result(compare_systems(scored, **arguments), output)
 
 
-def _rules(given: dict[str, Any], *, collection_size: int | None = None) -> Convention:
+def _rules(arguments: dict[str, Any], *, collection_size: int | None = None) -> Convention:
     from rankeval.collection.convention import get_convention
     from rankeval.trec_eval.output import trec_rules
 
-    preset = get_convention(given.pop("convention"))
-    rules = {
-        rule: given.pop(rule, None) for rule in ("ties", "missing", "no_relevant", "score_dtype")
-    }
-    of_trec_eval = {
-        name: given.pop(name)
-        for name in ("complete", "level", "depth", "judged_only")
-        if name in given
-    }
+    preset = get_convention(arguments.pop("convention"))
+    names = ("ties", "missing", "no_relevant", "score_dtype")
+    rules = {name: arguments.pop(name, None) for name in names}
+    options_of_trec = arguments.keys() & {"complete", "level", "depth", "judged_only"}
+    of_trec_eval = {name: arguments.pop(name) for name in options_of_trec}
     return trec_rules(preset.with_rules(**rules), **of_trec_eval, collection_size=collection_size)
 
 
 @app.command()
 @options("DOCS QUERIES scheme k stem stop fields query_fields ids limit out")
 def search(
-    *, docs: Path, queries: Path, scheme: str, k: int, out: Path | None, **given: Any
+    *, docs: Path, queries: Path, scheme: str, k: int, out: Path | None, **arguments: Any
 ) -> None:
     """Rank documents by words: by the weights of a SMART scheme, or by BM25.
 
@@ -407,32 +382,33 @@ def search(
     """
     from rankeval.text import BM25, VectorSpace
 
-    texts, needs, _ = _texts(docs, queries, given)
-    ranker = BM25(**given) if scheme.upper() == "BM25" else VectorSpace(scheme, **given)
+    texts, needs, _ = _texts(docs, queries, arguments)
+    ranker = BM25(**arguments) if scheme.upper() == "BM25" else VectorSpace(scheme, **arguments)
     run = ranker.fit(texts).search(needs, k=k)
     with TemporaryDirectory() as folder:
         path = out or Path(folder, "run")
         run.write(path)
         if out is None:
             typer.echo(path.read_text(encoding="utf-8"), nl=False)
-    n_documents, n_queries = (
-        sum(not text.strip() for text in one.values()) for one in (texts, needs)
+    empty_documents, empty_queries = (
+        sum(not text.strip() for text in collection.values()) for collection in (texts, needs)
     )
-    say(
-        f"{count(len(texts), 'document')}, {n_documents:,} empty; {count(len(needs), 'query')}, {n_queries:,} empty"
-    )
-    say(
-        f"{count(len(run), 'row')}; {count(len(needs) - len({*run.qid.to_pylist()}), 'query')} found nothing"
-    )
+    documents = f"{count(len(texts), 'document')}, {empty_documents:,} empty"
+    say(f"{documents}; {count(len(needs), 'query')}, {empty_queries:,} empty")
+    n_barren = len(needs) - len({*run.qid.to_pylist()})
+    say(f"{count(len(run), 'row')}; {count(n_barren, 'query')} found nothing")
 
 
 @app.command()
 @options(
-    "QRELS RUNS documents topics measure queries depth rng stem stop fields query_fields ids limit out",
+    "QRELS RUNS documents topics measure queries depth rng stem stop fields query_fields ids limit "
+    "out",
     depth=10,
     stop="english",
 )
-def page(*, qrels: Path, runs: list[Path], measure: str, out: Path | None, **given: Any) -> None:
+def page(
+    *, qrels: Path, runs: list[Path], measure: str, out: Path | None, **arguments: Any
+) -> None:
     """Write queries as a page of HTML to be read: need, ranked documents, labels, snippets, why each query is there.
 
     Of two runs, the second is compared with the first, and the page shows how each document moved.
@@ -443,13 +419,13 @@ def page(*, qrels: Path, runs: list[Path], measure: str, out: Path | None, **giv
     from rankeval.io.opening import write_atomically
     from rankeval.report import report_for_queries
 
-    texts, needs, limits = _texts(given.pop("documents"), given.pop("topics"), given)
+    texts, needs, limits = _texts(arguments.pop("documents"), arguments.pop("topics"), arguments)
     judged = Qrels.read(qrels, limits=limits)
     rankings = {name: Run.read(path, limits=limits) for name, path in by_file_name(runs).items()}
     scored = {
         name: score(judged, run, measures=measure, name=name) for name, run in rankings.items()
     }
-    html = report_for_queries(scored, rankings, judged, texts=texts, needs=needs, **given)
+    html = report_for_queries(scored, rankings, judged, texts=texts, needs=needs, **arguments)
     if out is None:
         typer.echo(html)
     else:
@@ -457,16 +433,17 @@ def page(*, qrels: Path, runs: list[Path], measure: str, out: Path | None, **giv
 
 
 def _texts(
-    docs: Path | None, queries: Path | None, given: dict[str, Any]
+    docs: Path | None, queries: Path | None, arguments: dict[str, Any]
 ) -> tuple[Any, Any, Limits]:
-    """Read texts by their options, which are taken out of those given; return the limits too."""
+    """Read texts by their options, which leave the arguments; return the limits too."""
     from rankeval.text import read_texts
 
-    fields, of_queries, ids, limits = map(given.pop, ("fields", "query_fields", "ids", "limit"))
-    texts = None if docs is None else read_texts(docs, fields=fields, limits=limits)
-    needs = (
-        None if queries is None else read_texts(queries, fields=of_queries, ids=ids, limits=limits)
-    )
+    fields, of_queries, ids, limits = map(arguments.pop, ("fields", "query_fields", "ids", "limit"))
+    texts = needs = None
+    if docs is not None:
+        texts = read_texts(docs, fields=fields, limits=limits)
+    if queries is not None:
+        needs = read_texts(queries, fields=of_queries, ids=ids, limits=limits)
     return texts, needs, limits
 
 
@@ -477,12 +454,10 @@ def list_all(*, words: str | None, output: ListFormat) -> None:
     from rankeval.measures import list_measures, measures_markdown
 
     if output is ListFormat.markdown:
-        refuse(
-            (
-                words is not None,
-                "--format markdown prints the page of all measures: leave out the name",
+        if words is not None:
+            raise errors.InvalidInput(
+                "--format markdown prints the page of all measures: leave out the name"
             )
-        )
         tell(measures_markdown().rstrip("\n"))
         return
     frame = list_measures(words).rename_axis("name").reset_index()
@@ -509,10 +484,8 @@ def _ledger() -> Iterator[tuple[str, str]]:
             yield "its state", "; ".join(faults)
         elif exists:
             read = ledger.read()
-            yield from (
-                ("its state", f"whole, {count(len(read.entries), 'entry')}"),
-                ("its head", read.head),
-            )
+            yield "its state", f"whole, {count(len(read.entries), 'entry')}"
+            yield "its head", read.head
         yield "you are", ledger.who
         if lost := why_lost(url):
             yield "warning", lost
@@ -531,9 +504,9 @@ def push(
     offer = hosts.host(host)
     if offer.push is None:
         raise errors.InvalidInput(f"the host {host!r} takes no results")
-    given = {"experiment": experiment, "uri": uri} | ({"run": of_run} if of_run else {})
+    destination = {"experiment": experiment, "uri": uri} | ({"run": of_run} if of_run else {})
     for folder in results:
-        tracked = offer.push(read_record(folder), name=folder.absolute().name, **given)
+        tracked = offer.push(read_record(folder), name=folder.absolute().name, **destination)
         tell(f"{folder}: {from_here(tracked.where)}")
 
 

@@ -35,24 +35,25 @@ def as_commands(refusal: GuardRefusal) -> str:
     if refusal.project is None or refusal.collection is None:
         return str(refusal)
     status = command("status", refusal.project, ledger=refusal.ledger)
+    commands = steps(refusal.project, refusal.collection, refusal.ledger)
     return (
-        f"{refusal.found} To go on without these queries, take them out of the files: {status} --format json, with the "
-        f"files as --qrels or --data, lists them all. {steps(refusal.project, refusal.collection, refusal.ledger)}"
+        f"{refusal.found} To go on without these queries, take them out of the files: {status} "
+        f"--format json, with the files as --qrels or --data, lists them all. {commands}"
     )
 
 
 def steps(project: str, collection: str, ledger: str | None) -> str:
-    """Return the commands for data that is refused: to score final systems, to release queries, to give it up."""
+    """Return the commands for refused data: to score final systems, release queries, give it up."""
     freeze, exempt, retire = (
         command(name, project, collection, ledger=ledger) for name in ("freeze", "exempt", "retire")
     )
     opening = command("open", project, ledger=ledger)
     return (
         f"To score final systems, once: {freeze} NAME=PATH ..., then {opening} PLAN_ID, both "
-        "with the files that it was registered from; rankings opened that way may be evaluated again freely. To "
-        f"release some queries for a good reason, on record: {exempt} REASON --query ID; for all that are in some "
-        f"files, those files instead of --query. To give the collection up as a test and fit on it, for good: {retire} "
-        "REASON"
+        "with the files that it was registered from; rankings opened that way may be evaluated "
+        f"again freely. To release some queries for a good reason, on record: {exempt} REASON "
+        "--query ID; for all that are in some files, those files instead of --query. To give the "
+        f"collection up as a test and fit on it, for good: {retire} REASON"
     )
 
 
@@ -73,7 +74,7 @@ class _Escaped(Exception):
 
 
 class OwnAnswers(TyperGroup):
-    """Commands that leave interrupts and closed pipes to `caught`, and whose errors name their options."""
+    """Commands that leave interrupts and closed pipes to `caught`, with errors that name options."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command whose help prints as it is written."""
@@ -96,7 +97,7 @@ def command_group(words: str) -> Typer:
 
 
 def caught(app: Callable[[], object]) -> NoReturn:
-    """Run a program and exit: 0 done, 1 refused, 2 wrong use or input; a signal ends the process itself."""
+    """Run a program and exit: 0 done, 1 refused, 2 wrong use or input; a signal ends the process."""
     if sys.stdout is None:
         _fail(errors.InvalidInput("the standard output is closed: open it to get the result"), 2)
     try:
@@ -138,16 +139,15 @@ def _fail(error: BaseException, code: int) -> NoReturn:
 def _one_line(error: BaseException) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
-    text = " ".join(
-        (as_commands(error) if isinstance(error, errors.GuardRefusal) else str(error)).split()
-    )
+    text = as_commands(error) if isinstance(error, errors.GuardRefusal) else str(error)
+    text = " ".join(text.split())
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]} ..."
     if isinstance(error, (errors.RankevalError, errors.Refusal)):
         return text or type(error).__name__
     # A foreign error: its class says more than its message, and its notes name the file.
-    said = [type(error).__name__, text, *getattr(error, "__notes__", ())]
-    return f"{': '.join(filter(None, said))} {_HINT}"
+    parts = [type(error).__name__, text, *getattr(error, "__notes__", ())]
+    return f"{': '.join(filter(None, parts))} {_HINT}"
 
 
 def _die(name: str, code: int) -> NoReturn:

@@ -46,64 +46,53 @@ class CollectionFiles(SimpleNamespace):
     """A test collection as the options of a command name it: judgments, or rows with labels."""
 
     @classmethod
-    def taken(cls, given: dict[str, Any]) -> CollectionFiles:
-        """Take the options of a collection out of those that a command was given."""
-        return cls(**{name: given.pop(name) for name in COLLECTION.split()})
+    def taken(cls, arguments: dict[str, Any]) -> CollectionFiles:
+        """Take the options of a collection out of the arguments of a command."""
+        return cls(**{name: arguments.pop(name) for name in COLLECTION.split()})
 
     def load(self) -> dict[str, Any]:
         """Return the collection as arguments of `Guard.register`."""
-        judged, n_named = self.qrels is not None, (self.qid is not None) + (self.label is not None)
-        columns, of_table = (
-            self._given("qid label docid features part"),
-            self._given("docid part input_format"),
-        )
+        n_named = (self.qid is not None) + (self.label is not None)
+        columns = self._flags("qid label docid features part")
+        of_table = self._flags("docid part input_format")
         both = "--qid and --label, the columns of the query and of the relevance"
-        refuse(
-            (
-                judged == (self.data is not None),
-                "name the test collection: judgments (--qrels) or rows (--data)",
-            ),
-            (not judged and self.texts is not None, "--texts goes with --qrels"),
-            (
-                judged and columns != "",
-                f"{columns} name columns of --data: leave them out with --qrels",
-            ),
-            (not judged and n_named == 0 and of_table != "", f"{of_table} need {both}"),
-            (not judged and n_named == 1, f"a table needs {both}"),
-        )
+        neither = "name the test collection: judgments (--qrels) or rows (--data)"
+        refuse(((self.qrels is None) == (self.data is None), neither))
         if self.qrels is None:
+            refuse(
+                (self.texts is not None, "--texts goes with --qrels"),
+                (n_named == 0 and of_table, f"{of_table} need {both}"),
+                (n_named == 1, f"a table needs {both}"),
+            )
             return {"X": self._rows(self.data or Path())}
+        refuse((columns, f"{columns} name columns of --data: leave them out with --qrels"))
         from rankeval.collection.qrels import Qrels
 
         texts = query_texts(self.texts, limits=self.limit)
-        return {
-            "qrels": Qrels.read(self.qrels, self.input_format, limits=self.limit),
-            "queries": texts,
-        }
+        qrels = Qrels.read(self.qrels, self.input_format, limits=self.limit)
+        return {"qrels": qrels, "queries": texts}
 
-    def systems(self, given: Iterable[str]) -> dict[str, Any]:
-        """Return the rankings of systems: runs for judgments, scores for rows."""
+    def systems(self, pairs: Iterable[str]) -> dict[str, Any]:
+        """Return the rankings of systems, NAME=PATH: runs for judgments, scores for rows."""
         from rankeval.collection.run import Run
 
-        found: dict[str, Any] = {}
-        for one in given:
-            name, equals, path = one.partition("=")
+        systems: dict[str, Any] = {}
+        for pair in pairs:
+            name, _, path = pair.partition("=")
+            unlike = f"the system {pair!r} is not NAME=PATH, such as bm25=bm25.run"
             refuse(
-                (
-                    not (name and equals and path),
-                    f"the system {one!r} is not NAME=PATH, such as bm25=bm25.run",
-                ),
-                (name in found, f"two systems are called {name!r}"),
+                (not name or not path, unlike),
+                (name in systems, f"two systems are called {name!r}"),
             )
-            found[name] = (
-                Run.read(path, limits=self.limit) if self.qrels else _scores(Path(path), self.limit)
-            )
-        return found
+            if self.qrels:
+                systems[name] = Run.read(path, limits=self.limit)
+            else:
+                systems[name] = _scores(Path(path), self.limit)
+        return systems
 
-    def _given(self, names: str) -> str:
-        return ", ".join(
-            f"--{name.replace('_', '-')}" for name in names.split() if getattr(self, name)
-        )
+    def _flags(self, names: str) -> str:
+        filled = [name for name in names.split() if getattr(self, name)]
+        return ", ".join(f"--{name.replace('_', '-')}" for name in filled)
 
     def _rows(self, path: Path) -> RankingData:
         from rankeval import datasets
@@ -113,13 +102,9 @@ class CollectionFiles(SimpleNamespace):
                 return datasets.load_letor(path, limits=self.limit)
             parts, where = datasets.load_letor_parts(path, limits=self.limit), str(path)
         else:
-            columns: dict[str, Any] = {
-                "qid": self.qid,
-                "label": self.label,
-                "docid": self.docid,
-                "limits": self.limit,
-            }
+            columns: dict[str, Any] = {"qid": self.qid, "label": self.label, "docid": self.docid}
             columns |= {"features": self.features or None, "format": self.input_format}
+            columns["limits"] = self.limit
             if self.part is None:
                 return datasets.load_table(path, **columns)
             column, _, value = self.part.partition("=")
@@ -127,40 +112,36 @@ class CollectionFiles(SimpleNamespace):
                 path, part=column, test=value or None, others="drop", **columns
             )
             where = f"{path}, column {column}"
-        refuse(
-            ("test" not in parts, f"{where} has no test part; it has: {', '.join(parts) or 'none'}")
-        )
+        found = ", ".join(parts) or "none"
+        refuse(("test" not in parts, f"{where} has no test part; it has: {found}"))
         return parts["test"]
 
 
 def _declared_checks() -> Iterator[str]:
     from rankeval.guard import list_checks
 
-    return (
-        f"{check.Index} ({check.severity}): {check.finds}" for check in list_checks().itertuples()
-    )
+    for check in list_checks().itertuples():
+        yield f"{check.Index} ({check.severity}): {check.finds}"
 
 
 @guard_app.command(cls=ending_with(_declared_checks))
 @options(f"PROJECT NAME supersedes effect sd ledger {COLLECTION}")
-def register(*, project: str, name: str, ledger: str | None, **given: Any) -> None:
+def register(*, project: str, name: str, ledger: str | None, **arguments: Any) -> None:
     """Register a test collection: from now on it is refused for tuning.
 
     These checks are made:
     """
     guard = guard_of(project, ledger)
-    files = CollectionFiles.taken(given)
-    found = guard.register(
-        name, **files.load(), **{key: one for key, one in given.items() if one is not None}
-    )
-    sizes = f"{count(found.n_queries, 'query')}, {count(found.n_rows, 'row')}"
-    known = f"{found.n_identifiable} of the queries can be recognised"
-    tell(f"{found.name}: {sizes}; {known}; digest {found.digest}")
-    for finding in (
-        one for one in found.findings if one.severity == "note"
-    ):  # the others were printed as warnings
-        tell(str(finding))
-    tell(f"ledger {found.ledger}, head {found.head}")
+    files = CollectionFiles.taken(arguments)
+    settings = {key: value for key, value in arguments.items() if value is not None}
+    registered = guard.register(name, **files.load(), **settings)
+    sizes = f"{count(registered.n_queries, 'query')}, {count(registered.n_rows, 'row')}"
+    known = f"{registered.n_identifiable} of the queries can be recognised"
+    tell(f"{registered.name}: {sizes}; {known}; digest {registered.digest}")
+    for finding in registered.findings:
+        if finding.severity == "note":  # the others were printed as warnings
+            tell(str(finding))
+    tell(f"ledger {registered.ledger}, head {registered.head}")
 
 
 @guard_app.command()
@@ -169,26 +150,27 @@ def register(*, project: str, name: str, ledger: str | None, **given: Any) -> No
     f"{COLLECTION}"
 )
 def freeze(
-    *, project: str, test: str, systems: list[str], ledger: str | None, **given: Any
+    *, project: str, test: str, systems: list[str], ledger: str | None, **arguments: Any
 ) -> None:
     """Fix systems and test before any score is seen, and print the id of the plan, alone on stdout."""
-    guard, files = guard_of(project, ledger), CollectionFiles.taken(given)
+    guard, files = guard_of(project, ledger), CollectionFiles.taken(arguments)
     registered = _at_hand(guard, test, files, _registered_digests(project, test, ledger))
-    plan = guard.freeze(registered, systems=files.systems(systems), **given)
+    plan = guard.freeze(registered, systems=files.systems(systems), **arguments)
     say(f"frozen: {plan!r}")
-    say(
-        f"open it with: rankeval guard open {project} {plan.id}, and the same files of the collection"
-    )
+    opening = f"rankeval guard open {project} {plan.id}"
+    say(f"open it with: {opening}, and the same files of the collection")
     typer.echo(plan.id)
 
 
 @guard_app.command("open")
 @options(f"PROJECT PLAN ledger output {COLLECTION}")
-def open_plan(*, project: str, plan: str, ledger: str | None, output: Format, **given: Any) -> None:
+def open_plan(
+    *, project: str, plan: str, ledger: str | None, output: Format, **arguments: Any
+) -> None:
     """Score all systems of a plan at once, record the looks, and print the comparison."""
     guard = guard_of(project, ledger)
     frozen = guard.plan(plan)
-    test = _at_hand(guard, frozen.collection, CollectionFiles.taken(given), {frozen.digest})
+    test = _at_hand(guard, frozen.collection, CollectionFiles.taken(arguments), {frozen.digest})
     print_result(guard.open(frozen, test), output)
 
 
@@ -203,29 +185,26 @@ def looks(
     if not everybody and (elsewhere := frame.attrs["elsewhere"]):
         say(f"{count(elsewhere, 'look')} more by other projects: --all-projects lists them")
     if decisions := frame.attrs["decisions"]:
-        say(
-            f"{count(decisions, 'decision')} by gates besides, which are no looks: gate.decisions() lists them"
-        )
+        gates = f"{count(decisions, 'decision')} by gates besides, which are no looks"
+        say(f"{gates}: gate.decisions() lists them")
 
 
 @guard_app.command()
 @options(f"PROJECT ledger output {COLLECTION}")
-def status(*, project: str, ledger: str | None, output: Format, **given: Any) -> None:
+def status(*, project: str, ledger: str | None, output: Format, **arguments: Any) -> None:
     """Say whether some data would be refused, why, and which of its queries are registered; exit with 1 if refused."""
-    found = guard_of(project, ledger).status(**CollectionFiles.taken(given).load())
+    state = guard_of(project, ledger).status(**CollectionFiles.taken(arguments).load())
     if output is Format.table:
-        tell(found.words)
+        tell(state.words)
     else:
-        fields = {
-            one.name: getattr(found, one.name) for one in dataclasses.fields(found) if one.repr
-        }
-        fields["queries"] = (
-            found.queries if output is Format.json else " ".join(map(str, found.queries))
-        )
-        print_rows(list(fields), [list(fields.values())], output)
-    if found.refused and found.project is not None and found.collection is not None:
-        say(steps(found.project, found.collection, ledger))
-    if found.refused:
+        names = [field.name for field in dataclasses.fields(state) if field.repr]
+        cells = {name: getattr(state, name) for name in names}
+        if output is not Format.json:
+            cells["queries"] = " ".join(map(str, state.queries))
+        print_rows(names, [list(cells.values())], output)
+    if state.refused and state.project is not None and state.collection is not None:
+        say(steps(state.project, state.collection, ledger))
+    if state.refused:
         raise typer.Exit(1)
 
 
@@ -236,19 +215,19 @@ def status(*, project: str, ledger: str | None, output: Format, **given: Any) ->
     claim="better",
 )
 def gate(
-    *, project: str, test: str, candidate: str | None, ledger: str | None, **given: Any
+    *, project: str, test: str, candidate: str | None, ledger: str | None, **arguments: Any
 ) -> None:
     """Accept or reject one candidate after the other within a budget; exit with 1 if it is rejected.
 
     A gate is declared by its first call, and later calls repeat its options.
     """
-    guard, files = guard_of(project, ledger), CollectionFiles.taken(given)
+    guard, files = guard_of(project, ledger), CollectionFiles.taken(arguments)
     systems = files.systems([] if candidate is None else [candidate])
-    given["baseline"] = (
-        given["baseline"] and files.systems([f"baseline={given['baseline']}"])["baseline"]
-    )
+    if arguments["baseline"]:
+        pair = f"baseline={arguments['baseline']}"
+        arguments["baseline"] = files.systems([pair])["baseline"]
     registered = _at_hand(guard, test, files, _registered_digests(project, test, ledger))
-    declared = guard.gate(registered, **given)
+    declared = guard.gate(registered, **arguments)
     if candidate is None:
         tell(str(declared))
         return
@@ -294,9 +273,8 @@ def verify(
     tell(f"{guard.ledger} is whole; head {guard.head}")
     projects = sorted({entry.project for entry in entries_of(ledger)})
     if project not in projects:
-        say(
-            f"project {project!r} has no entry in it: it holds {f'those of {few(projects)}' if projects else 'none'}"
-        )
+        others = f"those of {few(projects)}" if projects else "none"
+        say(f"project {project!r} has no entry in it: it holds {others}")
 
 
 @guard_app.command()
@@ -324,16 +302,15 @@ def exempt(
     reason: str,
     query: list[str] | None,
     ledger: str | None,
-    **given: Any,
+    **arguments: Any,
 ) -> None:
     """Release some queries of a collection: those given by --query, or those found in some data.
 
     A collection of another project is PROJECT/NAME.
     """
     guard = guard_of(project, ledger)
-    released = guard.exempt(
-        test, query or guard.status(**CollectionFiles.taken(given).load()), reason
-    )
+    queries = query or guard.status(**CollectionFiles.taken(arguments).load())
+    released = guard.exempt(test, queries, reason)
     tell(f"{count(released, 'query')} of {test} exempted; ledger {guard.ledger}, head {guard.head}")
 
 
@@ -354,7 +331,7 @@ def guard_of(project: str, ledger: str | None) -> Guard:
 
 
 def entries_of(ledger: str | None) -> tuple[Entry, ...]:
-    """Return the entries of the ledger given, or of the one in force; none if ledgers are off."""
+    """Return the entries of a ledger, by default of the one in force; none if ledgers are off."""
     from rankeval.ledger import discovery
     from rankeval.ledger.ledger import Ledger
 
@@ -363,13 +340,11 @@ def entries_of(ledger: str | None) -> tuple[Entry, ...]:
 
 
 def _registered_digests(project: str, name: str, ledger: str | None) -> set[str]:
-    own = [
-        one.body for one in entries_of(ledger) if one.kind == "register" and one.project == project
-    ]
+    entries = [entry for entry in entries_of(ledger) if entry.kind == "register"]
+    own = [entry.body for entry in entries if entry.project == project]
     known = dict.fromkeys(repr(body["name"]) for body in own)
-    problem = (
-        f"project {project!r} has no collection {name!r}, it has: {', '.join(known) or 'none'}"
-    )
+    found = ", ".join(known) or "none"
+    problem = f"project {project!r} has no collection {name!r}, it has: {found}"
     refuse((repr(name) not in known, problem, "register it first"))
     return {body["digest"] for body in own if body["name"] == name}
 
@@ -383,16 +358,15 @@ def _at_hand(
     data = files.load()
     empty = dict.fromkeys(("X", "y", "qid", "group", "qrels", "queries", "docid"))
     found = load_collection(**{**empty, **data}).prints.digest
-    expected = " or ".join(one[:12] for one in sorted(digests))
-    problem = (
-        f"the files hold other content than {name!r} (digest {found[:12]}, expected {expected})"
-    )
+    expected = " or ".join(digest[:12] for digest in sorted(digests))
+    digest = f"digest {found[:12]}, expected {expected}"
+    problem = f"the files hold other content than {name!r} ({digest})"
     refuse((found not in digests, problem, "name the files that it was registered from"))
     return guard.register(name, **data)
 
 
 def _scores(path: Path, limits: Limits) -> list[float]:
-    """Read the scores of rows in their order: one number a line, or the column ``score`` of a table."""
+    """Read the scores of rows: one number a line, or the column ``score`` of a table."""
     from rankeval.io.opening import NUMBER, number_of, read_bytes, read_text, reading
     from rankeval.io.tables import open_table
 

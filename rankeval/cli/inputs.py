@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankeval._checks import refuse
 from rankeval.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -17,26 +16,25 @@ if TYPE_CHECKING:
 
 
 def by_file_name(paths: Sequence[Path], part: str = "name") -> dict[str, Path]:
-    """Return paths by the names of their files, since several files may share a tag; by paths if names are equal.
+    """Return paths by the names of their files; by paths if names are equal.
 
     ``NAME=PATH`` gives another name, unless there is a file of that very name, such as
     ``k1=2.run``. The part is "name", or "stem" without the suffix of the format. That of a
     compressed file is left out in both.
     """
-    given = [
-        str(path).partition("=") if "=" in str(path) and not path.exists() else ("", "", path)
-        for path in paths
-    ]
-    plain = [Path(str(path).removesuffix(".gz").removesuffix(".zst")) for _, _, path in given]
-    named = [
-        (name or getattr(own, part), Path(path))
-        for (name, _, path), own in zip(given, plain, strict=True)
-    ]
+    named = []
+    for path in paths:
+        name = ""
+        if "=" in str(path) and not path.exists():
+            name, _, file = str(path).partition("=")
+            path = Path(file)  # noqa: PLW2901
+        uncompressed = Path(str(path).removesuffix(".gz").removesuffix(".zst"))
+        named.append((name or getattr(uncompressed, part), path))
     return dict(named) if len(dict(named)) == len(named) else {str(path): path for _, path in named}
 
 
 def text_frame(path: Path, ids: Sequence[str] | None = None) -> pd.DataFrame:
-    """Read a table of CSV or Parquet; in CSV, the cells of these columns, by default of all, are text as they stand."""
+    """Read a table of CSV or Parquet; the cells of these columns of CSV, by default all, are text."""
     import pandas as pd
 
     if ".parquet" in path.suffixes:
@@ -53,15 +51,16 @@ def by_query(path: Path, option: str) -> pd.Series[Any]:
         frame = text_frame(path, ["qid"])
     except (OSError, ValueError) as error:
         raise InvalidInput(f"--{option} {path}: {error}") from error
-    problem = (
-        f"expected a column qid and one more, the attribute; found {', '.join(map(str, frame))}"
-    )
-    refuse(("qid" not in frame or frame.shape[1] != 2, f"--{option} {path}: {problem}"))
+    if "qid" not in frame or frame.shape[1] != 2:
+        found = ", ".join(map(str, frame))
+        problem = f"expected a column qid and one more, the attribute; found {found}"
+        raise InvalidInput(f"--{option} {path}: {problem}")
     texts = frame.set_index(frame.pop("qid").astype(str)).iloc[:, 0]
     # A file does not say whether an id is the number 7 or the text "7": both are meant.
-    numbers = texts[[one.isdecimal() and str(int(one)) == one for one in texts.index]]
-    found: pd.Series[Any] = pd.concat([texts, numbers.set_axis(numbers.index.astype(int))])
-    return found
+    are_numbers = [label.isdecimal() and str(int(label)) == label for label in texts.index]
+    numbers = texts[are_numbers]
+    values: pd.Series[Any] = pd.concat([texts, numbers.set_axis(numbers.index.astype(int))])
+    return values
 
 
 def evaluations(
@@ -72,7 +71,7 @@ def evaluations(
     form: str | None = None,
     *,
     texts: Path | None = None,
-    **how: Any,
+    **reading: Any,
 ) -> dict[str, Evaluation]:
     """Score the rankings of some files, each by the name of its file."""
     from rankeval.collection.qrels import Qrels
@@ -81,21 +80,17 @@ def evaluations(
     from rankeval.measures import measures as find_measures
 
     find_measures(measures, rules)  # answer a misspelt measure before reading a large file
-    judgments = Qrels.read(qrels, form, **how)
-    beside: dict[str, Any] = {
-        "measures": measures,
-        "convention": rules,
-        "queries": query_texts(texts, **how),
-    }
-    found = by_file_name(runs).items()
+    judgments = Qrels.read(qrels, form, **reading)
+    options: dict[str, Any] = {"measures": measures, "convention": rules}
+    options["queries"] = query_texts(texts, **reading)
     return {
-        name: evaluate(judgments, Run.read(path, **how), name=name, **beside)
-        for name, path in found
+        name: evaluate(judgments, Run.read(path, **reading), name=name, **options)
+        for name, path in by_file_name(runs).items()
     }
 
 
-def query_texts(path: Path | None, **how: Any) -> dict[str, str] | None:
-    """Read the texts of queries; None if there is no such file."""
+def query_texts(path: Path | None, **reading: Any) -> dict[str, str] | None:
+    """Read the texts of queries; None if no file is given."""
     from rankeval.io.texts import read_texts
 
-    return None if path is None else read_texts(path, **how)
+    return None if path is None else read_texts(path, **reading)

@@ -5,7 +5,7 @@
     rankeval judging pool RUN...            the documents to judge
     rankeval judging sheets FOLDER RUN...   a file of them for each judge, to be filled
     rankeval judging agreement FOLDER       how far the judges agree
-    rankeval judging calibrate RUN...       systems by people's judgments of some queries, and a machine's of all
+    rankeval judging calibrate RUN...       systems by judgments of people and of a machine
 """
 
 from __future__ import annotations
@@ -28,37 +28,39 @@ judging_app: typer.Typer = command_group(
 
 @judging_app.command()
 @options("RUNS depth by judged minutes rng output", depth=20)
-def pool(*, runs: list[Path], depth: int, minutes: float, output: Format, **given: Any) -> None:
+def pool(*, runs: list[Path], depth: int, minutes: float, output: Format, **arguments: Any) -> None:
     """List the documents to judge, the next one first, and how long it takes; as a table, what each run adds."""
     from rankeval.judging import pool as pooled
 
     made = pooled(by_file_name(runs), depth=depth)
-    waiting = made.order(**given)
+    waiting = made.order(**arguments)
     if output is Format.table:
         tell(str(made))
     else:
         print_frame(waiting.assign(found_by=waiting["found_by"].map(" ".join)), output)
     cost = made.cost(minutes=minutes).loc["all"]
     hours = cost["hours"] * len(waiting) / cost["documents"]
-    say(
-        f"to judge: {count(len(waiting), 'document')}, {hours:,.1f} hours if one takes {minutes:g} minutes"
-    )
+    documents = count(len(waiting), "document")
+    say(f"to judge: {documents}, {hours:,.1f} hours if one takes {minutes:g} minutes")
 
 
 @judging_app.command()
 @options("FOLDER RUNS depth judges overlap documents topics scale rng sheet_format", depth=20)
-def sheets(*, folder: Path, runs: list[Path], depth: int, **given: Any) -> None:
+def sheets(*, folder: Path, runs: list[Path], depth: int, **arguments: Any) -> None:
     """Pool rankings, and write a sheet of documents for each judge; --overlap is the share that all judges get."""
     from rankeval.io.texts import read_texts
     from rankeval.judging import pool as pooled
     from rankeval.judging import write_sheets
 
-    made, given["format"] = pooled(by_file_name(runs), depth=depth), given.pop("sheet_format")
+    made, arguments["format"] = (
+        pooled(by_file_name(runs), depth=depth),
+        arguments.pop("sheet_format"),
+    )
     texts, queries = (
         None if path is None else read_texts(path)
-        for path in map(given.pop, ("documents", "topics"))
+        for path in map(arguments.pop, ("documents", "topics"))
     )
-    print_frame(write_sheets(made, folder, texts=texts, queries=queries, **given), Format.table)
+    print_frame(write_sheets(made, folder, texts=texts, queries=queries, **arguments), Format.table)
 
 
 @judging_app.command()
@@ -75,9 +77,8 @@ def agreement(*, judged: list[Path], grades: Any, output: Format) -> None:
 
     judgments: Any = by_file_name(judged)
     if len(judged) == 1:
-        judgments = (
-            read_sheets(judged[0]) if judged[0].is_dir() else Qrels.read(judged[0], "ndeval")
-        )
+        (path,) = judged
+        judgments = read_sheets(path) if path.is_dir() else Qrels.read(path, "ndeval")
     print_result(agreed(judgments, level=grades), output)
 
 
@@ -93,7 +94,7 @@ def calibrate(
     measures: list[str],
     convention: str,
     output: Format,
-    **given: Any,
+    **arguments: Any,
 ) -> None:
     """Compare rankings by a machine's judgments of all queries, corrected by people's judgments of some.
 
@@ -104,4 +105,4 @@ def calibrate(
     by_people, by_machine = (
         evaluations(path, runs, measures, convention) for path in (human, machine)
     )
-    print_result(calibrated(by_people, by_machine, **given), output)
+    print_result(calibrated(by_people, by_machine, **arguments), output)

@@ -5,7 +5,7 @@
     rankeval online checks LOG              what is wrong with a click log
     rankeval online rates LOG               click rates with intervals
     rankeval online interleave RUN RUN      lists to show, with their credit records
-    rankeval online interleave --credits RECORDS --clicks CLICKS    the comparison of the rankings by the clicks
+    rankeval online interleave --credits RECORDS --clicks CLICKS    the rankings compared by clicks
     rankeval online ab FRAME                an A/B test of a table of users
 """
 
@@ -17,12 +17,13 @@ from typing import Any
 
 import typer
 
-from rankeval._checks import count, few, refuse, require
+from rankeval._checks import count, few, require
 from rankeval._registry import chosen
 from rankeval.cli.exits import command_group
 from rankeval.cli.inputs import by_file_name, text_frame
 from rankeval.cli.options import Format, options
 from rankeval.cli.output import print_result
+from rankeval.errors import InvalidInput
 
 online_app: typer.Typer = command_group(
     "What users do: click logs, interleaved rankings, A/B tests."
@@ -31,25 +32,25 @@ online_app: typer.Typer = command_group(
 
 @online_app.command()
 @options("LOG parts tz limit output")
-def checks(*, log: Path, output: Format, **given: Any) -> None:
+def checks(*, log: Path, output: Format, **arguments: Any) -> None:
     """Look for faults of a click log: repeated events, clicks on what was not shown, users who may be robots.
 
     Columns with usual names are found. What is left out is counted.
     """
-    print_result(_read(log, clicks="skip", **given).checks(), output)
+    print_result(_read(log, clicks="skip", **arguments).checks(), output)
 
 
 @online_app.command()
 @options("LOG group_by parts tz limit output")
-def rates(*, log: Path, group_by: list[str], output: Format, **given: Any) -> None:
+def rates(*, log: Path, group_by: list[str], output: Format, **arguments: Any) -> None:
     """Print click rates with 95 % intervals: by position, docid, qid, arm, or several of them."""
-    print_result(_read(log, **given).click_rates(group_by), output)
+    print_result(_read(log, **arguments).click_rates(group_by), output)
 
 
 @online_app.command()
 @options("RUNS scheme depth salt impressions credits clicks unshown unit credit baseline test alpha limit output",
          runs=None, scheme="team_draft", depth=10)  # fmt: skip
-def interleave(*, runs: list[Path] | None, limit: Any, output: Format, **given: Any) -> None:
+def interleave(*, runs: list[Path] | None, limit: Any, output: Format, **arguments: Any) -> None:
     """Make one list of several rankings for each impression, or compare the rankings by the clicks on such lists.
 
     With runs, a credit record a line is printed: it has the list to show. Each query is one
@@ -61,51 +62,41 @@ def interleave(*, runs: list[Path] | None, limit: Any, output: Format, **given: 
     from rankeval.collection.run import Run
     from rankeval.online import Interleaver, compare_interleaved
 
-    how = {name: given.pop(name) for name in ("scheme", "depth", "salt")}
-    impressions, records, clicks = map(given.pop, ("impressions", "credits", "clicks"))
-    one_way = bool(runs) != (records is not None) and (records is None) == (clicks is None)
-    refuse((not one_way, "give runs to interleave, or --credits and --clicks to compare"))
+    design = {name: arguments.pop(name) for name in ("scheme", "depth", "salt")}
+    impressions, records, clicks = map(arguments.pop, ("impressions", "credits", "clicks"))
+    is_one_way = bool(runs) != (records is not None) and (records is None) == (clicks is None)
+    if not is_one_way:
+        raise InvalidInput("give runs to interleave, or --credits and --clicks to compare")
     if records is not None:
-        print_result(
-            compare_interleaved(records, text_frame(clicks), salt=how["salt"] or None, **given),
-            output,
-        )
+        salt = design["salt"] or None
+        compared = compare_interleaved(records, text_frame(clicks), salt=salt, **arguments)
+        print_result(compared, output)
         return
-    ranked = {}
+    rankings = {}
     for name, path in by_file_name(runs or (), "stem").items():
-        rows = (
-            Run.read(path, limits=limit)
-            .to_frame()
-            .sort_values("score", ascending=False, kind="stable")
-        )
-        ranked[name] = rows.groupby("qid", sort=False)["docid"].agg(list).to_dict()
-    each: Any = [{"impression": qid, "qid": qid} for qid in dict.fromkeys(chain(*ranked.values()))]
+        frame = Run.read(path, limits=limit).to_frame()
+        rows = frame.sort_values("score", ascending=False, kind="stable")
+        rankings[name] = rows.groupby("qid", sort=False)["docid"].agg(list).to_dict()
+    queries = dict.fromkeys(chain(*rankings.values()))
+    shown: Any = [{"impression": query, "qid": query} for query in queries]
     if impressions is not None:
-        known = (
-            text_frame(impressions)
-            .filter(["impression", "qid", "user"])
-            .map(str, na_action="ignore")
-        )
-        require(
-            {"impression", "qid"} <= {*known},
-            "impressions",
-            [*known],
-            "the columns impression and qid",
-        )
-        each = known.to_dict("records")
+        table = text_frame(impressions).filter(["impression", "qid", "user"])
+        known = table.map(str, na_action="ignore")
+        has_columns = {"impression", "qid"} <= {*known}
+        require(has_columns, "impressions", [*known], "the columns impression and qid")
+        shown = known.to_dict("records")
     without = [
-        f"{name}: {one['qid']}"
-        for name, found in ranked.items()
-        for one in each
-        if one["qid"] not in found
+        f"{name}: {impression['qid']}"
+        for name, ranking in rankings.items()
+        for impression in shown
+        if impression["qid"] not in ranking
     ]
-    refuse((without, f"{count(len(without), 'ranking')} without a document: {few(without)}"))
-    for one in each:
-        typer.echo(
-            Interleaver(**how)
-            .show({name: own[one["qid"]] for name, own in ranked.items()}, **one)
-            .to_json()
-        )
+    if without:
+        missing = f"{count(len(without), 'ranking')} without a document"
+        raise InvalidInput(f"{missing}: {few(without)}")
+    for impression in shown:
+        lists = {name: ranking[impression["qid"]] for name, ranking in rankings.items()}
+        typer.echo(Interleaver(**design).show(lists, **impression).to_json())
 
 
 @online_app.command()
@@ -118,7 +109,7 @@ def ab(
     looks: int | None,
     alpha: float,
     output: Format,
-    **given: Any,
+    **arguments: Any,
 ) -> None:
     """Test whether the users of the arms of an A/B test differ: their numbers first, then metric by metric.
 
@@ -129,29 +120,26 @@ def ab(
     from rankeval.online import ab_test, looks_plan
 
     for name in ("metrics", "covariates"):
-        given[name] = _pairs(name, given[name])
-    shares = {
-        one: number_of(share, f"--share {one}")
-        for one, share in _pairs("shares", given.pop("shares")).items()
-    }
+        arguments[name] = _pairs(name, arguments[name])
+    texts = _pairs("shares", arguments.pop("shares"))
+    shares = {name: number_of(share, f"--share {name}") for name, share in texts.items()}
     plan: Any = looks_plan(looks, alpha=alpha) if looks is not None and looks > 0 else looks
-    given |= {"unit": unit, "arm": arm, "shares": shares or None, "looks": plan, "alpha": alpha}
-    print_result(ab_test(text_frame(frame, (unit, arm)), **given), output)
+    arguments |= {"unit": unit, "arm": arm, "shares": shares or None, "looks": plan, "alpha": alpha}
+    print_result(ab_test(text_frame(frame, (unit, arm)), **arguments), output)
 
 
-def _read(log: Path, *, parts: list[str] | None, limit: Any, **how: Any) -> Any:
+def _read(log: Path, *, parts: list[str] | None, limit: Any, **times: Any) -> Any:
     from rankeval.online import ClickLog
     from rankeval.online.events import PARTS
 
-    columns: Any = {
-        chosen("part of a click log", part, PARTS): name
-        for part, name in _pairs("parts", parts).items()
-    }
-    return ClickLog.read(log, limits=limit, **how, **columns)
+    named = _pairs("parts", parts).items()
+    columns: Any = {chosen("part of a click log", part, PARTS): name for part, name in named}
+    return ClickLog.read(log, limits=limit, **times, **columns)
 
 
 def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:
     """Return the values of an option by their names; NAME alone is its own value."""
-    named = {name: value or name for name, _, value in (one.partition("=") for one in texts or ())}
+    pairs = [text.partition("=") for text in texts or ()]
+    named = {name: value or name for name, _, value in pairs}
     require(all(named) and len(named) == len(texts or ()), option, texts, "names that differ")
     return named

@@ -62,7 +62,10 @@ MEASURES = ["nDCG@10", "AP", "RR"]
 COLLECTION = "qrels texts data qid label docid features part input_format limit"
 """Options that name a test collection: see `guard.CollectionFiles`."""
 _COLUMNS = {"qid": "query", "label": "relevance", "relevance": "relevance", "docid": "document"}
-_SYSTEMS = "Systems: runs for judgments; for rows a file with one score a line, or a table with a column score."
+_SYSTEMS = (
+    "Systems: runs for judgments; for rows a file with one score a line, "
+    "or a table with a column score."
+)
 
 # name: (type, default, help, flags); the flag is the name if none is given. In capitals: an
 # argument, by its position, with the default ... if it must be given, and with the word for it in
@@ -347,7 +350,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
         None,
         "Rows with labels: a table (--qid, --label), a LETOR file or a folder's test part.",
     ),
-    **{name: (TEXT, None, f"Column of the {said}, in a table.") for name, said in _COLUMNS.items()},
+    **{name: (TEXT, None, f"Column of the {noun}, in a table.") for name, noun in _COLUMNS.items()},
     "features": (
         TEXTS,
         None,
@@ -413,10 +416,13 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
 _REMEDIES = {
     "depth": "choose --ties docid or --ties stable with it",
     "missing": "--missing empty scores empty rankings there, --missing skip leaves them out",
-    "collection_size": "give the size by -N, or write it with the measure, as in 'Accuracy(collection_size=1000)'",
+    "collection_size": "give the size by -N, "
+    "or write it with the measure, as in 'Accuracy(collection_size=1000)'",
     "ties": "choose --ties docid",
-    "columns": "name it by --column of rankeval evaluate-dataset; judgments and a run have no rows with columns",
-    "groups": "its file has a column qid, and a column with the group of each query, such as its conversation",
+    "columns": "name it by --column of rankeval evaluate-dataset; "
+    "judgments and a run have no rows with columns",
+    "groups": "its file has a column qid, "
+    "and a column with the group of each query, such as its conversation",
     "first": "to give it to this version without a comparison: --first",
 }
 """Argument of an error -> what to do about it in a shell, where the library's own words are Python."""
@@ -428,8 +434,8 @@ _FILES = {"truth": "qrels", "ranking": "runs"}
 def options(names: str, **changed: Any) -> Callable[[_Command], _Command]:
     """Give a command arguments and options of the table."""
 
-    def given(command: _Command) -> _Command:
-        made = [_parameter(name, changed) for name in names.split()]
+    def decorated(command: _Command) -> _Command:
+        parameters = [_parameter(name, changed) for name in names.split()]
 
         @wraps(command)
         def called(**values: Any) -> None:
@@ -443,56 +449,60 @@ def options(names: str, **changed: Any) -> Callable[[_Command], _Command]:
                 values["groups"] = by_query(values["groups"], "groups")
             command(**values)
 
-        called.__signature__ = inspect.Signature(made)  # type: ignore[attr-defined] # what Typer reads
-        called.__annotations__ = {one.name: one.annotation for one in made}
+        # Typer reads the signature.
+        called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        called.__annotations__ = {option.name: option.annotation for option in parameters}
         return called
 
-    return given
+    return decorated
 
 
 def _parameter(name: str, changed: Mapping[str, Any]) -> inspect.Parameter:
-    kind, default, said, *words = OPTIONS[name]
+    kind, default, text, *words = OPTIONS[name]
     keyword = name.lower()
     default = changed.get(keyword, default)
     kind = type(default) if isinstance(default, StrEnum) else kind
     flags, _, metavar = "".join(words).partition(" =")
-    made = (
-        typer.Argument(help=said, metavar="".join(words) or name)
-        if name.isupper()
-        else typer.Option(*flags.split(), help=said, metavar=metavar or None)
-    )
-    typed = Annotated[kind if default is not None else kind | None, made]  # type: ignore[valid-type] # made for Typer
-    default = inspect.Parameter.empty if default is ... else default
+    if name.isupper():
+        declared: Any = typer.Argument(help=text, metavar="".join(words) or name)
+    else:
+        declared = typer.Option(*flags.split(), help=text, metavar=metavar or None)
+    typed = Annotated[kind if default is not None else kind | None, declared]  # type: ignore[valid-type]
+    required = inspect.Parameter.empty
     return inspect.Parameter(
-        keyword, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=typed
+        keyword,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=required if default is ... else default,
+        annotation=typed,
     )
 
 
 def in_options(error: RankevalError, command: Any) -> RankevalError:
-    """Return an error of a command with the option in place of the argument, and a remedy for a shell."""
-    flags = {one.name: one.opts[0] for one in command.params if isinstance(one, TyperOption)}
-    names = {one.name: one.metavar or one.name for one in command.params}
+    """Return an error of a command with its option for the argument, and a remedy for a shell."""
+    parameters = command.params
+    flags = {
+        option.name: option.opts[0] for option in parameters if isinstance(option, TyperOption)
+    }
+    names = {parameter.name: parameter.metavar or parameter.name for parameter in parameters}
     flags |= {role: names[name] for role, name in _FILES.items() if name in names}
     if isinstance(error, LimitExceeded) and ("limit" in flags or command.name == "run"):
-        to = (
-            f"--limit {error.limit}=..."
-            if "limit" in flags
-            else f"data.limits.{error.limit} in the experiment file"
-        )
-        return error.having(remedy=f"if the file is sound, raise it: {to}")
+        setting = f"--limit {error.limit}=..."
+        if "limit" not in flags:
+            setting = f"data.limits.{error.limit} in the experiment file"
+        return error.having(remedy=f"if the file is sound, raise it: {setting}")
     if command.name == "run":
-        return error  # its errors name keys of the experiment file, which may have the names of options
+        # Its errors name keys of the experiment file, which may have the names of options.
+        return error
     name, bracket, key = (error.argument or "").partition("[")
-    told = {"problem": error.problem, "remedy": error.remedy}
+    problem, remedy = error.problem, error.remedy
     for argument, flag in flags.items():
-        told = {
-            field: text and re.sub(rf"\b{argument}=(?=[ '\"])", f"{flag} ", text)
-            for field, text in told.items()
-        }
-    if name in flags:
-        remedy = told["remedy"] and _REMEDIES.get(name, told["remedy"])
-        told |= {"argument": f"{flags[name]}{bracket}{key}", "remedy": remedy}
-    return error.having(**told)
+        by_name = re.compile(rf"\b{argument}=(?=[ '\"])")
+        problem = problem and by_name.sub(f"{flag} ", problem)
+        remedy = remedy and by_name.sub(f"{flag} ", remedy)
+    if name not in flags:
+        return error.having(problem=problem, remedy=remedy)
+    remedy = remedy and _REMEDIES.get(name, remedy)
+    return error.having(problem=problem, remedy=remedy, argument=f"{flags[name]}{bracket}{key}")
 
 
 def literal(helped: _Helped) -> _Helped:
@@ -500,16 +510,15 @@ def literal(helped: _Helped) -> _Helped:
     shown: Any = copy(helped)
     for field in ("help", "short_help", "epilog"):
         setattr(shown, field, _literal(getattr(helped, field, None)))
-    shown.params = [literal(one) for one in getattr(helped, "params", ())]
-    found: _Helped = shown
-    return found
+    shown.params = [literal(parameter) for parameter in getattr(helped, "params", ())]
+    escaped: _Helped = shown
+    return escaped
 
 
 def _literal(text: str | None) -> str | None:
     shown = text and visible(text, keep="\n")
-    if (
-        not shown or "[" not in shown or not getattr(core, "HAS_RICH", True)
-    ):  # without Rich, help is plain
+    # Without Rich, help is plain.
+    if not shown or "[" not in shown or not getattr(core, "HAS_RICH", True):
         return shown
     from rich.markup import escape
 
@@ -517,7 +526,7 @@ def _literal(text: str | None) -> str | None:
 
 
 def ending_with(lines: Callable[[], Iterable[str]]) -> type[TyperCommand]:
-    """Make a class of commands whose help ends with lines that are found only when somebody asks for help."""
+    """Make a class of commands whose help ends with lines that are computed when it is shown."""
 
     class Listing(TyperCommand):
         def format_help(self, ctx: Any, formatter: Any) -> None:

@@ -44,7 +44,7 @@ def tell(text: str, *, to_stderr: bool = False) -> None:
 
 
 def from_here(place: str) -> str:
-    """Return a path, or a command with the URL of a file of SQLite, as it is written in the working directory."""
+    """Return a path, or a command with the URL of SQLite, relative to the working directory."""
     here = f"{Path.cwd()}/"
     return place.removeprefix(here).replace(f"sqlite:///{here}", "sqlite:///")
 
@@ -60,25 +60,25 @@ def ask(role: str, choices: Sequence[str]) -> str:
 
     tell("\n".join(f"{number:>4}  {name}" for number, name in enumerate(choices, start=1)))
     numbers = [str(number) for number in range(1, len(choices) + 1)]
-    return choices[
-        IntPrompt.ask(f"Which column is the {role}?", choices=numbers, show_choices=False) - 1
-    ]
+    question = f"Which column is the {role}?"
+    return choices[IntPrompt.ask(question, choices=numbers, show_choices=False) - 1]
 
 
 def print_scores(evaluations: Mapping[str, Evaluation], output: Format, *, per_query: bool) -> None:
-    """Print one row per run (and query) and one column per measure, without the slow import of pandas."""
+    """Print one row per run (and query) and one column per measure."""
+    # Without pandas, whose import is slow.
     from rankeval.evaluation.result import aggregates
 
     labels = next(iter(evaluations.values())).measure_names
     rows: list[tuple[Any, ...]] = []
     for name, evaluation in evaluations.items():
-        queries = (
-            zip(evaluation.queries.tolist(), evaluation.scores.tolist(), strict=True)
-            if per_query
-            else ()
-        )
+        means = aggregates(evaluation).values()
+        if not per_query:
+            rows.append((name, *means))
+            continue
+        queries = zip(evaluation.queries.tolist(), evaluation.scores.tolist(), strict=True)
         rows += [(name, query, *scores) for query, scores in queries]
-        rows.append((name, *(["all"] if per_query else []), *aggregates(evaluation).values()))
+        rows.append((name, "all", *means))
     print_rows(["run", "qid", *labels] if per_query else ["run", *labels], rows, output)
     is_read = output is Format.table
     for note in _notes(evaluations):  # the output for programs holds numbers only
@@ -92,12 +92,11 @@ def _notes(evaluations: Mapping[str, Evaluation]) -> list[str]:
     first, *others = evaluations.values()
     usual = PRESETS["rankeval"].card()
     card = first.convention.card()
-    told = [
-        f"{one} {card[one]}"
-        for one in card
-        if one in CARD or (one in SELDOM and card[one] != usual[one])
+    rules = [
+        rule for rule in card if rule in CARD or (rule in SELDOM and card[rule] != usual[rule])
     ]
-    notes = [f"convention {first.convention.name}: {', '.join(told)}"]
+    described = ", ".join(f"{rule} {card[rule]}" for rule in rules)
+    notes = [f"convention {first.convention.name}: {described}"]
     if all(other.notes == first.notes for other in others):
         return notes + list(first.notes)
     return notes + [
@@ -106,7 +105,7 @@ def _notes(evaluations: Mapping[str, Evaluation]) -> list[str]:
 
 
 def print_result(result: Any, output: Format) -> None:
-    """Print findings, table, caption and notes for readers; for programs the table, and the sentences on stderr.
+    """Print findings, table, caption and notes; for programs the table, the rest on stderr.
 
     A comparison is printed as JSON with all that `Comparison.from_json` reads. Of one system it has
     no differences, so its means are printed.
@@ -148,11 +147,8 @@ def print_rows(header: Sequence[str], rows: Sequence[Sequence[Any]], output: For
     if output is Format.json:
         import json
 
-        typer.echo(
-            json.dumps(
-                [dict(zip(header, row, strict=True)) for row in plain], indent=1, default=str
-            )
-        )
+        records = [dict(zip(header, row, strict=True)) for row in plain]
+        typer.echo(json.dumps(records, indent=1, default=str))
     else:
         import csv
 
