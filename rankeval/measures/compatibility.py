@@ -7,35 +7,17 @@ the ranking:
     ranking     d4(1)  d1(2)  d9(0)  d3(1)        ideal: by grade, then as in the ranking
     ideal       d1(2)  d4(1)  d3(1)               d4: r = 1, s = 2, in the overlap from depth 2 on
 
-Tied rows: the k-th document of its grade in a group has the same ideal rank s in every order. Its
-rank r is that of hit number k of a group, whose distribution `chances.place_of_hit` gives.
+Tied rows: the mean goes through the orders of a query, or through a sample of them.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 
 from rankeval.join.flat import Floats, Ints, ratio, spread
 from rankeval.join.judged import Judged
-from rankeval.measures.chances import CELLS, distinct_rows, place_of_hit
 from rankeval.measures.family import family
 from rankeval.measures.grammar import Depth, Inner, Spelling
-from rankeval.measures.tie_enumeration import write_over_orders
-
-_MOST = 4096
-"""Places of a tied group that count, beyond which orders are drawn."""
-
-_NOTHING = 1e-20
-"""Ranks with less weight are ignored, as a float cannot show them: with p = 0.95, from rank 898."""
-
-
-def _seen(judged: Judged, p: float) -> Ints:
-    """Return the number of places of each tied group that have enough weight to count."""
-    with_weight = int(np.ceil(np.log(_NOTHING) / np.log(p)))
-    places: Ints = np.minimum(judged.groups.end - judged.groups.start, with_weight)
-    return places
 
 
 def _place_in_kind(kind: Ints) -> Ints:
@@ -45,31 +27,6 @@ def _place_in_kind(kind: Ints) -> Ints:
     place = np.empty(len(kind), dtype=np.int64)
     place[order] = np.arange(len(kind)) - np.repeat(first, np.diff(np.append(first, len(kind))))
     return place
-
-
-def _average(
-    judged: Judged, p: float, row: Ints, added: Floats, adds: Callable[[Ints, Ints], Floats]
-) -> None:
-    tied, group = judged.tied_rows()
-    counted = judged.code[tied] > judged.threshold(0)
-    tied, group = tied[counted], group[counted]
-    kind = group * len(judged.levels) + judged.code[tied]
-    hits, number = np.bincount(kind)[kind], _place_in_kind(kind)
-    size, seen = (judged.groups.end - judged.groups.start)[group], _seen(judged, p)[group]
-    ahead = (judged.groups.start - judged.offsets[judged.groups.query])[group]
-    at = np.searchsorted(row, tied)
-    for (rows, of_kind, places), items in distinct_rows(np.column_stack((size, hits, seen))):
-        if places > _MOST:
-            continue
-        chance = place_of_hit(of_kind, rows - of_kind, places).T
-        within = items[number[items] < places]
-        added[at[items]] = 0
-        step = max(1, CELLS // places)
-        for first in range(0, len(within), step):
-            some = within[first : first + step]
-            ranks = ahead[some, None] + np.arange(1, places + 1)
-            terms = chance[number[some]] * adds(at[some, None], ranks)
-            added[at[some]] = np.ascontiguousarray(terms).sum(axis=1)
 
 
 _COMPAT_SPELLINGS = {"ir_measures": (Spelling("Compat", {"depth": None}),)}
@@ -82,8 +39,7 @@ _COMPAT_SPELLINGS = {"ir_measures": (Spelling("Compat", {"depth": None}),)}
     "of this order with itself",
     source="Clarke, Vtyurina & Smucker 2021",
     doi="10.1145/3451161",
-    expected="kernel",
-    exact_to=f"{_MOST:,} tied rows, and any number for p up to 0.98",
+    expected="orders",
     spellings=_COMPAT_SPELLINGS,
     ascending=True,
     semantics=2,
@@ -114,21 +70,11 @@ def compat(
     better = np.cumsum(judged.counts[:, ::-1], axis=1)[:, ::-1] - judged.counts
     ideal_rank = better[query, code] + _place_in_kind(query * len(judged.levels) + code) + 1
 
-    def adds(at: Ints, rank: Ints) -> Floats:
-        end = stop[query[at]]
-        added: Floats = upto[end] - upto[np.minimum(np.maximum(rank, ideal_rank[at]) - 1, end)]
-        return added
-
-    added = adds(np.arange(len(row)), rank + 1)
-    if len(judged.groups.start):
-        _average(judged, p, row, added, adds)
+    end = stop[query]
+    added = upto[end] - upto[np.minimum(np.maximum(rank + 1, ideal_rank) - 1, end)]
     overlap = judged.sums(query, added)
     best = mass[stop]
     if normalize:  # added up as the overlap is, so that the ideal order has exactly 1
         above, its = spread(np.zeros_like(n_ideal), np.minimum(n_ideal, stop))
         best = judged.sums(its, upto[stop[its]] - upto[above])
-    value = ratio(overlap, np.where(n_ideal > 0, best, 0.0))
-    large = judged.groups.query[_seen(judged, p) > _MOST]
-    too_many = np.bincount(large, minlength=judged.n_queries) > 0
-    parameters = {"p": p, "normalize": normalize, "depth": depth}
-    return write_over_orders(value, too_many, compat, judged, parameters)
+    return ratio(overlap, np.where(n_ideal > 0, best, 0.0))

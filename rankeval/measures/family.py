@@ -211,8 +211,6 @@ class Family:
         are relevant at ``rel``.
     exact_to : str
         Up to where that mean is exact, in words; "" if always, or if ``expected`` asks for orders.
-        Beyond, orders are drawn: a formula hands queries that are too large for it to
-        ``tie_enumeration.write_over_orders``.
     spellings : mapping of str to tuple of str or Spelling
         Tool -> its names for it; ``{cutoff}`` and other parameters in braces (see
         ``rankeval.measures.names``).

@@ -1,7 +1,6 @@
 """Average a measure over the orders of tied rows: over all distinct orders, or a sample of them.
 
-Most measures have a formula for this mean. This module serves the other ones, and the queries that
-are too large for the formula.
+Most measures have a formula for this mean. This module serves the other ones.
 
 A measure cannot tell rows of one kind apart: they have the same label, and all or none of them are
 judged. So only the arrangements of kinds within each group of tied rows are scored, each weighted
@@ -159,7 +158,6 @@ def over_orders(
     judged: Judged,
     parameters: Mapping[str, Any],
     *,
-    only: NDArray[np.bool_] | Ints | None = None,
     rel: float | None = None,
     columns: Iterable[str] = (),
 ) -> Floats:
@@ -175,7 +173,6 @@ def over_orders(
     judged = replace(judged, columns={name: judged.columns[name] for name in columns})
     kinds = _Kinds.of(judged)
     queries = np.arange(judged.n_queries)
-    queries = queries if only is None else queries[only]
     value, visible = _as_they_stand(kernel, judged, parameters, queries)
     parts: dict[int, list[tuple[Floats, Floats | None]]] = {}
     all_orders = _all_orders(judged, kinds.row, queries, visible)
@@ -188,22 +185,7 @@ def over_orders(
                 mean, error = _mean(parts.pop(orders.place))
                 value[orders.place] = mean
                 if orders.chance is None:
-                    judged.drawn[int(queries[orders.place])] = error
-    return value
-
-
-def write_over_orders(
-    value: Floats,
-    too_large: NDArray[np.bool_],
-    kernel: Callable[..., Floats],
-    judged: Judged,
-    parameters: Mapping[str, Any],
-    *,
-    rel: float | None = None,
-) -> Floats:
-    """Write the mean over orders of queries too large for a formula; return all values."""
-    if too_large.any():
-        value[too_large] = over_orders(kernel, judged, parameters, only=too_large, rel=rel)
+                    judged.drawn[orders.place] = error
     return value
 
 

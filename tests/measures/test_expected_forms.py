@@ -300,4 +300,4 @@ def test_compatibility(around, p):
                     ]  # fmt: skip
                 begin += len(group)
                 above += group.count(label)
-    assert value_of(groups, f"Compat(p={p}, depth=None)") == pytest.approx(fsum(parts) / fsum(best), abs=1e-12)
+    assert_drawn(groups, f"Compat(p={p}, depth=None)", fsum(parts) / fsum(best))

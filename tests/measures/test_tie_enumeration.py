@@ -10,11 +10,9 @@ import pytest
 from tables import each_row
 
 import rankeval as rk
-from rankeval.join.joined import join_arrays
 from rankeval.measures import family
 from rankeval.measures.family import FAMILIES
-from rankeval.measures.ranked import average_precision
-from rankeval.measures.tie_enumeration import arrangements, number_of_arrangements, over_orders
+from rankeval.measures.tie_enumeration import arrangements, number_of_arrangements
 
 
 @each_row("rows", ["a", "aab", "abab", "abcd", "aaabbc", "abcdde"])
@@ -35,20 +33,6 @@ def test_too_many_arrangements_are_not_counted_to_the_end(counts):
     """Where there are more than asked for, any greater number will do; it takes no time."""
     assert number_of_arrangements(counts, sum(counts), 1000) > 1000
     assert number_of_arrangements(counts, 1, 1000) == len(counts)
-
-
-def test_a_formula_may_hand_over_the_queries_that_are_too_much_for_it():
-    """The values of some queries, by mask or by number, are those among all."""
-    rng = np.random.default_rng(0)
-    qid = np.repeat(np.arange(6), [1, 5, 30, 4, 12, 2])
-    joined = join_arrays(rng.integers(0, 2, len(qid)), rng.integers(0, 2, len(qid)), qid, docid=None,
-                         convention=rk.Convention("all"))  # fmt: skip
-    ((_, judged, _),) = joined.chunks()
-    every = over_orders(average_precision, judged, {"cutoff": 3})
-    some = over_orders(average_precision, judged, {"cutoff": 3}, only=np.array([4, 2, 0]))
-    np.testing.assert_array_equal(some, every[[4, 2, 0]])
-    mask = np.array([True, False, False, True, False, True])
-    np.testing.assert_array_equal(over_orders(average_precision, judged, {"cutoff": 3}, only=mask), every[mask])
 
 
 def test_grades_that_a_measure_does_not_see_make_no_orders():
