@@ -1,4 +1,4 @@
-"""Data to rank: tables and learning-to-rank files, a retrieval task from digits, and data whose truth is known."""
+"""Data to rank: tables, learning-to-rank files, digits, and data whose truth is known."""
 
 from rankeval.datasets.files import load_letor, load_letor_parts, load_table, load_table_parts
 from rankeval.datasets.made import load_digits_retrieval, make_ranking

@@ -1,4 +1,4 @@
-"""Read learning-to-rank files, and tables of the user's own (Parquet, CSV, TSV), as `RankingData`."""
+"""Read learning-to-rank files and the user's own tables (Parquet, CSV, TSV) as `RankingData`."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ _SHOWN = 8  # values of a column of parts in a message
 
 
 def is_letor(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file begins with a row as LETOR and svmlight have them, perhaps behind comments."""
+    """Return whether a file, perhaps compressed, begins with a row of LETOR, after comments."""
     with reading(path) as file:
         return ROW.match(file.read(1 << 12)) is not None
 
@@ -250,7 +250,8 @@ def load_table_parts(
     >>> from pathlib import Path
     >>> path = Path(tempfile.mkdtemp()) / "clicks.csv"
     >>> size = path.write_text("query,clicks,bm25,year\na,1,7.5,2023\nb,0,2.5,2024\nb,1,4.0,2024\n")
-    >>> load_table_parts(path, part="year", qid="query", label="clicks", train=2023, test=2024)["test"]
+    >>> roles = {"part": "year", "qid": "query", "label": "clicks"}
+    >>> load_table_parts(path, **roles, train=2023, test=2024)["test"]
     RankingData('clicks.csv/test', 2 rows, 1 query, 1 feature)
     """
     words = {"train": train, "vali": validation, "test": test}
@@ -272,16 +273,18 @@ def read_table(
     features: Sequence[str] | None,
     **options: Any,
 ) -> tuple[FeatureTable, list[str]]:
-    """Read a table as `read_feature_table`, and return notes on it instead of warnings; a role may have no column."""
+    """Read a table as `read_feature_table`, with notes instead of warnings and optional roles."""
     require(not isinstance(features, str), "features", features, "a list of columns")
-    given = {role: name for role, name in roles.items() if name is not None}
-    table = read_feature_table(path, given, features, **options)
+    columns = {role: name for role, name in roles.items() if name is not None}
+    table = read_feature_table(path, columns, features, **options)
     if not table.left_out:
         return table, []
     reasons = ", ".join(f"{name!r} ({reason})" for name, reason in table.left_out.items())
-    return table, [
-        f"columns that are no features: {reasons}; list the features to choose others, or name categories"
-    ]
+    note = (
+        f"columns that are no features: {reasons}; list the features to choose others, or name "
+        "categories"
+    )
+    return table, [note]
 
 
 def split_table(
@@ -297,31 +300,29 @@ def split_table(
     notes = []
     if strangers:
         n_rows = sum(of_value[value] is None for value in values)
-        shown = ", ".join(
+        cells = [
             "an empty cell" if value is None else repr(value) for value in strangers[:_SHOWN]
-        )
-        found = f"{count(n_rows, 'row')} in no part: {shown}{', ...' if len(strangers) > _SHOWN else ''}"
+        ] + ["..."] * (len(strangers) > _SHOWN)
+        problem = f"{count(n_rows, 'row')} in no part: {', '.join(cells)}"
         if others == "error":
-            known = ", ".join(part_of)
-            remedy = "name the values of train, validation and test, or leave such rows out (others: drop)"
             raise InvalidInput(
-                f"found {found}; the known values are {known}", where=where, remedy=remedy
+                f"found {problem}; the known values are {', '.join(part_of)}",
+                where=where,
+                remedy="name the values of train, validation and test, or leave such rows out "
+                "(others: drop)",
             )
-        notes.append(f"left out {found}")
+        notes.append(f"left out {problem}")
     row_part = np.array([of_value[value] or "" for value in values], dtype=object)
     whole = as_data(table, name)
     rows = {part: np.flatnonzero(row_part == part) for part in ("train", "vali", "test")}
-    check_distinct(
-        {part: whole.qid[at] for part, at in rows.items()},
-        f"{where}: put all rows of a query into one part",
-    )
-    return {
-        part: whole.take(at, name=f"{name}/{part}") for part, at in rows.items() if len(at)
-    }, notes
+    qids = {part: whole.qid[at] for part, at in rows.items()}
+    check_distinct(qids, f"{where}: put all rows of a query into one part")
+    parts = {part: whole.take(at, name=f"{name}/{part}") for part, at in rows.items() if len(at)}
+    return parts, notes
 
 
 def _part_of(words: Mapping[str, Values | None]) -> dict[str, str]:
-    """Return value, as text without case -> part; a usual word that is named for another part goes there."""
+    """Return value, as text without case -> part; usual words go where the caller names them."""
     part_of: dict[str, str] = {}
     for part, value, word in _named(words):
         if part_of.get(word, part) != part:
@@ -335,22 +336,24 @@ def _part_of(words: Mapping[str, Values | None]) -> dict[str, str]:
 
 def _named(words: Mapping[str, Values | None]) -> Iterator[tuple[str, object, str]]:
     """Yield (part, value, value as text without case) for each value that the caller names."""
-    for part, given in words.items():
-        for value in (
-            () if given is None else given if isinstance(given, (list, tuple)) else (given,)
-        ):
+    for part, named in words.items():
+        values = named if isinstance(named, (list, tuple)) else () if named is None else (named,)
+        for value in values:
             yield part, value, str(value).strip().casefold()
 
 
 def _refuse_absent(
-    words: Mapping[str, Values | None], found: Iterable[str | None], where: str
+    words: Mapping[str, Values | None], cells: Iterable[str | None], where: str
 ) -> None:
-    in_table = [value for value in found if value is not None]
+    in_table = [value for value in cells if value is not None]
     for part, value, word in _named(words):
         if word not in in_table:
             name = "validation" if part == "vali" else part
-            problem = f"no row has the value {shown(value)}, which is named for {name}; rows have {few(in_table)}"
-            raise InvalidInput(problem, where=where)
+            raise InvalidInput(
+                f"no row has the value {shown(value)}, which is named for {name}; rows have "
+                f"{few(in_table)}",
+                where=where,
+            )
 
 
 def as_data(table: FeatureTable, name: str) -> RankingData:

@@ -1,4 +1,4 @@
-"""Data without files: a retrieval task from scikit-learn's digits, and data whose truth is known."""
+"""Data without files: retrieval from scikit-learn's digits, and data whose truth is known."""
 
 from __future__ import annotations
 
@@ -56,15 +56,14 @@ def load_digits_retrieval(
 
     images, digits = load_digits(return_X_y=True)
     most = len(images)
-    for argument, number, others in (
-        ("n_queries", n_queries, 0),
-        ("n_candidates", n_candidates, 1),
-    ):
+    counts = (("n_queries", n_queries, 0), ("n_candidates", n_candidates, 1))
+    for argument, number, others in counts:
         check_count(argument, number)
         require(number <= most - others, argument, number, f"fewer: there are {most} images")
     generator = generator_of(rng)
     query = generator.choice(len(images), n_queries, replace=False)
-    candidate = np.concatenate([_candidates(digits, one, n_candidates, generator) for one in query])
+    drawn = [_candidates(digits, image, n_candidates, generator) for image in query]
+    candidate = np.concatenate(drawn)
     query = np.repeat(query, n_candidates)
     X, feature_names = _pair_features(images[query] / 16, images[candidate] / 16)  # ink is 0 to 16
     return RankingData(
@@ -93,20 +92,20 @@ def _pair_features(
 ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
     difference = (left - right).reshape(-1, 8, 8)
     norms = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
+    cosine = np.sum(left * right, axis=1) / norms
+    blocks = difference.reshape(-1, 4, 2, 4, 2).mean(axis=(2, 4)).reshape(-1, 16)
     columns = {
-        "cosine": np.sum(left * right, axis=1)[:, None] / norms[:, None],
-        "distance": np.linalg.norm(left - right, axis=1)[:, None],
-        "block": difference.reshape(-1, 4, 2, 4, 2).mean(axis=(2, 4)).reshape(-1, 16),
+        "cosine": cosine,
+        "distance": np.linalg.norm(left - right, axis=1),
+        "block": blocks,
         "row": difference.mean(axis=2),
         "column": difference.mean(axis=1),
-        "ink": difference.mean(axis=(1, 2))[:, None],
+        "ink": difference.mean(axis=(1, 2)),
     }
-    names = [
-        name if part.shape[1] == 1 else f"{name}_{place}"
-        for name, part in columns.items()
-        for place in range(part.shape[1])
-    ]
-    return np.hstack(list(columns.values())), tuple(names)
+    names = []
+    for name, part in columns.items():
+        names += [name] if part.ndim == 1 else [f"{name}_{place}" for place in range(part.shape[1])]
+    return np.column_stack(list(columns.values())), tuple(names)
 
 
 @explained
@@ -187,12 +186,8 @@ def make_ranking(
     weights = 1 / np.arange(1, n_features + 1)
     utility = X @ (weights / np.linalg.norm(weights)) + noise * generator.standard_normal(len(qid))
     bounds = np.quantile(utility, 1 - 0.5 ** np.arange(1, max_relevance + 1))
-    data = RankingData(
-        X,
-        np.searchsorted(bounds, utility, side="right"),
-        qid,
-        docid=np.array([f"{query}-{number + 1}" for query, number in zip(qid, place, strict=True)]),
-        feature_names=tuple(f"f{number}" for number in range(1, n_features + 1)),
-        name="planted",
-    )
+    grades = np.searchsorted(bounds, utility, side="right")
+    docid = np.array([f"{query}-{number}" for query, number in zip(qid, place + 1, strict=True)])
+    feature_names = tuple(f"f{number}" for number in range(1, n_features + 1))
+    data = RankingData(X, grades, qid, docid=docid, feature_names=feature_names, name="planted")
     return data.take(generator.permutation(len(data))) if shuffle else data

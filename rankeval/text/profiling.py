@@ -1,10 +1,10 @@
-"""The cost of a search: the latency of each query, percentiles with intervals, throughput, index and cost.
+"""The cost of a search: latencies, percentiles with intervals, throughput, index and cost.
 
 Each query is searched several times, one query at a time, by the systems in turn::
 
     round    order of the queries, and for each of the systems, drawn anew
     warm-up  q2: b a    q1: a b    q3: b a    not counted
-    1        q3: a b    q2: a b    q1: b a    so that load on the machine makes neither the last query slow,
+    1        q3: a b    q2: a b    q1: b a    so that load makes neither the last query slow,
     2        q1: b a    q3: b a    q2: a b    nor the last system
              latency of q1 for a = the median of its rounds
 
@@ -90,10 +90,11 @@ class Profile(Recorded):
     def caption(self) -> str:
         """The system, and how many queries were searched how often, in one line."""
         of = f" of {self.name}" if self.name else ""
-        return f"Cost{of}: {count(len(self.per_query), 'query')}, each searched {count(self.repeats, 'time')}"
+        n_queries = count(len(self.per_query), "query")
+        return f"Cost{of}: {n_queries}, each searched {count(self.repeats, 'time')}"
 
     def plot(self) -> Figure:
-        """Draw the latencies from the fastest query to the slowest, with their mean, and name the slowest.
+        """Draw the latencies from the fastest to the slowest query, which is named, and their mean.
 
         Returns
         -------
@@ -116,7 +117,8 @@ def profile(search: Mapping[str, Any], queries: Any, **options: Any) -> dict[str
 def profile(search: Any, queries: Any, **options: Any) -> Profile: ...
 
 
-@explained  # type: ignore[misc]  # mypy wants **options here too; with these names a wrong one is refused
+# mypy wants **options here too; with these names a wrong one is refused.
+@explained  # type: ignore[misc]
 def profile(
     search: Any,
     queries: Any,
@@ -176,9 +178,9 @@ def profile(
 
     Notes
     -----
-    The interval of a percentile p of n queries ends at the order statistics r and s with binomial probabilities
-    P(B < r) and P(B >= s) of at most half of 1 - confidence_level each (David and Nagaraja, Order Statistics, 2003,
-    section 7.1). For p99 at .95 that takes 368 queries.
+    The interval of a percentile p of n queries ends at the order statistics r and s with binomial
+    probabilities P(B < r) and P(B >= s) of at most half of 1 - confidence_level each (David and
+    Nagaraja, Order Statistics, 2003, section 7.1). For p99 at .95 that takes 368 queries.
 
     Examples
     --------
@@ -187,10 +189,13 @@ def profile(
     >>> def slow(seconds):
     ...     time.sleep(seconds + 0.05)
     >>> queries = {"q1": 0.001, "q2": 0.003, "q3": 0.03}
-    >>> found = profile({"slow": slow, "fast": time.sleep}, queries, repeats=1, cost={"slow": 0.002})
-    >>> found["fast"].per_query.idxmax()["latency_ms"], found["slow"].table.iloc[-1].tolist()[0]
-    ('q3', 'cost_per_query')
-    >>> per_query = {name: one.per_query for name, one in found.items()}
+    >>> systems = {"slow": slow, "fast": time.sleep}
+    >>> profiles = profile(systems, queries, repeats=1, cost={"slow": 0.002})
+    >>> profiles["fast"].per_query.idxmax()["latency_ms"]
+    'q3'
+    >>> profiles["slow"].table.iloc[-1].tolist()[0]
+    'cost_per_query'
+    >>> per_query = {name: costs.per_query for name, costs in profiles.items()}
     >>> rk.compare(per_query, baseline="slow", measures="latency_ms").headline.partition(":")[0]
     'fast is faster than slow'
     """
@@ -200,55 +205,47 @@ def profile(
     require(isinstance(name, str), "name", name, "text")
     several = isinstance(search, Mapping)
     systems = dict(search) if several else {name: search}
-    require(
-        not several or (search and not name),
-        "search",
-        search,
-        "one system with name=, or systems by name",
-    )
-    asked = dict(queries) if isinstance(queries, Mapping) else as_texts(queries, "queries", "qid")
-    require(asked, "queries", "none", "at least one query")
-    given: dict[str, Any] = {
+    are_named = not several or (search and not name)
+    require(are_named, "search", search, "one system with name=, or systems by name")
+    texts = dict(queries) if isinstance(queries, Mapping) else as_texts(queries, "queries", "qid")
+    require(texts, "queries", "none", "at least one query")
+    known: dict[str, Any] = {
         "index_seconds": index_seconds,
         "index_bytes": index_bytes,
         "cost": cost,
     }
-    for key, value in given.items():
-        given[key] = (value or {}) if several else {name: value}
-        fits = isinstance(given[key], Mapping) and given[key].keys() <= systems.keys()
+    for key, value in known.items():
+        known[key] = (value or {}) if several else {name: value}
+        fits = isinstance(known[key], Mapping) and known[key].keys() <= systems.keys()
         require(fits, key, value, f"a mapping of names of systems: {few(list(systems))}")
-    calls = []
-    for one, system in systems.items():
-        method = system if callable(system) else getattr(system, "search", system)
-        require(
-            callable(method),
-            "search",
-            type(system),
-            "a function of one query, or an object with a method search",
-        )
-        calls.append(
-            [(one, q, partial(method, x if method is system else {q: x})) for q, x in asked.items()]
-        )
-    ids = pd.Index(asked, name="qid", tupleize_cols=False)
-    how = f"timed in turn: {few(list(systems))}" if several else ALONE
-    found = {}
-    for one, seconds in zip(
-        systems, _timed(calls, warmup + repeats, generator_of(rng)), strict=True
-    ):
-        own = {key: of[one] for key, of in given.items() if of.get(one) is not None}
-        found[one] = _profiled(one, seconds[warmup:], ids, how, own, confidence_level)
-    return found if several else found[name]
+    calls = [_calls(label, system, texts) for label, system in systems.items()]
+    ids = pd.Index(texts, name="qid", tupleize_cols=False)
+    note = f"timed in turn: {few(list(systems))}" if several else ALONE
+    timed = _timed(calls, warmup + repeats, generator_of(rng))
+    profiles = {}
+    for label, seconds in zip(systems, timed, strict=True):
+        own = {key: values[label] for key, values in known.items() if values.get(label) is not None}
+        profiles[label] = _profiled(label, seconds[warmup:], ids, note, own, confidence_level)
+    return profiles if several else profiles[name]
+
+
+def _calls(name: str, system: Any, texts: Mapping[Any, str]) -> list[tuple[str, Any, Any]]:
+    """Return the call of a system for each query: a function takes the text, a method a mapping."""
+    if callable(system):
+        return [(name, qid, partial(system, text)) for qid, text in texts.items()]
+    method = getattr(system, "search", system)
+    expected = "a function of one query, or an object with a method search"
+    require(callable(method), "search", type(system), expected)
+    return [(name, qid, partial(method, {qid: text})) for qid, text in texts.items()]
 
 
 def _profiled(
-    name: str, seconds: Floats, ids: pd.Index[Any], how: str, own: dict[str, Any], level: float
+    name: str, seconds: Floats, ids: pd.Index[Any], note: str, own: dict[str, Any], level: float
 ) -> Profile:
     """Return the profile of a system from its seconds: a row per round, a column per query."""
     per_query = pd.DataFrame({LATENCY: 1000 * np.median(seconds, axis=0)}, index=ids)
-    rows = [
-        _percentile(np.sort(per_query[LATENCY].to_numpy()), percent, level)
-        for percent in PERCENTILES
-    ]
+    ordered = np.sort(per_query[LATENCY].to_numpy())
+    rows = [_percentile(ordered, percent, level) for percent in PERCENTILES]
     cost, plain = own.pop("cost", None), {"queries_per_second": seconds.size / seconds.sum(), **own}
     if cost is not None:
         per_query[COST] = labels(pd.Series(cost, index=ids), "cost").astype(np.float64)
@@ -259,16 +256,14 @@ def _profiled(
         rows.append((quantity, value, np.nan, np.nan, np.nan))
     table = pd.DataFrame(rows, columns=["quantity", "value", "ci_low", "ci_high", "coverage"])
     lacking = table["quantity"][: len(PERCENTILES)][table["coverage"].isna()]
-    rounds = f"each latency is the median of {count(len(seconds), 'round')} in random order, one query at a time"
-    few_of = f"{100 * level:g} % interval with only {count(len(ids), 'query')}"
-    notes = [f"{rounds}, on this machine under its load at that time", how]
-    return Profile(
-        table,
-        per_query,
-        name,
-        len(seconds),
-        (*notes, *(f"{one} has no {few_of}" for one in lacking)),
+    rounds = (
+        f"each latency is the median of {count(len(seconds), 'round')} in random order, one query "
+        "at a time, on this machine under its load at that time"
     )
+    notes = [rounds, note]
+    few_queries = f"{100 * level:g} % interval with only {count(len(ids), 'query')}"
+    notes += [f"{quantity} has no {few_queries}" for quantity in lacking]
+    return Profile(table, per_query, name, len(seconds), tuple(notes))
 
 
 def _timed(calls: Sequence[Sequence[Any]], n_rounds: int, rng: np.random.Generator) -> Floats:
@@ -280,32 +275,28 @@ def _timed(calls: Sequence[Sequence[Any]], n_rounds: int, rng: np.random.Generat
                 name, qid, call = calls[system][place]
                 started = perf_counter()
                 try:
-                    found = call()
+                    results = call()
                 except Exception as error:
-                    error.add_note(
-                        f"rankeval.profile searched the query {qid!r}{f' by {name}' if name else ''}"
-                    )
+                    by = f" by {name}" if name else ""
+                    error.add_note(f"rankeval.profile searched the query {qid!r}{by}")
                     raise
                 spent[system, round_, place] = perf_counter() - started
-                has_run = not isinstance(found, Awaitable | AsyncIterable | Iterator)
-                require(has_run, "search", type(found), "a search that returns its results")
+                has_run = not isinstance(results, Awaitable | AsyncIterable | Iterator)
+                require(has_run, "search", type(results), "a search that returns its results")
     return spent
 
 
 def _percentile(ordered: Floats, percent: int, level: float) -> tuple[Any, ...]:
-    """Return the row of a percentile of sorted latencies; nan for the interval that so few have not."""
+    """Return the row of a percentile of sorted latencies; nan if too few for an interval."""
     from scipy.stats import binom
 
     n = len(ordered)
-    below = binom(n, percent / 100).cdf(
-        np.arange(-1, n + 1)
-    )  # at r: the chance of fewer than r below
+    # At r: the chance of fewer than r below.
+    below = binom(n, percent / 100).cdf(np.arange(-1, n + 1))
     low = int(np.searchsorted(below, (1 - level) / 2, side="right")) - 1
     high = int(np.searchsorted(below, (1 + level) / 2))
-    known = low >= 1 and high <= n
-    ends = (
-        (ordered[low - 1], ordered[high - 1], below[high] - below[low])
-        if known
-        else (np.nan, np.nan, np.nan)
-    )
-    return (f"latency_p{percent}_ms", np.percentile(ordered, percent, method="inverted_cdf"), *ends)
+    ends = (np.nan, np.nan, np.nan)
+    if low >= 1 and high <= n:
+        ends = (ordered[low - 1], ordered[high - 1], below[high] - below[low])
+    value = np.percentile(ordered, percent, method="inverted_cdf")
+    return (f"latency_p{percent}_ms", value, *ends)

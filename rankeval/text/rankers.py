@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, Self
@@ -42,27 +42,43 @@ from rankeval.text.terms import Analyzer, as_texts
 Values = NDArray[np.float64]
 Stop = str | Collection[str] | None
 
-# By letter. The lambdas take arrays: the frequency of a term in a text, the largest and the mean
-# one of that text, a, and the logarithm of the base; the number of documents, and in how many of
-# them each term stands.
-_TF: dict[str, Callable[[Values, Values, Values, float, float], Values]] = {
-    "n": lambda tf, _most, _mean, _a, _unit: tf,
-    "l": lambda tf, _most, _mean, _a, unit: 1 + np.log(tf) / unit,
-    "a": lambda tf, most, _mean, a, _unit: a + (1 - a) * tf / most,
-    "b": lambda tf, _most, _mean, _a, _unit: np.ones_like(tf),
-    "L": lambda tf, _most, mean, _a, unit: (1 + np.log(tf) / unit) / (1 + np.log(mean) / unit),
-}
-_IDF: dict[str, Callable[[int, Values, float], Values]] = {
-    "n": lambda _n, df, _unit: np.ones_like(df),
-    "t": lambda n, df, unit: np.log(n / df) / unit,
-    "p": lambda n, df, unit: np.log(np.maximum((n - df) / df, 1)) / unit,
-}
-_LENGTH: dict[str, Callable[[csr_array], Values]] = {
-    "n": lambda weights: np.ones(weights.shape[0]),
-    **dict.fromkeys("cp", lambda weights: np.sqrt(_sums(weights, weights.data**2))),
-    "u": lambda weights: np.diff(weights.indptr).astype(np.float64),
-}
-_TRIPLE = "".join(f"[{''.join(letters)}]" for letters in (_TF, _IDF, _LENGTH))
+
+# The letters of a triple: of the frequency of a term, of its rarity, of the length of a text.
+_TRIPLE = "[nlabL][ntp][ncpu]"
+
+
+def _tf(letter: str, tf: Values, most: Values, mean: Values, a: float, unit: float) -> Values:
+    """Weigh frequencies, from the greatest and the mean one of the text; ``unit`` is log(base)."""
+    match letter:
+        case "l":
+            return 1 + np.log(tf) / unit
+        case "a":
+            return a + (1 - a) * tf / most
+        case "b":
+            return np.ones_like(tf)
+        case "L":
+            return (1 + np.log(tf) / unit) / (1 + np.log(mean) / unit)
+    return tf
+
+
+def _idf(letter: str, n: int, df: Values, unit: float) -> Values:
+    """Weigh terms, from the number of documents and how many of them have each term."""
+    match letter:
+        case "t":
+            return np.log(n / df) / unit
+        case "p":
+            return np.log(np.maximum((n - df) / df, 1)) / unit
+    return np.ones_like(df)
+
+
+def _length(letter: str, weights: csr_array) -> Values:
+    """Return the number by which the weights of each text are divided."""
+    match letter:
+        case "n":
+            return np.ones(weights.shape[0])
+        case "u":
+            return np.diff(weights.indptr).astype(np.float64)
+    return np.sqrt(_sums(weights, weights.data**2))
 
 
 def _rows(counts: csr_array) -> NDArray[np.integer]:
@@ -91,7 +107,7 @@ class _Smart:
 
     def __call__(self, counts: csr_array) -> csr_array:
         weights = self.unscaled(counts)
-        length = _LENGTH[self.length](weights)
+        length = _length(self.length, weights)
         if self.length in "pu":
             length = (1 - self.slope) * self.pivot + self.slope * length
         return _with(weights.data / np.where(length > 0, length, 1)[_rows(counts)], counts)
@@ -100,7 +116,7 @@ class _Smart:
         rows, most = _rows(counts), np.zeros(counts.shape[0])
         np.maximum.at(most, rows, counts.data)
         mean = _sums(counts, counts.data) / np.maximum(np.diff(counts.indptr), 1)
-        tf = _TF[self.tf](counts.data, most[rows], mean[rows], self.a, self.unit)
+        tf = _tf(self.tf, counts.data, most[rows], mean[rows], self.a, self.unit)
         return _with(tf * self.idf[counts.indices], counts)
 
 
@@ -122,7 +138,7 @@ class _Ranker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             require(value <= 1, name, value, "a number from 0 to 1")
 
     def _learn(self, counts: csr_array, df: Values) -> csr_array:
-        """Return the weights of documents, given their counts and the number of documents with each term."""
+        """Return the weights of documents, from counts and each term's number of documents."""
         raise NotImplementedError  # each ranker has its own
 
     def _weighed(self, counts: csr_array) -> csr_array:
@@ -207,13 +223,13 @@ class _Ranker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         check_count("k", k)
         texts = as_texts(queries, "queries", "qid")
         weights = self._weighed(csr_array(self.counter_.transform(texts.values())))
-        found = [
+        ranked = [
             self._best(weights.indices[i:j], weights.data[i:j], k)
             for i, j in pairwise(weights.indptr)
         ]
-        rows = np.concatenate([np.empty(0, np.int64), *(rows for rows, _ in found)])
-        scores = np.concatenate([np.empty(0), *(scores for _, scores in found)])
-        query = np.repeat(np.arange(len(found)), [len(rows) for rows, _ in found])
+        rows = np.concatenate([np.empty(0, np.int64), *(rows for rows, _ in ranked)])
+        scores = np.concatenate([np.empty(0), *(scores for _, scores in ranked)])
+        query = np.repeat(np.arange(len(ranked)), [len(rows) for rows, _ in ranked])
         qid = id_column(list(texts), "qid").take(row_numbers(query))
         name = self._name if name is None else name
         return Run(qid, self.docid_.take(row_numbers(rows)), scores, name=name, queries=texts)
@@ -236,7 +252,7 @@ class _Ranker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
 @explained
 class VectorSpace(_Ranker):
-    """Ranks documents by the product of their vector and the query's, with the weights of a SMART scheme.
+    """Ranks documents by the product of their vector and the query's, weighted by a SMART scheme.
 
     A scheme such as "lnc.ltc" has three letters for documents and three for queries: the weight of
     a term's frequency ``tf`` in the text, of the number ``df`` of the ``N`` documents that have the
@@ -287,8 +303,9 @@ class VectorSpace(_Ranker):
 
     References
     ----------
-    C. D. Manning, P. Raghavan, H. Schütze: Introduction to Information Retrieval, chapter 6 (2008).
-    A. Singhal, C. Buckley, M. Mitra: Pivoted document length normalization, SIGIR 1996, doi:10.1145/243199.243206.
+    C. D. Manning, P. Raghavan, H. Schütze: Introduction to Information Retrieval (2008), ch. 6.
+    A. Singhal, C. Buckley, M. Mitra: Pivoted document length normalization, SIGIR 1996,
+    doi:10.1145/243199.243206.
 
     Examples
     --------
@@ -319,15 +336,10 @@ class VectorSpace(_Ranker):
         self.stop = stop
 
     def _check(self) -> None:
-        is_known = isinstance(self.scheme, str) and re.fullmatch(
-            rf"{_TRIPLE}\.{_TRIPLE}", self.scheme
-        )
-        require(
-            is_known,
-            "scheme",
-            self.scheme,
-            f"the letters {_TRIPLE} for documents and queries, such as 'lnc.ltc'",
-        )
+        form = rf"{_TRIPLE}\.{_TRIPLE}"
+        is_known = isinstance(self.scheme, str) and re.fullmatch(form, self.scheme)
+        expected = f"the letters {_TRIPLE} for documents and queries, such as 'lnc.ltc'"
+        require(is_known, "scheme", self.scheme, expected)
         super()._check()
         check_number("log", self.log, least=1)
         require(self.log > 1, "log", self.log, "a base above 1")
@@ -335,10 +347,9 @@ class VectorSpace(_Ranker):
     def _learn(self, counts: csr_array, df: Values) -> csr_array:
         def learnt(triple: str) -> _Smart:
             tf, idf, length = tuple(triple)
-            smart = _Smart(
-                tf, _IDF[idf](counts.shape[0], df, unit), length, self.a, self.slope, unit
-            )
-            return replace(smart, pivot=_LENGTH[length](smart.unscaled(counts)).mean())
+            weights = _idf(idf, counts.shape[0], df, unit)
+            smart = _Smart(tf, weights, length, self.a, self.slope, unit)
+            return replace(smart, pivot=_length(length, smart.unscaled(counts)).mean())
 
         self._name, unit = self.scheme, math.log(self.log)
         documents, self._queries = map(learnt, self.scheme.split("."))
@@ -387,7 +398,7 @@ class BM25(_Ranker):
     Examples
     --------
     >>> ranker = BM25(k1=1, b=0).fit({"d1": "red apple", "d2": "red red pear", "d3": "pear"})
-    >>> ranker.search({"q": "red"}).score  # log(1.6) is 0.47: twice in d2, so 2/3 of it, and once in d1, so 1/2
+    >>> ranker.search({"q": "red"}).score  # log(1.6) is 0.47; d2: 2/3, d1: 1/2 of it
     array([0.31333575, 0.23500181])
     """
 

@@ -1,4 +1,4 @@
-"""Summaries of a document: its beginning, its key sentences, and the windows around the words of a query.
+"""Summaries of a document: its beginning, its key sentences, windows around words of a query.
 
 A summary is a list of places in the text, so nothing is changed or lost::
 
@@ -78,8 +78,8 @@ def lead(doc: str, words: int = 50) -> list[Snippet]:
     'Lift, drag and'
     """
     check_count("words", words)
-    found = Analyzer().words(doc)[:words]
-    return [_part(doc, found)] if found else []
+    first = Analyzer().words(doc)[:words]
+    return [_part(doc, first)] if first else []
 
 
 @explained
@@ -118,8 +118,8 @@ def key_sentences(
 
     References
     ----------
-    Luhn, H. P. (1958). The automatic creation of literature abstracts. IBM Journal of Research and Development 2(2),
-    159-165. https://doi.org/10.1147/rd.22.0159
+    Luhn, H. P. (1958). The automatic creation of literature abstracts. IBM Journal of Research and
+    Development 2(2), 159-165. https://doi.org/10.1147/rd.22.0159
 
     Examples
     --------
@@ -129,11 +129,11 @@ def key_sentences(
     'The wing of a plane gives lift.'
     """
     check_count("n", n)
-    found = Analyzer(stem, stop).words(doc)
-    counts = Counter(word.term for word in found if word.term is not None)
+    words = Analyzer(stem, stop).words(doc)
+    counts = Counter(word.term for word in words if word.term is not None)
     least = max(2, min((times for _, times in counts.most_common(_FREQUENT)), default=0))
-    firsts = [place for place in range(len(found)) if _is_first(doc, found, place)]
-    sentences = [found[first:last] for first, last in pairwise([*firsts, len(found)])]
+    firsts = [place for place in range(len(words)) if _is_first(doc, words, place)]
+    sentences = [words[first:last] for first, last in pairwise([*firsts, len(words)])]
     factors = [
         _factor([counts[word.term or ""] >= least for word in sentence]) for sentence in sentences
     ]
@@ -195,10 +195,10 @@ def snippets(
     check_count("most", most)
     require(isinstance(query, str), "query", query, "a text")
     terms = Analyzer(stem, stop)
-    found, asked = terms.words(doc), terms(query)
-    parts = _parts_of_query(found, asked)
+    doc_words, query_terms = terms.words(doc), terms(query)
+    parts = _parts_of_query(doc_words, query_terms)
     places = dict.fromkeys(place for place, _, _ in parts)
-    free, shown, chosen = [(0, len(found))], set[Any](), list[tuple[int, int]]()
+    free, shown, chosen = [(0, len(doc_words))], set[Any](), list[tuple[int, int]]()
     for _ in range(most if places else 0):
         starts = [(start, room) for room in free for start in places if room[0] <= start < room[1]]
         windows = [
@@ -211,37 +211,31 @@ def snippets(
             windows, key=lambda window: (_worth(window[0] - shown), _worth(window[0]))
         )
         back = range(start, max(start - words, -1), -1)
-        sentence = next((place for place in back if _is_first(doc, found, place)), -1)
-        begins = [
-            place
-            for place in (sentence, start - words // 4, start - words // 8, start)
-            if place >= room[0]
-        ]
+        sentence = next((place for place in back if _is_first(doc, doc_words, place)), -1)
+        begins = (sentence, start - words // 4, start - words // 8, start)
         begin = next(
-            place for place in begins if held <= _held(parts, place, min(place + words, room[1]))
+            place
+            for place in begins
+            if place >= room[0] and held <= _held(parts, place, min(place + words, room[1]))
         )
         last = min(begin + words, room[1])
         at = free.index(room)
         free[at : at + 1] = [(room[0], begin), (last, room[1])]
         chosen.append((begin, last))
         shown |= held
-    return [_part(doc, found[first:last], asked) for first, last in sorted(chosen)] or lead(
-        doc, words
-    )
+    if not chosen:
+        return lead(doc, words)
+    return [_part(doc, doc_words[first:last], query_terms) for first, last in sorted(chosen)]
 
 
-def _parts_of_query(found: list[Word], asked: list[str]) -> list[tuple[int, int, Any]]:
-    """Return the terms and phrases of a query among words: the places of the last and of the first word, the part."""
-    wanted, phrases, parts, before = (
-        set(asked),
-        set(pairwise(asked)),
-        list[tuple[int, int, Any]](),
-        (0, ""),
-    )
-    for place, (term, _, _) in enumerate(found):
+def _parts_of_query(words: list[Word], query: list[str]) -> list[tuple[int, int, Any]]:
+    """Return the places of the last and first word, and the part, of a query's terms and phrases."""
+    terms, phrases = set(query), set(pairwise(query))
+    parts, before = list[tuple[int, int, Any]](), (0, "")
+    for place, (term, _, _) in enumerate(words):
         if term is None:  # a stop word may stand within a phrase
             continue
-        if term in wanted:
+        if term in terms:
             parts.append((place, place, term))
         if (before[1], term) in phrases:
             parts.append((place, before[0], (before[1], term)))
@@ -256,12 +250,12 @@ def _held(parts: list[tuple[int, int, Any]], first: int, last: int) -> set[Any]:
 
 def _worth(held: set[Any]) -> tuple[int, int]:
     """Return the number of terms and that of phrases, which are pairs."""
-    phrases = sum(isinstance(one, tuple) for one in held)
+    phrases = sum(isinstance(part, tuple) for part in held)
     return len(held) - phrases, phrases
 
 
 def _factor(significant: list[bool]) -> float:
-    """Return Luhn's significance factor of a sentence; a value per word says whether it is significant."""
+    """Return Luhn's significance factor of a sentence, by whether each word is significant."""
     best, first, n, before = 0.0, 0, 0, -_NEAR - 2
     for place in (place for place, is_one in enumerate(significant) if is_one):
         first, n = (first, n + 1) if place - before <= _NEAR + 1 else (place, 1)
@@ -269,16 +263,17 @@ def _factor(significant: list[bool]) -> float:
     return best
 
 
-def _is_first(doc: str, found: list[Word], place: int) -> bool:
+def _is_first(doc: str, words: list[Word], place: int) -> bool:
     """Say whether a word is the first of its sentence."""
     # With the first letter of the word, a point at the end of what is searched is not at the end of
     # the text.
-    return place == 0 or _END.search(doc, found[place - 1].end, found[place].start + 1) is not None
+    return place == 0 or _END.search(doc, words[place - 1].end, words[place].start + 1) is not None
 
 
-def _part(doc: str, found: list[Word], asked: Iterable[str] = ()) -> Snippet:
-    """Return the part of some words, with the sign behind them if they end a sentence, and the terms asked for."""
-    end, wanted = found[-1].end, {*asked}
-    ended = _END.match(doc, end)
-    marks = tuple(word[1:] for word in found if word.term in wanted)
-    return Snippet(found[0].start, end + len(ended[0].rstrip()) if ended else end, marks)
+def _part(doc: str, words: list[Word], query: Iterable[str] = ()) -> Snippet:
+    """Return the part of some words, with a sign that ends their sentence, and marks of a query."""
+    end, terms = words[-1].end, {*query}
+    if ended := _END.match(doc, end):
+        end += len(ended[0].rstrip())
+    marks = tuple(word[1:] for word in words if word.term in terms)
+    return Snippet(words[0].start, end, marks)

@@ -25,7 +25,7 @@ from unicodedata import category, normalize
 import pandas as pd
 
 from rankeval._arguments import explained
-from rankeval._checks import few, refuse, require, shown
+from rankeval._checks import few, require, shown
 from rankeval._registry import chosen
 from rankeval._source import install
 from rankeval.errors import InvalidInput
@@ -59,13 +59,14 @@ class Analyzer:
         self._term()
 
     def _term(self) -> Callable[[str], str | None]:
-        return _term_of(self.stem, self.stop)  # type: ignore[arg-type] # a frozenset, if it is neither text nor None
+        # `stop` is a frozenset, if it is neither text nor None.
+        return _term_of(self.stem, self.stop)  # type: ignore[arg-type]
 
     def words(self, doc: str) -> list[Word]:
         """Return all words of a text in their order, or refuse what is no text."""
         require(isinstance(doc, str), "doc", doc, "a text")
         term = self._term()
-        return [Word(term(found[0]), *found.span()) for found in _pattern().finditer(doc)]
+        return [Word(term(match[0]), *match.span()) for match in _pattern().finditer(doc)]
 
     def __call__(self, text: str) -> list[str]:
         """Return the terms of a text in their order, without stop words."""
@@ -76,11 +77,8 @@ class Analyzer:
 def _pattern() -> re.Pattern[str]:
     # `\w` has no combining marks: a word with a decomposed accent would be cut in two. The
     # lookahead spares most letters the long list of marks.
-    marks = "".join(
-        c
-        for c in map(chr, [*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)])
-        if category(c)[0] == "M"
-    )
+    letters = map(chr, [*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)])
+    marks = "".join(letter for letter in letters if category(letter)[0] == "M")
     return re.compile(rf"[^\W_]+(?:(?![\x00-\u02ff])[{marks}]+[^\W_]*)*")
 
 
@@ -103,13 +101,13 @@ def _folded(word: str) -> str:
     return "".join(normalize("NFKC", normalize("NFKC", piece).casefold()) for piece in pieces)
 
 
-def _stop_words(given: str | Collection[str] | None) -> frozenset[str]:
-    if isinstance(given, str):
+def _stop_words(words: str | Collection[str] | None) -> frozenset[str]:
+    if isinstance(words, str):
         from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-        chosen("list of stop words", given, ["english"])
-        given = ENGLISH_STOP_WORDS
-    return frozenset(map(_folded, given or ()))
+        chosen("list of stop words", words, ["english"])
+        words = ENGLISH_STOP_WORDS
+    return frozenset(map(_folded, words or ()))
 
 
 def _stemmer(language: str | None) -> Callable[[str], str]:
@@ -120,49 +118,59 @@ def _stemmer(language: str | None) -> Callable[[str], str]:
     except ImportError as error:
         problem = "stemming needs PyStemmer, which is not installed"
         raise InvalidInput(problem, argument="stem", remedy=install("text")) from error
-    return Stemmer.Stemmer(chosen("stemmer", language, Stemmer.algorithms())).stemWord  # type: ignore[no-any-return] # no types
+    stemmer = Stemmer.Stemmer(chosen("stemmer", language, Stemmer.algorithms()))
+    return stemmer.stemWord  # type: ignore[no-any-return] # no types
 
 
-def as_texts(given: Any, argument: str, part: str) -> dict[Any, str]:
-    """Return texts by id."""
-    if isinstance(given, str | PathLike):
-        return read_texts(given)
+def as_texts(data: Any, argument: str, part: str) -> dict[Any, str]:
+    """Return texts by id; ``part`` says of which, "docid" or "qid".
+
+    A frame has the ids in a column, or in an index that is more than the numbers of its rows. A
+    column ``title`` comes before the text, in a line of its own, and may have gaps.
+    """
+    if isinstance(data, str | PathLike):
+        return read_texts(data)
     titles: dict[Any, str] = {}
-    given = given.to_pandas() if callable(getattr(given, "to_pandas", None)) else given
-    if isinstance(given, pd.DataFrame):
-        ids, column = (
-            next((name for name in known[part] if name in given), None) for known in (_IDS, _TEXTS)
-        )
-        require(column, argument, list(given), "a frame with a column 'text'")
-        # Filtering leaves numbers of rows that are no range: beside other columns they are hardly
-        # ids.
-        is_numbered = isinstance(given.index, pd.RangeIndex) or not {*given} <= {*_TEXTS[part]}
-        is_numbered &= given.index.name is None and given.index.inferred_type == "integer"
-        problem = f"no column of ids among {few(list(given))}; known names are {', '.join(sorted({*_IDS[part]}))}"
-        refuse(
-            (not ids and is_numbered, problem, "rename the column of ids, or set the index"),
-            argument=argument,
-        )
-        given = given.set_index(ids) if ids else given
-        titles = given.drop(columns=column).get("title", pd.Series()).dropna().map(str).to_dict()
-        given = given[column]
-    is_by_id = isinstance(given, Mapping | pd.Series)
-    require(
-        is_by_id,
-        argument,
-        type(given).__name__,
-        "texts by id: a mapping, a Series, a frame or a path",
-    )
-    texts: dict[Any, str] = dict(given.items())
-    if isinstance(given, pd.Series):
-        twice, missing = (
-            few(list(given.index[at].unique())) for at in (given.index.duplicated(), given.isna())
-        )
-        gap = missing, f"{missing} has no text", '.fillna("") makes it an empty document'
-        refuse((twice, f"{twice} is given more than once"), gap, argument=argument)
+    data = data.to_pandas() if callable(getattr(data, "to_pandas", None)) else data
+    if isinstance(data, pd.DataFrame):
+        data, titles = _columns_of_texts(data, argument, part)
+    expected = "texts by id: a mapping, a Series, a frame or a path"
+    require(isinstance(data, Mapping | pd.Series), argument, type(data).__name__, expected)
+    texts: dict[Any, str] = dict(data.items())
+    if isinstance(data, pd.Series):
+        twice = few(list(data.index[data.index.duplicated()].unique()))
+        if twice:
+            raise InvalidInput(f"{twice} is given more than once", argument=argument)
+        missing = few(list(data.index[data.isna()].unique()))
+        if missing:
+            remedy = '.fillna("") makes it an empty document'
+            raise InvalidInput(f"{missing} has no text", argument=argument, remedy=remedy)
     for name, text in texts.items():
         require(isinstance(text, str), f"{argument}[{shown(name)}]", text, "a text")
     return {name: "\n".join(filter(None, (titles.get(name), text))) for name, text in texts.items()}
+
+
+def _columns_of_texts(
+    frame: pd.DataFrame, argument: str, part: str
+) -> tuple[pd.Series, dict[Any, str]]:
+    """Return the column of texts of a frame, and its titles, both by id."""
+    ids, column = (
+        next((name for name in known[part] if name in frame), None) for known in (_IDS, _TEXTS)
+    )
+    require(column, argument, list(frame), "a frame with a column 'text'")
+    # Filtering leaves numbers of rows that are no range: beside other columns they are hardly ids.
+    is_numbered = isinstance(frame.index, pd.RangeIndex) or not {*frame} <= {*_TEXTS[part]}
+    is_numbered &= frame.index.name is None and frame.index.inferred_type == "integer"
+    if not ids and is_numbered:
+        known_names = ", ".join(sorted({*_IDS[part]}))
+        raise InvalidInput(
+            f"no column of ids among {few(list(frame))}; known names are {known_names}",
+            argument=argument,
+            remedy="rename the column of ids, or set the index",
+        )
+    frame = frame.set_index(ids) if ids else frame
+    titles = frame.drop(columns=column).get("title", pd.Series()).dropna().map(str)
+    return frame[column], titles.to_dict()
 
 
 # The better name first: beside ``docno``, PyTerrier's ``docid`` is a number.

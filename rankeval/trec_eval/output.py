@@ -18,7 +18,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from rankeval.evaluation.result import aggregates, faults_of
 from rankeval.io.opening import DEFAULT, Limits, number_of, read_text
 from rankeval.measures import Measure, measure
 from rankeval.measures.family import FAMILIES
+from rankeval.measures.incomplete import judged_rows
 from rankeval.measures.names import NEW, NICKNAMES, ROOTS
 
 if TYPE_CHECKING:
@@ -108,22 +109,21 @@ def trec_text(
     rules = get_convention(convention)
     lines = _lines(measures, rules)
     joined = Given.of(qrels, run).refuse_or_join(rules, action="evaluate")
-    asked = dict.fromkeys([*(line.measure for line in lines if line.measure), _NUM_REL])
-    evaluation = score(joined, [(str(one), one) for one in asked], name=run.name)
+    scored = dict.fromkeys([*(line.measure for line in lines if line.measure), _NUM_REL])
+    evaluation = score(joined, [(str(measure), measure) for measure in scored], name=run.name)
     if tell:
-        for note in (
-            *faults_of(evaluation),
-            *undefined_notes(evaluation, [str(line.measure) for line in lines]),
-        ):
+        undefined = undefined_notes(evaluation, [str(line.measure) for line in lines])
+        for note in (*faults_of(evaluation), *undefined):
             tell(note)
-    columns = {one: column for column, one in enumerate(asked)}
+    columns = {measure: column for column, measure in enumerate(scored)}
     lacking = [] if joined.lacking is None else joined.queries[joined.lacking].tolist()
     places = np.flatnonzero(np.isin(evaluation.queries, lacking))
     if rules.missing in COUNTED_AS:
         _correct(evaluation, places, lines, columns)
     if zscores is not None:
         plain, names = evaluation.scores, {line.measure: line.name for line in reversed(lines)}
-        evaluation = _standardized(evaluation, [names.get(one, "num_q") for one in asked], zscores)
+        references = [names.get(measure, "num_q") for measure in scored]
+        evaluation = _standardized(evaluation, references, zscores)
         if rules.missing == "zero":  # the 0 that is added for a lacking topic is no score
             evaluation.scores[places] = plain[places]
         lines = [
@@ -132,9 +132,8 @@ def trec_text(
         ]
     text: list[str] = []
     if per_query:
-        text += _topic_lines(
-            lines, evaluation, columns, set(places.tolist()), _relevance_strings(joined, lines)
-        )
+        strings = _relevance_strings(joined, lines)
+        text += _topic_lines(lines, evaluation, columns, set(places.tolist()), strings)
     if summary:
         text += _summary_lines(lines, evaluation, run)
     return "".join(text)
@@ -156,15 +155,16 @@ def read_zscores(
             ) from error
         if (topic, name) in scores:
             raise FileFormatError(f"{name} of topic {topic!r} stands there twice", where=at)
-        scores[topic, name] = (
-            number_of(mean, f"{at}, mean"),
-            number_of(deviation, f"{at}, standard deviation"),
-        )
+        level = number_of(mean, f"{at}, mean")
+        scores[topic, name] = level, number_of(deviation, f"{at}, standard deviation")
     return scores
 
 
 def _standardized(evaluation: Evaluation, names: Sequence[str], zscores: ZScores) -> Evaluation:
-    """Return an evaluation with every value in standard deviations from the reference's mean."""
+    """Return an evaluation with every value in standard deviations from the reference's mean.
+
+    If the deviation is 0, a value equal to the mean is 0. Without a reference it is `MISSING`.
+    """
     topics = [str(query) for query in evaluation.queries.tolist()]
     values = evaluation.scores.copy()
     for column, name in enumerate(names):
@@ -183,43 +183,45 @@ def _is_version_10(rules: Convention) -> bool:
 
 
 def _lines(specs: Iterable[str], rules: Convention) -> list[_Line]:
-    asked: dict[str, list[str]] = {}
+    parameters: dict[str, list[str]] = {}
     for spec in specs:
-        root, _, given = spec.partition(".")
+        root, _, listed = spec.partition(".")
         if spec in NICKNAMES:
-            for one in NICKNAMES[spec]:
-                if one not in NEW or _is_version_10(rules):
-                    asked.setdefault(one, [])
+            for name in NICKNAMES[spec]:
+                if name not in NEW or _is_version_10(rules):
+                    parameters.setdefault(name, [])
             continue
         if root not in ROOTS:
-            head, _, at = spec.partition("@")
-            theirs = [
-                f"{one}.{at}"
-                for one in (f"{head.lower()}_cut", head, head.lower())
-                if at and ROOTS.get(one)
-            ]
-            if theirs:
-                raise UnknownName(
-                    f"unknown measure of trec_eval {spec!r}; did you mean {theirs[0]!r}?"
-                )
-            raise unknown("measure of trec_eval", spec, [*ROOTS, *NICKNAMES])
-        asked.setdefault(root, []).extend(given.split(",") if given else [])
-    return [line for root in ROOTS if root in asked for line in _lines_of(root, asked[root], rules)]
+            _refuse(spec)
+        parameters.setdefault(root, []).extend(listed.split(",") if listed else [])
+    lines = []
+    for root in ROOTS:
+        if root in parameters:
+            lines += _lines_of(root, parameters[root], rules)
+    return lines
 
 
-def _lines_of(root: str, given: list[str], rules: Convention) -> list[_Line]:
+def _refuse(spec: str) -> NoReturn:
+    head, _, at = spec.partition("@")
+    for root in (f"{head.lower()}_cut", head, head.lower()):
+        if at and ROOTS.get(root):
+            near = f"{root}.{at}"
+            raise UnknownName(f"unknown measure of trec_eval {spec!r}; did you mean {near!r}?")
+    raise unknown("measure of trec_eval", spec, [*ROOTS, *NICKNAMES])
+
+
+def _lines_of(root: str, parameters: list[str], rules: Convention) -> list[_Line]:
     if root == "runid":
         return [_Line(root, root)]
     if root == "relstring":
-        length = _number(root, given[0]) if given else _RELSTRING
-        return [_Line("_".join((root, *given[:1])), root, length=int(length))]
+        length = _number(root, parameters[0]) if parameters else _RELSTRING
+        return [_Line("_".join((root, *parameters[:1])), root, length=int(length))]
     if not ROOTS[root]:
-        text = ",".join(given)
+        text = ",".join(parameters)
         name, spec = (f"{root}_{text}", f"{root}.{text}") if text else (root, root)
-        return [
-            _Line(name, root, measure(spec, rules), root in _COUNTS or root.startswith("prefs_num"))
-        ]
-    numbers = {_number(root, one): one for one in given or ROOTS[root]}
+        is_count = root in _COUNTS or root.startswith("prefs_num")
+        return [_Line(name, root, measure(spec, rules), is_count)]
+    numbers = {_number(root, text): text for text in parameters or ROOTS[root]}
     form = ".2f" if "." in ROOTS[root][0] else ".0f"  # shares, or ranks
     return [
         _Line(f"{root}_{number:{form}}", root, measure(f"{root}.{text}", rules))
@@ -255,8 +257,8 @@ def _correct(
         elif line.name in ("utility", "rbp_resid"):
             scores[lacking, column] = 0.0
         elif line.root == "utility" and rules.unjudged != "skip":
-            one = evaluation.measures[column]
-            price = {**one.family.defaults, **dict(one.parameters)}
+            utility = evaluation.measures[column]
+            price = {**utility.family.defaults, **dict(utility.parameters)}
             left_out = (price["collection_size"] or 0) - 1 - relevant
             scores[lacking, column] = price["b"] + price["c"] * relevant + price["d"] * left_out
 
@@ -268,23 +270,18 @@ def _relevance_strings(joined: Joined, lines: list[_Line]) -> dict[int, list[str
     if not lengths:
         return strings
     for _, judged, _ in replace(joined, rule_counts={}).chunks():
-        known = [
-            ">" if level > 9 else str(int(level)) if level >= 0 else "<"
-            for level in judged.levels.tolist()
-        ]
-        marks = ["-" if level >= 0 else "." for level in judged.levels.tolist()]
-        alphabet = np.array([marks, known])
+        levels = judged.levels.tolist()
+        known = [">" if level > 9 else str(int(level)) if level >= 0 else "<" for level in levels]
+        unknown_marks = ["-" if level >= 0 else "." for level in levels]
+        is_judged = judged_rows(judged).astype(int)
+        letters = np.array([unknown_marks, known])[is_judged, judged.code]
+        begins = judged.offsets[:-1].tolist()
         for length in lengths:
-            for begin, depth in zip(
-                judged.offsets[:-1].tolist(), judged.depth(length).tolist(), strict=True
-            ):
-                rows = slice(begin, begin + depth)
-                is_judged = (
-                    np.ones(depth, dtype=int)
-                    if judged.judged is None
-                    else judged.judged[rows].astype(int)
-                )
-                strings[length].append("".join(alphabet[is_judged, judged.code[rows]]))
+            depths = judged.depth(length).tolist()
+            strings[length] += [
+                "".join(letters[begin : begin + depth])
+                for begin, depth in zip(begins, depths, strict=True)
+            ]
     return strings
 
 
@@ -300,10 +297,8 @@ def _topic_lines(
     forms = [
         "'%s'" if line.measure is None else "%.0f" if line.count else "%6.4f" for line in printed
     ]
-    template = "".join(
-        f"{line.name:<22}".replace("%", "%%") + f"\t\0\t{form}\n"
-        for line, form in zip(printed, forms, strict=True)
-    )
+    heads = [f"{line.name:<22}".replace("%", "%%") for line in printed]
+    template = "".join(f"{head}\t\0\t{form}\n" for head, form in zip(heads, forms, strict=True))
     own_columns = [columns[line.measure] for line in printed if line.measure]
     own_strings = [(at, line) for at, line in enumerate(printed) if line.measure is None]
     names = [str(query) for query in evaluation.queries.tolist()]
@@ -313,9 +308,8 @@ def _topic_lines(
             continue
         values: list[Any] = evaluation.scores[place, own_columns].tolist()
         for at, line in own_strings:  # in ascending order, so that each finds its place
-            ranks_one = (
-                place in lacking and evaluation.convention.unjudged != "skip"
-            )  # as version 10 does
+            # As version 10 does.
+            ranks_one = place in lacking and evaluation.convention.unjudged != "skip"
             is_short = line.name == "relstring" or not line.length
             values.insert(at, "-" if ranks_one and not is_short else strings[line.length][place])
         yield template.replace("\0", names[place].replace("%", "%%")) % tuple(values)
@@ -329,14 +323,7 @@ def _summary_lines(lines: list[_Line], evaluation: Evaluation, run: Run) -> Iter
         elif line.root != "relstring":
             # With -c trec_eval counts again here, over all topics, and then takes every label above
             # 0 for relevant.
-            recounted = line.root == "num_rel" and evaluation.convention.missing in COUNTED_AS
-            value = (
-                evaluation.facts.query_counts["relevant"].sum()
-                if recounted
-                else values[str(line.measure)]
-            )
-            yield (
-                f"{line.name:<22}\tall\t{value:.0f}\n"
-                if line.count
-                else f"{line.name:<22}\tall\t{value:6.4f}\n"
-            )
+            value = values[str(line.measure)]
+            if line.root == "num_rel" and evaluation.convention.missing in COUNTED_AS:
+                value = evaluation.facts.query_counts["relevant"].sum()
+            yield f"{line.name:<22}\tall\t{value:{'.0f' if line.count else '6.4f'}}\n"
