@@ -128,12 +128,12 @@ def compare_interleaved(
     chosen("credit", credit, ("share", "sum"))
     chosen("value of unshown", unshown, ("error", "skip"))
     shown, repeated = _records(credits, salt)
-    without = [one.impression for one in shown.values() if getattr(one, UNITS[unit]) is None]
-    remedy = f"give {UNITS[unit]}= when lists are shown, or compare by another unit"
-    refuse(
-        (without, f"no {unit} in {count(len(without), 'record')}: {few(without)}", remedy),
-        argument="credits",
-    )
+    field = UNITS[unit]
+    units = {name: getattr(record, field) for name, record in shown.items()}
+    without = [name for name, value in units.items() if value is None]
+    lacking = f"no {unit} in {count(len(without), 'record')}: {few(without)}"
+    remedy = f"give {field}= when lists are shown, or compare by another unit"
+    refuse((without, lacking, remedy), argument="credits")
     clicked: dict[Id, list[Id]] = defaultdict(list)
     left_out: dict[str, list[tuple[Id, Id]]] = defaultdict(list)
     for impression, document, *user in _clicks(clicks, shown):
@@ -145,62 +145,53 @@ def compare_interleaved(
             left_out["by another user than the record has"].append((impression, document))
         else:
             clicked[impression].append(document)
-    skipped = {f"{count(len(found), 'click')} {words}": found for words, found in left_out.items()}
-    for words, found in skipped.items():
-        refuse(
-            (unshown == "error", f"{words}: {few(found)}", 'unshown="skip" leaves them out'),
-            argument="clicks",
-        )
-    refuse(
-        (not any(clicked.values()), "; ".join(["no impression has a click", *skipped])),
-        argument="clicks",
-    )
-    index = pd.Index(
-        as_list(id_column([getattr(one, UNITS[unit]) for one in shown.values()], unit)), name=unit
-    )
-    credited = pd.DataFrame(
-        [record.credited(clicked[one]) for one, record in shown.items()], index
-    ).astype(float)
-    if credit == "share":
-        credited = credited.div([len({*clicked[one]}) or 1 for one in shown], axis=0)
-    means = credited.groupby(level=unit, sort=False).mean()
+    skipped = {f"{count(len(lost), 'click')} {words}": lost for words, lost in left_out.items()}
+    skip = 'unshown="skip" leaves them out'
+    for words, lost in skipped.items():
+        refuse((unshown == "error", f"{words}: {few(lost)}", skip), argument="clicks")
+    none = "; ".join(["no impression has a click", *skipped])
+    refuse((not any(clicked.values()), none), argument="clicks")
+    index = pd.Index(as_list(id_column([*units.values()], unit)), name=unit)
+    credits_of = _credits(shown, clicked, index, shared=credit == "share")
+    means = credits_of.groupby(level=unit, sort=False).mean()
     systems = {str(name): means[[name]].set_axis(["credit"], axis=1) for name in means}
     compared = compare(systems, unit=unit, **{"lower_is_better": {"credit": False}} | options)
-    again = sum(len(found) - len({*found}) for found in clicked.values())
-    shows = count(len(shown), "impression") + f" of {count(len(means), unit)}" * (
-        unit != "impression"
-    )
-    notes = {
-        f"{shows}, {sum(not one for one in clicked.values()):,} of them without a click": True,
-        f"{count(repeated, 'repeated record')} dropped": repeated,
-        f"{count(again, 'repeated click')} on a document of the same impression dropped": again,
-        **{f"left out: {words}": True for words in skipped},
-        SUM: credit == "sum",
-        BALANCED: {one.scheme for one in shown.values()} == {"balanced"},
-        f"the unit is the {unit}: {NO_USERS}": unit != "user",
-        CLICKED_ONLY: all(clicked.values()),
-    }
-    return with_notes(compared, *(note for note, holds in notes.items() if holds))
+    again = sum(len(documents) - len({*documents}) for documents in clicked.values())
+    n_without = sum(not documents for documents in clicked.values())
+    shows = count(len(shown), "impression")
+    if unit != "impression":
+        shows += f" of {count(len(means), unit)}"
+    notes = [f"{shows}, {n_without:,} of them without a click"]
+    if repeated:
+        notes.append(f"{count(repeated, 'repeated record')} dropped")
+    if again:
+        notes.append(
+            f"{count(again, 'repeated click')} on a document of the same impression dropped"
+        )
+    notes += [f"left out: {words}" for words in skipped]
+    if credit == "sum":
+        notes.append(SUM)
+    if {record.scheme for record in shown.values()} == {"balanced"}:
+        notes.append(BALANCED)
+    if unit != "user":
+        notes.append(f"the unit is the {unit}: {NO_USERS}")
+    if all(clicked.values()):
+        notes.append(CLICKED_ONLY)
+    return with_notes(compared, *notes)
 
 
-def _records(given: Any, salt: str | None) -> tuple[dict[Id, Interleaved], int]:
-    """Return the record of each impression, in each form that there is, and how many stand there again."""
-    if isinstance(given, (str, os.PathLike)):
-        given = [row for _, row in json_lines(read_text(given), os.fspath(given))]
-    elif is_frame(given):
-        given = as_list(frame_columns(given, {"credits": "record"})["credits"])
-    is_list = isinstance(given, Iterable) and getattr(given, "ndim", 1) > 0
-    require(is_list, "credits", given, "records, a path or a frame")
-    written = (
-        one.to_json() if isinstance(one, Interleaved) and salt is not None else one for one in given
-    )
-    records = [
-        one if isinstance(one, Interleaved) else Interleaved.from_json(one, salt=salt)
-        for one in written
-    ]
-    shown = {one.impression: one for one in records}
-    differing = [one.impression for one in records if shown[one.impression] != one]
-    kinds = {(one.scheme, *sorted(one.credits)) for one in records}
+def _records(credits: Any, salt: str | None) -> tuple[dict[Id, Interleaved], int]:
+    """Return the record of each impression, in each form that there is, and how many are repeated."""
+    if isinstance(credits, (str, os.PathLike)):
+        credits = [row for _, row in json_lines(read_text(credits), os.fspath(credits))]
+    elif is_frame(credits):
+        credits = as_list(frame_columns(credits, {"credits": "record"})["credits"])
+    is_list = isinstance(credits, Iterable) and getattr(credits, "ndim", 1) > 0
+    require(is_list, "credits", credits, "records, a path or a frame")
+    records = [_record(record, salt) for record in credits]
+    shown = {record.impression: record for record in records}
+    differing = [record.impression for record in records if shown[record.impression] != record]
+    kinds = {(record.scheme, *sorted(record.credits)) for record in records}
     refuse(
         (not records, "there is no record"),
         (differing, f"two records of an impression differ: {few(differing)}"),
@@ -210,58 +201,70 @@ def _records(given: Any, salt: str | None) -> tuple[dict[Id, Interleaved], int]:
     return shown, len(records) - len(shown)
 
 
+def _credits(
+    shown: Mapping[Id, Interleaved],
+    clicked: Mapping[Id, list[Id]],
+    units: pd.Index[Any],
+    *,
+    shared: bool,
+) -> pd.DataFrame:
+    """Return the credits of each ranking (columns) in each impression (rows)."""
+    rows = [record.credited(clicked[name]) for name, record in shown.items()]
+    credited = pd.DataFrame(rows, units).astype(float)
+    if shared:
+        credited = credited.div([len({*clicked[name]}) or 1 for name in shown], axis=0)
+    return credited
+
+
+def _record(record: Any, salt: str | None) -> Interleaved:
+    if isinstance(record, Interleaved):
+        if salt is None:
+            return record
+        record = record.to_json()  # so that its seal is checked
+    return Interleaved.from_json(record, salt=salt)
+
+
 def _clicks(clicks: Any, shown: Mapping[Id, Interleaved]) -> Iterable[tuple[Id, ...]]:
-    """Return impression, document and, if it is known, user of each click, in each form that there is."""
+    """Return impression, document and, if known, user of each click, in each form that there is."""
     if isinstance(clicks, ClickLog):
-        require(
-            "count" not in clicks.impressions,
-            "clicks",
-            clicks,
-            "a log with a row per impression, without count",
-        )
+        by_row = "count" not in clicks.impressions
+        require(by_row, "clicks", clicks, "a log with a row per impression, without count")
         clicks = clicks.to_frame().query("clicked")
     elif isinstance(clicks, (Mapping, pd.Series)):
-        single = [
-            ids
-            for _, ids in clicks.items()
-            if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable)
-        ]
-        require(not single, "clicks", single[:1], "a list of document ids for each impression")
-        rows = [
-            (impression, document)
-            for impression, documents in clicks.items()
-            for document in documents
-        ]
+        rows = []
+        for impression, documents in clicks.items():
+            is_list = isinstance(documents, Iterable) and not isinstance(documents, (str, bytes))
+            require(is_list, "clicks", [documents], "a list of document ids for each impression")
+            rows += [(impression, document) for document in documents]
         clicks = pd.DataFrame(rows, columns=["impression", "docid"])
-    require(
-        is_frame(clicks),
-        "clicks",
-        clicks,
-        "a mapping of impressions to clicked ids, a frame or a ClickLog",
-    )
+    forms = "a mapping of impressions to clicked ids, a frame or a ClickLog"
+    require(is_frame(clicks), "clicks", clicks, forms)
     table = as_table(clicks)
     names = named_columns(names_in(table), {}, ("impression", "docid", "user", "clicked"))
     columns = frame_columns(table, {"impression": "impression", "docid": "docid"} | names)
-    told = {*map(str, as_list(columns.pop("clicked", ())))} & {"0", "0.0", "False", "false"}
-    refuse(
-        (told, "rows that are no clicks stand there", "give ClickLog.from_frame(...)"),
-        argument="clicks",
+    flags = {*map(str, as_list(columns.pop("clicked", ())))}
+    problem = "rows that are no clicks stand there"
+    is_log = flags & {"0", "0.0", "False", "false"}
+    refuse((is_log, problem, "give ClickLog.from_frame(...)"), argument="clicks")
+    records = shown.values()
+    known: tuple[set[Any], ...] = (
+        {record.impression for record in records},
+        {*chain(*(record.ids for record in records))},
+        {record.user for record in records} - {None},
     )
-    parts = zip(
-        *(({one.impression}, one.ids, {one.user} - {None}) for one in shown.values()), strict=True
-    )
-    found = []
-    for (part, column), known in zip(columns.items(), parts, strict=False):
-        ids, there = as_list(id_column(column, part)), {*chain(*known)}
-        lost = {int} == {*map(type, ids)} and {str} == {*map(type, there)}
-        refuse(
-            (
-                lost,
-                "ids are integers, those of the records are text",
-                "read them as text: dtype=str",
-            ),
-            argument=part,
-        )
-        numbers = {str(one): one for one in there if isinstance(one, int) and str(one) not in there}
-        found.append([numbers.get(one, one) for one in ids])
-    return zip(*found, strict=True)
+    parts = [
+        _ids(as_list(id_column(column, part)), own, part)
+        for (part, column), own in zip(columns.items(), known, strict=False)
+    ]
+    return zip(*parts, strict=True)
+
+
+def _ids(ids: list[Id], own: set[Any], part: str) -> list[Id]:
+    """Return ids of clicks, with text such as "7" as the id 7 of a record."""
+    lost = {int} == {*map(type, ids)} and {str} == {*map(type, own)}
+    problem = "ids are integers, those of the records are text"
+    refuse((lost, problem, "read them as text: dtype=str"), argument=part)
+    numbers: dict[Any, Any] = {
+        str(name): name for name in own if isinstance(name, int) and str(name) not in own
+    }
+    return [numbers.get(name, name) for name in ids]

@@ -49,8 +49,9 @@ from rankeval.significance.declarations import Floats
 
 
 class ClickCheck(NamedTuple):
-    """A check: the levels at which fewer and more clicks than due fail it, the sentence on them, and its meaning."""
+    """A check of the clicks that are due."""
 
+    # Levels at which fewer, and more, clicks than due fail it
     fewer: float
     more: float
     words: str
@@ -81,19 +82,18 @@ STRENGTH = 30.0
 MOST = 20_000
 """Impressions for the perplexities of click models."""
 MANY = 50
-"""From so many queries on, they are the units: no document is in two of them, so that they depend on nothing shared."""
+"""From so many queries on, they are the units: no document is in two, so they share nothing."""
 
 
 def dependence(log: ClickLog, scores: Floats | None = None) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Return the checks of a log, and a note if one fails; scores to value are in the order of its items."""
+    """Return the checks of a log, and a note if one fails; scores are in the order of its items."""
     # Items below `DEPTH`, and at positions without a click, are left out.
     items = log.items.assign(pair=pairs_of(log)[0], score=0.0 if scores is None else -scores)
     items["rank"] = items.groupby("impression")["score"].rank(method="min").astype(np.int64)
     near = items["position"][items["clicked"] & (items["position"] <= DEPTH)].unique()
     items = items[items["position"].isin(near)]
-    pair, place, rank = (
-        np.unique(items[name], return_inverse=True)[1] for name in ("pair", "position", "rank")
-    )
+    names = ("pair", "position", "rank")
+    pair, place, rank = (np.unique(items[name], return_inverse=True)[1] for name in names)
     clicks, impression = items["clicked"].to_numpy(dtype=np.float64), items["impression"].to_numpy()
     query = np.unique(log.impressions["qid"].cat.codes, return_inverse=True)[1]
     table = tested(impression, pair, place, rank, clicks, query, log.counts)
@@ -112,7 +112,10 @@ def tested(
     """
     by_query = query.max() + 1 >= MANY
     unit = query if by_query else np.arange(len(query))
-    sums, found = np.zeros((len(CHECKS), unit.max() + 1)), np.zeros((3, len(CHECKS)))
+    n_checks = len(CHECKS)
+    sums = np.zeros((n_checks, unit.max() + 1))
+    # Of the items with a positive covariate, clicks and clicks due; and the sum of z by clicks.
+    totals = np.zeros((3, n_checks))
     if len(impression):
         shown = _Shown.of(impression, pair, place, rank, clicks, counts)
         first = np.random.default_rng(0).binomial(counts, 0.5)
@@ -122,15 +125,15 @@ def tested(
                 z = half.centred(covariate)
                 residual = half.clicks - half.due if by_query else half.spread
                 sums[row] += np.bincount(unit[impression], z * residual, sums.shape[1])
-                found[:, row] += half.clicks[z > 0].sum(), half.due[z > 0].sum(), z @ half.clicks
+                totals[:, row] += half.clicks[z > 0].sum(), half.due[z > 0].sum(), z @ half.clicks
     with np.errstate(invalid="ignore"):
-        ratio, due = found[2] / np.sqrt((sums**2).sum(axis=1)), found[0] / found[1]
+        ratio, due = totals[2] / np.sqrt((sums**2).sum(axis=1)), totals[0] / totals[1]
     tails = np.asarray(t.cdf([ratio, -ratio], (sums != 0).sum(axis=1) - 1))
     levels = np.array([(check.fewer, check.more) for check in CHECKS.values()])
     levels[-1, 0] += RANKED * (rank.max(initial=0) > 0)
-    table = pd.DataFrame(
-        {"check": [*CHECKS], "due": due, "t": ratio, "p_fewer": tails[0], "p_more": tails[1]}
-    )
+    p_fewer, p_more = tails
+    columns = {"check": [*CHECKS], "due": due, "t": ratio, "p_fewer": p_fewer, "p_more": p_more}
+    table = pd.DataFrame(columns)
     table["fails"] = (table[["p_fewer", "p_more"]] < levels).any(axis=1)
     return table
 
@@ -152,14 +155,12 @@ class _Shown:
     ) -> _Shown:
         shape = pair.max() + 1, place.max() + 1
         cell, times = pair * shape[1] + place, counts[impression]
-        by_pair = [
-            np.bincount(cell, each, np.prod(shape)).reshape(shape)
-            for each in (times, times * clicks)
-        ]
-        return cls(impression, pair, place, rank, clicks, all_pairs(*by_pair)[place])
+        weights = times, times * clicks
+        tables = [np.bincount(cell, own, np.prod(shape)).reshape(shape) for own in weights]
+        return cls(impression, pair, place, rank, clicks, all_pairs(*tables)[place])
 
     def covariates(self, times: Ints) -> list[Floats]:
-        """Return the covariates of `CHECKS`; attraction is from the clicks of impressions that count so many times."""
+        """Return the covariates of `CHECKS`, from the clicks of impressions that count so many times."""
         looks, clicks = times * self.looked, times * self.clicks
 
         def rate(code: Ints, prior: Floats, strength: float) -> Floats:
@@ -183,7 +184,7 @@ class _Shown:
 
 @dataclass(frozen=True)
 class _Half:
-    """The clicks of one half of the impressions, and those that position and document explain: they are due."""
+    """The clicks of one half of the impressions, and those due by position and document."""
 
     shown: _Shown
     weight: Floats
@@ -207,9 +208,8 @@ class _Half:
         # White, 1985).
         others = 1 - shown.looked / looks[shown.pair]
         # A row with a count is so many impressions, and its variance so many times that of one.
-        spread = (clicks - due) / np.sqrt(
-            np.where(others > 1e-9, others, np.inf) * np.maximum(times, 1)
-        )
+        room = np.where(others > 1e-9, others, np.inf)
+        spread = (clicks - due) / np.sqrt(room * np.maximum(times, 1))
         return cls(shown, weight, looks, share, curvature(share, by_pair), clicks, due, spread)
 
     def centred(self, z: Floats) -> Floats:
@@ -218,9 +218,8 @@ class _Half:
         size, z = np.abs(z).max(), z - (np.bincount(pair, self.weight * z) / self.looks)[pair]
         slope = np.linalg.lstsq(self.curved, np.bincount(place, self.due * z), rcond=1e-9)[0]
         z = z - slope[place] + (self.share @ slope)[pair]
-        return np.where(
-            np.abs(z) > 1e-9 * size, z, 0.0
-        )  # in lists of a fixed order, only rounding is left
+        # In lists of a fixed order, only rounding is left.
+        return np.where(np.abs(z) > 1e-9 * size, z, 0.0)
 
 
 def _note(failed: pd.DataFrame, log: ClickLog, *, scored: bool) -> str:
@@ -236,16 +235,12 @@ def _note(failed: pd.DataFrame, log: ClickLog, *, scored: bool) -> str:
 
 
 def _foreseen(log: ClickLog) -> str:
-    """Return how well click models foresee the half of the impressions that they were not fitted to."""
+    """Return the perplexities of click models on the half of the impressions not fitted to."""
     drawn = np.random.default_rng(0).permutation(len(log.impressions))
-    known, held_out = (
-        log.subset(np.isin(drawn, one))
-        for one in np.array_split(np.arange(min(len(drawn), MOST)), 2)
-    )
-    found = {
-        name: ClickModel(name).fit(known, tolerance=1e-3).perplexity(held_out)
-        for name in ("pbm", "dbn", "ubm")
-    }
-    return "perplexity of held-out lists: " + ", ".join(
-        f"{name} {one.overall:.3f}" for name, one in found.items()
-    )
+    halves = np.array_split(np.arange(min(len(drawn), MOST)), 2)
+    known, held_out = (log.subset(np.isin(drawn, half)) for half in halves)
+    texts = []
+    for name in ("pbm", "dbn", "ubm"):
+        model = ClickModel(name).fit(known, tolerance=1e-3)
+        texts.append(f"{name} {model.perplexity(held_out).overall:.3f}")
+    return "perplexity of held-out lists: " + ", ".join(texts)

@@ -80,108 +80,86 @@ _OWN_ID = "give each impression an id of its own"
 
 
 def named_columns(
-    names: Sequence[str], asked: Mapping[str, str], parts: Iterable[str] = PARTS
+    names: Sequence[str], columns: Mapping[str, str], parts: Iterable[str] = PARTS
 ) -> dict[str, str]:
-    """Return part -> column, of the parts that are there; refuse two columns that may be the same part."""
-    usual = {
-        part: [part] if part in names else [name for name in PARTS[part] if name in names]
-        for part in parts
-    }
-    found = usual | {
-        chosen("part of a click log", part, PARTS): [name] for part, name in asked.items()
-    }
-    for part, columns in found.items():
-        fits = len(columns) < 2 and all(names.count(name) == 1 for name in columns)
-        require(
-            fits,
-            part,
-            columns,
-            f"one column of {list(names)}: rename others, or give ClickLog {part}=",
-        )
-    return {part: columns[0] for part, columns in found.items() if columns}
+    """Return part -> column, of the parts that exist; refuse two columns that may be one part."""
+    choices: dict[str, list[str]] = {}
+    for part in parts:
+        usual = [name for name in PARTS[part] if name in names]
+        choices[part] = [part] if part in names else usual
+    for part, name in columns.items():
+        choices[chosen("part of a click log", part, PARTS)] = [name]
+    for part, own in choices.items():
+        fits = len(own) < 2 and all(names.count(name) == 1 for name in own)
+        expected = f"one column of {list(names)}: rename others, or give ClickLog {part}="
+        require(fits, part, own, expected)
+    return {part: own[0] for part, own in choices.items() if own}
 
 
 def found_columns(
-    names: Sequence[str], asked: Mapping[str, str], *, complete: bool
+    names: Sequence[str], columns: Mapping[str, str], *, complete: bool
 ) -> dict[str, str]:
-    """Return part -> column, of the parts that are there; refuse a frame that is in neither form."""
-    parts = named_columns(names, asked)
+    """Return part -> column, of the parts that exist; refuse a frame that is in neither form."""
+    parts = named_columns(names, columns)
     needed = ("shown",) if "shown" in parts else ("docid", "position", "impression")[: 2 + complete]
     lacking = [part for part in ("clicked", *needed) if part not in parts]
+    problem = f"there is no column {', no '.join(lacking)} in {list(names)}"
     both = "shown" in parts and {"position", "docid", "propensity"} & parts.keys()
+    remedy = "leave out one of the two forms; propensities are of items"
     refuse(
-        (
-            lacking,
-            f"there is no column {', no '.join(lacking)} in {list(names)}",
-            "name each, such as docid='sku'",
-        ),
-        (
-            both,
-            "the columns have lists and single items",
-            "leave out one of the two forms; propensities are of items",
-        ),
+        (lacking, problem, "name each, such as docid='sku'"),
+        (both, "the columns have lists and single items", remedy),
     )
     return parts
 
 
 def read_click_columns(
-    path: str | os.PathLike[str], asked: Mapping[str, str], *, complete: bool, limits: Limits
+    path: str | os.PathLike[str], columns: Mapping[str, str], *, complete: bool, limits: Limits
 ) -> dict[str, Any]:
-    """Return the columns of a file by part; `rankeval.online.ClickLog.read` documents the arguments."""
+    """Return the columns of a file by part, as `rankeval.online.ClickLog.read` describes them."""
     where, json = str(path), (".jsonl", ".ndjson")
-    suffix = chosen(
-        "suffix of a click log", suffix_of(as_path(path)), (".csv", ".tsv", ".parquet", *json)
-    )
+    suffixes = (".csv", ".tsv", ".parquet", *json)
+    suffix = chosen("suffix of a click log", suffix_of(as_path(path)), suffixes)
     with reading(path, limits) as file:
         if suffix in json:
-            frame = pd.DataFrame(
-                [row for _, row in json_lines(checked_text(file, where, limits), where)],
-                dtype=object,
-            )
-            return {
-                part: frame[name]
-                for part, name in found_columns([*frame], asked, complete=complete).items()
-            }
+            text = checked_text(file, where, limits)
+            frame = pd.DataFrame([row for _, row in json_lines(text, where)], dtype=object)
+            parts = found_columns([*frame], columns, complete=complete)
+            return {part: frame[name] for part, name in parts.items()}
         source = open_table(file, where, suffix[1:], limits)
-        parts = found_columns(source.names, asked, complete=complete)
+        parts = found_columns(source.names, columns, complete=complete)
         table = source.columns([*dict.fromkeys(parts.values())])
-    columns = {part: table.column(name) for part, name in parts.items()}
-    for part in _NUMBERS.keys() & columns.keys() if source.delimiter else ():
-        columns[part] = feature_numbers(columns[part], source)
-        require(not isinstance(columns[part], str), parts[part], columns[part], "numbers")
-    return columns
+    values: dict[str, Any] = {part: table.column(name) for part, name in parts.items()}
+    for part in _NUMBERS.keys() & values.keys() if source.delimiter else ():
+        values[part] = feature_numbers(values[part], source)
+        require(not isinstance(values[part], str), parts[part], values[part], "numbers")
+    return values
 
 
 def click_tables(
     columns: Mapping[str, Any], tz: str | None, clicks: str, *, complete: bool
 ) -> tuple[pd.DataFrame, pd.DataFrame, bool, dict[str, int]]:
-    """Return the fields of the log of columns by part; `rankeval.online.ClickLog.from_frame` documents the options."""
+    """Return the fields of the log of columns by part, as `rankeval.online.ClickLog.from_frame` has them."""
     chosen("value of clicks", clicks, ("error", "skip"))
     n, excluded = len(columns["clicked"]), dict.fromkeys(LEFT_OUT, 0)
     held = {part: _checked(part, columns[part], tz) for part in columns if part not in OF_ITEMS}
     if "shown" in columns:
-        row, item, excluded[NOT_SHOWN] = _flat(
-            columns["shown"], columns["clicked"], skip=clicks == "skip"
-        )
+        shown_ids, clicked, skip = columns["shown"], columns["clicked"], clicks == "skip"
+        row, item, excluded[NOT_SHOWN] = _flat(shown_ids, clicked, skip=skip)
     else:
-        row, item = (
-            np.arange(n),
-            {part: _checked(part, columns[part], tz) for part in OF_ITEMS if part in columns},
-        )
+        row = np.arange(n)
+        item = {part: _checked(part, columns[part], tz) for part in OF_ITEMS if part in columns}
     encoded = held.pop("impression", pa.array(np.arange(n))).dictionary_encode()
     refuse((not len(row), "the log has no shown item"))
     codes, ids = numbers_of(encoded.indices).astype(np.int64), encoded.dictionary
     impressions = _impressions(held, codes, ids)
-    items = pd.DataFrame(
-        {"impression": codes[row], **item, "docid": _categories(item["docid"])}, copy=False
-    )
+    item["docid"] = _categories(item["docid"])
+    items = pd.DataFrame({"impression": codes[row], **item}, copy=False)
     items, excluded[REPEATED] = _in_order(items, ids)
     _check_lists(items, ids, complete=complete)
     shows = np.bincount(items["impression"], minlength=len(ids)) > 0
-    items["impression"], excluded[EMPTY] = (
-        (np.cumsum(shows) - 1)[items["impression"]],
-        int((~shows).sum()),
-    )
+    items["impression"] = (np.cumsum(shows) - 1)[items["impression"]]
+    excluded[EMPTY] = int((~shows).sum())
     impressions = impressions[shows]
     if tz and "time" in impressions:
         local = impressions["time"].dt.tz_convert(tz).dt.tz_localize(None)
@@ -194,18 +172,12 @@ def _checked(part: str, values: Any, tz: str | None = None) -> Any:
     if part not in _NUMBERS:
         return _array(part, values, tz) if part == "time" else id_column(values, part)
     numbers, (least, most, kind, expected) = value_column(values, part), _NUMBERS[part]
-    held: NDArray[Any] = numbers.astype(kind, copy=False)
-    row = int(
-        np.argmin(np.append((held == numbers) & (numbers >= least) & (numbers <= most), False))
-    )
-    require(
-        row == len(held),
-        part,
-        numbers[row : row + 1].tolist(),
-        expected,
-        f"row {row} (counting from 0)",
-    )
-    return held
+    converted: NDArray[Any] = numbers.astype(kind, copy=False)
+    fits = (converted == numbers) & (numbers >= least) & (numbers <= most)
+    row = int(np.argmin(np.append(fits, False)))
+    value, where = numbers[row : row + 1].tolist(), f"row {row} (counting from 0)"
+    require(row == len(converted), part, value, expected, where)
+    return converted
 
 
 def _array(part: str, values: Any, tz: str | None = None) -> Any:
@@ -215,9 +187,8 @@ def _array(part: str, values: Any, tz: str | None = None) -> Any:
         # differ.
         values = values.map(str, na_action="ignore")
     try:
-        array = combined(
-            values if hasattr(values, "null_count") else pa.array(values, from_pandas=True)
-        )
+        is_arrow = hasattr(values, "null_count")
+        array = combined(values if is_arrow else pa.array(values, from_pandas=True))
         row = pc.index(pc.is_null(array), True).as_py()
         require(row < 0, part, None, "a value in each row", f"row {row} (counting from 0)")
         if part == "time":
@@ -231,75 +202,60 @@ def _array(part: str, values: Any, tz: str | None = None) -> Any:
 
 
 def _utc(times: pa.Array, tz: str | None) -> pa.Array:
-    times = (
-        times.cast(pa.timestamp("ns", None if tz else "UTC")) if is_text_type(times.type) else times
-    )
+    if is_text_type(times.type):
+        times = times.cast(pa.timestamp("ns", None if tz else "UTC"))
     fits = pa.types.is_timestamp(times.type) and (times.type.tz is None) == (tz is not None)
     refuse((not fits, f"found {times.type}", _TIMES), argument="time")
-    return (pc.assume_timezone(times, tz, ambiguous="earliest") if tz else times).cast(
-        pa.timestamp("ns", "UTC")
-    )
+    if tz:
+        times = pc.assume_timezone(times, tz, ambiguous="earliest")
+    return times.cast(pa.timestamp("ns", "UTC"))
 
 
 def _flat(shown: Any, clicked: Any, *, skip: bool) -> tuple[Ints, dict[str, Any], int]:
-    """Return for each item the row of its list, and its parts; and how many clicks were left out."""
-    (row, cells), (at, told) = _array("shown", shown), _array("clicked", clicked)
+    """Return the row of each item's list, the parts of the items, and how many clicks were left out."""
+    (row, cells), (at, clicks) = _array("shown", shown), _array("clicked", clicked)
     docids, pairs = id_column(cells, "shown"), np.array_equal(at, row)
     item = {"position": pd.Series(row).groupby(row).cumcount().to_numpy() + 1, "docid": docids}
-    # Of integers, 0 and 1 for each id shown are no ids: all lists would show 0 and 1 alone, and all
-    # were clicked.
-    flags = is_number(told.type) and (
-        is_text_type(docids.type) or (pairs and np.isin(numbers_of(told), (0, 1)).all())
-    )
-    if flags or pa.types.is_boolean(told.type):
-        require(
-            pairs,
-            "clicked",
-            f"{len(at)} clicks",
-            "ids that were clicked, or 0 or 1 for each id shown",
-        )
-        return row, item | {"clicked": _checked("clicked", told)}, 0
-    ids = id_column(told if len(told) else docids[:0], "clicked")
-    require(
-        ids.type == docids.type,
-        "clicked",
-        str(ids.type),
-        f"ids of the type of those shown, {docids.type}",
-    )
+    flags = pa.types.is_boolean(clicks.type)
+    if is_number(clicks.type):
+        # Of integers, 0 and 1 for each id shown are no ids: all lists would show 0 and 1 alone, and
+        # all were clicked.
+        flags = is_text_type(docids.type) or (pairs and np.isin(numbers_of(clicks), (0, 1)).all())
+    if flags:
+        expected = "ids that were clicked, or 0 or 1 for each id shown"
+        require(pairs, "clicked", f"{len(at)} clicks", expected)
+        return row, item | {"clicked": _checked("clicked", clicks)}, 0
+    ids = id_column(clicks if len(clicks) else docids[:0], "clicked")
+    expected = f"ids of the type of those shown, {docids.type}"
+    require(ids.type == docids.type, "clicked", str(ids.type), expected)
     codes = numbers_of(pa.concat_arrays([docids, ids]).dictionary_encode().indices)
-    keys, clicks = (
-        pd.Index(part) for part in np.split(np.append(row, at) * len(codes) + codes, [len(row)])
-    )
-    lost = np.flatnonzero(~clicks.isin(keys))
-    where = next(
-        (f"row {at[one]} (counting from 0) has a click on {ids[one].as_py()!r}" for one in lost),
-        None,
-    )
-    refuse(
-        (where and not skip, f"{where}, which is not shown; {len(lost):,} such in all", _SKIP),
-        argument="clicked",
-    )
-    return row, item | {"clicked": keys.isin(clicks)}, len(lost)
+    keys = pd.Index(np.append(row, at) * len(codes) + codes)
+    keys, clicked_keys = keys[: len(row)], keys[len(row) :]
+    lost = np.flatnonzero(~clicked_keys.isin(keys))
+    if len(lost) and not skip:
+        first = int(lost[0])
+        where = f"row {at[first]} (counting from 0) has a click on {ids[first].as_py()!r}"
+        problem = f"{where}, which is not shown; {len(lost):,} such in all"
+        raise InvalidInput(problem, argument="clicked", remedy=_SKIP)
+    return row, item | {"clicked": keys.isin(clicked_keys)}, len(lost)
 
 
 def _categories(ids: pa.Array) -> Any:
     """Return ids as categories in ascending order."""
-    found = ids.dictionary_encode().to_pandas().array
-    return found.reorder_categories(found.categories.sort_values())
+    codes = ids.dictionary_encode().to_pandas().array
+    return codes.reorder_categories(codes.categories.sort_values())
 
 
 def _impressions(held: Mapping[str, Any], codes: Ints, ids: pa.Array) -> pd.DataFrame:
     """Return a row per impression; refuse an impression whose rows differ."""
     columns: dict[str, Any] = {"qid": pd.Categorical([NO_QUERY] * len(ids))}
-    firsts = np.flatnonzero(
-        np.diff(np.maximum.accumulate(codes), prepend=-1)
-    )  # codes ascend where they appear
+    # Codes ascend where they appear.
+    firsts = np.flatnonzero(np.diff(np.maximum.accumulate(codes), prepend=-1))
     for part, values in held.items():
         own = pa.array(values).take(pa.array(firsts))
         row = pc.index(pc.not_equal(values, own.take(pa.array(codes))), True).as_py()
-        problem = (
-            f"impression {ids[codes[row]].as_py()!r} stands there with several values of {part}"
-        )
+        name = ids[codes[row]].as_py()
+        problem = f"impression {name!r} stands there with several values of {part}"
         refuse((row >= 0, problem, _OWN_ID))
         columns[part] = _categories(own) if part == "qid" else own.to_pandas()
     return pd.DataFrame(columns).set_axis(pd.Index(ids.to_pandas(), name="impression"))
@@ -325,18 +281,14 @@ def _check_lists(items: pd.DataFrame, ids: pa.Array, *, complete: bool) -> None:
     """Refuse an impression that lacks a position, or shows a document twice."""
     gap = items["position"] > items.groupby("impression").cumcount() + 1
     at = items["impression"][gap.argmax()]
-    found = shown(items["position"][items["impression"] == at].tolist())
-    problem = f"impression {ids[at].as_py()!r} has the positions {found}: one is missing"
-    refuse(
-        (complete and gap.any(), problem, "complete=False is for a log of single items of lists")
-    )
+    positions = shown(items["position"][items["impression"] == at].tolist())
+    problem = f"impression {ids[at].as_py()!r} has the positions {positions}: one is missing"
+    remedy = "complete=False is for a log of single items of lists"
+    refuse((complete and gap.any(), problem, remedy))
     names = items["docid"].cat.categories
     keys = np.sort(items["impression"] * len(names) + items["docid"].cat.codes)
-    at, name = divmod(int(next(iter(keys[1:][keys[1:] == keys[:-1]]), -1)), len(names))
-    refuse(
-        (
-            at >= 0,
-            f"impression {ids[at].as_py()!r} shows {names[name]!r} twice",
-            "keep one place for each document",
-        )
-    )
+    repeated = keys[1:][keys[1:] == keys[:-1]]
+    if len(repeated):
+        at, name = divmod(int(repeated[0]), len(names))
+        twice = f"impression {ids[at].as_py()!r} shows {names[name]!r} twice"
+        raise InvalidInput(twice, remedy="keep one place for each document")

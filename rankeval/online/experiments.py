@@ -225,51 +225,48 @@ class ABTest(Recorded):
 
     @property
     def headline(self) -> str:
-        """The result in a few sentences: a wrong sample ratio, else the clearest claim, else that nothing is shown."""
+        """The result in a few sentences: a wrong sample ratio, else the clearest claim, if any."""
         units = plural(self.unit)
         if self.sample_ratio < MISMATCH:
-            sizes = [
-                f"{arm} {row['users']:,.0f} where {row['expected']:,.0f} are due"
-                for arm, row in self.arms.iterrows()
-            ]
+            sizes = []
+            for arm, of_arm in self.arms.iterrows():
+                due = f"{of_arm['expected']:,.0f} are due"
+                sizes.append(f"{arm} {of_arm['users']:,.0f} where {due}")
             known = f"{', '.join(sizes)}; {p_words(self.sample_ratio)}"
             lost = f"the numbers of {units} do not fit the shares of the arms ({known})"
             return f"No result: {lost}. Find the cause before you read the table."
         if _differ_before(self.before):
             first = self.before.nsmallest(1, "p_value").iloc[0]
-            known = f"{first['metric']}, {first['arm']} against {self.control}; {p_words(first['p_value'])}"
-            return f"No result: the arms differed before the test ({known}). Find the cause before you read the table."
+            pair = f"{first['arm']} against {self.control}"
+            known = f"{first['metric']}, {pair}; {p_words(first['p_value'])}"
+            problem = f"the arms differed before the test ({known})"
+            return f"No result: {problem}. Find the cause before you read the table."
         family, claims = self.table.dropna(subset="p_adjusted"), self.claims
         if family.empty:
             return "Nothing was tested: the notes say why."
         row = family.nsmallest(1, "p_adjusted").to_dict("records")[0]
         side = "higher" if row["estimate"] > 0 else "lower"
-        lead = f"No difference was shown ({row['metric']}, {row['arm']} against {self.control})"
-        lead = (
-            lead
-            if claims.empty
-            else f"{row['metric']} is {side} in {row['arm']} than in {self.control}"
-        )
-        size, low, high = (
-            telling(row[name], sign=True) for name in ("estimate", "ci_low", "ci_high")
-        )
+        lead = f"{row['metric']} is {side} in {row['arm']} than in {self.control}"
+        if claims.empty:
+            lead = f"No difference was shown ({row['metric']}, {row['arm']} against {self.control})"
+        names = ("estimate", "ci_low", "ci_high")
+        size, low, high = (telling(row[name], sign=True) for name in names)
         level = f"{100 * (1 - self.looks.alpha):g}% interval"
         ends = f"no {level}" if math.isnan(row["ci_low"]) else f"{level} {low} to {high}"
         size = f"{size} [{ends}], {gain_in_percent(100 * row['relative'])}"
-        said = [f"{lead}: {size}, on {row['n_users']:,} {units}, {p_words(row['p_adjusted'])}."]
+        evidence = f"{size}, on {row['n_users']:,} {units}, {p_words(row['p_adjusted'])}"
+        sentences = [f"{lead}: {evidence}."]
         if claims.empty:
-            said.append(
-                f"A difference of {telling(row['detectable_difference'])} would be found four times in five."
-            )
+            reach = telling(row["detectable_difference"])
+            sentences.append(f"A difference of {reach} would be found four times in five.")
         if len(family) > 1:
-            said.append(
-                f"Of {len(family)} comparisons {len(claims)} show a difference (p adjusted by Holm)."
+            shows = f"{len(claims)} show a difference (p adjusted by Holm)"
+            sentences.append(f"Of {len(family)} comparisons {shows}.")
+        if (n_looks := len(self.looks.bounds)) > 1:
+            sentences.append(
+                f"This is look {self.look} of {n_looks}; p holds for all looks together."
             )
-        if len(self.looks.bounds) > 1:
-            said.append(
-                f"This is look {self.look} of {len(self.looks.bounds)}; p holds for all looks together."
-            )
-        return " ".join(said)
+        return " ".join(sentences)
 
     def plot(self) -> Figure:
         """Draw the estimate of each row with its interval, a panel for each metric.
@@ -282,9 +279,8 @@ class ABTest(Recorded):
         """
         from rankeval.render.comparisons import intervals
 
-        drawn = self.table.rename(
-            columns={"metric": "group", "arm": "label", "estimate": "difference"}
-        )
+        names = {"metric": "group", "arm": "label", "estimate": "difference"}
+        drawn = self.table.rename(columns=names)
         drawn = drawn.assign(clear=drawn.index.isin(self.claims.index))
         return intervals(drawn, xlabel=f"difference from {self.control}", caption=self.headline)
 
@@ -431,15 +427,10 @@ def ab_test(
         chosen("metric", name, metrics)
     sizes = users[ARM].value_counts().sort_index()
     names = list(sizes.index)
-    require(
-        len(names) > 1 and sizes.min() > 1,
-        arm,
-        sizes.to_dict(),
-        "two arms or more, each with at least two units",
-    )
-    notes += [f"the control is {names[0]}, the first arm by name (control=)"] * (
-        control is None and len(names) > 2
-    )
+    fits = len(names) > 1 and sizes.min() > 1
+    require(fits, arm, sizes.to_dict(), "two arms or more, each with at least two units")
+    if control is None and len(names) > 2:
+        notes.append(f"the control is {names[0]}, the first arm by name (control=)")
     control = names[0] if control is None else chosen("arm", control, names)
     arms, ratio = _arms(sizes, shares)
     parts = dict(iter(users.groupby(ARM)))
@@ -450,29 +441,29 @@ def ab_test(
         row = {"metric": name, "arm": other, "n_users": int(sizes[control] + sizes[other])}
         rows.append(row | _row(pair, columns, looks, look))
         notes += _notes_of(rows[-1], pair, columns, (control, other), unit)
-    notes += [
-        f"the means of {name}, also {control}'s, are adjusted in each row anew (CUPED)"
-        for name in before
-    ]
-    once = looks_plan(1, alpha=looks.alpha)
-    of_before = [
-        {"metric": name, "arm": other, **_row(pair, [*_columns(covariate), None, None], once, 1)}
-        for (name, covariate), (other, pair) in product(before.items(), pairs)
-    ]
+    once, of_before = looks_plan(1, alpha=looks.alpha), []
+    for name, covariate in before.items():
+        notes.append(
+            f"the means of {name}, also {control}'s, are adjusted in each row anew (CUPED)"
+        )
+        columns = [*_columns(covariate), None, None]
+        for other, pair in pairs:
+            of_before.append({"metric": name, "arm": other, **_row(pair, columns, once, 1)})
     earlier = pd.DataFrame(of_before, columns=["metric", "arm", *NUMBERS, "method"])
     table = pd.DataFrame(rows).assign(p_adjusted=np.nan)
     family = table["p_value"].notna() & table["metric"].eq(primary or table["metric"])
     if ratio >= MISMATCH and not _differ_before(earlier):
         table.loc[family, "p_adjusted"] = holm(table.loc[family, "p_value"])
-    of_family = looks_plan(
-        looks.shares, spending=looks.spending, alpha=looks.alpha / max(1, family.sum())
-    )
+    level = looks.alpha / max(1, family.sum())
+    of_family = looks_plan(looks.shares, spending=looks.spending, alpha=level)
     reach = of_family.bounds[look - 1] + stats.norm.ppf(POWER)
     table["detectable_difference"] = reach * table.pop("error_if_equal")
     table["method"] = table.pop("method")
     no_result = "no row is a result, and p_adjusted is missing"
-    notes += [f"the sample ratio is wrong: {no_result}"] * (ratio < MISMATCH)
-    notes += [f"the arms differed before the test: {no_result}"] * _differ_before(earlier)
+    if ratio < MISMATCH:
+        notes.append(f"the sample ratio is wrong: {no_result}")
+    if _differ_before(earlier):
+        notes.append(f"the arms differed before the test: {no_result}")
     notes.append(_balance(arms, ratio, earlier, unit))
     return ABTest(table, arms, control, ratio, looks, look, tuple(notes), unit, earlier)
 
@@ -532,17 +523,14 @@ def ab_power(
     check_share("power", power)
     fits = len(shares) == 2 and min(shares.values()) > 0 and sum(shares.values()) <= 1 + 1e-9
     require(fits, "shares", shares, "two arms with shares above 0 that add up to 1 or less")
-    asked = (
-        _divided({"metric": metric}, frame),
-        _divided({} if covariate is None else {"metric": covariate}, frame),
-    )
-    users, _ = _by_unit(frame, unit, None, *asked)
-    columns = [*_columns(asked[0]["metric"]), *_columns(asked[1].get("metric"))]
+    metrics = _divided({"metric": metric}, frame)
+    covariates = _divided({} if covariate is None else {"metric": covariate}, frame)
+    users, _ = _by_unit(frame, unit, None, metrics, covariates)
+    columns = [*_columns(metrics["metric"]), *_columns(covariates.get("metric"))]
     moments = _moments(users, columns)
     varies = _variance(moments, columns) > 0 and moments.mean(columns[0]) != 0
-    require(
-        varies, "metric", metric, "a metric that varies between users, with a mean other than 0"
-    )
+    expected = "a metric that varies between users, with a mean other than 0"
+    require(varies, "metric", metric, expected)
     first, second = shares.values()
     names = {"rel_effect_size": "relative", "effect_size": "difference", "n_obs": "users"}
     changes = tuple(np.atleast_1d(relative).tolist())
@@ -555,20 +543,20 @@ def ab_power(
             ratio=second / first,
             rel_effect_size=changes,
         )
-        found = pd.DataFrame(list(test.solve_power_from_aggregates(moments, "n_obs")))[
-            [*names]
-        ].rename(columns=names)
+        solved = pd.DataFrame(list(test.solve_power_from_aggregates(moments, "n_obs")))
+        needed = solved[[*names]].rename(columns=names)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         expected = "changes other than 0 for which three users or more are needed"
         raise InvalidInput(argument="relative", found=shown(relative), expected=expected) from error
     if users_per_day is not None:
         check_number("users_per_day", users_per_day, least=1)
-        found["days"] = np.ceil(found["users"] / (users_per_day * sum(shares.values()))).astype(int)
-    return found
+        per_day = users_per_day * sum(shares.values())
+        needed["days"] = np.ceil(needed["users"] / per_day).astype(int)
+    return needed
 
 
 def _divided(metrics: Any, frame: Any) -> Any:
-    """Return the metrics with "clicks/views" as a pair, unless the frame has a column of that name."""
+    """Return the metrics with "clicks/views" as a pair, unless it is the name of a column."""
     if not isinstance(metrics, Mapping):
         return metrics  # refused where they are read
     known = {*names_in(as_table(frame))}
@@ -583,7 +571,7 @@ def _divided(metrics: Any, frame: Any) -> Any:
 
 
 def _arms(sizes: pd.Series, shares: Mapping[str, float] | None) -> tuple[pd.DataFrame, float]:
-    """Return the users of each arm, those that are due and the loss that could be seen, and p of the sample ratio."""
+    """Return users, users due and the detectable loss of each arm, and p of the sample ratio."""
     names = [*sizes.index]
     due = pd.Series(shares or dict.fromkeys(names, 1.0), dtype=np.float64)
     fits = {*due.index} == {*names} and due.between(0, np.inf, inclusive="neither").all()
@@ -605,19 +593,18 @@ def _differ_before(before: pd.DataFrame) -> bool:
 
 
 def _balance(arms: pd.DataFrame, ratio: float, before: pd.DataFrame, unit: str) -> str:
-    """Return the users of each arm, the sample ratio and what it cannot see, and the arms before the test."""
-    sizes = (
-        f"{arm} {row['users']:,.0f} ({row['expected']:,.0f} due)" for arm, row in arms.iterrows()
-    )
-    losses = (f"{100 * loss:.2g} % of {arm}" for arm, loss in arms["detectable_loss"].items())
+    """Return the note on the users of each arm, the sample ratio, and the arms before the test."""
+    sizes, losses = [], []
+    for arm, of_arm in arms.iterrows():
+        sizes.append(f"{arm} {of_arm['users']:,.0f} ({of_arm['expected']:,.0f} due)")
+        losses.append(f"{100 * of_arm['detectable_loss']:.2g} % of {arm}")
     seen = f"a loss of {' or '.join(losses)} would show in half of all tests, smaller ones rarely"
-    said = [f"{plural(unit)}: {', '.join(sizes)}; sample ratio {p_words(ratio)}; {seen}"]
+    parts = [f"{plural(unit)}: {', '.join(sizes)}; sample ratio {p_words(ratio)}; {seen}"]
     for row in before.dropna(subset="p_value").to_dict("records"):
         difference = f"{telling(row['estimate'], sign=True)}, {p_words(row['p_value'])}"
-        said.append(
-            f"{row['metric']} of {row['arm']} before the test: a difference of {difference}"
-        )
-    return "; ".join(said)
+        name = f"{row['metric']} of {row['arm']}"
+        parts.append(f"{name} before the test: a difference of {difference}")
+    return "; ".join(parts)
 
 
 def _columns(metric: Metric | None) -> tuple[str | None, ...]:
@@ -633,67 +620,60 @@ def _metric(columns: Sequence[str | None], **options: Any) -> Any:
 
 
 def _moments(users: pd.DataFrame, columns: Sequence[str | None]) -> Any:
-    """Return number, means and covariances of the columns, which is far faster than to give tea-tasting the frame."""
+    """Return number, means and covariances of the columns; tea-tasting is slow on the frame itself."""
     try:
         from tea_tasting import aggr
     except ImportError as error:
         problem = "A/B tests need tea-tasting, which is not installed"
         raise InvalidInput(problem, remedy=install("online")) from error
     known = users[[*{name for name in columns if name is not None}]]
-    both = {
-        (one, other): value
-        for one, row in known.cov().to_dict().items()
-        for other, value in row.items()
-    }
+    both = {}
+    for name, row in known.cov().to_dict().items():
+        for other, value in row.items():
+            both[name, other] = value
     return aggr.Aggregates(len(known), known.mean().to_dict(), known.var().to_dict(), both)
 
 
 def _variance(moments: Any, columns: Sequence[str | None]) -> float:
     """Return the variance of a metric that its covariate leaves, or 0 if it comes from rounding."""
-    mean, per, other = (
-        moments.mean(columns[0]),
-        moments.mean(columns[1]),
-        moments.ratio_var(*columns[2:]),
-    )
-    left = moments.ratio_var(*columns[:2]) - (
-        moments.ratio_cov(*columns) ** 2 / other if other else 0.0
-    )
-    rounding = (
-        1e-12 * (moments.var(columns[0]) + moments.var(columns[1]) * (mean / per) ** 2)
-        + (1e-14 * mean) ** 2
-    )
+    mean, per = moments.mean(columns[0]), moments.mean(columns[1])
+    other = moments.ratio_var(*columns[2:])
+    explained_by = moments.ratio_cov(*columns) ** 2 / other if other else 0.0
+    left = moments.ratio_var(*columns[:2]) - explained_by
+    both = moments.var(columns[0]) + moments.var(columns[1]) * (mean / per) ** 2
+    rounding = 1e-12 * both + (1e-14 * mean) ** 2
     return float(left) if left > rounding / per**2 else 0.0
 
 
 def _compared(
-    both: Sequence[Any], columns: Sequence[str | None], plan: LooksPlan, look: int
+    arms: Sequence[Any], columns: Sequence[str | None], plan: LooksPlan, look: int
 ) -> dict[str, float]:
     """Return the numbers of a row of the table; only the means if the metric does not vary."""
-    if not any(_variance(arm, columns) for arm in both):
-        one, other = (arm.mean(columns[0]) / arm.mean(columns[1]) for arm in both)
-        return {"mean_control": one, "mean_treatment": other, "estimate": other - one}
+    if not any(_variance(arm, columns) for arm in arms):
+        control, treatment = (arm.mean(columns[0]) / arm.mean(columns[1]) for arm in arms)
+        difference = treatment - control
+        return {"mean_control": control, "mean_treatment": treatment, "estimate": difference}
+    by_normal = _metric(columns, use_t=False, confidence_level=ONE_ERROR)
+    by_t = _metric(columns, use_t=True, confidence_level=1 - plan.alpha)
     try:
-        found = _metric(columns, use_t=False, confidence_level=ONE_ERROR).analyze_aggregates(*both)
-        welch = _metric(columns, use_t=True, confidence_level=1 - plan.alpha).analyze_aggregates(
-            *both
-        )
-        error = found.effect_size_ci_upper - found.effect_size
+        normal, welch = by_normal.analyze_aggregates(*arms), by_t.analyze_aggregates(*arms)
+        error = normal.effect_size_ci_upper - normal.effect_size
         reach, p = (welch.effect_size_ci_upper - welch.effect_size) / error, welch.pvalue
         if len(plan.bounds) > 1:
-            reach, p = plan.bounds[look - 1], plan.p_value(found.effect_size / error, look)
+            reach, p = plan.bounds[look - 1], plan.p_value(normal.effect_size / error, look)
     except OverflowError as beyond:
         problem = f"the mean of {columns[0]} is so near 0 that its relative change has no end"
-        raise InvalidInput(
-            problem, remedy="add a constant to it: the difference stays the same"
-        ) from beyond
-    ends = found.effect_size - reach * error, found.effect_size + reach * error
-    relative = found.rel_effect_size if min(found.control, found.treatment) > 0 else math.nan
-    values = found.control, found.treatment, found.effect_size, error, *ends, relative, p
+        remedy = "add a constant to it: the difference stays the same"
+        raise InvalidInput(problem, remedy=remedy) from beyond
+    control, treatment, effect = normal.control, normal.treatment, normal.effect_size
+    ends = effect - reach * error, effect + reach * error
+    relative = normal.rel_effect_size if min(control, treatment) > 0 else math.nan
+    values = control, treatment, effect, error, *ends, relative, p
     return dict(zip(NUMBERS, map(float, values), strict=True))
 
 
 def _of_each(users: pd.DataFrame, columns: Sequence[str | None]) -> NDArray[np.float64]:
-    """Return the metric of each user, whose mean differs between arms as the metric does, less its covariate."""
+    """Return the metric of each user less its covariate; its mean differs between arms as the metric."""
     value, other = (_linear(users, *columns[at : at + 2]) for at in (0, 2))
     spread = other.var()
     return value - other * (np.cov(value, other, ddof=0)[0, 1] / spread if spread else 0.0)
@@ -723,31 +703,22 @@ def _row(
     tail = float(stats.norm.sf(plan.bounds[look - 1]))
     if is_share and (skewed or not is_tested):
         events = int(values[: sizes[0]].sum()), int(values[sizes[0] :].sum())
-        found, method = by_margins(events, sizes, tail), EXACT
+        result, method = by_margins(events, sizes, tail), EXACT
     elif skewed:
-        found, method = (
-            by_random_arms(values, sizes, row["estimate"], row["standard_error"], tail),
-            RANDOM_ARMS,
-        )
+        estimate, error = row["estimate"], row["standard_error"]
+        result, method = by_random_arms(values, sizes, estimate, error, tail), RANDOM_ARMS
     else:
         return row
-    one_sided = min(found.below, found.above)
-    over_looks = len(plan.bounds) > 1
-    p = (
-        plan.p_value(float(stats.norm.isf(one_sided)), look)
-        if over_looks
-        else min(1.0, 2 * one_sided)
-    )
-    no_ends = method == RANDOM_ARMS and _n_due(pair, columns) < FEW_DUE
-    ends = (math.nan, math.nan) if no_ends else (found.low, found.high)
+    one_sided = min(result.below, result.above)
+    p = min(1.0, 2 * one_sided)
+    if len(plan.bounds) > 1:
+        p = plan.p_value(float(stats.norm.isf(one_sided)), look)
+    low, high = result.low, result.high
+    if method == RANDOM_ARMS and _n_due(pair, columns) < FEW_DUE:
+        low = high = math.nan
     equal = math.sqrt(values.var(ddof=1) * sum(1 / size for size in sizes))
-    return row | {
-        "p_value": p,
-        "ci_low": ends[0],
-        "ci_high": ends[1],
-        "error_if_equal": equal,
-        "method": method,
-    }
+    row |= {"p_value": p, "ci_low": low, "ci_high": high}
+    return row | {"error_if_equal": equal, "method": method}
 
 
 def _n_due(pair: tuple[pd.DataFrame, ...], columns: Sequence[str | None]) -> float:
@@ -767,30 +738,26 @@ def _notes_of(
     name, units, (control, other) = row["metric"], plural(unit), arms
     notes = []
     if math.isnan(row["p_value"]):
-        notes.append(
-            f"{name} does not vary between the {units} of {control} and {other}: there is no test"
-        )
+        arms_words = f"the {units} of {control} and {other}"
+        notes.append(f"{name} does not vary between {arms_words}: there is no test")
     elif math.isnan(row["relative"]):
-        notes.append(
-            f"{name} has no relative change of {other}: the means of both arms must be above 0"
-        )
+        why = "the means of both arms must be above 0"
+        notes.append(f"{name} has no relative change of {other}: {why}")
     if row["method"] != WELCH:
         small = int(len(pair[1]) < len(pair[0]))
-        seen, due = int((pair[small][columns[0]] != 0).sum()), _n_due(pair, columns)
-        way = "by Fisher's exact test" if row["method"] == EXACT else "by random arms"
-        known = (
-            f"{seen:,} {units} of {arms[small]} have a {name} other than 0 where {due:,.0f} are due"
-        )
+        n, due = int((pair[small][columns[0]] != 0).sum()), _n_due(pair, columns)
+        test = "by Fisher's exact test" if row["method"] == EXACT else "by random arms"
+        has = f"{n:,} {units} of {arms[small]} have a {name} other than 0"
         missing = "; too few for an interval" if math.isnan(row["ci_low"]) else ""
-        notes.append(
-            f"{name} of {other} is tested {way}, since one arm is smaller: {known}{missing}"
-        )
+        why = f"since one arm is smaller: {has} where {due:,.0f} are due{missing}"
+        notes.append(f"{name} of {other} is tested {test}, {why}")
     if columns[1] is not None and row["method"] == WELCH:
         both = [part[columns[1]] for part in pair]
         equal = min(float(per.sum() ** 2 / (per**2).sum()) for per in both)
         if equal < FEW:
-            as_if = f"for {name} of {other} an arm counts as {equal:.0f} {units} with equal {columns[1]}"
-            notes.append(f"{as_if}: below {FEW} equal arms differ more often than alpha says")
+            as_if = f"an arm counts as {equal:.0f} {units} with equal {columns[1]}"
+            more = f"below {FEW} equal arms differ more often than alpha says"
+            notes.append(f"for {name} of {other} {as_if}: {more}")
     return notes
 
 
@@ -801,69 +768,48 @@ def _by_unit(
     metrics: Mapping[str, Metric],
     covariates: Mapping[str, Metric],
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Return a row per unit, with its arm, the sums of its rows and its covariates, and what was left out."""
-    for argument, asked in {"metrics": metrics, "covariates": covariates}.items():
-        fits = isinstance(asked, Mapping) and all(
-            len({*_columns(one)}) == 2 for one in asked.values()
-        )
-        expected = 'names with a column, or with two that differ: {"ctr": ("clicks", "views")}'
-        require(fits and (asked or asked is covariates), argument, asked, expected)
+    """Return a row per unit, with its arm, sums and covariates, and notes on units left out."""
+    expected = 'names with a column, or with two that differ: {"ctr": ("clicks", "views")}'
+    for argument, declared in {"metrics": metrics, "covariates": covariates}.items():
+        fits = isinstance(declared, Mapping)
+        fits = fits and all(len({*_columns(metric)}) == 2 for metric in declared.values())
+        require(fits and (declared or declared is covariates), argument, declared, expected)
     summed, before = (
-        {*chain(*map(_columns, some.values()))} - {None} for some in (metrics, covariates)
+        {*chain(*map(_columns, declared.values()))} - {None} for declared in (metrics, covariates)
     )
     refuse((summed & before, "a covariate is from before the test, and no column of a metric"))
     require(unit != arm, "arm", arm, "another column than that of the units")
     ids = {"unit": unit} if arm is None else {"unit": unit, "arm": arm}
     names = [str(name) for name in sorted(summed | before, key=str)]
-    given = frame_columns(frame, {**ids, **{f"column {name}": name for name in names}})
-    values = pd.DataFrame(
-        {name: value_column(given[f"column {name}"], name) for name in names}, dtype=np.float64
-    )
-    codes, _ = pd.factorize(id_column(given["unit"], unit).to_pandas())
+    read = frame_columns(frame, {**ids, **{f"column {name}": name for name in names}})
+    columns = {name: value_column(read[f"column {name}"], name) for name in names}
+    values = pd.DataFrame(columns, dtype=np.float64)
+    codes, _ = pd.factorize(id_column(read["unit"], unit).to_pandas())
     by, early = values.groupby(codes), values[[*before]].groupby(codes)
     differs = int((early.min() != early.max()).any(axis=1).sum())
-    refuse(
-        (
-            differs,
-            f"{count(differs, unit)} with several values; a covariate is one value per {unit}",
-        )
-    )
+    several_values = f"{count(differs, unit)} with several values"
+    refuse((differs, f"{several_values}; a covariate is one value per {unit}"))
     users = by.agg(dict.fromkeys(summed, "sum") | dict.fromkeys(before, "first"))
-    arms = (
-        pd.Series("", values.index)
-        if arm is None
-        else id_column(given["arm"], arm).cast("string").to_pandas()
-    )
-    users[ARM], several = arms.groupby(codes).first(), arms.groupby(codes).nunique().gt(1)
-    found, most = (
-        f"{count(int(several.sum()), unit)} in several arms",
-        f"at most 1 % of {count(len(users), unit)}",
-    )
-    require(
-        not several.mean() > IN_BOTH,
-        arm or "",
-        found,
-        f"{most}: find out why, no arms are compared",
-    )
+    arms = pd.Series("", values.index)
+    if arm is not None:
+        arms = id_column(read["arm"], arm).cast("string").to_pandas()
+    by_unit = arms.groupby(codes)
+    users[ARM], several = by_unit.first(), by_unit.nunique().gt(1)
+    left_out = f"{count(int(several.sum()), unit)} in several arms"
+    most = f"at most 1 % of {count(len(users), unit)}: find out why, no arms are compared"
+    require(not several.mean() > IN_BOTH, arm or "", left_out, most)
     users = users[~several]
-    per = [
-        name
-        for _, name in map(_columns, [*metrics.values(), *covariates.values()])
-        if name is not None
-    ]
-    wrong = [
-        name
-        for name in per
-        if values[name].min() < 0 or not users.groupby(ARM)[name].sum().min() > 0
-    ]
-    refuse(
-        (wrong, "a denominator is below 0, or 0 for all users of an arm"),
-        argument=next(iter(wrong), None),
-    )
+    pairs = map(_columns, [*metrics.values(), *covariates.values()])
+    per = [name for _, name in pairs if name is not None]
+    sums = users.groupby(ARM)
+    wrong = [name for name in per if values[name].min() < 0 or not sums[name].sum().min() > 0]
+    problem = "a denominator is below 0, or 0 for all users of an arm"
+    refuse((wrong, problem), argument=next(iter(wrong), None))
     again = int(pd.concat([values, pd.Series(codes), arms], axis=1).duplicated().sum())
+    notes = [f"{left_out} left out"] if several.any() else []
     # Sessions of a user may be equal. Where each user has one row, a second one like it was logged
     # twice.
-    twice = again > 0 and len(values) - again == codes.max() + 1
-    equal = f"{again:,} of {len(values):,} rows repeat the only row of their {unit}: leave out what was logged twice"
-    notes = {f"{found} left out": several.any(), equal: twice}
-    return users.reset_index(drop=True), [note for note, holds in notes.items() if holds]
+    if again > 0 and len(values) - again == codes.max() + 1:
+        repeat = f"{again:,} of {len(values):,} rows repeat the only row of their {unit}"
+        notes.append(f"{repeat}: leave out what was logged twice")
+    return users.reset_index(drop=True), notes

@@ -56,7 +56,7 @@ BLOCK = 1 << 18
 TINY = np.finfo(np.float64).tiny
 """Stands for a chance of 0 where one is divided by, or its logarithm taken."""
 Step = Callable[[Floats], tuple[Counts, Counts, float]]
-"""Takes values and returns the expected hits and trials of each parameter, and the log likelihood of the values."""
+"""Values -> the expected hits and trials of each parameter, and the log likelihood of the values."""
 Fitted = tuple[Floats, Counts, Floats]
 """Values, the trials that each rests on, and the objective at the start of each iteration."""
 
@@ -67,7 +67,7 @@ def log_binomial(hits: Any, trials: Any, values: Floats) -> float:
 
 
 def maximised(step: Step, size: int, prior: Prior, tolerance: float, max_iter: int) -> Fitted:
-    """Return the values that EM ends at, from one half on, with their trials and the objectives on the way."""
+    """Return the values that EM ends at, from one half on, with trials and objectives."""
     check_number("tolerance", tolerance, least=0.0)
     check_count("max_iter", max_iter)
     fits = np.shape(prior) == (2,) and 0 <= prior[0] <= prior[1] < np.inf
@@ -76,17 +76,16 @@ def maximised(step: Step, size: int, prior: Prior, tolerance: float, max_iter: i
     for _ in range(max_iter):
         hits, trials, likelihood = step(values)
         objectives.append(likelihood + log_binomial(*prior, values))
-        moved = np.divide(
-            hits + prior[0], trials + prior[1], out=values.copy(), where=trials + prior[1] > 0
-        )
+        n = trials + prior[1]
+        moved = np.divide(hits + prior[0], n, out=values.copy(), where=n > 0)
         change, values = float(np.abs(moved - values).max()), moved
         if change <= tolerance:
             break
     if change > tolerance > 0:
-        said = f"EM has not converged: iteration {max_iter:,} moved a parameter by {change:.1g}"
-        warn(
-            f"{said}, above the tolerance {tolerance:.1g}; give more iterations (max_iter=) or a greater tolerance"
-        )
+        moved_by = f"iteration {max_iter:,} moved a parameter by {change:.1g}"
+        above = f"above the tolerance {tolerance:.1g}"
+        remedy = "give more iterations (max_iter=) or a greater tolerance"
+        warn(f"EM has not converged: {moved_by}, {above}; {remedy}")
     return values, trials, np.array(objectives)
 
 
@@ -97,23 +96,24 @@ def pairs_of(log: ClickLog) -> tuple[Codes, pd.MultiIndex]:
     query = qids.codes.to_numpy(np.int64) * len(docids.categories)
     parts = blocks(log.items["impression"].to_numpy(), docids.codes.to_numpy())
     keys = [query[rows] + documents for rows, documents in parts]
-    found = np.unique(np.concatenate([pd.unique(one) for one in keys]))
-    codes = np.concatenate([np.searchsorted(found, one).astype(np.int32) for one in keys])
-    query, document = np.divmod(found, len(docids.categories))
-    return codes, pd.MultiIndex.from_arrays(
-        [qids.categories[query], docids.categories[document]], names=PAIR
-    )
+    pairs = np.unique(np.concatenate([pd.unique(part) for part in keys]))
+    codes = np.concatenate([np.searchsorted(pairs, part).astype(np.int32) for part in keys])
+    query, document = np.divmod(pairs, len(docids.categories))
+    ids = [qids.categories[query], docids.categories[document]]
+    return codes, pd.MultiIndex.from_arrays(ids, names=PAIR)
 
 
 def blocks(*arrays: Any) -> Iterator[Any]:
-    """Yield the arrays in parts of rows, so that what is computed of them takes little memory."""
-    return zip(
-        *(np.array_split(array, 1 + arrays[0].size // BLOCK) for array in arrays), strict=True
-    )
+    """Yield the arrays in parts of rows, so that computing on them takes little memory."""
+    n = 1 + arrays[0].size // BLOCK
+    return zip(*(np.array_split(array, n) for array in arrays), strict=True)
 
 
 def slot_starts(depth: int, *, by_last: bool) -> Ints:
-    """Return the slot of each place without a click above; ``by_last``, one for each place of a click above follows."""
+    """Return the slot of each place without a click above.
+
+    With ``by_last``, a slot for each place of the last click above follows.
+    """
     places = np.arange(depth)
     return places * (places + 1) // 2 if by_last else places
 
@@ -122,17 +122,16 @@ def cells(
     pairs: Codes, clicked: Mask, counts: Ints, *, n_pairs: int, by_last: bool
 ) -> pd.DataFrame:
     """Return a row for each pair and slot: pair, slot, its position, shown (items) and hits (clicks)."""
-    depth, found = pairs.shape[1], []
+    depth, parts = pairs.shape[1], []
     starts = slot_starts(depth + 1, by_last=by_last)
     for part, clicks, weights in blocks(pairs, clicked, counts):
         last = np.maximum.accumulate(clicks * np.arange(1, depth + 1), axis=1)[:, :-1]
         slots = starts[:-1] + by_last * np.pad(last, ((0, 0), (1, 0)))
         shown = part < n_pairs
-        keys, each = (part * starts[-1] + slots)[shown], np.repeat(weights, shown.sum(axis=1))
-        found.append(
-            pd.DataFrame({"shown": each, "hits": each * clicks[shown]}).groupby(keys).sum()
-        )
-    table = pd.concat(found).groupby(level=0).sum()
+        keys, times = (part * starts[-1] + slots)[shown], np.repeat(weights, shown.sum(axis=1))
+        items = pd.DataFrame({"shown": times, "hits": times * clicks[shown]})
+        parts.append(items.groupby(keys).sum())
+    table = pd.concat(parts).groupby(level=0).sum()
     pair, slot = np.divmod(table.index, starts[-1])
     return table.assign(pair=pair, slot=slot, position=np.searchsorted(starts, slot, side="right"))
 
@@ -158,17 +157,14 @@ def fit_factors(
         # attractive: one factor came true, and the other did not.
         skipped = (shown - hits) / np.maximum(1 - chance, TINY)
         expected = hits + skipped * (factors - chance)
-        return (
-            np.bincount(codes.ravel(), expected.ravel(), size),
-            trials,
-            log_binomial(hits, shown, chance),
-        )
+        of_factors = np.bincount(codes.ravel(), expected.ravel(), size)
+        return of_factors, trials, log_binomial(hits, shown, chance)
 
     return maximised(step, size, **settings)
 
 
 def all_pairs(shown: Floats, clicks: Floats) -> Floats:
-    """Maximise the likelihood of positions given the clicks of each row, by Newton's steps in log propensities.
+    """Maximise the likelihood of positions given the clicks of each row; Newton in log propensities.
 
     A row is a document; of shuffled lists, it is a length, since the documents of long lists are
     others.
@@ -178,14 +174,12 @@ def all_pairs(shown: Floats, clicks: Floats) -> Floats:
     clicked = clicks.sum(axis=1) > 0
     shown, clicks, logs = shown[clicked], clicks[clicked], np.zeros(shown.shape[1])
     total, flat = clicks.sum(axis=1), 1e-12 * clicks.sum() * np.eye(len(logs) - 1)
-    for _ in range(
-        100
-    ):  # steps of at most 1: a position without clicks in a bootstrap sample goes to 0
+    # Steps of at most 1: a position without clicks in a bootstrap sample goes to 0.
+    for _ in range(100):
         share = shown * np.exp(logs)
         share /= share.sum(axis=1, keepdims=True)
-        step = np.linalg.solve(
-            curvature(share, total)[1:, 1:] + flat, (clicks.sum(axis=0) - total @ share)[1:]
-        )
+        gradient = (clicks.sum(axis=0) - total @ share)[1:]
+        step = np.linalg.solve(curvature(share, total)[1:, 1:] + flat, gradient)
         logs[1:] += np.clip(step, -1, 1)
         if np.abs(step).max(initial=0) < 1e-10:
             break
@@ -193,14 +187,14 @@ def all_pairs(shown: Floats, clicks: Floats) -> Floats:
 
 
 def curvature(share: Floats, total: Counts) -> Floats:
-    """Return the information on log propensities, from the shares of positions and the clicks of each row."""
+    """Return the information on log propensities, from the shares and the clicks of each row."""
     return np.asarray(np.diag(total @ share) - (share * total[:, None]).T @ share)
 
 
 def distinct(rows: Ints, weights: Floats) -> tuple[Ints, Floats]:
     """Return the distinct rows and the sum of the weights of each."""
-    found, at = np.unique(rows, axis=0, return_inverse=True)
-    return found, np.bincount(at.ravel(), weights).astype(np.float64)
+    different, at = np.unique(rows, axis=0, return_inverse=True)
+    return different, np.bincount(at.ravel(), weights).astype(np.float64)
 
 
 def counted(codes: Codes | Ints, mask: Mask, weights: Ints, size: int) -> Counts:
@@ -218,10 +212,10 @@ def fit_chain(
     leaves: bool,
     **settings: Any,
 ) -> Fitted:
-    """Return attraction by pair, the probabilities to stop after a click, and gamma, as ``maximised`` returns them."""
+    """Return attraction by pair, the chances to stop after a click, and gamma, as ``maximised`` does."""
     depth = pairs.shape[1]
     none = n_pairs + {"always": 0, "position": depth - 1, "pair": n_pairs}[stops] + leaves
-    places, found = np.arange(depth), []
+    places, ends = np.arange(depth), []
     hits, trials = np.zeros((2, none))
     for part, clicks, weights in blocks(pairs, clicked, counts):
         last = np.where(clicks, places + 1, 0).max(axis=1)
@@ -229,20 +223,18 @@ def fit_chain(
         hits += counted(part, clicks, weights, none)
         trials += counted(part, places < last[:, None], weights, none)
         trials += counted(stop, clicks & (places < last[:, None] - 1), weights, none)
-        hits[-1], trials[-1] = np.array([hits[-1], trials[-1]]) + leaves * (
-            weights @ np.maximum(last - 1, 0)
-        )
-        padded = np.pad(
-            np.where(part < n_pairs, part, none), ((0, 0), (0, depth)), constant_values=none
-        )
+        if leaves:
+            n_onward = weights @ np.maximum(last - 1, 0)
+            hits[-1], trials[-1] = hits[-1] + n_onward, trials[-1] + n_onward
+        known = np.where(part < n_pairs, part, none)
+        padded = np.pad(known, ((0, 0), (0, depth)), constant_values=none)
         tail = np.take_along_axis(padded, last[:, None] + places, axis=1)
         tail[(stops == "always") & (last > 0)] = none
         # Whether the user stopped is open after a click that is not on the last item of the list.
-        at_last = np.where(
-            (last > 0) & (tail[:, 0] < none), stop[np.arange(len(last)), last - 1], none
-        )
-        found.append(distinct(np.column_stack([at_last, tail]), weights))
-    rows, weight = distinct(*map(np.concatenate, zip(*found, strict=True)))
+        is_open = (last > 0) & (tail[:, 0] < none)
+        at_last = np.where(is_open, stop[np.arange(len(last)), last - 1], none)
+        ends.append(distinct(np.column_stack([at_last, tail]), weights))
+    rows, weight = distinct(*map(np.concatenate, zip(*ends, strict=True)))
     codes = np.ascontiguousarray(rows.T)
     after, there = codes[0] < none, codes[1:] < none
 
@@ -259,23 +251,16 @@ def fit_chain(
         reached = np.zeros((depth, len(weight)))
         reached[0] = np.where(after, share * (1 - stop) * gamma * silent[0], weight) * there[0]
         for place in range(1, depth):
-            reached[place] = (
-                reached[place - 1]
-                * there[place]
-                * gamma
-                * silent[place]
-                / np.maximum(onward[place], TINY)
-            )
+            onto = reached[place - 1] * there[place] * gamma
+            reached[place] = onto * silent[place] / np.maximum(onward[place], TINY)
         hit = np.bincount(codes[0], share * stop, none + 1)[:-1]
         tried = np.bincount(codes.ravel(), np.vstack([weight, reached]).ravel(), none + 1)[:-1]
         if leaves:
             hit[-1] = reached[0, after].sum() + reached[1:].sum()
-            tried[-1] = (share * (1 - stop) * onward[0])[after].sum() + (
-                reached[:-1] * there[1:]
-            ).sum()
-        likelihood = log_binomial(hits, trials, values) + float(
-            weight @ np.log(np.maximum(chance, TINY))
-        )
+            at_end = (share * (1 - stop) * onward[0])[after].sum()
+            tried[-1] = at_end + (reached[:-1] * there[1:]).sum()
+        of_tails = float(weight @ np.log(np.maximum(chance, TINY)))
+        likelihood = log_binomial(hits, trials, values) + of_tails
         return hits + hit, trials + tried, likelihood
 
     return maximised(step, none, **settings)

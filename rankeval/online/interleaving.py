@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, cached_property, lru_cache
 from hashlib import blake2b
-from itertools import accumulate, chain, filterfalse, pairwise, zip_longest
+from itertools import accumulate, chain, count, filterfalse, pairwise, product, zip_longest
 from math import lcm
 from random import Random
 from typing import Any
@@ -51,7 +51,7 @@ DEEPEST_OPTIMIZED = 10
 @explained
 @dataclass(frozen=True)
 class Interleaved:
-    """A list made of several rankings, and its credit record: all that is needed to credit clicks later.
+    """A list made of several rankings, and its record, from which clicks are credited later.
 
     Attributes
     ----------
@@ -98,20 +98,15 @@ class Interleaved:
         {'A': Fraction(0, 1), 'B': Fraction(0, 1)}
         """
         hit = set(clicked)
-        require(
-            hit.issubset(self.ids),
-            "clicked",
-            [*hit.difference(self.ids)],
-            f"ids of list {self.impression!r}",
-        )
-        rows = [
-            row for one, *row in zip(self.ids, *self.credits.values(), strict=True) if one in hit
-        ]
+        others = [*hit.difference(self.ids)]
+        require(not others, "clicked", others, f"ids of list {self.impression!r}")
+        by_document = zip(self.ids, *self.credits.values(), strict=True)
+        rows = [row for document, *row in by_document if document in hit]
         gains = zip([0] * len(self.credits), *_credited(self.scheme, rows), strict=True)
         return {name: Fraction(sum(gain)) for name, gain in zip(self.credits, gains, strict=True)}
 
     def to_json(self) -> str:
-        """Return the record as one line of JSON. Credits that are fractions are texts such as ``"1/3"``."""
+        """Return the record as one line of JSON; fractional credits are texts such as ``"1/3"``."""
         return f'{self._text[:-1]}, "seal": "{self.seal}"}}'
 
     @classmethod
@@ -137,29 +132,25 @@ class Interleaved:
         True
         """
         try:
-            given = (
+            content = (
                 json.loads(record, object_pairs_hook=unique_keys)
                 if isinstance(record, str)
                 else dict(record)
             )
-            refuse((given.pop("format") != FORMAT, f"its format is not {FORMAT}"))
-            rows = {name: tuple(map(_read_credit, row)) for name, row in given["credits"].items()}
-            found = cls(**given | {"ids": tuple(given["ids"]), "credits": rows})
-            _about(impression=found.impression, user=found.user, qid=found.qid)
+            refuse((content.pop("format") != FORMAT, f"its format is not {FORMAT}"))
+            rows = {name: tuple(map(_read_credit, row)) for name, row in content["credits"].items()}
+            shown = cls(**content | {"ids": tuple(content["ids"]), "credits": rows})
+            _about(impression=shown.impression, user=shown.user, qid=shown.qid)
             of_each = [*zip(*rows.values(), strict=True)]
-            kinds = {*map(type, chain(found.ids, *of_each))}
-            fits = (
-                found.scheme in SCHEMES
-                and len(rows) > 1
-                and 0 < len(of_each) == len(found.ids) == len({*found.ids})
-            )
+            kinds = {*map(type, chain(shown.ids, *of_each))}
+            fits = shown.scheme in SCHEMES and len(rows) > 1
+            fits = fits and 0 < len(of_each) == len(shown.ids) == len({*shown.ids})
             fits = fits and kinds <= {str, int, Fraction} and min(map(min, of_each)) >= 0
-            fits = fits and (
-                all(map(any, of_each))
-                if found.scheme == "balanced"
-                else max(map(max, of_each)) <= 1
-            )
-            fits = fits and given.items() <= json.loads(found.to_json()).items()
+            if shown.scheme == "balanced":
+                fits = fits and all(map(any, of_each))
+            else:
+                fits = fits and max(map(max, of_each)) <= 1
+            fits = fits and content.items() <= json.loads(shown.to_json()).items()
             refuse((not fits, "its scheme, ids and credits do not fit together"))
         except (
             AttributeError,
@@ -173,21 +164,16 @@ class Interleaved:
                 f"this is no credit record: {said(error)}", argument="record"
             ) from error
         require(isinstance(salt, str | None), "salt", salt, "text")
-        changed = salt is not None and found.seal != hashed(found._text, salt, 16).hex()
-        refuse(
-            (
-                changed,
-                f"the record of impression {found.impression!r} was changed, or has another salt",
-            )
-        )
-        return found
+        changed = salt is not None and shown.seal != hashed(shown._text, salt, 16).hex()
+        problem = f"the record of impression {shown.impression!r} was changed, or has another salt"
+        refuse((changed, problem))
+        return shown
 
     @cached_property
     def _text(self) -> str:
         names = ("impression", "user", "qid", "scheme", "ids", "credits")
-        return json.dumps(
-            {"format": FORMAT} | {name: getattr(self, name) for name in names}, default=str
-        )
+        content = {"format": FORMAT} | {name: getattr(self, name) for name in names}
+        return json.dumps(content, default=str)
 
 
 @explained
@@ -276,16 +262,14 @@ class Interleaver:
         about = _about(impression=impression, user=user, qid=qid)
         seed = hashed(json.dumps([self.scheme, about["impression"]]), self.salt, 64)
         bits = Random(int.from_bytes(seed)).getrandbits  # noqa: S311 - the hash is the secret, not the generator
-        play, given = SCHEMES[self.scheme], tuple(lists.values())
-        n, shown, state = min(self.depth, len({*chain(*given)})), dict[Id, Row](), None
+        play, heads = SCHEMES[self.scheme], tuple(lists.values())
+        n, shown, state = min(self.depth, len({*chain(*heads)})), dict[Id, Row](), None
         while len(shown) < n:
-            ends, outcome = play(given, self.depth, shown, state)
+            ends, outcome = play(heads, self.depth, shown, state)
             added, state = outcome(bisect(ends, bits(64) * ends[-1] >> 64))
             shown |= added
-        rows = zip(*shown.values(), strict=True)
-        record = Interleaved(
-            (*shown,), dict(zip(lists, rows, strict=True)), scheme=self.scheme, **about
-        )
+        credits_of = dict(zip(lists, zip(*shown.values(), strict=True), strict=True))
+        record = Interleaved((*shown,), credits_of, scheme=self.scheme, **about)
         object.__setattr__(record, "seal", hashed(record._text, self.salt, 16).hex())  # noqa: SLF001 - its own record
         return record
 
@@ -351,12 +335,8 @@ def interleaving_bias(
     lists = _checked(Interleaver(scheme, depth), {"A": a, "B": b})
     play, rankings, documents = SCHEMES[scheme], tuple(lists.values()), {*chain(*lists.values())}
     clicked = documents if relevant is None else set(relevant)
-    require(
-        clicked and clicked <= documents,
-        "relevant",
-        relevant,
-        f"documents among the first {depth} of a ranking",
-    )
+    fits = clicked and clicked <= documents
+    require(fits, "relevant", relevant, f"documents among the first {depth} of a ranking")
 
     @cache
     def gained(shown: frozenset[Id], state: Any) -> Row:
@@ -365,7 +345,9 @@ def interleaving_bias(
         gains, (ends, outcome) = [], play(rankings, depth, shown, state)
         for move, (start, end) in enumerate(pairwise((0, *ends))):
             added, following = outcome(move)
-            own = chain(*(_credited(scheme, [row]) for one, row in added.items() if one in clicked))
+            own: list[Row] = []
+            for document, row in added.items():
+                own += _credited(scheme, [row]) if document in clicked else []
             rows = zip(gained(shown.union(added), following), *own, strict=True)
             gains.append([(end - start) * sum(column) for column in rows])
         return [Fraction(sum(column), ends[-1]) for column in zip(*gains, strict=True)]
@@ -376,56 +358,53 @@ def interleaving_bias(
 
 
 def _checked(il: Interleaver, rankings: Mapping[str, Iterable[Id]]) -> dict[str, tuple[Id, ...]]:
-    """Return the first documents of each ranking, by name; ids are text or integers, in all rankings the same."""
-    require(
-        isinstance(rankings, Mapping), "rankings", rankings, "a mapping of names to lists of ids"
-    )
+    """Return the first documents of each ranking, by name; ids are all text or all integers."""
+    expected = "a mapping of names to lists of ids"
+    require(isinstance(rankings, Mapping), "rankings", rankings, expected)
     fits = len(rankings) == 2 or (len(rankings) > 2 and il.scheme == "team_draft")
     require(fits, "rankings", [*rankings], "two rankings; team_draft takes more")
-    found: dict[str, tuple[Id, ...]] = {}
+    heads: dict[str, tuple[Id, ...]] = {}
+    unordered = (str, bytes, Mapping, set, frozenset)
     for name, ranking in sorted(rankings.items(), key=lambda item: str(item[0])):
         argument = f"ranking {name!r}"
-        ordered = isinstance(ranking, Iterable) and not isinstance(
-            ranking, (str, bytes, Mapping, set, frozenset)
-        )
+        ordered = isinstance(ranking, Iterable) and not isinstance(ranking, unordered)
         require(ordered, argument, ranking, "a list of document ids, from the top")
+        # Lists are served: no call for a document whose id is a plain text.
         ids = tuple(
-            one if type(one) is str and one else checked_id(one, argument) for one in ranking
+            document if type(document) is str and document else checked_id(document, argument)
+            for document in ranking
         )
+        types = {*map(type, chain(ids, *heads.values()))}
         refuse(
             (not name or not isinstance(name, str), "has a name that is no text"),
             (not ids, "is empty"),
             (len(set(ids)) < len(ids), "has a document twice"),
-            (
-                len({*map(type, chain(ids, *found.values()))}) > 1,
-                "has ids of not one type: give text or integers",
-            ),
+            (len(types) > 1, "has ids of not one type: give text or integers"),
             argument=argument,
         )
-        found[name] = ids[: il.depth]
-    return found
+        heads[name] = ids[: il.depth]
+    return heads
 
 
-def _about(**ids: Any) -> dict[str, Any]:
+def _about(*, impression: Any, user: Any, qid: Any) -> dict[str, Any]:
     """Return the ids of an impression, its user and its query; the last two may be missing."""
-    return {
-        name: one if one is None and name != "impression" else checked_id(one, name)
-        for name, one in ids.items()
-    }
+    about = {"impression": checked_id(impression, "impression")}
+    for name, value in (("user", user), ("qid", qid)):
+        about[name] = None if value is None else checked_id(value, name)
+    return about
 
 
 def checked_id(value: Any, argument: str) -> Any:
     """Return an id, which is text or an integer, or refuse it."""
-    found = str(value) if isinstance(value, str) else whole_number(value)
-    require(found not in (None, ""), argument, value, "an id: text or an integer")
-    return found
+    plain = str(value) if isinstance(value, str) else whole_number(value)
+    require(plain not in (None, ""), argument, value, "an id: text or an integer")
+    return plain
 
 
 def hashed(text: str, salt: str, size: int) -> bytes:
     """Return a hash of a text that nobody can tell without the salt."""
-    content, key = (
-        part.encode(errors="surrogatepass") for part in (text, salt)
-    )  # a shell hands on any bytes
+    # A shell hands on any bytes.
+    content, key = (part.encode(errors="surrogatepass") for part in (text, salt))
     return blake2b(content, key=blake2b(key).digest(), digest_size=size).digest()
 
 
@@ -438,7 +417,7 @@ def _read_credit(written: Any) -> Any:
 
 
 def _credited(scheme: str, rows: Sequence[Row]) -> Sequence[Row]:
-    """Return the credits that the rankings get, a row for each document clicked, from their rows in the record."""
+    """Return the credits of the rankings, a row for each document clicked, from rows of the record."""
     if scheme != "balanced" or not rows:
         return rows
     k = min(rank for rank in rows[-1] if rank)
@@ -446,9 +425,9 @@ def _credited(scheme: str, rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def _ranks(rankings: Rankings, ids: Iterable[Id], absent: int) -> dict[Id, Row]:
-    """Return the ranks of each document in the rankings, ``absent`` where it is not there."""
-    places = [{one: rank for rank, one in enumerate(ranking, start=1)} for ranking in rankings]
-    return {one: [ranks.get(one, absent) for ranks in places] for one in ids}
+    """Return the ranks of each document in the rankings, ``absent`` if a ranking lacks it."""
+    places = [dict(zip(ranking, count(1), strict=False)) for ranking in rankings]
+    return {document: [ranks.get(document, absent) for ranks in places] for document in ids}
 
 
 def _balanced(rankings: Rankings, depth: int, _shown: Collection[Id], _state: Any) -> Moves:
@@ -456,9 +435,8 @@ def _balanced(rankings: Rankings, depth: int, _shown: Collection[Id], _state: An
 
     def outcome(first: int) -> Added:
         turns = chain(*zip_longest(rankings[first], rankings[1 - first]))
-        return _ranks(
-            rankings, [one for one in dict.fromkeys(turns) if one is not None][:depth], 0
-        ), None
+        documents = [document for document in dict.fromkeys(turns) if document is not None]
+        return _ranks(rankings, documents[:depth], 0), None
 
     return (1, 2), outcome
 
@@ -487,40 +465,45 @@ def _is_filled(left: Sequence[Sequence[Id]], picks: int) -> bool:
     ``picks - 1`` at most, so each of them is among the first ``picks - 1`` of another ranking. For
     two rankings this is exact.
     """
-    return min(map(len, left)) >= picks or all(
-        len(rest) >= picks
-        or not {*rest} <= {one for other in left if other is not rest for one in other[: picks - 1]}
-        for rest in left
-    )
+    for rest in left:
+        if len(rest) >= picks:
+            continue
+        others = [other[: picks - 1] for other in left if other is not rest]
+        if {*rest} <= {*chain(*others)}:
+            return False
+    return True
 
 
 def _probabilistic(
     rankings: Rankings, _depth: int, shown: Collection[Id], coin: int | None
 ) -> Moves:
-    """Draw a ranking by a coin, then a document of it by softmax; the credit is the probability of each coin."""
+    """Draw a ranking by a coin, then a document by softmax; the credit is the chance of each coin."""
     if coin is None:
         return (1, 2), lambda coin: ({}, coin)
     a, b = (
-        {one: weight for one, weight in _softmax(ranking) if one not in shown}
+        {name: weight for name, weight in _softmax(ranking) if name not in shown}
         for ranking in rankings
     )
     drawn = (a, b)[coin] or a or b
     of_a, of_b, documents = sum(a.values()), sum(b.values()), [*drawn]
 
     def outcome(move: int) -> Added:
-        one = documents[move]
-        # P(A drew it) / P(A or B drew it), with both fractions over the same denominator.
-        of_each = a.get(one, 0) * of_b, b.get(one, 0) * of_a
-        return {one: [_share(part, sum(of_each)) for part in of_each] if a and b else (0, 0)}, None
+        document = documents[move]
+        row: Row = (0, 0)
+        if a and b:
+            # P(A drew it) / P(A or B drew it), with both fractions over the same denominator.
+            parts = a.get(document, 0) * of_b, b.get(document, 0) * of_a
+            row = [_share(part, sum(parts)) for part in parts]
+        return {document: row}, None
 
     return [*accumulate(drawn.values())], outcome
 
 
 @lru_cache(4096)
 def _softmax(ranking: tuple[Id, ...]) -> list[tuple[Id, int]]:
-    """Return documents with weights in proportion to 1 / rank^3 (Hofmann et al., 2011), as whole numbers."""
+    """Return documents with whole weights in proportion to 1 / rank^3 (Hofmann et al., 2011)."""
     common = lcm(*range(1, len(ranking) + 1))
-    return [(one, (common // rank) ** 3) for rank, one in enumerate(ranking, start=1)]
+    return [(name, (common // rank) ** 3) for rank, name in enumerate(ranking, start=1)]
 
 
 @lru_cache(4096)
@@ -542,12 +525,11 @@ def _optimized(rankings: Rankings, depth: int) -> Moves:
     n = min(depth, len({*chain(*heads)}))
     lists: set[tuple[Id, ...]] = {()}
     for _ in range(n):
-        lists = {
-            (*ids, one)
-            for ids in lists
-            for head in heads
-            for one in [*filterfalse(ids.__contains__, head)][:1]
-        }
+        following: set[tuple[Id, ...]] = set()
+        for ids, head in product(lists, heads):
+            if rest := [*filterfalse(ids.__contains__, head)]:
+                following.add((*ids, rest[0]))
+        lists = following
     ordered = sorted(lists)
     gains = np.array([[*_ranks(heads, ids, last + 1).values()] for ids in ordered]) @ [-1, 1]
     wins = np.stack([gains > 0, gains < 0]) @ (1 / np.arange(1, n + 1))
@@ -555,10 +537,8 @@ def _optimized(rankings: Rankings, depth: int) -> Moves:
     fair = np.vstack([np.ones(len(ordered)), gains.T])
     target = np.eye(n + 1)[0]
     solved = linprog(-sensitivity, A_eq=fair, b_eq=target, method="highs-ds")
-    refuse(
-        (solved.x is None, f"have no fair distribution over lists: {solved.message}"),
-        argument="rankings",
-    )
+    problem = f"have no fair distribution over lists: {solved.message}"
+    refuse((solved.x is None, problem), argument="rankings")
     # The solver stops at 1e-7; at the corner that it found the equations are solved to the last
     # digits.
     used = np.flatnonzero(np.asarray(solved.x) > 1e-9)
@@ -566,11 +546,10 @@ def _optimized(rankings: Rankings, depth: int) -> Moves:
 
     def outcome(move: int) -> Added:
         ids = [*dict.fromkeys(chain(ordered[used[move]], *rankings))][:depth]
-        ranks = _ranks(heads, ids, last + 1)
-        return {
-            one: [_share(max(y - x, 0), last), _share(max(x - y, 0), last)]
-            for one, (x, y) in ranks.items()
-        }, None
+        added: dict[Id, Row] = {}
+        for document, (a, b) in _ranks(heads, ids, last + 1).items():
+            added[document] = [_share(max(b - a, 0), last), _share(max(a - b, 0), last)]
+        return added, None
 
     return [*accumulate(max(0, round(weight * 2**60)) for weight in weights)], outcome
 

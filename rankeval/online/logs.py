@@ -405,40 +405,28 @@ class ClickLog(WithTable):
         )
 
     def _rates(self, rate: str, by: str | Sequence[str], unit: str) -> ClickRates:
-        hits, more = (
-            ("clicked", ["position", "docid"]) if rate == "click_rate" else ("abandoned", [])
-        )
-        asked = [PART_OF.get(name, name) for name in ([by] if isinstance(by, str) else by)]
-        names = [
-            chosen("group of rates", name, [*self.impressions, *more])
-            for name in dict.fromkeys(asked)
-        ]
+        hits, more = "abandoned", []
+        if rate == "click_rate":
+            hits, more = "clicked", ["position", "docid"]
+        wanted = [PART_OF.get(name, name) for name in ([by] if isinstance(by, str) else by)]
+        known = [*self.impressions, *more]
+        names = [chosen("group of rates", name, known) for name in dict.fromkeys(wanted)]
         # Sessions may be counted anew for each user.
-        session = (
-            ["session", *self.impressions.columns.intersection(["user"])]
-            if unit == "session"
-            else []
-        )
-        groups, n = (
-            [name for name in dict.fromkeys([*names, *session]) if name not in more],
-            f"{unit}s",
-        )
+        session = []
+        if unit == "session":
+            session = ["session", *self.impressions.columns.intersection(["user"])]
+        groups = [name for name in dict.fromkeys([*names, *session]) if name not in more]
+        n = f"{unit}s"
         units = self._known(*groups).assign(**{n: self.counts, "clicks": self._clicks()})
         if {*names}.intersection(more):
             units = self._of_items(units)
             units["clicks"] = units[n] * units["clicked"]
         if session:
-            units = (
-                units.groupby(groups, observed=True)["clicks"]
-                .sum()
-                .reset_index()
-                .assign(sessions=1)
-            )
+            clicks = units.groupby(groups, observed=True)["clicks"].sum()
+            units = clicks.reset_index().assign(sessions=1)
         units[hits] = units[n].where((units["clicks"] == 0) == (rate == "abandonment"), 0)
-        sums = units.groupby(names or np.zeros(len(units)), observed=True)[
-            [n, hits, "clicks"]
-        ].sum()
-        table = sums.reset_index(drop=not names)
+        by_group = units.groupby(names or np.zeros(len(units)), observed=True)
+        table = by_group[[n, hits, "clicks"]].sum().reset_index(drop=not names)
         table[rate] = table[hits] / table[n]
         table["ci_low"], table["ci_high"] = wilson(table[hits], table[n])
         return ClickRates(table, tuple(names), rate, (DEPENDENT.format(unit=unit),))
@@ -478,67 +466,54 @@ class ClickLog(WithTable):
         check_number("times_usual", times_usual, least=1)
         counts, clicks, log = self.counts, self._clicks(), self.impressions
         lacking = [name for name in ("user", "time", "arm") if name not in log]
-        # Of a column that the log has not, all is missing: such checks have no rows to look at.
+        # A column that the log lacks is missing as a whole: its checks have no rows to look at.
         log = log.reindex(columns=["user", "session", "qid", "time", "arm"])
-        times, who = (
-            pd.to_datetime(log["time"], utc=True),
-            log["user"].notna() | log["session"].notna(),
-        )
-        users = (
-            log.assign(impressions=counts, clicks=clicks)
-            .groupby("user")[["impressions", "clicks"]]
-            .sum()
-        )
-        users = users.sort_values("impressions", ascending=False, kind="stable")
-        # Most users may have no click: usual is the number of those who have.
-        usual = users.where(users > 0).median().fillna(0)
-        users = users.assign(
-            times_usual=(users / usual).max(axis=1), arms=log.groupby("user")["arm"].nunique()
-        )
+        times = pd.to_datetime(log["time"], utc=True)
+        users, usual = _users(log.assign(impressions=counts, clicks=clicks))
         above, several = users["times_usual"] > times_usual, users["arms"] > 1
-        found: list[tuple[str, Any, Any]] = [
+        again, who = log.drop(columns="arm").duplicated(), log[["user", "session"]].notna()
+        is_known = times.notna() & who.any(axis=1)
+        never = ~self.items.groupby("position")["clicked"].any()
+        # Check, which are found, and how much each row counts
+        masks: list[tuple[str, Any, Any]] = [
             ("impressions without a click", clicks == 0, counts),
-            ("positions never clicked", ~self.items.groupby("position")["clicked"].any(), 1),
+            ("positions never clicked", never, 1),
             (f"users above {times_usual:g} times the usual", above, 1),
             ("users in several arms", several, users["arms"] > 0),
+        ]
+        masks += [
             ("times before that of the row above", times.diff() < pd.Timedelta(0), times.notna()),
             ("times in the future", times > pd.Timestamp.now("UTC"), times.notna()),
-            (
-                "same user, query and time again",
-                log.drop(columns="arm").duplicated(),
-                times.notna() & who,
-            ),
+            ("same user, query and time again", again, is_known),
         ]
-        left = dict.fromkeys(LEFT_OUT, 0) | {**self.excluded}
-        rows = [
-            (f"{what}, left out", n, n + {NOT_SHOWN: clicks}.get(what, counts).sum())
-            for what, n in left.items()
-        ]
-        rows += [
-            (check, (mask * n).sum(), (np.ones(len(mask), int) * n).sum())
-            for check, mask, n in found
-        ]
-        table = (
-            pd.DataFrame(rows, columns=["check", "found", "of"])
-            .query("of > 0")
-            .reset_index(drop=True)
-        )
+        rows = []
+        for what, n in (dict.fromkeys(LEFT_OUT, 0) | {**self.excluded}).items():
+            held = clicks if what == NOT_SHOWN else counts
+            rows.append((f"{what}, left out", n, n + held.sum()))
+        for check, mask, n in masks:
+            rows.append((check, (mask * n).sum(), (np.ones(len(mask), int) * n).sum()))
+        table = pd.DataFrame(rows, columns=["check", "found", "of"])
+        table = table.query("of > 0").reset_index(drop=True)
         robots, mixed = users[above].reset_index(), users[several].reset_index()
-        notes = {
-            LISTED.format(few([*robots["user"]]), **usual): len(robots),
-            f"in several arms: {few([*mixed['user']])}; a fault of an A/B test, not of rankers in turn": len(
-                mixed
-            ),
-            "each impression has a click: perhaps those without one were not logged": clicks.all(),
-            f"the log has no {' and no '.join(lacking)}: checks of them are left out": lacking,
-        }
-        return LogChecks(
-            table, robots, mixed, tuple(note for note, holds in notes.items() if holds)
-        )
+        notes = []
+        if len(robots):
+            notes.append(LISTED.format(few([*robots["user"]]), **usual))
+        if len(mixed):
+            names = few([*mixed["user"]])
+            notes.append(
+                f"in several arms: {names}; a fault of an A/B test, not of rankers in turn"
+            )
+        if clicks.all():
+            notes.append("each impression has a click: perhaps those without one were not logged")
+        if lacking:
+            columns = " and no ".join(lacking)
+            notes.append(f"the log has no {columns}: checks of them are left out")
+        return LogChecks(table, robots, mixed, tuple(notes))
 
     def _known(self, *names: str) -> pd.DataFrame:
+        known = [*self.impressions]
         return self.impressions[
-            [chosen("column of the impressions", name, [*self.impressions]) for name in names]
+            [chosen("column of the impressions", name, known) for name in names]
         ]
 
     def _clicks(self) -> Ints:
@@ -547,7 +522,7 @@ class ClickLog(WithTable):
         return np.bincount(clicked, minlength=len(self.impressions)) * self.counts
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a row per shown item with the facts of its impression: `from_frame` makes the same log of it."""
+        """Return a row per shown item with the facts of its impression; `from_frame` reads it back."""
         queries = ["qid"] if list(self.impressions["qid"].cat.categories) == [NO_QUERY] else []
         return self._of_items(self.impressions.drop(columns=queries).reset_index())
 
@@ -557,28 +532,31 @@ class ClickLog(WithTable):
         return pd.concat([facts, self.items.drop(columns="impression")], axis=1)
 
     def __repr__(self) -> str:
-        numbers = (
-            self.counts.sum(),
-            self.counts[self.items["impression"]].sum(),
-            self._clicks().sum(),
-        )
-        said = [
-            count(int(n), thing)
-            for n, thing in zip(numbers, ("impression", "item", "click"), strict=True)
-        ]
-        return f"ClickLog({', '.join(said)})"
+        sizes = {
+            "impression": self.counts,
+            "item": self.counts[self.items["impression"]],
+            "click": self._clicks(),
+        }
+        numbers = [count(int(values.sum()), name) for name, values in sizes.items()]
+        return f"ClickLog({', '.join(numbers)})"
 
     def _laid_out(self) -> Table:
-        table = (
-            self.click_rates()
-            .table.drop(columns="clicked")
-            .rename(columns=lambda name: name.replace("_", " "))
-        )
-        return Table(
-            table,
-            caption=repr(self),
-            notes=[f"left out: {n:,} {what}" for what, n in self.excluded.items()],
-        )
+        table = self.click_rates().table.drop(columns="clicked")
+        table.columns = table.columns.str.replace("_", " ")
+        notes = [f"left out: {n:,} {what}" for what, n in self.excluded.items()]
+        return Table(table, caption=repr(self), notes=notes)
+
+
+def _users(log: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series[float]]:
+    """Return a row per user, those with most impressions first, and the usual numbers of a user."""
+    by_user = log.groupby("user")
+    users = by_user[["impressions", "clicks"]].sum()
+    users = users.sort_values("impressions", ascending=False, kind="stable")
+    # Most users may have no click: usual is the number of those who have.
+    usual = users.where(users > 0).median().fillna(0)
+    users["times_usual"] = (users / usual).max(axis=1)
+    users["arms"] = by_user["arm"].nunique()
+    return users, usual
 
 
 @explained
@@ -623,17 +601,12 @@ class ClickRates(Recorded):
         shown = self._shown()
         axes.plot(shown[self.rate].array, "o", color=INK, markersize=4)
         axes.vlines(range(len(shown)), shown["ci_low"], shown["ci_high"], color=INK, linewidth=1)
-        labels = (
-            [" ".join(map(shown_name, group)) for group in shown[[*self.by]].to_numpy()]
-            if self.by
-            else ["all"]
-        )
-        axes.set_xticks(
-            range(len(shown)),
-            labels,
-            parse_math=False,
-            rotation=90 if len("".join(labels)) > 60 else 0,
-        )
+        labels = ["all"]
+        if self.by:
+            groups = shown[[*self.by]].to_numpy()
+            labels = [" ".join(map(shown_name, group)) for group in groups]
+        rotation = 90 if len("".join(labels)) > 60 else 0
+        axes.set_xticks(range(len(shown)), labels, parse_math=False, rotation=rotation)
         axes.set(xlabel=", ".join(self.by), ylabel=self.rate.replace("_", " "), ylim=(0, None))
         write_caption(figure, "; ".join(self._laid_out().notes))
         return figure
@@ -646,17 +619,14 @@ class ClickRates(Recorded):
         return self.table.nlargest(MOST_SHOWN, self.table.columns[len(self.by)]).sort_index()
 
     def _laid_out(self) -> Table:
-        rest = len(self.table) - MOST_SHOWN
-        cut = (
-            [f"the {MOST_SHOWN} largest groups are shown; .table has {rest} more"]
-            if rest > 0
-            else []
-        )
+        notes, rest = [*self.notes], len(self.table) - MOST_SHOWN
+        if rest > 0:
+            notes.insert(0, f"the {MOST_SHOWN} largest groups are shown; .table has {rest} more")
         shown = self._shown().rename(columns=lambda name: name.replace("_", " "))
-        caption = " by ".join(
-            [self.rate.replace("_", " ").capitalize(), ", ".join(self.by)][: 1 + bool(self.by)]
-        )
-        return Table(shown, caption=caption, notes=(*cut, *self.notes))
+        caption = self.rate.replace("_", " ").capitalize()
+        if self.by:
+            caption += f" by {', '.join(self.by)}"
+        return Table(shown, caption=caption, notes=tuple(notes))
 
 
 @explained

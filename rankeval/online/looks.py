@@ -174,20 +174,15 @@ def looks_plan(
     number = whole_number(shares)
     expected = f"a number of looks up to {MOST_LOOKS:,}, or shares above 0 that ascend to 1"
     require(number is None or 1 <= number <= MOST_LOOKS, "shares", shares, expected)
+    places: Any = shares
+    if number is not None:
+        places = [look / number for look in range(1, number + 1)]
     try:
-        at = np.array(
-            shares if number is None else [look / number for look in range(1, number + 1)],
-            dtype=np.float64,
-        )
+        at = np.array(places, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         at = np.empty(0)
-    fits = (
-        at.ndim == 1
-        and 0 < at.size <= MOST_LOOKS
-        and at[0] > 0
-        and (np.diff(at) > 0).all()
-        and abs(at[-1] - 1) < 1e-9
-    )
+    is_row = at.ndim == 1 and 0 < at.size <= MOST_LOOKS
+    fits = is_row and at[0] > 0 and abs(at[-1] - 1) < 1e-9 and (np.diff(at) > 0).all()
     require(fits, "shares", shares, expected)
     at /= at[-1]
     return LooksPlan(tuple(at.tolist()), _bounds(at, spending, alpha), spending, alpha)
@@ -197,36 +192,30 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
 
 
 def _missing(score: float, places: Floats, masses: Floats, deviation: float, spend: float) -> float:
-    """Return how far the chance to go beyond a score is from that to spend, as a difference of logarithms."""
-    return math.log(2 * masses @ ndtr((places - score) / deviation) + 1e-307) - math.log(spend)
+    """Return the logarithm of the chance to go beyond a score, less that of the alpha to spend."""
+    beyond = 2 * masses @ ndtr((places - score) / deviation)
+    return math.log(beyond + 1e-307) - math.log(spend)
 
 
 def _bounds(shares: Sequence[float] | Floats, spending: str, alpha: float) -> Floats:
-    """Return the bounds that spend alpha: the scores within them have a mass at each node, and go on from there."""
+    """Return the bounds that spend alpha; scores within them have a mass at each node, and go on."""
     at = np.asarray(shares, dtype=np.float64)
     # Of tiny shares nothing can be spent: 1e-300 is the least that a bound can be solved for, about
     # 37.
     spends = np.maximum(np.diff(SPENDING[spending](at, alpha), prepend=0.0), 1e-300)
     deviations = np.sqrt(np.diff(at, prepend=0.0))
-    finest = np.append(
-        np.minimum(deviations[:-1], deviations[1:]), np.inf
-    )  # after the last look nothing goes on
+    # After the last look nothing goes on.
+    finest = np.append(np.minimum(deviations[:-1], deviations[1:]), np.inf)
     places, masses, bounds = np.zeros(1), np.ones(1), np.empty(len(at))
     for look, (spend, deviation) in enumerate(zip(spends, deviations, strict=True)):
         root = math.sqrt(at[look])
-        bounds[look] = (
-            brentq(_missing, 0.0, 40.0 * root, args=(places, masses, deviation, spend), xtol=1e-13)
-            / root
-        )
+        args = (places, masses, deviation, spend)
+        bounds[look] = brentq(_missing, 0.0, 40.0 * root, args=args, xtol=1e-13) / root
         reach = min(bounds[look], FARTHEST) * root
         panels = 1 + int(reach / finest[look] / 4)
         n_steps = len(_NODES) * panels * len(places)
-        require(
-            n_steps <= _MOST_STEPS,
-            "shares",
-            at.tolist(),
-            "looks that are not so close to each other",
-        )
+        apart = "looks that are not so close to each other"
+        require(n_steps <= _MOST_STEPS, "shares", at.tolist(), apart)
         nodes = reach / panels * np.add.outer(2 * np.arange(panels) + 1 - panels, _NODES).ravel()
         steps = (nodes[:, None] - places) / deviation
         masses = np.exp(-(steps**2) / 2) @ masses / (deviation * math.sqrt(2 * math.pi))
@@ -293,17 +282,17 @@ def confidence_sequence(
     columns = {"estimate": estimate, "standard_error": standard_error, "n": n, "best_at": best_at}
     check_number("best_at", best_at)
     columns |= {"best_at": [best_at]}
-    middle, error, users, end = (
-        labels(given, name).astype(np.float64) for name, given in columns.items()
-    )
-    for name, values in zip(columns, (middle, error, users, end), strict=True):
+    numbers = {name: labels(values, name).astype(np.float64) for name, values in columns.items()}
+    middle, error, users, end = numbers.values()
+    expected = "finite numbers, one a look, and above 0 but for estimates"
+    for name, values in numbers.items():
         fits = np.isfinite(values).all() and (name == "estimate" or (values > 0).all())
         n_looks = 1 if name == "best_at" else max(1, middle.size)
-        expected = "finite numbers, one a look, and above 0 but for estimates"
         require(fits and values.shape == (n_looks,), name, values.tolist(), expected)
     surprise = -2 * math.log(alpha)
     mixed = users * (surprise + math.log1p(surprise)) / end
     half = error * np.sqrt((1 + 1 / mixed) * (np.log1p(mixed) + surprise))
-    p_value = np.sqrt(mixed + 1) * np.exp(-((middle / error) ** 2) * mixed / (2 * (mixed + 1)))
+    exponent = -((middle / error) ** 2) * mixed / (2 * (mixed + 1))
+    p_value = np.sqrt(mixed + 1) * np.exp(exponent)
     ends = {"estimate": middle, "ci_low": middle - half, "ci_high": middle + half}
     return pd.DataFrame({"n": np.asarray(n), **ends, "p_value": np.minimum(p_value, 1.0)})

@@ -49,6 +49,10 @@ from rankeval.online.logs import ClickLog
 from rankeval.render.tables import Table
 from rankeval.significance.declarations import Floats, Rng, generator_of
 
+GIVEN_ABOVE = (
+    "each probability is given the clicks above in the same list; all: over all shown items"
+)
+NO_RATES = "the parameters were given: there is no training log for click rates to compare with"
 PLACE, SLOT, ONE = ("position",), ("position", "last_click"), ()
 PARAMETERS: dict[str, dict[str, tuple[str, ...]]] = {
     "pbm": {"attraction": PAIR, "examination": PLACE},
@@ -151,13 +155,9 @@ class ClickModel:
         self._parameters: dict[str, Any] = {}
         self._rates: dict[str, Floats] = {}
         if parameters:
-            lacking = [one for one in PARAMETERS[name] if one not in parameters]
-            refuse(
-                (
-                    lacking,
-                    f"{name} needs all of its parameters or none; {', '.join(lacking)} is missing",
-                )
-            )
+            lacking = [own for own in PARAMETERS[name] if own not in parameters]
+            missing = f"{', '.join(lacking)} is missing"
+            refuse((lacking, f"{name} needs all of its parameters or none; {missing}"))
             self._set(parameters)
 
     def __repr__(self) -> str:
@@ -225,57 +225,45 @@ class ClickModel:
         the chance that the user went on without a click is counted, so that the values are those of the model.
         """
         (codes, index), names, by_last = pairs_of(log), PARAMETERS[self.name], self.name == "ubm"
-        lists = *self._laid_by(log, codes, n_pairs := len(index))[:2], log.counts
-        depth, table = lists[0].shape[1], cells(*lists, n_pairs=n_pairs, by_last=by_last)
-        refuse(
-            (
-                table["position"].nunique() < depth,
-                "nothing is shown at a position that is above others",
-            )
-        )
-        options: dict[str, Any] = {
-            "n_pairs": n_pairs,
-            "prior": prior,
-            "tolerance": tolerance,
-            "max_iter": max_iter,
-        }
+        n_pairs = len(index)
+        pairs, clicked, _ = self._laid_by(log, codes, n_pairs)
+        lists = pairs, clicked, log.counts
+        depth, table = pairs.shape[1], cells(*lists, n_pairs=n_pairs, by_last=by_last)
+        problem = "nothing is shown at a position that is above others"
+        refuse((table["position"].nunique() < depth, problem))
+        options: dict[str, Any] = {"n_pairs": n_pairs, "prior": prior}
+        options |= {"tolerance": tolerance, "max_iter": max_iter}
         if self.name in STOPS:
-            found = fit_chain(*lists, stops=STOPS[self.name], leaves="gamma" in names, **options)
+            fitted = fit_chain(*lists, stops=STOPS[self.name], leaves="gamma" in names, **options)
         else:
             n_slots = int(slot_starts(depth + 1, by_last=by_last)[-1])
             of_cells = table[["pair", "slot", "shown", "hits"]].to_numpy().T
-            found = fit_factors(*of_cells, n_slots=n_slots, **options)
-        values, trials, self.objectives = found
+            fitted = fit_factors(*of_cells, n_slots=n_slots, **options)
+        values, trials, self.objectives = fitted
         ends = [n_pairs, len(values) - ("gamma" in names)]
         attraction, second, gamma = np.split(values, ends)
         scale = float(second[0]) if "examination" in names else 1.0
-        refuse(
-            (
-                scale == 0,
-                "nothing is clicked at position 1, and examination is relative to it",
-                "give a prior",
-            )
-        )
-        fitted = {"examination": second / scale, "continuation": 1 - second, "satisfaction": second}
-        self._set(
-            {**fitted, "attraction": pd.Series(attraction * scale, index), "gamma": gamma.sum()}
-        )
-        untold = {
-            name: (len(one), (one == 0).sum())
-            for name, one in zip(names, np.split(trials, ends), strict=False)
+        problem = "nothing is clicked at position 1, and examination is relative to it"
+        refuse((scale == 0, problem, "give a prior"))
+        parameters = {
+            "attraction": pd.Series(attraction * scale, index),
+            "examination": second / scale,
+            "continuation": 1 - second,
+            "satisfaction": second,
+            "gamma": gamma.sum(),
         }
-        self.notes = tuple(
-            UNTOLD.format(name, *numbers) for name, numbers in untold.items() if numbers[1]
-        )
+        self._set(parameters)
+        notes = []
+        for name, own in zip(names, np.split(trials, ends), strict=False):
+            if n_unseen := (own == 0).sum():
+                notes.append(UNTOLD.format(name, len(own), n_unseen))
+        self.notes = tuple(notes)
         mean = prior[0] / prior[1] if prior[1] else 0.5
-        sums = {
-            name: table.groupby(level)[["hits", "shown"]].sum().add([*prior])
-            for name, level in RATES.items()
-        }
         self.unknown = mean * scale
-        self._rates = {
-            name: np.append(one["hits"] / one["shown"], mean) for name, one in sums.items()
-        }
+        self._rates = {}
+        for name, level in RATES.items():
+            sums = table.groupby(level)[["hits", "shown"]].sum().add([*prior])
+            self._rates[name] = np.append(sums["hits"] / sums["shown"], mean)
         return self
 
     def click_probabilities(self, log: ClickLog, *, unknown: float | None = None) -> Floats:
@@ -336,40 +324,34 @@ class ClickModel:
         codes = self._known(log, self.unknown if unknown is None else unknown)
         chances = {"perplexity": self.click_probabilities(log, unknown=unknown)}
         weights = log.counts[log.items["impression"].to_numpy()]
-        position, clicks = (
-            log.items["position"].to_numpy(),
-            log.items["clicked"].to_numpy(dtype=bool),
-        )
+        position = log.items["position"].to_numpy()
+        clicks = log.items["clicked"].to_numpy(dtype=bool)
         at = {"rate_by_position": position - 1, "rate_by_document": codes}
-        chances |= {
-            name: rates[np.minimum(at[name], len(rates) - 1)] for name, rates in self._rates.items()
-        }
+        for name, rates in self._rates.items():
+            chances[name] = rates[np.minimum(at[name], len(rates) - 1)]
+        bits = {}
         with np.errstate(divide="ignore"):
-            bits = {
-                name: -weights * np.log2(np.where(clicks, chance, 1 - chance))
-                for name, chance in chances.items()
-            }
-        sums = (
-            pd.DataFrame({"position": position, "shown": weights} | bits).groupby("position").sum()
-        )
-        sums.loc["all"] = sums.sum()
-        table = sums.assign(**{name: 2 ** (sums[name] / sums["shown"]) for name in bits}).astype(
-            {"shown": np.int64}
-        )
+            for name, chance in chances.items():
+                bits[name] = -weights * np.log2(np.where(clicks, chance, 1 - chance))
+        items = pd.DataFrame({"position": position, "shown": weights} | bits)
+        table = items.groupby("position").sum()
+        table.loc["all"] = table.sum()
+        for name in bits:
+            table[name] = 2 ** (table[name] / table["shown"])
+        table = table.astype({"shown": np.int64})
         n_unknown = int(weights @ (codes == len(self._parameters["attraction"])))
         part = f"{n_unknown:,} of {count(int(weights.sum()), 'shown item')}"
-        notes = {
-            "each probability is given the clicks above in the same list; all: over all shown items": True,
-            f"{part} are of pairs that the model does not know: they have a set attraction": n_unknown,
-            "the model gives probability 0 to a click or skip that happened": np.isinf(
-                table["perplexity"]
-            ).any(),
-            "the parameters were given: there is no training log for click rates to compare with": not self._rates,
-        }
-        notes |= dict.fromkeys(self.notes, True)
-        return Perplexity(
-            table.reset_index(), self.name, tuple(note for note, so in notes.items() if so)
-        )
+        notes = [GIVEN_ABOVE]
+        if n_unknown:
+            notes.append(
+                f"{part} are of pairs that the model does not know: they have a set attraction"
+            )
+        if np.isinf(table["perplexity"]).any():
+            notes.append("the model gives probability 0 to a click or skip that happened")
+        if not self._rates:
+            notes.append(NO_RATES)
+        notes += self.notes
+        return Perplexity(table.reset_index(), self.name, tuple(dict.fromkeys(notes)))
 
     def simulate(
         self, rankings: Any, rng: Rng = 0, *, n: int = 1, unknown: float | None = None
@@ -411,22 +393,19 @@ class ClickModel:
         ClickLog(1,000 impressions, 2,000 items, 1,000 clicks)
         """
         check_count("n", n)
-        log, generator = (
-            rankings if isinstance(rankings, ClickLog) else _listed(rankings),
-            generator_of(rng),
-        )
-        codes, unclicked = (
-            self._known(log, unknown),
-            replace(log, items=log.items.assign(clicked=False)),
-        )
+        log, generator = rankings, generator_of(rng)
+        if not isinstance(log, ClickLog):
+            log = _listed(rankings)
+        codes = self._known(log, unknown)
+        unclicked = replace(log, items=log.items.assign(clicked=False))
         pairs, _, shown = self._laid_by(unclicked, codes, -1)
-        rows, place = (
-            np.repeat(np.arange(len(shown)), n * log.counts),
-            np.cumsum(shown).reshape(shown.shape) - 1,
-        )
-        clicked = self._walked(
-            pairs[rows], unknown, lambda _, chance: generator.random(len(rows)) < chance
-        )[1]
+        rows = np.repeat(np.arange(len(shown)), n * log.counts)
+        place = np.cumsum(shown).reshape(shown.shape) - 1
+
+        def drawn(_: int, chance: Floats) -> Mask:
+            return generator.random(len(rows)) < chance
+
+        _, clicked = self._walked(pairs[rows], unknown, drawn)
         again = shown[rows]
         items = log.items.take(place[rows][again]).reset_index(drop=True)
         items = items.assign(impression=np.nonzero(again)[0], clicked=clicked[again])
@@ -435,18 +414,17 @@ class ClickModel:
             impressions.index = pd.RangeIndex(len(rows), name="impression")
         return ClickLog(impressions, items, log.complete, log.excluded)
 
-    def _set(self, given: Mapping[str, Any]) -> None:
-        """Hold the parameters, each in the order of the index that it should have."""
-        for name, value in given.items():
+    def _set(self, parameters: Mapping[str, Any]) -> None:
+        """Set the parameters, each in the order of the index that it should have."""
+        for name, value in parameters.items():
             require(np.ndim(value) < 2, name, value, "a mapping, a list or a number")
-        pairs = pd.Series(given["attraction"]).index
+        pairs = pd.Series(parameters["attraction"]).index
         held: dict[str, Any] = {}
         for name, keys in PARAMETERS[self.name].items():
-            value, by_id = given[name], isinstance(given[name], Mapping | pd.Series)
+            value, by_id = parameters[name], isinstance(parameters[name], Mapping | pd.Series)
             values = pd.Series(value)
-            values = pd.Series(
-                labels(values, name), index=values.index, dtype=np.float64, name=name
-            )
+            numbers = labels(values, name)
+            values = pd.Series(numbers, index=values.index, dtype=np.float64, name=name)
             n, places = len(values), pd.RangeIndex(1, len(values) + 1)
             slots = pd.MultiIndex.from_arrays([*np.add(np.tril_indices(isqrt(2 * n)), [[1], [0]])])
             index = {PAIR: pairs, SLOT: slots, ONE: places[:1]}.get(keys, places)
@@ -454,45 +432,30 @@ class ClickModel:
             fits = len(index) == n and index.nlevels == max(len(keys), 1) and values.index.is_unique
             require(fits and (by_id or np.ndim(value) == 1) == bool(keys), name, value, each)
             values = values.reindex(index) if by_id else values.set_axis(index)
-            require(
-                values.between(0, np.inf if name == "examination" else 1).all(), name, value, each
-            )
+            most = np.inf if name == "examination" else 1
+            require(values.between(0, most).all(), name, value, each)
             held[name] = values.rename_axis(list(keys)) if keys else float(values.iloc[0])
-        highest = (
-            held["attraction"].max() * held["examination"].max() if "examination" in held else 0.0
-        )
-        refuse(
-            (
-                highest > 1 + 1e-9,
-                "attraction times examination is a probability, and some would be above 1",
-            )
-        )
+        if "examination" in held:
+            highest = held["attraction"].max() * held["examination"].max()
+            problem = "attraction times examination is a probability, and some would be above 1"
+            refuse((highest > 1 + 1e-9, problem))
         self._parameters = held
 
     def _laid_by(self, log: ClickLog, codes: Codes, none: int) -> tuple[Codes, Mask, Mask]:
-        """Return the pair at each position of each impression, ``none`` for none; the clicks; and if one is shown."""
-        lacks = f"{self.name} follows users down the list, and the log does not have all positions of its impressions"
-        refuse((self.name != "pbm" and not log.complete, lacks, "fit pbm"))
+        """Return the pair at each position of each impression, or ``none``; clicks; and if one is shown."""
+        lacks = "the log does not have all positions of its impressions"
+        problem = f"{self.name} follows users down the list, and {lacks}"
+        refuse((self.name != "pbm" and not log.complete, problem, "fit pbm"))
         impression, position = log.items["impression"].to_numpy(), log.items["position"].to_numpy()
         shown = np.zeros((len(log.impressions), position.max() + 1), dtype=bool)
         shown[impression, position] = True
-        shown, clicked, pairs = (
-            shown[:, 1:],
-            np.zeros_like(shown[:, 1:]),
-            np.full(shown[:, 1:].shape, none, np.int32),
-        )
-        clicked[shown], pairs[shown] = (
-            log.items["clicked"],
-            codes,
-        )  # items are in order of impression and position
+        shown = shown[:, 1:]
+        clicked, pairs = np.zeros_like(shown), np.full(shown.shape, none, np.int32)
+        # Items are in order of impression and position.
+        clicked[shown], pairs[shown] = log.items["clicked"], codes
         several = int(log.counts @ (clicked.sum(axis=1) > 1)) if self.name == "cascade" else 0
-        refuse(
-            (
-                several,
-                f"{count(several, 'impression')} with several clicks: cascade knows one",
-                "fit dcm or sdbn",
-            )
-        )
+        more = f"{count(several, 'impression')} with several clicks: cascade knows one"
+        refuse((several, more, "fit dcm or sdbn"))
         return pairs, clicked, shown
 
     def _known(self, log: ClickLog, unknown: float | None) -> Codes:
@@ -502,20 +465,20 @@ class ClickModel:
         (codes, pairs), deepest = pairs_of(log), log.items["position"].max()
         known = self._parameters["attraction"].index.get_indexer(pairs)
         lacking, n = pairs[known < 0], np.size([*self._parameters.values()][-1])
-        lacks = f"the model does not know {count(len(lacking), 'pair')} of query and document: {few([*lacking])}"
+        n_pairs = count(len(lacking), "pair")
+        lacks = f"the model does not know {n_pairs} of query and document: {few([*lacking])}"
         most = {"pbm": n, "ubm": isqrt(2 * n), "dcm": n + 1}.get(self.name, deepest)
         refuse(
             (unknown is None and len(lacking), lacks, "give unknown="),
             (deepest > most, f"the model knows {most} positions, and a list has {deepest:,}"),
         )
-        return np.where(known < 0, len(self._parameters["attraction"]), known).astype(np.int32)[
-            codes
-        ]
+        known = np.where(known < 0, len(self._parameters["attraction"]), known)
+        return known.astype(np.int32)[codes]
 
     def _walked(
         self, pairs: Codes, unknown: float | None, decide: Callable[[int, Floats], Mask]
     ) -> tuple[Floats, Mask]:
-        """Return the chance of a click at each place given the clicks above, and the clicks that are decided on."""
+        """Return the chance of a click at each place given the clicks above, and the clicks decided."""
         held, tail = self._parameters, [unknown or 0.0, 0.0]
         attraction, gamma = np.append(held["attraction"], tail)[pairs], held.get("gamma", 1.0)
         stays: Floats = np.append(held.get("continuation", ()), np.zeros(pairs.shape[1]))

@@ -29,7 +29,7 @@ Pair = tuple[int, int]
 """A number of the control and of the treatment."""
 
 SKEWED = 0.05
-"""Up to this skewness of t, equal arms differ on either side in .021 to .029 of the tests at the level .05."""
+"""Up to this skewness of t, equal arms differ on a side in .021 to .029 of the tests at level .05."""
 
 N_DRAWS = 10_000
 """Divisions that are drawn. The error of a p-value of .05 is then .002."""
@@ -37,16 +37,18 @@ N_DRAWS = 10_000
 
 @dataclass(frozen=True)
 class Unequal:
-    """One-sided p-values, that the treatment is lower and higher; the ends of the difference, nan beyond all draws."""
+    """The result of a test of unequal arms."""
 
+    # One-sided p-values, that the treatment is lower, and higher
     below: float
     above: float
+    # The ends of the difference; nan beyond all draws
     low: float
     high: float
 
 
 def skewness_of_t(values: Floats, sizes: Pair) -> float:
-    """Return the skewness that Welch's t has if arms of these sizes are equal, by the values of the users of both."""
+    """Return the skewness of Welch's t if arms of these sizes are equal, by the values of all users."""
     control, treatment = (1 / size for size in sizes)
     centred = values - values.mean()
     skewness = np.mean((centred / centred.std()) ** 3)
@@ -56,22 +58,19 @@ def skewness_of_t(values: Floats, sizes: Pair) -> float:
 def by_random_arms(
     values: Floats, sizes: Pair, estimate: float, error: float, tail: float
 ) -> Unequal:
-    """Compare t, the estimate by its error, with the t of random arms; their middle is the studentized interval."""
+    """Compare t, the estimate by its error, with the t of random arms; the interval is studentized."""
     seen, drawn = estimate / error, np.sort(_random_arms(values, sizes))
     slack, n_arms = 1e-9 * abs(seen), len(drawn) + 1
-    below, above = (
-        np.searchsorted(drawn, seen + slack, "right") + 1,
-        n_arms - np.searchsorted(drawn, seen - slack),
-    )
+    below = np.searchsorted(drawn, seen + slack, "right") + 1
+    above = n_arms - np.searchsorted(drawn, seen - slack)
     beyond = math.floor(tail * n_arms + 1e-9)
     least, most = (drawn[beyond - 1], drawn[-beyond]) if beyond else (math.nan, math.nan)
-    return Unequal(
-        below / n_arms, above / n_arms, estimate - most * error, estimate - least * error
-    )
+    low, high = estimate - most * error, estimate - least * error
+    return Unequal(below / n_arms, above / n_arms, low, high)
 
 
 def _random_arms(values: Floats, sizes: Pair) -> Floats:
-    """Return Welch's t of arms that are drawn at random; one order of the users gives as many as fit into it."""
+    """Return Welch's t of random arms; one order of the users gives as many arms as fit into it."""
     rng = np.random.default_rng(0)
     small, large = min(sizes), max(sizes)
     centred = values - values.mean()
@@ -110,13 +109,10 @@ def by_margins(events: Pair, sizes: Pair, tail: float) -> Unequal:
     room = 1e-9 * (most - least)
 
     def end(side: int, extreme: float) -> float:
-        """Return the difference from which on the test refuses; the last one that there is if it never does."""
-        if seen == extreme * sizes[1]:
-            share = extreme
-        else:
-            share = brentq(
-                lambda share: tails(share)[side] - tail, least + room, most - room, xtol=1e-15
-            )
+        """Return the difference from which on the test refuses, or the last one if it never does."""
+        share = extreme
+        if seen != extreme * sizes[1]:
+            share = brentq(lambda x: tails(x)[side] - tail, least + room, most - room, xtol=1e-15)
         return share - of_control(share)
 
     equal_share = total / sum(sizes)

@@ -322,8 +322,9 @@ def propensities(
 
     def counted(counts: NDArray[Any]) -> Floats:
         weight = counts[impression]
-        found = [np.bincount(cell, one, shape[0] * shape[1]) for one in (weight, weight * clicked)]
-        return np.reshape(found, (2, *shape)).astype(np.float64)
+        size = shape[0] * shape[1]
+        tables = np.bincount(cell, weight, size), np.bincount(cell, weight * clicked, size)
+        return np.reshape(tables, (2, *shape)).astype(np.float64)
 
     shown, clicks = counted(log.counts)
     numbers = {
@@ -334,56 +335,54 @@ def propensities(
     unknown = (
         f"nothing was clicked at the positions {empty}, so nothing is known of their propensity"
     )
-    way = "collect more clicks, or leave out the last positions by depth="
+    remedy = "collect more clicks, or leave out the last positions by depth="
     relative = "nothing was shown at position 1, which the others are relative to"
-    refuse((1 not in positions, relative), (empty, unknown, way), argument="log")
+    refuse((1 not in positions, relative), (empty, unknown, remedy), argument="log")
     _refuse_unlinked(positions, shown, clicks, how)
     notes = [SHUFFLED, *_kept_order(log)] if how == "randomized" else [SAME]
-    ends = np.full((2, len(positions)), np.nan)
+    low, high = np.full((2, len(positions)), np.nan)
     if n_resamples and how != "em":
-        units, generator = (
-            log.impressions.assign(impression=range(len(log.impressions))),
-            generator_of(rng),
-        )
-        name = next(
-            one
-            for one, (_, least) in UNITS.items()
-            if one in units and units[one].nunique() >= least
-        )
-        unit = pd.factorize(units[name])[0]
-        size = log.counts if name == "impression" else np.ones(unit.max() + 1, dtype=np.int64)
-        times = (
-            generator.multinomial(size.sum(), size / size.sum()) / size for _ in range(n_resamples)
-        )
-        drawn = [estimate(*counted(log.counts * one[unit])) for one in times]
+        unit, size, name = _units(log)
+        generator = generator_of(rng)
+        drawn = []
+        for _ in range(n_resamples):
+            times = generator.multinomial(size.sum(), size / size.sum()) / size
+            drawn.append(estimate(*counted(log.counts * times[unit])))
         ends = np.quantile(drawn, [0.025, 0.975], axis=0)
-        said = f"intervals: 95 %, percentiles of {n_resamples:,} samples of {UNITS[name][0]}"
-        if not (ends < 1e6).all():  # greater ones are of samples that do not link two positions
-            ends[:] = np.nan
-            said = "no interval is known: in some samples, too few clicks link the positions with the first one"
-        notes.append(said)
-    found = {
-        "position": positions,
-        "propensity": estimate(shown, clicks),
-        "ci_low": ends[0],
-        "ci_high": ends[1],
-    }
-    table = pd.DataFrame(found | numbers)
+        # Greater ones are of samples that do not link two positions.
+        if (ends < 1e6).all():
+            low, high = ends
+            notes.append(f"intervals: 95 %, percentiles of {n_resamples:,} samples of {name}")
+        else:
+            few_links = "too few clicks link the positions with the first one"
+            notes.append(f"no interval is known: in some samples, {few_links}")
+    columns = {"position": positions, "propensity": estimate(shown, clicks)}
+    table = pd.DataFrame(columns | {"ci_low": low, "ci_high": high} | numbers)
     if clip is not None:
-        small = table["propensity"] < clip
-        cut = f"{table['clicks'][small].sum():,} of {table['clicks'].sum():,} clicks"
+        small, n_clicks = table["propensity"] < clip, table["clicks"]
+        cut = f"{n_clicks[small].sum():,} of {n_clicks.sum():,} clicks"
         notes.append(
             f"propensities below {clip:g} are set to {clip:g}, and the weights of {cut} are too small"
         )
         table["propensity"] = table["propensity"].clip(lower=clip)
     checks, broken = dependence(log)
-    for said in broken:
-        warn(said)
+    for note in broken:
+        warn(note)
     return Propensities(table, how, (*notes, *broken), checks, log)
 
 
+def _units(log: ClickLog) -> tuple[NDArray[Any], NDArray[Any], str]:
+    """Return the unit of each impression as a code, how often each counts, and the noun for them."""
+    facts = log.impressions.assign(impression=range(len(log.impressions)))
+    known = [name for name in UNITS if name in facts]
+    name = next(name for name in known if facts[name].nunique() >= UNITS[name][1])
+    unit = pd.factorize(facts[name])[0]
+    size = log.counts if name == "impression" else np.ones(unit.max() + 1, dtype=np.int64)
+    return unit, size, UNITS[name][0]
+
+
 def _sizes(log: ClickLog) -> NDArray[np.int64]:
-    """Return the length of the list of each shown item; of single items, all lists count as equally long."""
+    """Return the length of the list of each shown item; lists of single items are equally long."""
     position = log.items["position"]
     whole = log.items["impression"] if log.complete else np.zeros(len(position))
     return position.groupby(whole).transform("max").to_numpy()
@@ -392,15 +391,15 @@ def _sizes(log: ClickLog) -> NDArray[np.int64]:
 def _kept_order(log: ClickLog) -> list[str]:
     """Warn if documents keep their positions, where each list should be shuffled anew."""
     size = _sizes(log)
-    places = pd.DataFrame(
-        {"off": log.items["position"] - (size + 1) / 2, "var": (size**2 - 1) / 12}
-    )
+    off, variance = log.items["position"] - (size + 1) / 2, (size**2 - 1) / 12
+    places = pd.DataFrame({"off": off, "var": variance})
     sums = places.mul(log.counts[log.items["impression"]], axis=0).groupby(pairs_of(log)[0]).sum()
     kept = float((sums["off"] ** 2).sum() / max(sums["var"].sum(), TINY))
-    said = f"documents keep their positions {kept:.3g} times as much as in lists that are shuffled anew each time"
-    if is_kept := kept > 1 + 10 * np.sqrt(2 / len(sums)):
-        warn(f"{said}: the rates of clicks then mix position and relevance; use another how=")
-    return [said] * int(is_kept)
+    if not kept > 1 + 10 * np.sqrt(2 / len(sums)):
+        return []
+    note = f"documents keep their positions {kept:.3g} times as much as in lists that are shuffled anew each time"
+    warn(f"{note}: the rates of clicks then mix position and relevance; use another how=")
+    return [note]
 
 
 def _refuse_unlinked(positions: NDArray[Any], shown: Floats, clicks: Floats, how: str) -> None:
@@ -408,24 +407,19 @@ def _refuse_unlinked(positions: NDArray[Any], shown: Floats, clicks: Floats, how
     if how == "swap":
         links[1:, 1:] = 0
     number, group = connected_components(links, directed=True, connection="strong")
-    named = ", ".join(
-        str(positions[group == one].tolist()) for one in dict.fromkeys(group.tolist())
-    )
+    groups = [str(positions[group == code].tolist()) for code in dict.fromkeys(group.tolist())]
+    names = ", ".join(groups)
     problem = (
-        f"no clicked documents link the groups of positions {named}, so they cannot be compared"
+        f"no clicked documents link the groups of positions {names}, so they cannot be compared"
     )
-    way = "show the same documents at several positions: rankers in turn, swaps of position 1, or shuffled lists"
-    refuse((number > 1, problem, way), argument="log")
+    remedy = "show the same documents at several positions: rankers in turn, swaps of position 1, or shuffled lists"
+    refuse((number > 1, problem, remedy), argument="log")
 
 
 def _swap(shown: Floats, clicks: Floats) -> Floats:
     """Compare each position with the first alone."""
-    return np.array(
-        [
-            1.0,
-            *(all_pairs(shown[:, [0, k]], clicks[:, [0, k]])[1] for k in range(1, shown.shape[1])),
-        ]
-    )
+    later = range(1, shown.shape[1])
+    return np.array([1.0, *(all_pairs(shown[:, [0, k]], clicks[:, [0, k]])[1] for k in later)])
 
 
 def _em(shown: Floats, clicks: Floats) -> Floats:
@@ -475,9 +469,8 @@ class PolicyValue(Recorded):
         return float(self.table["value"].iloc[0])
 
     def _laid_out(self) -> Table:
-        return Table(
-            self.table, caption="Value of a policy, with its 95 % interval", notes=self.notes
-        )
+        caption = "Value of a policy, with its 95 % interval"
+        return Table(self.table, caption=caption, notes=self.notes)
 
 
 @explained
@@ -561,9 +554,8 @@ def counterfactual(
     problem = (
         "rows with counts stand for several impressions, and intervals would take each for one"
     )
-    refuse(
-        ((log.counts != 1).any(), problem, "read the log without aggregating it"), argument="log"
-    )
+    has_counts = (log.counts != 1).any()
+    refuse((has_counts, problem, "read the log without aggregating it"), argument="log")
     gain = clicks_by_propensity(log, propensities)
     of_item = log.items["impression"].to_numpy()
     frame = log.items[["position", "docid"]].assign(qid=log.impressions["qid"].array[of_item])
@@ -573,35 +565,11 @@ def counterfactual(
     elif isinstance(scores, Mapping) or (
         isinstance(scores, pd.Series) and scores.index.nlevels == 2
     ):
-        by_pair = pd.Series(scores)
-        scores = pd.Series(labels(by_pair, "scores"), index=by_pair.index, dtype=np.float64)
-        require(
-            scores.index.nlevels == 2,
-            "scores",
-            few(list(scores.index)),
-            "pairs of a query and a document",
-        )
-        require(
-            scores.index.is_unique,
-            "scores",
-            "a pair given twice",
-            "one score for each query and document",
-        )
-        scores = scores.reindex(pd.MultiIndex.from_frame(frame[["qid", "docid"]]))
-        lacking = scores.index[scores.isna()].unique().tolist()
-        require(
-            not lacking,
-            "scores",
-            f"none for {few(lacking)}",
-            "a score for each query and document of the log",
-        )
+        scores = _by_pair(scores, frame)
     scores = labels(scores, "scores")
-    require(
-        np.shape(scores) == gain.shape,
-        "scores",
-        np.shape(scores),
-        f"{gain.shape}, a score for each shown item",
-    )
+    shape = np.shape(scores)
+    expected = f"{gain.shape}, a score for each shown item"
+    require(shape == gain.shape, "scores", shape, expected)
     _warned(gain[gain > 0], "clicks", gain)
     if len(log.impressions) > 1 and np.bincount(of_item, gain > 0).all():
         warn(
@@ -614,47 +582,61 @@ def counterfactual(
         # Lists of a fixed order say nothing of trust, and then the ranking helps to see it in the
         # other log.
         fixed = checks["p_fewer"].isna().iloc[-1]
-        _, broken = dependence(source, _scores_there(source, log, scores) if fixed else None)
-        broken = tuple(f"in the log of the propensities, {said}" for said in broken)
-    for said in broken:
-        warn(said)
-    found = evaluate(
+        _, broken = dependence(source, _scores_in(source, log, scores) if fixed else None)
+        broken = tuple(f"in the log of the propensities, {note}" for note in broken)
+    for note in broken:
+        warn(note)
+    evaluation = evaluate(
         frame, qid="impression", relevance="gain", score="score", measures=measure, name=name
     )
-    signs = {**found.facts.signs, "clicks": broken} if broken else found.facts.signs
-    return replace(found, facts=replace(found.facts, signs=signs))
+    if not broken:
+        return evaluation
+    facts = evaluation.facts
+    signs = {**facts.signs, "clicks": broken}
+    return replace(evaluation, facts=replace(facts, signs=signs))
 
 
-def _scores_there(other: ClickLog, log: ClickLog, scores: Floats) -> Floats:
+def _by_pair(scores: Any, items: pd.DataFrame) -> pd.Series[float]:
+    """Return the score of each item, of scores by query and document."""
+    by_pair = pd.Series(scores)
+    by_pair = pd.Series(labels(by_pair, "scores"), index=by_pair.index, dtype=np.float64)
+    index = by_pair.index
+    expected = "pairs of a query and a document"
+    require(index.nlevels == 2, "scores", few(list(index)), expected)
+    expected = "one score for each query and document"
+    require(index.is_unique, "scores", "a pair given twice", expected)
+    of_items = by_pair.reindex(pd.MultiIndex.from_frame(items[["qid", "docid"]]))
+    lacking = of_items.index[of_items.isna()].unique().tolist()
+    expected = "a score for each query and document of the log"
+    require(not lacking, "scores", f"none for {few(lacking)}", expected)
+    return of_items
+
+
+def _scores_in(other: ClickLog, log: ClickLog, scores: Floats) -> Floats:
     """Return the scores of the items of another log, the lowest where their pair is unknown."""
-    pairs = [
-        pd.MultiIndex.from_frame(one.to_frame().reindex(columns=["qid", "docid"]).astype(object))
-        for one in (log, other)
-    ]
-    by_pair = pd.Series(scores, pairs[0]).groupby(level=[0, 1]).mean()
-    return np.asarray(by_pair.reindex(pairs[1]).fillna(by_pair.min()), dtype=np.float64)
+    by_pair = pd.Series(scores, _pairs(log)).groupby(level=[0, 1]).mean()
+    return np.asarray(by_pair.reindex(_pairs(other)).fillna(by_pair.min()), dtype=np.float64)
+
+
+def _pairs(log: ClickLog) -> pd.MultiIndex:
+    columns = log.to_frame().reindex(columns=["qid", "docid"])
+    return pd.MultiIndex.from_frame(columns.astype(object))
 
 
 def _refuse_not_linear(measure: str | Measure) -> None:
     """Try a measure on gains, on half of them, on others and on their sum."""
-    ids, one, other = (
-        np.repeat(["a", "b"], 3),
-        np.array([1.5, 0, 0.4, 0, 3, 0]),
-        np.array([0.7, 2, 0, 0.6, 0.2, 5]),
-    )
+    ids = np.repeat(["a", "b"], 3)
+    gains, others = np.array([1.5, 0, 0.4, 0, 3, 0]), np.array([0.7, 2, 0, 0.6, 0.2, 5])
 
     def value(gains: Floats) -> Floats:
         return evaluate(gains, [3, 2, 1, 2, 3, 1], qid=ids, measures=measure).per_query.to_numpy()
 
-    linear = np.allclose(
-        [value(one) / 2, value(one + other)], [value(one / 2), value(one) + value(other)]
-    )
+    own = value(gains)
+    linear = np.allclose([own / 2, value(gains + others)], [value(gains / 2), own + value(others)])
     problem = f"{measure} is not linear in the gains: with an unbiased estimate of each gain it is biased all the same"
     # A threshold above all of these gains makes all values 0.
-    refuse(
-        (not (linear and value(one).any()), problem, "take DCG, such as 'DCG@10'"),
-        argument="measure",
-    )
+    fits = linear and own.any()
+    refuse((not fits, problem, "take DCG, such as 'DCG@10'"), argument="measure")
 
 
 def effective_size(weights: Floats) -> float:
@@ -665,14 +647,15 @@ def effective_size(weights: Floats) -> float:
 def _warned(weights: Floats, things: str, gains: Floats) -> list[str]:
     """Return, and warn of, what makes the interval of the mean of weighed clicks too short."""
     size, clicks, n = effective_size(weights), effective_size(gains), len(weights)
-    told = {
-        FEW.format(size, n, things, 100 * size / max(n, 1)): size < 0.2 * n,
-        TOO_FEW.format(clicks, np.count_nonzero(gains)): 0 < clicks < FEW_CLICKS - 1e-6,
-        NO_CLICKS: not clicks,
-    }
-    notes = [said for said, holds in told.items() if holds]
-    for said in notes:
-        warn(said)
+    notes = []
+    if size < 0.2 * n:
+        notes.append(FEW.format(size, n, things, 100 * size / max(n, 1)))
+    if 0 < clicks < FEW_CLICKS - 1e-6:
+        notes.append(TOO_FEW.format(clicks, np.count_nonzero(gains)))
+    if not clicks:
+        notes.append(NO_CLICKS)
+    for note in notes:
+        warn(note)
     return notes
 
 
@@ -746,72 +729,52 @@ def policy_value(
     0.666667
     """
     chosen("estimate of a policy's value", how, ("ips", "snips", "clipped", "dr"))
-    has_clip, two = (
-        clip is not None and 0 < clip < np.inf,
-        baseline is not None and len(baseline) == 2,
-    )
-    require(
-        has_clip if how == "clipped" else clip is None,
-        "clip",
-        clip,
-        'above 0 with how="clipped", else none',
-    )
-    require(
-        two if how == "dr" else baseline is None,
-        "baseline",
-        baseline,
-        'two arrays with how="dr", else none',
-    )
-    n, given = np.size(click), (click, propensity, target, *(baseline or (0.0, 0.0)))
+    has_clip = clip is not None and 0 < clip < np.inf
+    fits = has_clip if how == "clipped" else clip is None
+    require(fits, "clip", clip, 'above 0 with how="clipped", else none')
+    has_two = baseline is not None and len(baseline) == 2
+    fits = has_two if how == "dr" else baseline is None
+    require(fits, "baseline", baseline, 'two arrays with how="dr", else none')
+    n, inputs = np.size(click), (click, propensity, target, *(baseline or (0.0, 0.0)))
     require(n > 1, "click", click, "two items or more")
     rows = {}
-    for (name, (low, high)), values in zip(_RANGES.items(), given, strict=True):
-        rows[name] = column = labels(
-            values if np.ndim(values) else np.full(n, values), name
-        ).astype(np.float64)
+    for (name, (low, high)), values in zip(_RANGES.items(), inputs, strict=True):
+        array = values if np.ndim(values) else np.full(n, values)
+        rows[name] = column = labels(array, name).astype(np.float64)
         require(len(column) == n, name, count(len(column), "number"), f"{n:,}, as many as clicks")
         row = int(np.argmin((column >= low) & (column <= high)))
-        require(
-            low <= column[row] <= high,
-            name,
-            column[row],
-            f"a number from {low:.3g} to {high:.3g}",
-            f"row {row}",
-        )
+        value, expected = column[row], f"a number from {low:.3g} to {high:.3g}"
+        require(low <= value <= high, name, value, expected, f"row {row}")
     weight = rows["target"] / rows["propensity"]
-    require(
-        weight.any(),
-        "target",
-        f"none of {count(n, 'item')}",
-        "items that the target policy shows too",
-    )
+    none, expected = f"none of {count(n, 'item')}", "items that the target policy shows too"
+    require(weight.any(), "target", none, expected)
     units = np.arange(n) if unit is None else pd.factorize(id_column(unit, "unit").to_pandas())[0]
-    require(
-        len(units) == n and 0 <= units.min() < units.max(),
-        "unit",
-        unit,
-        "a user for each item, two or more users",
-    )
+    fits = len(units) == n and 0 <= units.min() < units.max()
+    require(fits, "unit", unit, "a user for each item, two or more users")
     used = np.minimum(weight, np.inf if clip is None else clip)
     terms = rows["baseline[1]"] + used * (rows["click"] - rows["baseline[0]"])
     bottom = used if how == "snips" else np.ones(n)
     value = terms.sum() / bottom.sum()
     sums = np.bincount(units, (terms - value * bottom) / bottom.mean())
-    half = t.ppf(0.975, len(sums) - 1) * np.sqrt(len(sums) / (len(sums) - 1) * (sums**2).sum()) / n
+    n_units = len(sums)
+    spread = np.sqrt(n_units / (n_units - 1) * (sums**2).sum())
+    half = t.ppf(0.975, n_units - 1) * spread / n
     notes = _warned(used, "items", used * rows["click"])
+    is_cut, mean = used < weight, weight.mean()
     if clip is not None:
-        notes.append(
-            f"{(used < weight).sum():,} weights above {clip:g} are set to {clip:g}: the value is too low"
-        )
-    if abs(weight.mean() - 1) > 3 * weight.std() / np.sqrt(n) + 1e-9:
+        cut = f"{is_cut.sum():,} weights above {clip:g}"
+        notes.append(f"{cut} are set to {clip:g}: the value is too low")
+    if abs(mean - 1) > 3 * weight.std() / np.sqrt(n) + 1e-9:
         why = "propensities are wrong, or the target policy shows items that this log never shows"
-        notes.append(f"weights have the mean {weight.mean():.3g} and not 1: {why}")
-    found = {"how": how, "value": value, "ci_low": value - half, "ci_high": value + half, "n": n}
-    size, n_clicks = effective_size(used), effective_size(used * rows["click"])
-    found |= {"effective_size": size, "effective_share": size / n, "effective_clicks": n_clicks}
-    found |= {
-        "mean_weight": weight.mean(),
-        "largest_weight": weight.max(),
-        "clipped_share": (used < weight).mean(),
+        notes.append(f"weights have the mean {mean:.3g} and not 1: {why}")
+    numbers: dict[str, Any] = {
+        "how": how,
+        "value": value,
+        "ci_low": value - half,
+        "ci_high": value + half,
+        "n": n,
     }
-    return PolicyValue(pd.DataFrame([found]), tuple(notes))
+    size, n_clicks = effective_size(used), effective_size(used * rows["click"])
+    numbers |= {"effective_size": size, "effective_share": size / n, "effective_clicks": n_clicks}
+    numbers |= {"mean_weight": mean, "largest_weight": weight.max(), "clipped_share": is_cut.mean()}
+    return PolicyValue(pd.DataFrame([numbers]), tuple(notes))
