@@ -24,11 +24,11 @@ _CHECKED = "rankeval"
 RENEWED = "rankeval_baseline"
 
 _MOST_ROWS = 10
-"""Rows of one test in the summary: of a test that checks in a loop, the last ones, among them the one that failed."""
+"""Rows of one test in the summary: the last ones of a loop, which include the failed one."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options that renew baselines and write the summary, and the name of the baselines' folder."""
+    """Add the options for new baselines and the summary, and the name of the baselines' folder."""
     group = parser.getgroup("rankeval")
     update = "write the evaluations that tests give to rankeval_baseline as their new baselines"
     group.addoption("--rankeval-update", action="store_true", help=update)
@@ -101,7 +101,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> None:
 
 
 class _Summary:
-    """Collects what the tests reported; prints it at the end, and writes it as Markdown where that is asked for."""
+    """Collects the reports of tests, prints them at the end, and writes them as Markdown."""
 
     def __init__(self, file: Path | None) -> None:
         self.file = file
@@ -135,7 +135,7 @@ class _Summary:
         wrapper=True, tryfirst=True
     )  # the outermost: pytest has printed all if a file cannot be written
     def pytest_sessionfinish(self, session: pytest.Session) -> Iterator[None]:
-        """Append the Markdown to the step summary of GitHub, and write it to the file of the option."""
+        """Append the Markdown to GitHub's step summary, and write it to the file of the option."""
         yield
         step = os.environ.get("GITHUB_STEP_SUMMARY") if self.rows else None
         if step or self.file:

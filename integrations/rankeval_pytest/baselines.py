@@ -1,4 +1,4 @@
-"""Evaluations kept beside the tests: one Parquet file per test, in a folder next to the test's file.
+"""Evaluations beside the tests: one Parquet file per test, in a folder next to the test's file.
 
 ::
 
@@ -27,7 +27,7 @@ from rankeval_pytest import RENEWED
 
 
 def baseline(node: pytest.Item, candidate: Evaluation, name: str | None = None) -> Evaluation:
-    """Return the baseline of a test; with ``--rankeval-update``, write the candidate first and return it."""
+    """Return the baseline of a test; with ``--rankeval-update``, write and return the candidate."""
     __tracebackhide__ = True
     is_one = isinstance(candidate, Evaluation)
     require(is_one, "candidate", type(candidate), "an Evaluation, as rankeval.evaluate returns")

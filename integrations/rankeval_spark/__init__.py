@@ -1,4 +1,4 @@
-"""rankeval_spark: evaluate the rows of a Spark DataFrame where they lie, with the numbers that memory gives.
+"""rankeval_spark: evaluate a Spark DataFrame on its executors, with the numbers that memory gives.
 
 A public name is imported at its first use, since executors import this package and need no driver.
 """

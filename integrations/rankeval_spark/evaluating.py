@@ -61,7 +61,7 @@ OLDEST = (4, 0)
 """The oldest Spark that the tests run on."""
 
 ROWS = 1_500_000
-"""Rows in a partition: enough that its start does not count, few enough for the memory of any executor."""
+"""Rows in a partition: enough to pay for its start, few enough for the memory of any executor."""
 
 _LEAST_ROWS = 100_000
 _BYTES_A_ROW = 12  # of the columns of an evaluation, in Parquet
@@ -172,7 +172,7 @@ class SparkEvaluation:
 
 @dataclass(frozen=True, eq=False)
 class KeptRows:
-    """Rows on the executors, in memory or on disk. If an executor is lost, Spark computes its rows again."""
+    """Rows on the executors, in memory or on disk; Spark computes lost ones again."""
 
     rows: DataFrame  # Reads them; they are computed when they are first read
     rdd: Any  # Holds them until `forget`
@@ -223,7 +223,7 @@ def refuse_session(df: Any) -> None:
 
 
 def partitions_for(rows: Any) -> int:
-    """Return a number of partitions for the shuffle: `ROWS` rows each, and all cores busy if the rows are worth it.
+    """Return a number of partitions for the shuffle: `ROWS` rows each, and all cores if it pays.
 
     Without a number Spark makes 200 of any data, since adaptive execution leaves a cached shuffle
     as it is; each costs a fifth of a second (bench_spark). The number comes from the optimizer's

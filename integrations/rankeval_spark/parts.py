@@ -1,4 +1,4 @@
-"""The work of an executor: the rows of one partition, which holds whole queries, become one part of an evaluation.
+"""The work of an executor: a partition of whole queries becomes one part of an evaluation.
 
     partition                      part: one row
     qid relevance score            note                     evidence    part
@@ -107,7 +107,7 @@ def as_raised(note: Note) -> RankevalError:
 
 
 def score_columns(names: Iterable[str], weighted: bool) -> dict[str, str]:
-    """Return the columns of an evaluation's table that `scores_of` yields, and their names there."""
+    """Return the columns of an evaluation's table for `scores_of`, and their names there."""
     from rankeval.evaluation.facts import QUERY_COUNTS
 
     columns = {"qid": "qid"} | {f"measure:{name}": name for name in names}

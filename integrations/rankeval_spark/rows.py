@@ -1,4 +1,4 @@
-"""The columns of a DataFrame that an evaluation reads: found by name, of types that the kernel takes, without gaps.
+"""The columns of a DataFrame for an evaluation: found by name, of types of the kernel, no gaps.
 
 Names and types are checked at the driver before Spark starts a job. Gaps (null, nan, infinite) show
 in the rows only: each executor counts those of its rows, and the driver adds the counts up and
@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import pyarrow as pa
@@ -55,7 +56,7 @@ class Gap(TypedDict):
 
 
 def chosen_columns(df: DataFrame, names: Mapping[str, str | None]) -> DataFrame:
-    """Return the columns of a DataFrame that an evaluation reads, each under the name of its argument."""
+    """Return the columns of a DataFrame for an evaluation, by the names of its arguments."""
     from pyspark.sql import functions
 
     given = {
@@ -93,7 +94,7 @@ def _checked(df: DataFrame, role: str, name: str | None) -> str:
 
 
 def gaps_of(table: pa.Table) -> dict[str, Gap]:
-    """Return the columns of some rows that have gaps: how many by kind, and a query in which one stands."""
+    """Return the columns with gaps: how many by kind, and a query in which there is one."""
     found = {role: _gap(table, role) for role in table.column_names}
     return {role: gap for role, gap in found.items() if gap["kinds"]}
 
@@ -108,30 +109,29 @@ def _gap(table: pa.Table, role: str) -> Gap:
     masks = {kind: pc.fill_null(mask, False) for kind, mask in masks.items()}
     kinds = {kind: pc.sum(mask).as_py() for kind, mask in masks.items()}
     kinds = {kind: number for kind, number in kinds.items() if number}
-    query = (
-        table["qid"][pc.index(masks[next(iter(kinds))], True).as_py()].as_py() if kinds else None
-    )
-    return {"kinds": kinds, "query": query}
+    if not kinds:
+        return {"kinds": kinds, "query": None}
+    row = pc.index(masks[next(iter(kinds))], True).as_py()
+    return {"kinds": kinds, "query": table["qid"][row].as_py()}
 
 
-def refuse_gaps(gaps: Iterable[Mapping[str, Gap]], names: Mapping[str, str | None]) -> None:
+def refuse_gaps(tables: Iterable[Mapping[str, Gap]], names: Mapping[str, str | None]) -> None:
     """Raise for the first column with gaps."""
-    parts = list(gaps)
+    parts = list(tables)
     for role, name in names.items():
-        found = [part[role] for part in parts if role in part]
-        if not found:
+        gaps = [part[role] for part in parts if role in part]
+        if not gaps:
             continue
         kinds: dict[str, int] = {}
-        for gap in found:
+        for gap in gaps:
             for kind, number in gap["kinds"].items():
                 kinds[kind] = kinds.get(kind, 0) + number
         listed = " and ".join(f"{number:,} {kind}" for kind, number in kinds.items())
-        of = "" if role == "qid" else f", for example in query {found[0]['query']!r}"
-        wrong = QueryIdError if role == "qid" else InvalidInput
-        raise wrong(
-            f"{role}: the column {name!r} has {count(sum(kinds.values()), 'row')} without a value ({listed}{of}); mend "
-            f"these rows, or drop them by {_dropping(str(name), 'infinite' in kinds)}"
-        )
+        example = "" if role == "qid" else f", for example in query {gaps[0]['query']!r}"
+        rows = f"{count(sum(kinds.values()), 'row')} without a value ({listed}{example})"
+        remedy = f"mend these rows, or drop them by {_dropping(str(name), 'infinite' in kinds)}"
+        error = QueryIdError if role == "qid" else InvalidInput
+        raise error(f"{role}: the column {name!r} has {rows}; {remedy}")
 
 
 def _dropping(name: str, is_infinite: bool) -> str:
@@ -145,7 +145,7 @@ def _dropping(name: str, is_infinite: bool) -> str:
 
 
 def partitioned_by_query(rows: DataFrame, partitions: int) -> DataFrame:
-    """Return packed rows in so many partitions, all rows of a query in one of them; `unpacked` reads them."""
+    """Return packed rows in partitions of whole queries; `unpacked` reads them."""
     places = _places(rows.sparkSession, partitions)
     return rows.mapInArrow(Packing(places).packed, "place int, rows binary").repartition(
         partitions, "place"
@@ -153,7 +153,7 @@ def partitioned_by_query(rows: DataFrame, partitions: int) -> DataFrame:
 
 
 def _places(session: SparkSession, partitions: int) -> tuple[int, ...]:
-    """Return one number for each partition that Spark's hash sends there, so that all get the same share.
+    """Return a number for each partition that Spark's hash sends there, so that all get a fair share.
 
     The hash is asked of Spark; a partition that no number was found for in time is left to chance.
     """
@@ -175,24 +175,22 @@ class Packing:
     def packed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield rows with a place and an Arrow stream each."""
         for rows in _runs(batches, self.run):
-            known = rows.filter(pc.is_valid(rows["qid"])) if rows["qid"].null_count else rows
-            pieces = [(0, rows.filter(pc.is_null(rows["qid"])))] if known is not rows else []
-            if known.num_rows:
-                ordered, starts = by_bucket(known, len(self.places))
-                pieces += [
-                    (at, ordered.slice(start, stop - start))
-                    for at, (start, stop) in enumerate(
-                        zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
-                    )
-                    if stop > start
-                ]
-            yield pa.record_batch(
-                [
-                    pa.array([self.places[at] for at, _ in pieces], pa.int32()),
-                    pa.array([_stream_of(piece) for _, piece in pieces], pa.binary()),
-                ],
-                schema=_PACKED,
-            )
+            places: list[int] = []
+            streams: list[bytes] = []
+            if rows["qid"].null_count:
+                places.append(self.places[0])
+                streams.append(_stream_of(rows.filter(pc.is_null(rows["qid"]))))
+                rows = rows.filter(pc.is_valid(rows["qid"]))  # noqa: PLW2901
+            if rows.num_rows:
+                ordered, starts = by_bucket(rows, len(self.places))
+                for place, (start, stop) in zip(
+                    self.places, pairwise(starts.tolist()), strict=True
+                ):
+                    if stop > start:
+                        places.append(place)
+                        streams.append(_stream_of(ordered.slice(start, stop - start)))
+            columns = [pa.array(places, pa.int32()), pa.array(streams, pa.binary())]
+            yield pa.record_batch(columns, schema=_PACKED)
 
 
 def _runs(batches: Iterable[pa.RecordBatch], run: int) -> Iterator[pa.RecordBatch]:
@@ -200,7 +198,7 @@ def _runs(batches: Iterable[pa.RecordBatch], run: int) -> Iterator[pa.RecordBatc
     for batch in batches:
         if batch.num_rows:
             held.append(batch)
-        if sum(one.num_rows for one in held) >= run:
+        if sum(rows.num_rows for rows in held) >= run:
             yield pa.concat_batches(held)
             held = []
     if held:

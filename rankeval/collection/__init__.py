@@ -1,1 +1,1 @@
-"""A test collection as columns: judgments, rankings, data to rank, and the convention that joins them."""
+"""A test collection as columns: judgments, rankings, data to rank, and the convention."""

@@ -148,7 +148,7 @@ class Convention:
             raise InvalidInput(problem, remedy=remedy)
 
     def _changed(self, preset: Convention) -> list[str]:
-        """Return the rules that differ from a preset's; judgments that are "given" there may be either."""
+        """Return the rules that differ from a preset's; "given" judgments there may be either."""
         rules = [rule for rule in _rules() if getattr(self, rule) != getattr(preset, rule)]
         return [rule for rule in rules if rule != "judgments" or preset.judgments != "given"]
 
@@ -267,7 +267,21 @@ _TREC_9 = {
     "missing": "skip",
     "bind": {"IPrec": {"rule": "trec_eval-9"}, "IAP11": {"rule": "trec_eval-9"}},
 }
+_TREC_10 = {
+    "IPrec": {"rule": "trec_eval-10"},
+    "IAP11": {"rule": "trec_eval-10"},
+    "RBP": {"p": 0.9, "gain": "scaled"},
+    "RBPResid": {"p": 0.9, "rule": "trec_eval-10"},
+}
 _EXPONENTIAL = {"nDCG": {"gain": "exp"}, "DCG": {"gain": "exp"}}
+# The script of the TREC Web Track does not count topics without a relevant document.
+_GDEVAL = {
+    "ties": "docid",
+    "judgments": "qrels",
+    "missing": "skip",
+    "no_relevant": "skip",
+    "bind": {**_EXPONENTIAL, "ERR": {"max_rel": 4}},
+}
 # Boosters take the rows of a query for all there is, and count a query without relevant rows as
 # perfect.
 _BOOSTER = {
@@ -287,27 +301,10 @@ _RULES: dict[str, dict[str, Any]] = {
     # tied.
     "trec_eval-9.0.8-float32": {**_TREC_9, "score_dtype": "float32"},
     # Without -c it stops at a topic that the run lacks; with -c it scores an empty ranking there.
-    "trec_eval-10": {
-        **_TREC,
-        "missing": "error",
-        "bind": {
-            "IPrec": {"rule": "trec_eval-10"},
-            "IAP11": {"rule": "trec_eval-10"},
-            "RBP": {"p": 0.9, "gain": "scaled"},
-            "RBPResid": {"p": 0.9, "rule": "trec_eval-10"},
-        },
-    },
+    "trec_eval-10": {**_TREC, "missing": "error", "bind": _TREC_10},
     "sklearn": {"ties": "expected", "judgments": "rows", "negative": "error", "missing": "error"},
-    # The script of the TREC Web Track does not count topics without a relevant document.
-    "gdeval": {
-        "ties": "docid",
-        "judgments": "qrels",
-        "missing": "skip",
-        "no_relevant": "skip",
-        "bind": {**_EXPONENTIAL, "ERR": {"max_rel": 4}},
-    },
-    # It orders tied documents as its quicksort leaves them, which no rule here gives; it is not by
-    # document.
+    "gdeval": _GDEVAL,
+    # Its quicksort orders tied documents, in a way that no rule here gives.
     "ranx": {"ties": "stable", "judgments": "qrels", "missing": "error"},
     "lightgbm": _BOOSTER,
     "xgboost": {**_BOOSTER, "score_dtype": "float32"},

@@ -100,20 +100,15 @@ class RankingData:
         >>> data.take([2, 0]).qid.tolist()
         ['b', 'a']
         """
-        given = np.asarray(rows)
-        fits = given.ndim == 1 and (given.dtype.kind in "biu" or not given.size)
+        choice = np.asarray(rows)
+        fits = choice.ndim == 1 and (choice.dtype.kind in "biu" or not choice.size)
         require(fits, "rows", rows, "numbers of rows, or a mask")
-        index = np.arange(len(self))[
-            given if given.size else given.astype(np.intp)
-        ]  # so no library counts otherwise
-        return replace(
-            self,
-            X=take_rows(self.X, index),
-            y=self.y[index],
-            qid=self.qid[index],
-            docid=None if self.docid is None else self.docid[index],
-            name=name or self.name,
-        )
+        if not choice.size:
+            choice = choice.astype(np.intp)
+        index = np.arange(len(self))[choice]  # so no library counts otherwise
+        columns = {"X": take_rows(self.X, index), "y": self.y[index], "qid": self.qid[index]}
+        docid = None if self.docid is None else self.docid[index]
+        return replace(self, **columns, docid=docid, name=name or self.name)
 
     def __repr__(self) -> str:
         label = f"{self.name!r}, " if self.name else ""
@@ -122,7 +117,7 @@ class RankingData:
 
 
 def stack_rows(tables: list[Any]) -> Any:
-    """Return the rows of several tables of one kind (arrays, sparse matrices or frames) as one of that kind."""
+    """Return the rows of several arrays, sparse matrices or frames as one of the same kind."""
     if hasattr(tables[0], "iloc"):
         import pandas as pd
 
@@ -135,15 +130,13 @@ def stack_rows(tables: list[Any]) -> Any:
 
 
 def take_rows(table: Any, rows: NDArray[Any]) -> Any:
-    """Return rows, by number, of an array, a sparse matrix, a frame, an Arrow table or a list, as the same kind."""
+    """Return rows, by number, of a matrix, a frame, an Arrow table or a list, as the same kind."""
     if hasattr(table, "iloc"):
         return table.iloc[rows]
     if isinstance(table, (pa.Table, pa.RecordBatch)):
         fields = [field.with_type(without_view(field.type)) for field in table.schema]
-        known = table.cast(
-            pa.schema(fields, table.schema.metadata)
-        )  # pandas notes there which column is the index
-        return known.take(rows)
+        # In the metadata pandas notes which column is the index.
+        return table.cast(pa.schema(fields, table.schema.metadata)).take(rows)
     if hasattr(table, "tocsr"):
         return table.tocsr()[rows]
     if hasattr(table, "shape"):

@@ -184,5 +184,5 @@ class Qrels(Rows):
 
 
 def as_qrels(judgments: Any) -> Qrels:
-    """Return judgments given as Qrels, dict, frame, path or records as Qrels; raises as `Rows.from_any`."""
+    """Return Qrels from a dict, frame, path or records; raises as `Rows.from_any`."""
     return Qrels.from_any(judgments)

@@ -1,4 +1,4 @@
-"""Rows given as columns: the check that columns of one call have the same rows, and the base of `Qrels` and `Run`.
+"""Rows as columns: the check that columns of a call have the same rows; base of `Qrels` and `Run`.
 
 Arrays go together by position, pandas objects by label. If both could be meant, a wrong guess gives
 a number like any other: a shuffled ``df.y`` beside ``pd.Series(model.predict(X))`` is right by
@@ -33,7 +33,7 @@ RowSource = formats.Source | frames.FrameSource
 
 
 def check_rows(**columns: Any) -> None:
-    """Refuse columns whose indexes differ, masked values and lazy frames; lengths are left to the caller."""
+    """Refuse columns with different indexes, masked values and lazy frames, but no lengths."""
     first, known = "", None
     for name, column in columns.items():
         refuse_masked(column, name)
@@ -58,13 +58,13 @@ def check_rows(**columns: Any) -> None:
 
 
 def column_names(table: Any) -> list[Any]:
-    """Return the names of the columns of a frame of any library, or of an Arrow table; none of other rows."""
+    """Return the names of the columns of a frame or an Arrow table; none of other rows."""
     names = getattr(table, "column_names", None)  # Arrow's `columns` are the columns themselves
     return list(getattr(table, "columns", ()) if names is None else names)
 
 
 def may_number_rows(index: Any, queries: Any) -> bool:
-    """Say whether an index is 0, 1, 2, ... without a name, for at least as many as there are queries of other ids."""
+    """Say whether an index is 0, 1, 2, ... without a name, and may number rows or queries."""
     n = len(index)
     is_plain = (
         index.name is None
@@ -87,7 +87,7 @@ def same_rows(one: Any, other: Any) -> bool:
 
 
 def _difference(one: Any, other: Any) -> tuple[int, Any, Any] | None:
-    """Return the first row at which two indexes of one length differ, and its labels; None if there is no such row."""
+    """Return the first row at which two indexes of one length differ, and its labels, or None."""
     if one is other or one.equals(other):
         return None
     # Compare labels too: for pandas an index of pyarrow's integers never equals one of NumPy's.

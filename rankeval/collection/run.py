@@ -186,5 +186,5 @@ class Run(Rows):
 
 
 def as_run(ranking: Any) -> Run:
-    """Return a ranking given as Run, dict, frame, path or records as Run; raises as `Rows.from_any`."""
+    """Return a Run from a dict, frame, path or records; raises as `Rows.from_any`."""
     return Run.from_any(ranking)

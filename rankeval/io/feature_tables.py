@@ -228,8 +228,7 @@ def _labels(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
     if not finite.all():
         row = int(np.argmin(finite))
         problem = f"expected a label, a finite number, found {shown(column[row].as_py())}"
-        place = f"{source.path}, {source.place(row)}, column {name}"
-        raise FileFormatError(problem, where=place)
+        raise FileFormatError(problem, where=f"{source.path}, {source.place(row)}, column {name}")
     if source.delimiter and (np.abs(grades) >= WHOLE).any():  # Arrow has rounded whole numbers
         grades = numbers_of_texts(pc.utf8_trim_whitespace(column).to_pylist())
     return whole(value_column(grades, name))

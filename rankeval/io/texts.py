@@ -128,8 +128,7 @@ def read_texts(
     before, *blocks = re.split(entry.starts, data) if objects is None else (b"", *objects)
     # Before the first tag there may be a prolog, but no end of a record.
     if not blocks or re.search(rb"</|\A\s*[^<\s]", before):
-        problem = f"expected {entry.words}, found {shown(data[:60])}"
-        raise FileFormatError(problem, where=str(path))
+        raise FileFormatError(f"expected {entry.words}, found {shown(data[:60])}", where=str(path))
     line = 1 + before.count(b"\n")
     records: dict[str, dict[str, str]] = {}
     for number, block in enumerate(blocks, start=1):

@@ -1,4 +1,4 @@
-"""The host `files`: records as folders on a disk that others can read, ``<address>/<experiment>/<name>``."""
+"""The host `files`: records as folders on a shared disk, ``<address>/<experiment>/<name>``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A record as a folder that other programs and later versions can read, and that a stranger can check.
+"""A record as a folder that other programs and later versions can read, and anyone can check.
 
 ::
 
@@ -55,14 +55,14 @@ _LONGEST_STEP, _LONGEST_PATH, _LONGEST_NAME = 240, 1000, 60
 _CONTENT = ("tables", "files", "parts", "children")
 _PLAIN = tuple(one.name for one in fields(Record) if one.name not in _CONTENT)
 _OBJECTS = b"rankeval.objects"
-"""Columns of Python's own values, such as positions and "all": each is JSON, since Parquet has no type for them."""
+"""Columns of Python's own values, such as positions and "all", which are stored as JSON."""
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9_.\- ]")
 
 T = TypeVar("T")
 
 
 def checked_path(path: str) -> str:
-    """Return a path of a file of a record; raise if another system could not write it, or it leads elsewhere."""
+    """Return a path of a file of a record; raise if it leads elsewhere or is not portable."""
     steps, size = path.split("/"), len(path.encode())
     is_plain = path.isprintable() and "\\" not in path and all(step.strip(". ") for step in steps)
     is_long = size > _LONGEST_PATH or max(len(step.encode()) for step in steps) > _LONGEST_STEP
@@ -124,7 +124,7 @@ Opened = Callable[[str], io.BufferedIOBase]
 
 
 class Stored(Mapping[str, T]):
-    """The files or tables of a record in a store: each is read, and checked, when it is asked for."""
+    """The files or tables of a record in a store, each read and checked at its first use."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ _RESTORE = "restore a copy, or save the result again"
 
 
 def file_names(titles: list[str]) -> list[str]:
-    """Return a name for a file or folder for each title: plain, short, and different even if case is ignored."""
+    """Return a file name for each title: plain, short, and different even if case is ignored."""
     chosen: dict[str, str] = {}
     for title in titles:
         plain = _NOT_PLAIN.sub("_", title.replace("@", "_at_"))
@@ -199,7 +199,7 @@ def write(record: Record, folder: str | os.PathLike[str]) -> str:
 
 
 def _renamed(draft: Path, target: Path) -> bool:
-    """Give a draft its name; return false if something has the name already, perhaps since a moment ago."""
+    """Give a draft its name; return false if the name is taken, perhaps since a moment ago."""
     try:
         draft.rename(target)
     except OSError:
@@ -374,7 +374,7 @@ def _table(file: io.BufferedIOBase) -> pd.DataFrame:
 
 
 def read(folder: str | os.PathLike[str]) -> Record:
-    """Read the record in a folder; its files and tables are read, and checked, when they are asked for."""
+    """Read the record in a folder; files and tables are read and checked at their first use."""
     where = as_path(folder)
     is_there = os.path.isfile(where / NAME)  # noqa: PTH113 - Path raises for a name that is too long
     refuse((not is_there, f"{str(where)!r} holds no record: there is no {NAME}"))
@@ -382,7 +382,7 @@ def read(folder: str | os.PathLike[str]) -> Record:
 
 
 def _opened(where: Path, path: str) -> io.BufferedIOBase:
-    """Open a file of a folder; through links to folders a small one could hold a part very many times."""
+    """Open a file of a folder; links to folders could repeat a part very many times."""
     file = where / path
     if not file.is_file() or file.parent.resolve() != where.resolve() / PurePosixPath(path).parent:
         raise FileFormatError(f"there is no file {path!r}", where=str(where), remedy=_RESTORE)
@@ -390,7 +390,7 @@ def _opened(where: Path, path: str) -> io.BufferedIOBase:
 
 
 def with_hashes_checked(record: Record) -> Record:
-    """Return a record of a folder after the hash of each of its files, and of those of its parts, was checked."""
+    """Return a record after a check of the hashes of its files and of those of its parts."""
     for held in (record.files, record.tables):
         for name in held:
             _content(name, held).close()

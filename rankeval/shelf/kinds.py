@@ -1,4 +1,4 @@
-"""Save any result as a folder, and make the result of the folder again: without a server, without MLflow.
+"""Save any result as a folder, and load it from the folder: without a server, without MLflow.
 
 A new kind of result is a line in `KINDS` and the methods ``record`` and ``from_record`` of its
 class.
@@ -48,7 +48,7 @@ def class_of(kind: str) -> Any:
 
 
 def record_of(result: Any, options: Mapping[str, Any], argument: str = "result") -> Record:
-    """Return the record of a result; an option that its class does not take is refused with the classes that do."""
+    """Return the record of a result; refuse options of other classes, and name these classes."""
     expected = "a result such as evaluate, compare or cross_validate return"
     require(
         hasattr(result, "record") and not isinstance(result, type), argument, type(result), expected

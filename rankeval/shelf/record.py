@@ -1,4 +1,4 @@
-"""What a result is to whoever keeps it: numbers, tables, files and sentences, without the class that made them.
+"""A result as plain numbers, tables, files and sentences, without the class that made them.
 
 Every result has a method ``record()``, and its class a method ``from_record`` that makes the result
 of it again. A folder, a run of a tracking server and a page are made of a record, and know no class
@@ -33,7 +33,7 @@ _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_\-]{0,63}")
 
 
 def checked_word(word: str, argument: str = "role") -> str:
-    """Return a role or another plain word, which becomes part of names and paths; raise for any other text."""
+    """Return a role or another plain word, which becomes part of names and paths."""
     example = " such as 'dev' or 'test'" if argument == "role" else ""
     expected = f"a plain word{example}: at most 64 letters, digits, _ and -, the first one a letter or digit"
     require(isinstance(word, str) and _WORD.fullmatch(word) is not None, argument, word, expected)

@@ -121,7 +121,7 @@ class Folder:
         return found
 
     def begin(self, plan: Mapping[str, Any]) -> None:
-        """Write down how the data set is cut into parts; parts that were cut in another way are removed first."""
+        """Write down how the data set is cut into parts, and remove parts of another cut first."""
         if self.keeps and self.state.get("plan") != plan:
             self.clear()
             self._write({"plan": plan, "complete": False})
@@ -209,7 +209,7 @@ def _refuse_inside(folder: Path, data: Any) -> None:
 
 
 def _roots(data: Any) -> set[Path]:
-    """Return the folders of this machine that a data set consists of, as whole folders; none if it names its files."""
+    """Return the local folders that are a data set as a whole; none if it lists its files."""
     if isinstance(data, (str, os.PathLike)):
         scheme = _SCHEME.match(os.fspath(data))
         path = _local(os.fspath(data)) if scheme is None or scheme[0] == "file:/" else None
@@ -222,9 +222,8 @@ def _roots(data: Any) -> set[Path]:
         Path(one.path).parent for one in data.get_fragments() if one.filesystem.type_name == "local"
     }
     folders = [(one, *one.parents) for one in (path.resolve() for path in local)]
-    return {
-        next(one for one in upwards if "=" not in one.name) for upwards in folders
-    }  # above the partitions
+    # Above the partitions.
+    return {next(path for path in upwards if "=" not in path.name) for upwards in folders}
 
 
 def _refuse_other(folder: Folder) -> None:
@@ -237,20 +236,18 @@ def _refuse_other(folder: Folder) -> None:
             remedy="remove the folder, or give another",
         ) from error
     if not state:
-        others = sorted(
-            path.name for path in folder.path.iterdir() if not path.name.endswith(".part")
-        )
+        names = [path.name for path in folder.path.iterdir()]
+        others = sorted(name for name in names if not name.endswith(".part"))
         if others:
-            raise InvalidInput(
-                f"{where} holds other files ({few(others)})", remedy="give an empty or a new folder"
-            )
+            problem = f"{where} holds other files ({few(others)})"
+            raise InvalidInput(problem, remedy="give an empty or a new folder")
         return
-    known, asked = state.get("call", {}), folder.card
-    differ = [
-        f"{key} is {json.dumps(known.get(key))} there and {json.dumps(asked.get(key))} here"
-        for key in dict.fromkeys([*known, *asked])
-        if known.get(key) != asked.get(key)
-    ]
+    known, card = state.get("call", {}), folder.card
+    differ = []
+    for key in dict.fromkeys([*known, *card]):
+        there, here = known.get(key), card.get(key)
+        if there != here:
+            differ.append(f"{key} is {json.dumps(there)} there and {json.dumps(here)} here")
     if state.get("format") != _FORMAT:
         differ = [f"its format is {state.get('format')} there and {_FORMAT} here"]
     if differ:

@@ -1,4 +1,4 @@
-"""Blocks of whole queries, from rows that are sorted by query, or from rows in any order by way of buckets on disk.
+"""Blocks of whole queries, from rows sorted by query, or in any order by way of buckets on disk.
 
     batches   q1 q1 q2 | q2 q2 q3 | q3 q4        blocks   q1 | q2 q2 q2 | q3 q3 | q4
 
@@ -67,7 +67,7 @@ from rankeval.streaming.rows import (
 from rankeval.streaming.source import File, ParquetSource, ReadColumns
 
 PART = 1 << 22
-"""Rows in a part, of whole row groups: whatever memory and workers there are, so that a call can go on with others."""
+"""Rows in a part, of whole row groups, for any memory and workers, which may change in between."""
 
 _LEAST = BATCH // 2
 """Rows of a block, at least: each costs a few calls."""
@@ -96,7 +96,7 @@ class _Piece(NamedTuple):
 
 
 def sorted_parts(source: ParquetSource, *, keep_order: bool) -> list[Part] | None:
-    """Return the parts of a data set that is sorted by query, by the statistics of its row groups."""
+    """Return the parts of a data set sorted by query, by the statistics of its row groups."""
     groups = _groups(source)
     known = ((place, file, file.row_groups[0].ends) for place, file in enumerate(groups))
     pieces = [_Piece(*ends, place, file) for place, file, ends in known if ends is not None]
@@ -177,7 +177,7 @@ class _Ids:
         return number if self.names is None else self.names[number]
 
     def beyond(self, ends: tuple[Any, Any] | None) -> bool:
-        """Say whether rows are outside of what the file says of their row group: they would belong to another part."""
+        """Say whether rows are outside of the range of their row group, and so in another part."""
         return ends is not None and bool(self[0] < ends[0] or self[-1] > ends[1])
 
     @property

@@ -40,7 +40,7 @@ _BUFFER = 1 << 20
 """Bytes read at a time of each column, so that a row group of any size takes little memory."""
 
 _PROGRAM = 256 << 20
-"""Bytes of a process that has loaded the library, and of one batch while it is scored (bench_streaming)."""
+"""Bytes of a process with the library, and of a batch while it is scored (bench_streaming)."""
 
 _ROW = 128
 """Bytes of a row while it is scored, with all copies (bench_streaming)."""
@@ -130,7 +130,7 @@ def _kinds(columns: ReadColumns, *, coded: bool) -> dict[str, pa.DataType]:
 
 
 def _as_type(column: pa.Array, kind: pa.DataType, what: str) -> pa.Array:
-    """Return a column in the type of all batches, which a file may hold as a dictionary, or in another width."""
+    """Return a column in the type of all batches; a file may have a dictionary or another width."""
     held = column.type
     is_coded = pa.types.is_dictionary(held)
     if is_coded and _lacks_values(column):
@@ -159,7 +159,7 @@ def _lacks_values(coded: pa.DictionaryArray) -> bool:
 
 
 def join_arguments(rows: Any) -> dict[str, Any]:
-    """Return the columns of rows as the arguments of `join_arrays`, ``docid`` None if it is not read."""
+    """Return the columns of rows as arguments of `join_arrays`; ``docid`` may be None."""
     names, roles = (
         {"y": "relevance", "score": "score", "qid": "qid", "docid": "docid"},
         rows.schema.names,
@@ -234,7 +234,7 @@ def located(place: Place, columns: ReadColumns) -> Iterator[None]:
 def of_queries(
     rows: pa.Table, places: Sequence[Place], columns: ReadColumns, work: Callable[[pa.Table], _Made]
 ) -> _Made:
-    """Return what is made of the rows of whole queries; an error names the row at fault, or else the query."""
+    """Apply a function to the rows of whole queries; an error names the row, or else the query."""
     try:
         return work(rows)
     except InvalidInput as error:
@@ -279,7 +279,7 @@ def _where(query: Any, places: Sequence[Place]) -> str:
 
 
 def refuse_bad_values(rows: pa.RecordBatch | pa.Table) -> None:
-    """Refuse rows without an id, with a number that is missing or not finite, or with a weight below 0."""
+    """Refuse rows without an id, without a finite number, or with a weight below 0."""
     given = join_arguments(rows)
     io_columns.refuse_unbounded(io_columns.labels(given["y"], "relevance"), "relevance")
     io_columns.refuse_unbounded(io_columns.scores(given["score"], "score"), "score")

@@ -1,4 +1,4 @@
-"""Evaluate a data set part by part: plan, score the parts on all cores, put the evaluations together.
+"""Evaluate a data set part by part: plan, score parts on all cores, merge the evaluations.
 
 Where a guard has registered content, all rows are shown to it before the first one is scored: a
 part that is kept, or a call that is ended halfway, must not tell what the whole would be refused
@@ -98,7 +98,7 @@ def number_of_workers(n_jobs: int) -> int:
 def each_done(
     tasks: Sequence[Callable[[], Any]], workers: int, *, goes_on: str
 ) -> Iterator[tuple[int, Any]]:
-    """Do tasks, in this process or in several, and yield the place and the result of each as it comes.
+    """Do tasks, in this process or in several, and yield place and result of each as it comes.
 
     A result comes in a file, and only its place through the pipe, in one piece: if a process were
     killed while it writes a longer message, loky would wait for the rest for ever.
@@ -389,36 +389,34 @@ def _score_part(
     return result
 
 
-def codes_of(one: Measure) -> list[str]:
+def codes_of(measure: Measure) -> list[str]:
     """Return a hash of the code of each measure of the user's own that a measure is made of."""
-    family = one.family
-    own = (
-        [family.kernel, family.expected]
-        if not family.kernel.__module__.startswith("rankeval.")
-        else []
-    )
-    inner = [
-        code
-        for _, value in one.parameters
-        if isinstance(value, Measure)
-        for code in codes_of(value)
-    ]
-    return [hash_of_code(function) for function in own if callable(function)] + inner
+    family, codes = measure.family, []
+    if not family.kernel.__module__.startswith("rankeval."):
+        own = (family.kernel, family.expected)
+        codes = [hash_of_code(function) for function in own if callable(function)]
+    for _, value in measure.parameters:
+        if isinstance(value, Measure):
+            codes += codes_of(value)
+    return codes
 
 
 def _card(source: ParquetSource, request: Request) -> dict[str, Any]:
-    # A call goes on with the parts of one with the same card.
+    """Return what a call depends on: it goes on with the parts of one with the same card."""
     from rankeval import __version__
 
-    weights = request.weights
+    weights = None
+    if request.weights is not None:
+        pairs = repr(sorted(request.weights.items(), key=repr))
+        weights = sha256(pairs.encode()).hexdigest()
+    labelled = request.measures
+    measures = {label: [str(measure), *codes_of(measure)] for label, measure in labelled}
     return {
         "rankeval": __version__,
         "data": source.card(),
         "columns": dict(request.columns.names),
-        "measures": {label: [str(one), *codes_of(one)] for label, one in request.measures},
+        "measures": measures,
         "convention": request.convention.card(),
-        "weights": None
-        if weights is None
-        else sha256(repr(sorted(weights.items(), key=repr)).encode()).hexdigest(),
+        "weights": weights,
         "name": request.name,
     }

@@ -1,4 +1,4 @@
-"""A Parquet data set as a list of files, with the row groups of each and the range of queries in them.
+"""A Parquet data set as a list of files, with their row groups and ranges of queries.
 
 Each file is read once, and none is passed over without a word:
 
@@ -46,7 +46,7 @@ _BESIDE = (
     *("_temporary", ".spark-staging", ".hive-staging", "_delta_log", "_change_data", ".hoodie"),
     *("._", ".ipynb_checkpoints", ".Trash"),
 )
-"""Names, by their beginnings, that others give to Parquet files and folders which are no rows of the data set."""
+"""Beginnings of names of Parquet files and folders without rows of the data set."""
 
 
 def name_of(path: str) -> str:
@@ -164,7 +164,7 @@ def _leaves(dataset: ds.Dataset) -> list[ds.Dataset]:
 
 
 def _hidden_names(data: Any) -> list[str]:
-    """Return the files below a folder that readers pass over, since a name on the way begins with _ or a dot."""
+    """Return the files that readers pass over, below a folder whose name begins with _ or a dot."""
     if not isinstance(data, (str, os.PathLike)):
         return []
     filesystem, root = pafs.LocalFileSystem(), os.fspath(data)
@@ -212,7 +212,7 @@ def _place_on_disk(path: str) -> str:
 
 
 def refuse_two_spellings(files: Iterable[tuple[str, Mapping[str, Any]]], qid: str) -> None:
-    """Refuse folders of one query that are written in two ways, as ``q=1`` and ``q=01`` are if they are numbers."""
+    """Refuse folders of one query with two names, such as ``q=1`` and ``q=01`` for numbers."""
     known: dict[Any, str] = {}
     for path, keys in files:
         folders = [part for part in path.split("/")[:-1] if part.startswith(f"{qid}=")]
@@ -264,7 +264,7 @@ def common(role: str, name: str, kinds: Mapping[Any, str]) -> pa.DataType:
 
 
 def _rounds(told: pa.DataType, found: pa.DataType | None) -> bool:
-    """Say whether values would be others in the type that a schema asks for, though there is a common one."""
+    """Say whether the type of the schema would change values, though it is a common type."""
     return told != found and bool(pa.types.is_boolean(told) or pa.types.is_floating(told))
 
 
@@ -368,7 +368,7 @@ class ParquetSource:
         return sum(file.n_rows for file in self.files)
 
     def card(self) -> dict[str, Any]:
-        """Return what says that another data set is the same: its files, with sizes, times and numbers of rows."""
+        """Return what identifies a data set: its files, with sizes, times and numbers of rows."""
         digest, n_bytes = hashlib.sha256(), 0
         for file in self.files:
             info = file.filesystem.get_file_info(file.path)

@@ -237,7 +237,7 @@ class _Settings:
 def _checked(
     candidate: Scores, baseline: Scores, settings: _Settings, options: Mapping[str, Any]
 ) -> Check:
-    """Compare in both directions: one answers the claim, and each has one of the two limits of the gain."""
+    """Compare in both directions: one answers the claim, and each has one limit of the gain."""
     systems, labels = (
         {"candidate": candidate, "baseline": baseline},
         measures_of(candidate, baseline, settings.measure),
@@ -270,19 +270,11 @@ def _checked(
             _pass_rate(settings, gain, len(tested), *each)
             for each in zip(deviations, losses, strict=True)
         ]
-    table = gain.table[["measure", "n_queries"]].assign(
-        baseline=gain.table["mean_baseline"],
-        candidate=gain.table["mean_system"],
-        gain=gains(gain),
-        ci_low=_least_gain(gain),
-        ci_high=-_least_gain(loss),
-        margin=settings.margin,
-        p_value=decisive.table["p_adjusted"],
-        sd=deviations,
-        greatest_loss=losses,
-        rate=rates,
-        passed=passed,
-    )
+    means = gain.table[["measure", "n_queries", "mean_baseline", "mean_system"]]
+    table = means.set_axis(["measure", "n_queries", "baseline", "candidate"], axis=1)
+    table = table.assign(gain=gains(gain), ci_low=_least_gain(gain), ci_high=-_least_gain(loss))
+    table["margin"], table["p_value"] = settings.margin, decisive.table["p_adjusted"]
+    table = table.assign(sd=deviations, greatest_loss=losses, rate=rates, passed=passed)
     worst = {
         label: worst_queries(shared, label, gain.settings.direction(label))
         for label in table["measure"][~table["passed"]]
@@ -304,7 +296,7 @@ def _checked(
 
 
 def _least_gain(compared: Comparison) -> Floats:
-    """Return the lower limit of the gain in each row, the one that belongs to the adjusted p-value of the claim."""
+    """Return the lower limit of the gain in each row, as the adjusted p-value has it."""
     low, high = (compared.table[end].to_numpy() for end in ("ci_low_adjusted", "ci_high_adjusted"))
     return np.where(directions(compared) > 0, low, -high)
 
@@ -392,31 +384,24 @@ def _rules(one: Scores, other: Scores) -> list[str]:
 
 
 def _scores(new: pd.DataFrame, old: pd.DataFrame, atol: float) -> str:
-    """Say how many scores differ, which is the first, and which differ most; nothing if all are equal."""
-    ours, theirs = (
-        frame.to_numpy(dtype=np.float64) for frame in (new, old.loc[new.index, list(new.columns)])
-    )
+    """Say how many scores differ, the first of them and the greatest differences; "" if none."""
+    ours = new.to_numpy(dtype=np.float64)
+    theirs = old.loc[new.index, list(new.columns)].to_numpy(dtype=np.float64)
     apart = ~np.isclose(ours, theirs, rtol=0, atol=atol, equal_nan=True)
     if not apart.any():
         return ""
     rows, columns = np.nonzero(apart)
     first, label = new.index[rows[:1]].tolist()[0], new.columns[columns[0]]
-    n, total = len(rows), apart.size
-    said = (
-        f"{n:,} of {count(total, 'score')} differ{'s' if n == 1 else ''} by more than {atol:g}, first {label} of query "
-        f"{shown(first)}: {ours[rows[0], columns[0]]:g}, was {theirs[rows[0], columns[0]]:g}"
-    )
-    table = pd.DataFrame(
-        {
-            "qid": new.index[rows],
-            "measure": new.columns[columns],
-            "baseline": theirs[apart],
-            "candidate": ours[apart],
-            "difference": ours[apart] - theirs[apart],
-        }
-    )
-    greatest = np.argsort(-table["difference"].abs().to_numpy(), kind="stable")[:N_WORST]
-    return f"{said}\n\n{differing_queries(table.iloc[greatest], 'the greatest differences:')}"
+    ours, theirs = ours[apart], theirs[apart]
+    n = len(rows)
+    differ = f"{n:,} of {count(apart.size, 'score')} differ{'s' if n == 1 else ''}"
+    example = f"first {label} of query {shown(first)}: {ours[0]:g}, was {theirs[0]:g}"
+    ids = {"qid": new.index[rows], "measure": new.columns[columns]}
+    values = {"baseline": theirs, "candidate": ours, "difference": ours - theirs}
+    greatest = np.argsort(-np.abs(values["difference"]), kind="stable")[:N_WORST]
+    table = pd.DataFrame(ids | values).iloc[greatest]
+    listed = differing_queries(table, "the greatest differences:")
+    return f"{differ} by more than {atol:g}, {example}\n\n{listed}"
 
 
 def _record(new: pd.DataFrame, old: pd.DataFrame, failure: str) -> None:
@@ -448,14 +433,14 @@ def loaded_scores(given: Given) -> Scores:
 
 
 def measures_of(candidate: Scores, baseline: Scores, wanted: Measures | None) -> list[str]:
-    """Return the names of the measures to check: those asked for, or the only one that both sides have."""
-    one, other = ([str(label) for label in per_query_frame(side)] for side in (candidate, baseline))
-    shared = [label for label in one if label in other]
+    """Return the names of the measures to check: the wanted ones, or the only shared one."""
+    ours, theirs = ([*map(str, per_query_frame(side))] for side in (candidate, baseline))
+    shared = [label for label in ours if label in theirs]
     if wanted is not None:
         return labels_of(wanted, shared, "measure of both candidate and baseline")
     if len(shared) == 1:
         return shared
-    found = f"candidate has {', '.join(one)}; baseline has {', '.join(other)}"
+    found = f"candidate has {', '.join(ours)}; baseline has {', '.join(theirs)}"
     refuse((not shared, f"candidate and baseline share no measure: {found}"))
     raise InvalidInput(
         "both sides have several",
@@ -467,18 +452,19 @@ def measures_of(candidate: Scores, baseline: Scores, wanted: Measures | None) ->
 def worst_queries(shared: SharedScores, measure: str, words: Direction) -> str:
     """Return a table of the queries that lost most by a measure, the greatest loss first."""
     new, old = shared.scores[:, :, shared.measures.index(measure)].T
-    d = differences(new, old)
-    gains = words.sign * d
+    difference = differences(new, old)
+    gains = words.sign * difference
     counts = outcomes(gains)
-    lost = np.argsort(gains, kind="stable")[: min(N_WORST, int(counts.losses))]
-    said = (
-        f"by {measure}{words.note} the candidate is {words.worse} on {int(counts.losses)} of "
-        f"{count(len(d), 'query')}, equal on {int(counts.ties)}, {words.better} on {int(counts.wins)}"
-    )
-    rows = pd.DataFrame({"qid": shared.queries, "baseline": old, "candidate": new, "difference": d})
-    return (
-        differing_queries(rows.iloc[lost], f"{said}; the greatest losses:") if len(lost) else said
-    )
+    n_lost = int(counts.losses)
+    losses = f"{words.worse} on {n_lost} of {count(len(difference), 'query')}"
+    others = f"equal on {int(counts.ties)}, {words.better} on {int(counts.wins)}"
+    summary = f"by {measure}{words.note} the candidate is {losses}, {others}"
+    if not n_lost:
+        return summary
+    worst = np.argsort(gains, kind="stable")[: min(N_WORST, n_lost)]
+    rows = pd.DataFrame({"qid": shared.queries, "baseline": old, "candidate": new})
+    rows["difference"] = difference
+    return differing_queries(rows.iloc[worst], f"{summary}; the greatest losses:")
 
 
 def differing_queries(rows: pd.DataFrame, caption: str) -> str:

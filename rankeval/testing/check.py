@@ -39,14 +39,15 @@ class Check:
     claim : {"no regression", "not worse"}
         Which of the two.
     table : DataFrame of shape (n_measures, 13)
-        A row per measure. Columns: measure, n_queries (of groups: their number), baseline and candidate (means), gain
-        (of the candidate; positive is better, also for measures by which less is better), ci_low and ci_high (the two
-        one-sided limits of the gain, each at the level 1 - alpha), margin, p_value (of the loss beyond the margin, or
-        of non-inferiority; corrected by Holm for a loss by several measures), sd (of the differences), greatest_loss
-        (of a query), rate, and passed.
-        The rate of "no regression" is the true loss that the check finds in 80 of 100 data sets, that of "not worse"
-        is the chance that a candidate with the baseline's mean passes; nan for tests whose power is not that of
-        Student's t.
+        A row per measure. Columns: measure, n_queries (of groups: their number), baseline and
+        candidate (means), gain (of the candidate; positive is better, also for measures by which
+        less is better), ci_low and ci_high (the two one-sided limits of the gain, each at the level
+        1 - alpha), margin, p_value (of the loss beyond the margin, or of non-inferiority; corrected
+        by Holm for a loss by several measures), sd (of the differences), greatest_loss (of a
+        query), rate, and passed.
+        The rate of "no regression" is the true loss that the check finds in 80 of 100 data sets,
+        that of "not worse" is the chance that a candidate with the baseline's mean passes; nan for
+        tests whose power is not that of Student's t.
     test : str
         Name of the test.
     alpha : float
@@ -84,12 +85,9 @@ class Check:
         return [self._verdict(row) for row in self._records()]
 
     def failure(self) -> str:
-        """Return the message of a failing check: verdicts, numbers, and the worst queries by each failing measure."""
-        failed = [
-            f"{row['measure']}: {self._verdict(row)}"
-            for row in self._records()
-            if not row["passed"]
-        ]
+        """Return the message of a failing check: verdicts, numbers, and the worst queries."""
+        rows = [row for row in self._records() if not row["passed"]]
+        failed = [f"{row['measure']}: {self._verdict(row)}" for row in rows]
         return "\n\n".join(["; ".join(failed), str(self), *self.worst.values()])
 
     def rows(self) -> list[dict[str, str]]:
@@ -98,17 +96,18 @@ class Check:
         The failure is the table of the queries that lost most; it is empty if the check passes by
         this measure.
         """
-        return [
-            {
-                "measure": str(row["measure"]),
-                "queries": f"{row['n_queries']:,}",
-                "gain": signed(row["gain"]),
-                "interval": _interval(row["ci_low"], row["ci_high"]),
-                "verdict": self._verdict(row) + self._aside(row["rate"]),
-                "failure": self.worst.get(str(row["measure"]), ""),
-            }
-            for row in self._records()
-        ]
+        return [self._in_words(row) for row in self._records()]
+
+    def _in_words(self, row: Mapping[Hashable, Any]) -> dict[str, str]:
+        label = str(row["measure"])
+        return {
+            "measure": label,
+            "queries": f"{row['n_queries']:,}",
+            "gain": signed(row["gain"]),
+            "interval": _interval(row["ci_low"], row["ci_high"]),
+            "verdict": self._verdict(row) + self._aside(row["rate"]),
+            "failure": self.worst.get(label, ""),
+        }
 
     def __str__(self) -> str:
         return self._laid_out().to_text()
@@ -122,9 +121,8 @@ class Check:
     def _verdict(self, row: Mapping[Hashable, Any]) -> str:
         margin = row["margin"]
         beyond = f" of more than {margin:g}" if margin else ""
-        return _VERDICTS[self.claim, bool(row["passed"])].format(
-            margin=f"{margin:g}", beyond=beyond
-        )
+        verdict = _VERDICTS[self.claim, bool(row["passed"])]
+        return verdict.format(margin=f"{margin:g}", beyond=beyond)
 
     def _aside(self, rate: float) -> str:
         if math.isnan(rate):
@@ -134,46 +132,33 @@ class Check:
         return f" (a true loss of {number(rate)} is shown 80 % of the time)"
 
     def _laid_out(self) -> Table:
-        rate, t = _RATES[self.claim], self.table
-        columns = {
-            **{name: t[name] for name in ("measure", "baseline", "candidate", "gain")},
-            f"{100 * (1 - 2 * self.alpha):g} % interval": list(
-                map(_interval, t["ci_low"], t["ci_high"])
-            ),
-            "margin": t["margin"],
-            "p": t["p_value"],
-            rate: t["rate"],
-        }
+        rate, table = _RATES[self.claim], self.table
+        limits = map(_interval, table["ci_low"], table["ci_high"])
+        frame = table[["measure", "baseline", "candidate", "gain"]].copy()
+        frame[f"{100 * (1 - 2 * self.alpha):g} % interval"] = list(limits)
+        for title, column in (("margin", "margin"), ("p", "p_value"), (rate, "rate")):
+            frame[title] = table[column]
+        formats: dict[str, Any] = {"gain": signed, "margin": "g", "p": p_value}
+        formats[rate] = _percent if self.claim == "not worse" else number
         words = TESTS[self.test].words
-        return Table(
-            pd.DataFrame(columns),
-            formats={
-                "gain": signed,
-                "margin": "g",
-                "p": p_value,
-                rate: _percent if self.claim == "not worse" else number,
-            },
-            caption=f"{words[0].upper()}{words[1:]}, one-sided, over {self.over}, alpha {self.alpha:g}",
-            notes=(_MEANINGS[self.claim], *self._advice(), *self.notes),
-        )
+        test = f"{words[0].upper()}{words[1:]}, one-sided"
+        caption = f"{test}, over {self.over}, alpha {self.alpha:g}"
+        notes = (_MEANINGS[self.claim], *self._advice(), *self.notes)
+        return Table(frame, formats=formats, caption=caption, notes=notes)
 
     def _advice(self) -> list[str]:
-        if self.claim == "no regression":
-            return []
-        return [
-            f"{row['measure']}: an equal system passes only {_percent(row['rate'])} of the time; for 80 % take "
-            f"{self._needed(row):,} {self.units} or a wider margin"
-            for row in self._records()
-            if row["rate"] < RELIABLE and (row["sd"] > 0 or self.unseen)
-        ]
+        advice: list[str] = []
+        for row in self._records() if self.claim == "not worse" else ():
+            if row["rate"] < RELIABLE and (row["sd"] > 0 or self.unseen):
+                passes = f"an equal system passes only {_percent(row['rate'])} of the time"
+                needed = f"for 80 % take {self._needed(row):,} {self.units} or a wider margin"
+                advice.append(f"{row['measure']}: {passes}; {needed}")
+        return advice
 
     def _needed(self, row: Mapping[Hashable, Any]) -> int:
-        of_claim = {
-            "claim": "not_worse",
-            "margin": row["margin"],
-            "greatest_loss": row["greatest_loss"],
-        }
-        return topics_needed(0.0, row["sd"], self.alpha, RELIABLE, unseen=self.unseen, **of_claim)
+        rule = {"margin": row["margin"], "greatest_loss": row["greatest_loss"]}
+        sd, claim, unseen = row["sd"], "not_worse", self.unseen
+        return topics_needed(0.0, sd, self.alpha, RELIABLE, claim=claim, unseen=unseen, **rule)
 
 
 def record(check: Check) -> None:
@@ -196,8 +181,8 @@ _VERDICTS = {
     ("not worse", False): "a loss of {margin} is not ruled out",
 }
 _MEANINGS = {
-    "no regression": "fails if p, for a loss beyond the margin, is at most alpha; loss found: the true loss that fails "
-    "80 % of the time",
-    "not worse": "fails if p, for a loss smaller than the margin, is above alpha; equal passes: how often a candidate "
-    "with the baseline's true mean passes",
+    "no regression": "fails if p, for a loss beyond the margin, is at most alpha; "
+    "loss found: the true loss that fails 80 % of the time",
+    "not worse": "fails if p, for a loss smaller than the margin, is above alpha; "
+    "equal passes: how often a candidate with the baseline's true mean passes",
 }

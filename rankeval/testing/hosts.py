@@ -64,23 +64,22 @@ def check_host(host: Host, uri: str | None = None) -> None:
 
 def _record() -> Record:
     child = Record("unknown-child", _HOSTILE, metrics={"a b@c": math.inf})
-    part = Record(
-        "unknown-part",
-        "part",
-        tables={"rows": pd.DataFrame({"qid": ["1", "<b>"], "score": [math.nan, 1.0]})},
-    )
+    rows = pd.DataFrame({"qid": ["1", "<b>"], "score": [math.nan, 1.0]})
+    part = Record("unknown-part", "part", tables={"rows": rows})
     params: dict[str, str | float | None] = {_HOSTILE: "x" * 10_000, "number": 1.5, "nothing": None}
     metrics = {"seconds": 2.0, "undefined": math.nan, "difference/@1": -math.inf}
+    series = {"loss": {0: 1.0, 7: math.nan}}
+    files, facts = {"a/b.bin": bytes(range(256))}, {"list": [1, "two", None]}
     return Record(
         kind="unknown-kind",
         name=_HOSTILE,
         headline=_HOSTILE,
         params=params,
         metrics=metrics,
-        series={"loss": {0: 1.0, 7: math.nan}},
-        files={"a/b.bin": bytes(range(256))},
+        series=series,
+        files=files,
         notes=(_HOSTILE,),
-        facts={"list": [1, "two", None]},
+        facts=facts,
         tags={"tag": _HOSTILE},
         parts={"part": part},
         children={"first": child, "FIRST": child},
