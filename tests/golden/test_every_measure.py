@@ -62,7 +62,7 @@ def evaluated(data, names, case):
     return found
 
 
-DRAWN = {"gm_AP", "YAAP", "gm_Bpref", "G", "nDCGrel", "binG", "AvgJG"}
+DRAWN = {"gm_AP", "YAAP", "gm_Bpref", "G", "nDCGrel", "binG", "AvgJG", "BPM", "NERR8", "NERR9", "NERR10", "NERR11"}
 """Families whose ties had a formula when the file was made, and are drawn now where there are many orders."""
 
 
