@@ -56,7 +56,7 @@ class PrecisionRecall:
 
     @property
     def average(self) -> pd.Series[float]:
-        """Mean over queries of interpolated precision at each level: the averaged 11-point curve."""
+        """Mean over queries of interpolated precision at each level: the 11-point curve."""
         return self.eleven_points.mean()
 
     @property
@@ -136,8 +136,8 @@ def precision_recall(
     0.9091
     """
     check_number("rel", rel)
-    given = Given.of(truth, ranking, qid=qid, group=group)
-    joined = given.refuse_or_join(get_convention(convention), action="curve")
+    data = Given.of(truth, ranking, qid=qid, group=group)
+    joined = data.refuse_or_join(get_convention(convention), action="curve")
     rows, levels, areas, undefined = [], {}, {}, {}
     for query, judged, number in _queries(joined):
         relevant = int(judged.n_relevant(rel)[number])
@@ -212,8 +212,8 @@ def roc(
     check_number("rel", rel)
     if collection_size is not None:
         check_count("collection_size", collection_size)
-    given = Given.of(truth, ranking, qid=qid, group=group)
-    joined = given.refuse_or_join(get_convention(convention), action="curve")
+    data = Given.of(truth, ranking, qid=qid, group=group)
+    joined = data.refuse_or_join(get_convention(convention), action="curve")
     if joined.unretrieved_offsets is not None and collection_size is None:
         raise InvalidInput(
             "collection_size is missing: the area under a run's curve needs the number of "

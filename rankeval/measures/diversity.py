@@ -1,4 +1,4 @@
-"""Measures of diversity: which aspects (subtopics) a ranking covers, and how often.
+"""Measures of diversity: which aspects (subtopics) a ranking covers, and how soon it repeats.
 
 Every aspect of a query is taken as a query of its own. A measure is applied to each, and the values
 are added up or averaged by query:

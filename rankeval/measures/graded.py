@@ -81,8 +81,11 @@ def summable(gains: Floats) -> Floats:
     """Return the gains; refuse them if their sum over a list may be too large for a float."""
     greatest = float(np.abs(gains).max(initial=0.0))
     if not greatest <= GREATEST_GAIN:  # not >: nan is refused too
-        problem = f"found a gain of {greatest:g}, and sums of gains above {GREATEST_GAIN:g} are"
-        raise InvalidInput(f"{problem} too large for a float", remedy="divide them by a number")
+        raise InvalidInput(
+            f"found a gain of {greatest:g}, and sums of gains above {GREATEST_GAIN:g} are too "
+            "large for a float",
+            remedy="divide them by a number",
+        )
     return gains
 
 
@@ -396,13 +399,6 @@ def r_ndcg(judged: Judged, *, gain: str | GainMap = "linear", rel: float = 1) ->
     return value
 
 
-def _discounted_by_cost(table: GainTable) -> Floats:
-    """Return each rank's term of G. The best order gains at least 1 at each rank."""
-    best = np.cumsum(np.maximum(table.ideal, 1.0), axis=1)
-    cost = best - np.cumsum(table.gain, axis=1)
-    return ratio(table.gain, np.log2(2 + cost), otherwise=0.0)
-
-
 @family(
     "G",
     title="normalised gain",
@@ -420,7 +416,9 @@ def normalised_gain(judged: Judged, *, gain: str | GainMap = "linear") -> Floats
     gains = gains_of(judged, gain)
     value = np.full(judged.n_queries, np.nan)
     for table in _gain_tables(judged, gains):
-        total = _in_order(_discounted_by_cost(table))
+        # The best order gains at least 1 at each rank.
+        cost = np.cumsum(np.maximum(table.ideal, 1.0), axis=1) - np.cumsum(table.gain, axis=1)
+        total = _in_order(ratio(table.gain, np.log2(2 + cost), otherwise=0.0))
         best = _in_order(table.ideal)
         some = best > 0
         value[table.query[some]] = total[some] / best[some]

@@ -113,8 +113,7 @@ def _arguments(name: str, inside: str) -> dict[str, Any]:
 
 def spell(family: str, parameters: Parameters) -> str:
     """Return the canonical name of a measure."""
-    values = [(name, _literal(value)) for name, value in parameters if name != "cutoff"]
-    return _name(family, values, dict(parameters).get("cutoff"))
+    return _name(family, _literals(parameters), dict(parameters).get("cutoff"))
 
 
 def _name(family: str, values: Iterable[tuple[str, str]], cutoff: Any) -> str:
@@ -125,9 +124,7 @@ def _name(family: str, values: Iterable[tuple[str, str]], cutoff: Any) -> str:
 
 def key(family: str, parameters: Parameters) -> str:
     """Return a name of a measure that MLflow takes."""
-    inside = "".join(
-        f"__{name}.{_escaped(_literal(value))}" for name, value in parameters if name != "cutoff"
-    )
+    inside = "".join(f"__{name}.{_escaped(value)}" for name, value in _literals(parameters))
     cutoff = dict(parameters).get("cutoff")
     return f"{family}{inside}{f'_at_{cutoff}' if cutoff else ''}"
 
@@ -140,6 +137,10 @@ def name_of_key(text: str) -> str:
     parts = [part.partition(".") for part in match["inside"].split("__")[1:]]
     values = [(name, _unescaped(value)) for name, _, value in parts]
     return _name(match["head"], values, match["at"])
+
+
+def _literals(parameters: Parameters) -> list[tuple[str, str]]:
+    return [(name, _literal(value)) for name, value in parameters if name != "cutoff"]
 
 
 def _literal(value: Any) -> str:

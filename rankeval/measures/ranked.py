@@ -1,4 +1,4 @@
-"""Measures of documents that are relevant or not: average precision, R-precision, reciprocal rank.
+"""Measures of a ranking, relevant or not: average precision, R-precision, reciprocal rank.
 
 A tied row has no single rank. Each kernel here excludes the rows of open groups, or takes their
 mean over orders from a formula of its own (McSherry & Najork 2008). If the cut-off divides a group,

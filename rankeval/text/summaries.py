@@ -229,7 +229,7 @@ def snippets(
 
 
 def _parts_of_query(words: list[Word], query: list[str]) -> list[tuple[int, int, Any]]:
-    """Return the places of the last and first word, and the part, of a query's terms and phrases."""
+    """Return last word's place, first word's, and part, of a query's terms and phrases."""
     terms, phrases = set(query), set(pairwise(query))
     parts, before = list[tuple[int, int, Any]](), (0, "")
     for place, (term, _, _) in enumerate(words):
