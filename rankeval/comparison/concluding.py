@@ -110,7 +110,7 @@ def conclude(
 
 
 def _gain_signs(design: Design, settings: Settings) -> Floats:
-    """Return the sign of each column: claims are about gains, a plain difference is about the mean."""
+    """Return the sign of each column: claims are about gains, differences about means."""
     return np.ones(design.directions.shape) if settings.claim == "difference" else design.directions
 
 

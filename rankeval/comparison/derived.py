@@ -73,7 +73,7 @@ def held_scores(record: ComparisonRecord, measures: Sequence[str]) -> SharedScor
 
 
 def tested_scores(record: ComparisonRecord, measures: Sequence[str]) -> SharedScores:
-    """Return the scores that were tested: those of `held_scores`, or in their place the means of groups."""
+    """Return the scores that were tested: those of `held_scores`, or the means of groups."""
     shared, groups = held_scores(record, measures), kept(record).groups
     return shared if groups is None else replace(shared, scores=groups.means(shared.scores))
 

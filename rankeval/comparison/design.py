@@ -107,7 +107,7 @@ class Design:
 
     @property
     def directions(self) -> Floats:
-        """Return a sign for each column of `differences`: -1 if less is known to be better, else 1."""
+        """Return a sign per column of `differences`: -1 if less is known to be better, else 1."""
         signs = [direction(measure, self.lower_is_better).sign or 1.0 for measure in self.measures]
         return np.repeat(signs, len(self.pairs))
 
@@ -129,7 +129,7 @@ class Design:
 
     @property
     def names(self) -> dict[str, list[str]]:
-        """The first columns of tables: a row per measure and pair, in the order of `differences`."""
+        """The first columns of tables: rows in the order of the columns of `differences`."""
         low, high = ([self.systems[place] for place in places] for places in self.pairs.T)
         n_measures = len(self.measures)
         measures = [measure for measure in self.measures for _ in low]
@@ -154,7 +154,7 @@ class Design:
         adjusted: PairedResult,
         detectable: Floats,
     ) -> pd.DataFrame:
-        """Return the table of a Comparison: a row per measure and pair, in the order of `differences`."""
+        """Return the table of a Comparison: rows in the order of the columns of `differences`."""
         low, high = self.pairs.T
 
         def of_block(d: Floats) -> tuple[Floats, ...]:

@@ -1,4 +1,4 @@
-"""The figures of a comparison: intervals, forest, significance matrix, rank intervals, differences by query."""
+"""The figures of a comparison: intervals, forest, matrix, ranks, differences by query."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def _forest(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> Fig
 def _one_measure(
     record: ComparisonRecord, measure: str | None
 ) -> tuple[ComparisonRecord, str, dict[str, Any]]:
-    """Return the rows over all queries, the measure, and caption, title and decimals of the figure."""
+    """Return the rows over all queries, the measure, and title, caption and decimals."""
     whole, measure = overall(record), measure or main_measure(record)
     units = {"": "", COLLECTION: "collections"}.get(record.settings.grouped, record.settings.units)
     over = f", all {units}" if units else ""

@@ -198,6 +198,6 @@ def query_groups(
 
 
 def _noun(names: Sequence[Any], unit: str) -> str:
-    """Return the name of the groups if it is a noun: "conversation" for a column conversation_id."""
+    """Return the name of the groups if it is a noun: "conversation" for conversation_id."""
     noun = str(names[0]).removesuffix("_id").replace("_", " ") if len(names) == 1 else ""
     return noun if is_noun(noun) and noun not in (UNNAMED, unit) else "group"

@@ -1,4 +1,4 @@
-"""The result of a comparison in a few sentences; report, command line, notebook and tracker share them.
+"""The result of a comparison in a few sentences, for reports, command line and notebooks.
 
 The first sentence names one pair: of the rows whose claim is shown, the one with the largest gain;
 if none is shown, the largest gain of all. It gives the adjusted interval, which holds for all
@@ -147,7 +147,7 @@ def _rows(record: ComparisonRecord) -> pd.DataFrame:
 
 
 def _is_turned(record: ComparisonRecord) -> bool:
-    """Say whether each pair is turned to show a gain; a one-sided test has the side of the table."""
+    """Say whether each pair is turned to show a gain; one-sided tests keep their side."""
     asked = record.settings
     return asked.baseline is None and not CLAIMS[asked.claim].hypotheses
 
@@ -157,7 +157,7 @@ def _of_pairs(record: ComparisonRecord, rows: pd.DataFrame) -> bool:
 
 
 def _named(record: ComparisonRecord, rows: pd.DataFrame) -> _Row:
-    """Return the largest gain shown, else the largest loss shown, else the row nearest to the claim."""
+    """Return the largest gain shown, else the largest loss, else the row nearest to the claim."""
     claim, shown = CLAIMS[record.settings.claim], rows[rows["shown"]]
     known = shown if len(shown) else rows
     sizes = known["difference"].abs()
@@ -177,7 +177,7 @@ def _named(record: ComparisonRecord, rows: pd.DataFrame) -> _Row:
 
 
 def _pair(record: ComparisonRecord, rows: pd.DataFrame, row: _Row) -> str:
-    """Say how far two systems differ; equal ones have no interval, and that they are equal says all."""
+    """Say how far two systems differ; equal ones have no interval."""
     picked = _picked(record, rows)
     if not _is_called_equal(row):
         return f"{row.system} against {row.baseline}{picked}: {_evidence(record, row)}."
@@ -266,7 +266,7 @@ def _counted(record: ComparisonRecord, rows: pd.DataFrame) -> str:
 
 
 def _others(record: ComparisonRecord, rows: pd.DataFrame, named: _Row) -> list[str]:
-    """Say what was shown of the systems besides the one named, the best first; pairs are counted."""
+    """Say what was shown of the other systems, the best first; pairs are counted."""
     claim, base = CLAIMS[record.settings.claim], record.settings.baseline
     if base is None:
         return [_counted(record, rows)] if len(rows) > 1 else []
@@ -323,7 +323,7 @@ def _first_two(record: ComparisonRecord, rows: pd.DataFrame, named: _Row) -> lis
 
 
 def _unjudged(record: ComparisonRecord, named: _Row) -> list[str]:
-    """Say which share is judged of both systems named, if the shares differ, and what the rest could change."""
+    """Say which shares are judged, if they differ, and what the other documents could change."""
     if (bounds := record.bounds) is None:
         return []
     is_named = bounds["shares_differ"] & (bounds["measure"] == named.measure)
@@ -380,7 +380,7 @@ def _evidence(record: ComparisonRecord, row: _Row) -> str:
 
 
 def _interval(record: ComparisonRecord, row: _Row) -> str:
-    """Write the interval of a row, or the reason why it has none: the ends are then without bounds."""
+    """Write the interval of a row, or the reason why it has none: both ends are infinite."""
     settings = record.settings
     level = settings.adjusted_level if row.is_adjusted else settings.interval_level
     interval = f"{100 * level:g}% interval"

@@ -203,7 +203,7 @@ def cell_scores(
 def refuse_other_conventions(
     evaluations: Mapping[str, Evaluation], unit: str = "query", *, judgments: bool = True
 ) -> None:
-    """Raise `ConventionMismatch` unless all have the conventions, and the judgments, of the first."""
+    """Raise `ConventionMismatch` unless all have the conventions and judgments of the first."""
     first, why = next(iter(evaluations), ""), differences if judgments else rule_differences
     for name, evaluation in evaluations.items():
         expected = evaluations[first]
@@ -461,7 +461,7 @@ def _value_text(value: Any) -> str:
 def _common_counts(
     by: str, evaluations: Mapping[str, Evaluation], queries: pd.Index[Any], units: str
 ) -> dict[str, Ints]:
-    """Return the counts of the queries in the first evaluation; refuse if ``by`` differs elsewhere."""
+    """Return the counts of queries in the first evaluation; refuse if ``by`` differs elsewhere."""
     counts, frames = {}, f"by={by!r} names a count of an evaluation, and the systems are frames"
     refuse((not evaluations, frames, "give a Series by id"))
     for name, evaluation in evaluations.items():

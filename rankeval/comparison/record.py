@@ -138,7 +138,7 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class FoldScores:
-    """Means by fold, from which effects and posteriors of a comparison of algorithms are computed."""
+    """Means by fold, for effects and posteriors of a comparison of algorithms."""
 
     systems: Sequence[str]  # In the order of the scores
     measures: Sequence[str]
@@ -223,7 +223,7 @@ class ComparisonSettings(Settings):
         return [f"{name}: {notes.get(word, 'less is wanted')}" for name, word in less.items()]
 
     def must_know_directions(self, measures: Iterable[str], what: str) -> None:
-        """Raise `InvalidInput` if a column has no known direction; ``what`` is the reason to need it."""
+        """Raise `InvalidInput` if a column has no known direction; ``what`` says why it is needed."""
         unknown = [measure for measure in measures if not self.direction(measure).sign]
         problem = f"{what}, and it is not known whether more or less of {few(unknown)} is better"
         remedy = "say so: lower_is_better=[names], or {name: False} if more is better"
@@ -236,7 +236,7 @@ class ComparisonSettings(Settings):
 
     @property
     def correction_words(self) -> str:
-        """The correction as sentences name it; of a saved one that is not declared here, the key."""
+        """The correction in words; of a saved one that is not declared here, the key."""
         correction = CORRECTIONS.get(self.correction)
         return correction.words if correction else self.correction
 
@@ -247,7 +247,7 @@ class ComparisonSettings(Settings):
 
     @property
     def interval_level(self) -> float:
-        """Level of the intervals of single comparisons: a claim of two ends leaves out alpha at each."""
+        """Level of single intervals: a claim of two ends leaves out alpha at each."""
         return round(1 - self.alpha * max(1, CLAIMS[self.claim].sides), 12)
 
     @property
@@ -379,13 +379,13 @@ def part_sizes(record: ComparisonRecord) -> pd.Series[int]:
 
 
 def shown_level(record: ComparisonRecord) -> float:
-    """Return the level of the intervals that tables show: of the adjusted ones, if there are any."""
+    """Return the level of the intervals that tables show: adjusted ones, if there are any."""
     bare = record.table[["ci_low_adjusted", "ci_high_adjusted"]].isna().all(axis=None)
     return record.settings.interval_level if bare else record.settings.adjusted_level
 
 
 def parted(record: ComparisonRecord) -> pd.Series[bool]:
-    """Return a mask of the rows: True if only one of adjusted p-value and interval shows the claim."""
+    """Return a mask of the rows: True if only one of adjusted p and interval shows the claim."""
     claim, table = CLAIMS[record.settings.claim], record.table
     sign = np.nan_to_num(directions(record), nan=1.0) if claim.hypotheses else np.ones(len(table))
     ends = table[["ci_low_adjusted", "ci_high_adjusted"]].to_numpy(np.float64) * sign[:, None]

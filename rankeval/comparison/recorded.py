@@ -40,7 +40,7 @@ _SHARED = ("n_items", "baseline", "system", "n_human", "n_machine")
 
 @explained
 class Recorded(WithTable):
-    """Base of results with one table that can be saved; a subclass names the columns with metrics."""
+    """Base of results with one table that can be saved; subclasses name the metrics."""
 
     _row_key: ClassVar[str] = ""
     _row_ends: ClassVar[Mapping[str, str]] = {}

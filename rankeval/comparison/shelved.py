@@ -118,7 +118,7 @@ def _data(held: Held, role: str, data: Any) -> tuple[LoggedData, ...]:
 
 
 def compared_pair(compared: ComparisonRecord) -> tuple[str, str] | None:
-    """Return baseline and system of the differences that are metrics; None if no pair stands out."""
+    """Return baseline and system of the differences that are metrics, if a pair stands out."""
     columns = compared.table[["baseline", "system"]].astype(str)
     pairs = list(dict.fromkeys(columns.itertuples(index=False, name=None)))
     by_system = {system: (baseline, system) for baseline, system in pairs}
@@ -178,7 +178,7 @@ def _metrics(compared: ComparisonRecord, pair: tuple[str, str] | None) -> dict[s
 def _named(
     compared: ComparisonRecord, rows: pd.DataFrame, what: str, ends: Mapping[str, str]
 ) -> dict[str, float]:
-    """Return metrics by name; charts have a section for names with the same text before the last "/"."""
+    """Return metrics by name; charts group names by the text before the last "/"."""
     keys: dict[Any, str] = {}
     for evaluation in evaluations_of(compared).values():
         own = [measure.key for measure in evaluation.measures]

@@ -1,4 +1,4 @@
-"""The tables of a comparison: all figures of each pair, or the means of systems as papers print them.
+"""The tables of a comparison: all figures of each pair, or means as papers print them.
 
 The table of a comparison has a row per measure and pair; over several collections or slices, a
 first column names the collection. Tables of papers turn this round, with a row per system and a
@@ -111,7 +111,7 @@ def laid_out(
 
 
 def _means(record: ComparisonRecord, digits: int | None, options: Mapping[str, Any]) -> Table:
-    """Lay out a row per measure with the mean of the only system; ``options`` are about two systems."""
+    """Lay out a row per measure with the mean of the only system; options need two systems."""
     problem = "needs two systems, and this comparison has one"
     for name, value in options.items():
         refuse((value, problem, "leave it out"), argument=name)

@@ -42,7 +42,7 @@ UNEQUAL = 0.05
 """Shares that differ by more than this are noted, if a test shows that they differ."""
 
 LEVEL = 1e-4
-"""Level of that test for all shares together: systems that rank one pool at random rarely get a note."""
+"""Level of that test for all shares together: random ranks of one pool rarely get a note."""
 
 MOST_NOTED = 3
 """Notes on so many comparisons; the others are counted."""
@@ -117,7 +117,7 @@ def with_bounds(
 
 
 def _has_bounds(evaluations: Sequence[Evaluation], name: str) -> bool:
-    """Say whether all evaluations know their scores by a measure if unjudged documents were relevant."""
+    """Say whether all evaluations know their scores if unjudged documents were relevant."""
     for evaluation in evaluations:
         values = reading_of(evaluation, "relevant")
         if not np.isfinite(values[:, evaluation.measure_names.index(name)]).all():
@@ -126,7 +126,7 @@ def _has_bounds(evaluations: Sequence[Evaluation], name: str) -> bool:
 
 
 def _is_bounded(evaluations: Sequence[Evaluation], name: str) -> bool:
-    """Say whether unjudged documents count as not relevant, and no score falls if they are relevant."""
+    """Say whether unjudged documents count as not relevant, and relevant ones never lower a score."""
     return all(
         by_name(evaluation)[name].monotone == "grade"
         and evaluation.convention.unjudged in ("zero", "lowest")

@@ -368,7 +368,7 @@ def label_coefficients(
 def of_judges(
     codes: Ints, group: Ints, places: Floats, level: str
 ) -> tuple[dict[str, Floats], dict[str, str]]:
-    """Return the means over pairs of judges along the axis s, and why a coefficient has no value."""
+    """Return means over pairs of judges along the axis s, and why a coefficient has no value."""
     n_grades, n_groups, alike, by_pair = len(places), int(group[-1]) + 1, 0, []
     has, pairs = (codes >= 0).astype(np.float32), [*combinations(codes.T, 2)]
     strangers = int(np.triu(has.T @ has == 0, 1).sum())

@@ -78,7 +78,7 @@ def order_under_judges(ranks: pd.DataFrame, caption: str) -> plots.Figure:
 
 
 def estimates(table: pd.DataFrame, *, alpha: float, caption: str) -> plots.Figure:
-    """Draw each estimate with its interval beside those of the people alone and of the machine alone."""
+    """Draw each estimate with its interval beside those of people and of the machine alone."""
     low, high, kind = shown_interval(table)
     names = ["difference", "ci_low", "ci_high", "outer_low", "outer_high"]
     sides = zip(table["system"], table["baseline"], strict=True)

@@ -46,7 +46,7 @@ NOT_JUDGED = -1
 
 MOST_ROUNDS = 500
 SMOOTHING = 0.1
-"""Labels added to each cell, so that nothing is impossible; with a whole one few labels mean nothing."""
+"""Labels added to each cell, so that nothing is impossible; a whole one drowns few labels."""
 
 STEADY = 1e-6
 """The estimate ends if no probability changes by more."""
@@ -115,7 +115,7 @@ class Labels:
         return cells.reshape(n_items, n_grades)
 
     def table(self) -> pd.DataFrame:
-        """Return the grade of each item (qid and docid) by each judge (columns); nan without a label."""
+        """Return the grade of each item (row) by each judge (column); nan without a label."""
         grades = np.full((len(self.items), len(self.judges)), np.nan)
         grades[self.item, self.judge] = self.grades[self.grade]
         return pd.DataFrame(grades, pd.MultiIndex.from_frame(self.items), self.judges)
@@ -302,7 +302,7 @@ def _estimated(labels: Labels, counts: Ints) -> tuple[Floats, bool]:
 
 
 def _alike_notes(labels: Labels) -> list[str]:
-    """Return a note on each group of judges who agree far more with each other than with the rest."""
+    """Return a note on each group of judges who agree far more among themselves than with others."""
     if not 3 <= len(labels.judges) <= MOST_SHOWN:
         return []
     codes = np.full((len(labels.items), len(labels.judges)), -1)

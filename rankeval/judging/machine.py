@@ -311,7 +311,7 @@ def calibrate(
 
 
 def _bias(names: pd.DataFrame, blocks: Sequence[Floats], settings: Settings) -> pd.DataFrame:
-    """Return the rows of the table of biases, from the scores of people, of both, and of all queries."""
+    """Return the table of biases from people's scores, the machine's of the same, and of all queries."""
     human, judged, _ = blocks
     off = run(TESTS["t"], judged - human, settings)
     bias = names.assign(n_human=len(human), bias=(judged - human).mean(axis=0))
@@ -321,7 +321,7 @@ def _bias(names: pd.DataFrame, blocks: Sequence[Floats], settings: Settings) -> 
 def _estimated(
     names: pd.DataFrame, blocks: Sequence[Floats], settings: Settings, correction: str
 ) -> pd.DataFrame:
-    """Return the rows of the table, from the scores of people, of both, and of all queries."""
+    """Return the table from people's scores, the machine's of the same, and of all queries."""
     human, _, machine = blocks
     estimates, level = two_phase(*blocks), CORRECTIONS[correction].interval_level
     estimate, error, degrees = (estimates[name] for name in ("estimate", "std_error", "degrees"))
@@ -347,7 +347,7 @@ def row_names(table: pd.DataFrame) -> pd.Series[str]:
 
 
 def _notes(table: pd.DataFrame, scores: Sequence[Floats], rows: Any) -> list[str]:
-    """Return notes on few queries, on a machine that hardly helps, and on judged queries unlike others."""
+    """Return notes on few queries, a machine that hardly helps, and unlike judged queries."""
     people, judged, others = scores[0], scores[1], np.delete(scores[2], rows, axis=0)
     n, used = len(people), len(others) > 0
     piled = max((people == end(axis=0)).mean(axis=0).max() for end in (people.max, people.min))
@@ -572,7 +572,7 @@ def plan(
 
 
 def _width(row: Mapping[Any, Any], tail: float, n: int, n_all: int | None) -> float:
-    """Return the expected width of a row's interval if people judge n queries, of the machine's or alone."""
+    """Return the expected width of a row's interval if people judge n queries, n_all the machine."""
     if n_all is None or math.isnan(row["correlation"]):  # as `two_phase` takes people alone
         return float(2 * stats.t.isf(tail, n - 1) * (row["sd_human"] or math.nan) / math.sqrt(n))
     sampled = 1 + (1 - n / n_all) / (n - 3)
@@ -582,7 +582,7 @@ def _width(row: Mapping[Any, Any], tail: float, n: int, n_all: int | None) -> fl
 
 
 def _fewest(row: Mapping[Any, Any], tail: float, width: float, n_all: int | None) -> int | None:
-    """Return the least number of queries that people must judge; more make the interval narrower."""
+    """Return the least number of queries that people must judge for a width."""
     numbers = range(FEWEST, (n_all or 2**62) + 1)
     place = bisect_left(numbers, True, key=lambda n: _width(row, tail, n, n_all) <= width)
     return next(iter(numbers[place:]), None)

@@ -1,4 +1,4 @@
-"""The effect of judgments on systems: other judges, and a pool without the documents that only one group found.
+"""The effect of judgments on systems: other judges, and a pool without the finds of one group.
 
 Both questions are answered alike. The systems are evaluated by the true judgments and by others,
 each two systems are compared under both, and each pair has one fate::
@@ -326,7 +326,7 @@ def _graded(judgments: Any) -> tuple[pd.DataFrame, list[str]]:
 def _effect(
     sets: pd.DataFrame, truth: str, runs: Mapping[str, Any], measure: Any, options: Any
 ) -> tuple[pd.DataFrame, JudgmentEffect]:
-    """Return the scores, with columns (judgments, system, measure), and the comparison under each set.
+    """Return scores with columns (judgments, system, measure), and the comparisons by set.
 
     A column of the sets has the grades of one set of judgments, nan for a document without one.
     """
@@ -364,7 +364,7 @@ def _effect(
 def _draws(
     scores: pd.DataFrame, truth: str, n_draws: int, rng: np.random.Generator
 ) -> pd.DataFrame:
-    """Return the agreement with the truth if each query has the scores by a judge drawn at random."""
+    """Return the agreement with the truth of orders by a judge drawn for each query."""
     judges = scores.columns.unique(0).difference([UNION, INTERSECTION], sort=False)
     chosen_judge = rng.integers(len(judges), size=(n_draws, len(scores)))
     by_judge = np.stack([scores[judge].to_numpy() for judge in judges])

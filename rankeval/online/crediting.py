@@ -181,7 +181,7 @@ def compare_interleaved(
 
 
 def _records(credits: Any, salt: str | None) -> tuple[dict[Id, Interleaved], int]:
-    """Return the record of each impression, in each form that there is, and how many are repeated."""
+    """Return the record of each impression, of records in any form, and how many are repeated."""
     if isinstance(credits, (str, os.PathLike)):
         credits = [row for _, row in json_lines(read_text(credits), os.fspath(credits))]
     elif is_frame(credits):

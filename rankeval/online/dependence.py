@@ -104,7 +104,9 @@ def dependence(log: ClickLog, scores: Floats | None = None) -> tuple[pd.DataFram
 def tested(
     impression: Ints, pair: Ints, place: Ints, rank: Ints, clicks: Floats, query: Ints, counts: Ints
 ) -> pd.DataFrame:
-    """Return a row for each check: check; due, t, one-sided p-values, nan if the log says nothing; fails.
+    """Return a row for each check: check, due, t, one-sided p-values and fails.
+
+    Numbers are nan if the log says nothing.
 
     Items are in order of impression and place, which are codes, as are pairs and ranks; without a
     ranking to value, all ranks are 0. Each place has a click. Of each impression there is the
@@ -160,7 +162,7 @@ class _Shown:
         return cls(impression, pair, place, rank, clicks, all_pairs(*tables)[place])
 
     def covariates(self, times: Ints) -> list[Floats]:
-        """Return the covariates of `CHECKS`, from the clicks of impressions that count so many times."""
+        """Return the covariates of `CHECKS`; ``times`` is how often each item counts."""
         looks, clicks = times * self.looked, times * self.clicks
 
         def rate(code: Ints, prior: Floats, strength: float) -> Floats:

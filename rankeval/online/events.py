@@ -139,7 +139,7 @@ def read_click_columns(
 def click_tables(
     columns: Mapping[str, Any], tz: str | None, clicks: str, *, complete: bool
 ) -> tuple[pd.DataFrame, pd.DataFrame, bool, dict[str, int]]:
-    """Return the fields of the log of columns by part, as `rankeval.online.ClickLog.from_frame` has them."""
+    """Return the fields of a `rankeval.online.ClickLog` of columns by part."""
     chosen("value of clicks", clicks, ("error", "skip"))
     n, excluded = len(columns["clicked"]), dict.fromkeys(LEFT_OUT, 0)
     held = {part: _checked(part, columns[part], tz) for part in columns if part not in OF_ITEMS}
@@ -212,7 +212,7 @@ def _utc(times: pa.Array, tz: str | None) -> pa.Array:
 
 
 def _flat(shown: Any, clicked: Any, *, skip: bool) -> tuple[Ints, dict[str, Any], int]:
-    """Return the row of each item's list, the parts of the items, and how many clicks were left out."""
+    """Return the list (row) and the parts of each item, and the number of clicks left out."""
     (row, cells), (at, clicks) = _array("shown", shown), _array("clicked", clicked)
     docids, pairs = id_column(cells, "shown"), np.array_equal(at, row)
     item = {"position": pd.Series(row).groupby(row).cumcount().to_numpy() + 1, "docid": docids}

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from rankeval.render.plots import Figure
 
 Metric = str | tuple[str, str]
-"""A column, whose mean over users is compared; or two, whose sums are divided: a pair, or "clicks/views"."""
+"""A column, to compare its mean; or two, to divide their sums: a pair, or "clicks/views"."""
 
 ARM = " arm"
 """The column of the arms in a frame of units: no name that a user gives."""
@@ -85,10 +85,10 @@ IN_BOTH = 0.01
 """The largest share of users in several arms that is left out; more are refused."""
 
 FEW = 100
-"""From so many effective users on, less than .06 of arms of one size differ in simulations; at 33 .07, at 10 .1."""
+"""From so many effective users on, less than .06 of equal arms differ; at 33 .07, at 10 .1."""
 
 FEW_DUE = 20
-"""Random arms give no interval if fewer users with a metric other than 0 are due in the smaller arm."""
+"""With fewer users of a metric other than 0 due in the smaller arm, random arms have no interval."""
 
 ONE_ERROR = 1 - 2 * float(stats.norm.sf(1))
 """The level of the normal interval that reaches one standard error to each side."""
@@ -620,7 +620,7 @@ def _metric(columns: Sequence[str | None], **options: Any) -> Any:
 
 
 def _moments(users: pd.DataFrame, columns: Sequence[str | None]) -> Any:
-    """Return number, means and covariances of the columns; tea-tasting is slow on the frame itself."""
+    """Return number, means and covariances of the columns; tea-tasting is slow on frames."""
     try:
         from tea_tasting import aggr
     except ImportError as error:
@@ -673,7 +673,7 @@ def _compared(
 
 
 def _of_each(users: pd.DataFrame, columns: Sequence[str | None]) -> NDArray[np.float64]:
-    """Return the metric of each user less its covariate; its mean differs between arms as the metric."""
+    """Return the metric of each user less its covariate; means differ as the metric does."""
     value, other = (_linear(users, *columns[at : at + 2]) for at in (0, 2))
     spread = other.var()
     return value - other * (np.cov(value, other, ddof=0)[0, 1] / spread if spread else 0.0)

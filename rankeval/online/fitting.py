@@ -56,7 +56,7 @@ BLOCK = 1 << 18
 TINY = np.finfo(np.float64).tiny
 """Stands for a chance of 0 where one is divided by, or its logarithm taken."""
 Step = Callable[[Floats], tuple[Counts, Counts, float]]
-"""Values -> the expected hits and trials of each parameter, and the log likelihood of the values."""
+"""Values -> the expected hits and trials of each parameter, and the log likelihood."""
 Fitted = tuple[Floats, Counts, Floats]
 """Values, the trials that each rests on, and the objective at the start of each iteration."""
 
@@ -121,7 +121,7 @@ def slot_starts(depth: int, *, by_last: bool) -> Ints:
 def cells(
     pairs: Codes, clicked: Mask, counts: Ints, *, n_pairs: int, by_last: bool
 ) -> pd.DataFrame:
-    """Return a row for each pair and slot: pair, slot, its position, shown (items) and hits (clicks)."""
+    """Return a row per pair and slot: pair, slot, position, shown (items) and hits (clicks)."""
     depth, parts = pairs.shape[1], []
     starts = slot_starts(depth + 1, by_last=by_last)
     for part, clicks, weights in blocks(pairs, clicked, counts):
@@ -164,7 +164,7 @@ def fit_factors(
 
 
 def all_pairs(shown: Floats, clicks: Floats) -> Floats:
-    """Maximise the likelihood of positions given the clicks of each row; Newton in log propensities.
+    """Maximise the likelihood of positions given the clicks of each row, by Newton's steps.
 
     A row is a document; of shuffled lists, it is a length, since the documents of long lists are
     others.
@@ -212,7 +212,7 @@ def fit_chain(
     leaves: bool,
     **settings: Any,
 ) -> Fitted:
-    """Return attraction by pair, the chances to stop after a click, and gamma, as ``maximised`` does."""
+    """Return attraction by pair, chances to stop after a click, and gamma, as ``maximised``."""
     depth = pairs.shape[1]
     none = n_pairs + {"always": 0, "position": depth - 1, "pair": n_pairs}[stops] + leaves
     places, ends = np.arange(depth), []

@@ -1,4 +1,4 @@
-"""Interleaving: one list made of several rankings, with the credit that a click on each of its documents gives.
+"""Interleaving: one list made of several rankings, with the credit of a click on each document.
 
 A scheme is a game of chance: the documents that are shown already say which moves there are and how
 probable each is. A move adds documents, and says how a click on each of them is credited. Two
@@ -417,7 +417,7 @@ def _read_credit(written: Any) -> Any:
 
 
 def _credited(scheme: str, rows: Sequence[Row]) -> Sequence[Row]:
-    """Return the credits of the rankings, a row for each document clicked, from rows of the record."""
+    """Return the credits of the rankings for each document clicked, from rows of the record."""
     if scheme != "balanced" or not rows:
         return rows
     k = min(rank for rank in rows[-1] if rank)
@@ -477,7 +477,7 @@ def _is_filled(left: Sequence[Sequence[Id]], picks: int) -> bool:
 def _probabilistic(
     rankings: Rankings, _depth: int, shown: Collection[Id], coin: int | None
 ) -> Moves:
-    """Draw a ranking by a coin, then a document by softmax; the credit is the chance of each coin."""
+    """Draw a ranking by a coin, then a document by softmax; credit the chance of each coin."""
     if coin is None:
         return (1, 2), lambda coin: ({}, coin)
     a, b = (

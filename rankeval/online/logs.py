@@ -522,7 +522,7 @@ class ClickLog(WithTable):
         return np.bincount(clicked, minlength=len(self.impressions)) * self.counts
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a row per shown item with the facts of its impression; `from_frame` reads it back."""
+        """Return a row per shown item, with its impression's facts; `from_frame` reads it back."""
         queries = ["qid"] if list(self.impressions["qid"].cat.categories) == [NO_QUERY] else []
         return self._of_items(self.impressions.drop(columns=queries).reset_index())
 

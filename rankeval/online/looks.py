@@ -1,4 +1,4 @@
-"""Look at an A/B test several times: bounds for a plan of looks, and intervals for looks at any time.
+"""Look at an A/B test several times: bounds for planned looks, intervals for looks at any time.
 
 Whoever tests at .05 at each of 20 looks claims a difference between equal arms in about a quarter
 of the tests. Two ways keep the promised rate. A plan of looks spends alpha over the looks, little
@@ -198,7 +198,7 @@ def _missing(score: float, places: Floats, masses: Floats, deviation: float, spe
 
 
 def _bounds(shares: Sequence[float] | Floats, spending: str, alpha: float) -> Floats:
-    """Return the bounds that spend alpha; scores within them have a mass at each node, and go on."""
+    """Return the bounds that spend alpha; the recursion goes on with the scores within."""
     at = np.asarray(shares, dtype=np.float64)
     # Of tiny shares nothing can be spent: 1e-300 is the least that a bound can be solved for, about
     # 37.

@@ -1,4 +1,4 @@
-"""Click models: how users come to click, fitted to a log, compared with it, and turned into simulated users.
+"""Click models: how users come to click, fitted to a log, compared with it, and simulated.
 
 All six models are walked down the list in the same way; they differ in the chance that an item is
 examined::
@@ -442,7 +442,7 @@ class ClickModel:
         self._parameters = held
 
     def _laid_by(self, log: ClickLog, codes: Codes, none: int) -> tuple[Codes, Mask, Mask]:
-        """Return the pair at each position of each impression, or ``none``; clicks; and if one is shown."""
+        """Return pairs (or ``none``), clicks, and if one is shown, by impression and position."""
         lacks = "the log does not have all positions of its impressions"
         problem = f"{self.name} follows users down the list, and {lacks}"
         refuse((self.name != "pbm" and not log.complete, problem, "fit pbm"))
@@ -478,7 +478,7 @@ class ClickModel:
     def _walked(
         self, pairs: Codes, unknown: float | None, decide: Callable[[int, Floats], Mask]
     ) -> tuple[Floats, Mask]:
-        """Return the chance of a click at each place given the clicks above, and the clicks decided."""
+        """Return the chance of a click at each place given the clicks above, and the clicks."""
         held, tail = self._parameters, [unknown or 0.0, 0.0]
         attraction, gamma = np.append(held["attraction"], tail)[pairs], held.get("gamma", 1.0)
         stays: Floats = np.append(held.get("continuation", ()), np.zeros(pairs.shape[1]))
@@ -501,7 +501,7 @@ class ClickModel:
 
 
 def _listed(rankings: Any) -> ClickLog:
-    """Return impressions without clicks from lists by query, or from a frame with a list in each row."""
+    """Return impressions without clicks, from lists by query or a frame with a list per row."""
     if isinstance(rankings, Mapping):
         rankings = pd.DataFrame({"qid": [*rankings], "shown": [*rankings.values()]})
     frame = as_table(rankings)

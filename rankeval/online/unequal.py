@@ -29,7 +29,7 @@ Pair = tuple[int, int]
 """A number of the control and of the treatment."""
 
 SKEWED = 0.05
-"""Up to this skewness of t, equal arms differ on a side in .021 to .029 of the tests at level .05."""
+"""Up to this skewness of t, equal arms differ on a side in .021 to .029 of tests at .05."""
 
 N_DRAWS = 10_000
 """Divisions that are drawn. The error of a p-value of .05 is then .002."""
@@ -48,7 +48,7 @@ class Unequal:
 
 
 def skewness_of_t(values: Floats, sizes: Pair) -> float:
-    """Return the skewness of Welch's t if arms of these sizes are equal, by the values of all users."""
+    """Return the skewness of Welch's t for equal arms of these sizes, by all users' values."""
     control, treatment = (1 / size for size in sizes)
     centred = values - values.mean()
     skewness = np.mean((centred / centred.std()) ** 3)
@@ -58,7 +58,7 @@ def skewness_of_t(values: Floats, sizes: Pair) -> float:
 def by_random_arms(
     values: Floats, sizes: Pair, estimate: float, error: float, tail: float
 ) -> Unequal:
-    """Compare t, the estimate by its error, with the t of random arms; the interval is studentized."""
+    """Compare t, the estimate by its error, with t of random arms; the interval is studentized."""
     seen, drawn = estimate / error, np.sort(_random_arms(values, sizes))
     slack, n_arms = 1e-9 * abs(seen), len(drawn) + 1
     below = np.searchsorted(drawn, seen + slack, "right") + 1
@@ -109,7 +109,7 @@ def by_margins(events: Pair, sizes: Pair, tail: float) -> Unequal:
     room = 1e-9 * (most - least)
 
     def end(side: int, extreme: float) -> float:
-        """Return the difference from which on the test refuses, or the last one if it never does."""
+        """Return the difference from which the test refuses, or the last if it never does."""
         share = extreme
         if seen != extreme * sizes[1]:
             share = brentq(lambda x: tails(x)[side] - tail, least + room, most - room, xtol=1e-15)

@@ -1,4 +1,4 @@
-"""Inverse propensities: how much each position is looked at, and the value of a ranking that was not shown.
+"""Inverse propensities: how much positions are looked at, and the value of unseen rankings.
 
 A position-based user clicks a document that is looked at and attracts: P(click) =
 propensity(position) * relevance(query, document). So a click depends on position and document
@@ -372,7 +372,7 @@ def propensities(
 
 
 def _units(log: ClickLog) -> tuple[NDArray[Any], NDArray[Any], str]:
-    """Return the unit of each impression as a code, how often each counts, and the noun for them."""
+    """Return the unit of each impression as a code, how often each counts, and their noun."""
     facts = log.impressions.assign(impression=range(len(log.impressions)))
     known = [name for name in UNITS if name in facts]
     name = next(name for name in known if facts[name].nunique() >= UNITS[name][1])

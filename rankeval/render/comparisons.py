@@ -40,7 +40,7 @@ MOST_ROWS = 60
 """Intervals drawn in one panel; if there are more, those with the largest differences are drawn."""
 
 MOST_PAIRS = 20
-"""Pairs of systems in one panel of a forest; of more, those with the largest differences are drawn."""
+"""Pairs in one panel of a forest; of more, those with the largest differences are drawn."""
 
 FLAT = 1e-9
 """If no number is further from zero, all are taken as zero."""
@@ -103,7 +103,7 @@ def forest(
 def _stacked(
     sizes: Mapping[str, tuple[int, int]], heights: Sequence[float], room: float, xlabel: str
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure of titled panels below each other; sizes are how many are drawn, and of all."""
+    """Return a figure of titled panels below each other; sizes are (drawn, of all)."""
     figure = Figure(figsize=(7.5, sum(heights) + room), layout="constrained")
     panels = figure.subplots(len(sizes), 1, squeeze=False, height_ratios=heights)[:, 0]
     for axes, (name, (n, n_all)) in zip(panels, sizes.items(), strict=True):
@@ -225,7 +225,7 @@ def _draw_line(
 def _draw_diamond(
     axes: Axes, place: float, values: Floats, limits: tuple[float, float], color: str
 ) -> None:
-    """Draw a diamond from end to end of the interval; without two finite ends, a line and a mark."""
+    """Draw a diamond from end to end of an interval; if it is infinite, a line and a mark."""
     middle, low, high = values
     if np.isfinite([low, high]).all():
         corners = [place, place - 0.3, place, place + 0.3]
@@ -314,7 +314,7 @@ def _font_size(n: int) -> float:
 
 
 def _codes(means: pd.Series[float], claims: pd.DataFrame, levels: Sequence[float]) -> Floats:
-    """Return the number of signs of each cell, negative if the row is worse; nan if not compared."""
+    """Return the signs of each cell, negative if the row is worse; nan if not compared."""
     places = {name: place for place, name in enumerate(means.index)}
     codes = np.full((len(means), len(means)), np.nan)
     for row in claims.to_dict("records"):

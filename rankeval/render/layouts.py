@@ -80,7 +80,7 @@ def best_and_second(
 
 
 def stars(claims: pd.DataFrame, frame: pd.DataFrame, *, levels: Sequence[float]) -> pd.DataFrame:
-    """Return a star per level that the adjusted p does not exceed; worse systems have an arrow first."""
+    """Return a star per level that the adjusted p does not exceed, after an arrow if worse."""
     marks = _blank(frame)
     for row in claims[claims["shown"]].to_dict("records"):
         worse = WORSE if row["sign"] < 0 else ""
@@ -90,7 +90,7 @@ def stars(claims: pd.DataFrame, frame: pd.DataFrame, *, levels: Sequence[float])
 
 
 def letters(claims: pd.DataFrame, frame: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
-    """Return the letters of the systems against which a claim is shown, with daggers for `PARTED`."""
+    """Return the letters of the systems against which a claim is shown, with daggers."""
     marks = _blank(frame)
     between = "," if any(len(letter) > 1 for letter in names.values()) else ""
     counted = claims[claims["shown"] & (claims["sign"] > 0) & claims["other"].isin(list(names))]

@@ -201,7 +201,7 @@ def sorted_scores(
 
 
 def _some(n: int) -> NDArray[np.int64]:
-    """Return the places of a sorted curve to draw: all, or as many as a page shows, with both ends."""
+    """Return the places of a sorted curve to draw: as many as a page shows, with both ends."""
     return np.linspace(0, n - 1, min(n, MOST_POINTS)).round().astype(np.int64)
 
 

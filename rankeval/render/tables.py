@@ -83,7 +83,7 @@ def guarded(text: str) -> str:
 
 
 def unguarded(cell: str) -> str:
-    """Return the text of a cell that is `guarded`, also if a spreadsheet has taken the guard away."""
+    """Return the text of a cell that is `guarded`, even if a spreadsheet took the guard away."""
     return cell[1:] if cell.startswith("'") and cell[1:].startswith(_RUN) else cell
 
 
@@ -170,7 +170,7 @@ signed: partial[str] = partial(number, sign=True)
 
 
 def decimals(largest: float) -> int:
-    """Return 4, or for numbers beyond 10,000 or below .001 the decimals for four digits of the largest.
+    """Return 4, or beyond 10,000 or below .001 the decimals for four digits of the largest.
 
     Below 1e-6 they would be many: `telling` then gives two digits and an exponent.
 
@@ -317,7 +317,7 @@ class Table:
         return [[cell.text + cell.mark + cell.tail for cell in row] for row in self._rows()]
 
     def _rows(self) -> list[list[Cell]]:
-        """Format every value; its own type makes a cell a number, as formats may return any text."""
+        """Format every value; the value's type makes a cell a number, whatever its text."""
         formats = [self.formats.get(name) for name in self.frame.columns]
         blank = [("",) * len(formats)] * len(self.frame)
         parts = (self.emphasis, self.marks, self.tails)
@@ -361,7 +361,7 @@ def _filled(name: str, column: Sequence[Cell]) -> list[Cell]:
 def _columns(
     names: Iterable[Any], rows: Sequence[Sequence[Cell]], numeric: Sequence[str] = ()
 ) -> list[tuple[str, bool]]:
-    """Return each column's name, and whether it is aligned to the right, as columns of numbers are."""
+    """Return each column's name, and whether it is aligned to the right, as numbers are."""
     shown = [visible(str(name), keep="\n") for name in names]
     has_number = [any(row[at].number for row in rows) for at in range(len(shown))]
     return [(name, own or name in numeric) for name, own in zip(shown, has_number, strict=True)]
