@@ -197,7 +197,7 @@ def anova(
     >>> bm25 = {"shard 1": pd.DataFrame({"AP": [0.1, 0.5]}), "shard 2": pd.DataFrame({"AP": [0.3, 0.5]})}
     >>> ltr = {"shard 1": pd.DataFrame({"AP": [0.3, 0.9]}), "shard 2": pd.DataFrame({"AP": [0.5, 0.9]})}
     >>> found = anova({"bm25": bm25, "ltr": ltr})
-    >>> print(analysed.components[["source", "variance"]].round(3).to_string(index=False))
+    >>> print(found.components[["source", "variance"]].round(3).to_string(index=False))
                 source  variance
                  query      0.07
                 system      0.04
