@@ -146,15 +146,17 @@ def register(*, project: str, name: str, ledger: str | None, **arguments: Any) -
 
 @guard_app.command()
 @options(
-    "PROJECT TEST SYSTEMS baseline measure secondary convention claim margin groups fresh alpha n_resamples rng ledger "
-    f"{COLLECTION}"
+    "PROJECT COLLECTION SYSTEMS baseline measure secondary convention claim margin groups "
+    f"fresh alpha n_resamples rng ledger {COLLECTION}"
 )
 def freeze(
-    *, project: str, test: str, systems: list[str], ledger: str | None, **arguments: Any
+    *, project: str, collection: str, systems: list[str], ledger: str | None, **arguments: Any
 ) -> None:
     """Fix systems and test before any score is seen, and print the id of the plan, alone on stdout."""
     guard, files = guard_of(project, ledger), CollectionFiles.taken(arguments)
-    registered = _at_hand(guard, test, files, _registered_digests(project, test, ledger))
+    registered = _at_hand(
+        guard, collection, files, _registered_digests(project, collection, ledger)
+    )
     plan = guard.freeze(registered, systems=files.systems(systems), **arguments)
     say(f"frozen: {plan!r}")
     opening = f"rankeval guard open {project} {plan.id}"
@@ -175,12 +177,12 @@ def open_plan(
 
 
 @guard_app.command()
-@options("PROJECT TEST everybody ledger output", test=None)
+@options("PROJECT COLLECTION everybody ledger output", collection=None)
 def looks(
-    *, project: str, test: str | None, everybody: bool, ledger: str | None, output: Format
+    *, project: str, collection: str | None, everybody: bool, ledger: str | None, output: Format
 ) -> None:
-    """List the looks at a registered collection, or without TEST at all collections of a project."""
-    frame = guard_of(project, ledger).looks(test, projects="all" if everybody else "own")
+    """List the looks at a registered collection, or without COLLECTION at all collections of a project."""
+    frame = guard_of(project, ledger).looks(collection, projects="all" if everybody else "own")
     print_frame(frame.drop(columns="output") if output is Format.table else frame, output)
     if not everybody and (elsewhere := frame.attrs["elsewhere"]):
         say(f"{count(elsewhere, 'look')} more by other projects: --all-projects lists them")
@@ -210,12 +212,12 @@ def status(*, project: str, ledger: str | None, output: Format, **arguments: Any
 
 @guard_app.command()
 @options(
-    "PROJECT TEST CANDIDATE baseline baseline_name budget measure claim margin groups alpha convention name ledger "
-    f"{COLLECTION}",
+    "PROJECT COLLECTION CANDIDATE baseline baseline_name budget measure claim margin groups "
+    f"alpha convention name ledger {COLLECTION}",
     claim="better",
 )
 def gate(
-    *, project: str, test: str, candidate: str | None, ledger: str | None, **arguments: Any
+    *, project: str, collection: str, candidate: str | None, ledger: str | None, **arguments: Any
 ) -> None:
     """Accept or reject one candidate after the other within a budget; exit with 1 if it is rejected.
 
@@ -226,7 +228,9 @@ def gate(
     if arguments["baseline"]:
         pair = f"baseline={arguments['baseline']}"
         arguments["baseline"] = files.systems([pair])["baseline"]
-    registered = _at_hand(guard, test, files, _registered_digests(project, test, ledger))
+    registered = _at_hand(
+        guard, collection, files, _registered_digests(project, collection, ledger)
+    )
     declared = guard.gate(registered, **arguments)
     if candidate is None:
         tell(str(declared))
@@ -294,11 +298,11 @@ def export(*, project: str, target: str, ledger: str | None) -> None:
 
 
 @guard_app.command()
-@options(f"PROJECT TEST REASON query ledger {COLLECTION}")
+@options(f"PROJECT COLLECTION REASON query ledger {COLLECTION}")
 def exempt(
     *,
     project: str,
-    test: str,
+    collection: str,
     reason: str,
     query: list[str] | None,
     ledger: str | None,
@@ -310,17 +314,19 @@ def exempt(
     """
     guard = guard_of(project, ledger)
     queries = query or guard.status(**CollectionFiles.taken(arguments).load())
-    released = guard.exempt(test, queries, reason)
-    tell(f"{count(released, 'query')} of {test} exempted; ledger {guard.ledger}, head {guard.head}")
+    released = guard.exempt(collection, queries, reason)
+    tell(
+        f"{count(released, 'query')} of {collection} exempted; ledger {guard.ledger}, head {guard.head}"
+    )
 
 
 @guard_app.command()
-@options("PROJECT TEST REASON ledger")
-def retire(*, project: str, test: str, reason: str, ledger: str | None) -> None:
+@options("PROJECT COLLECTION REASON ledger")
+def retire(*, project: str, collection: str, reason: str, ledger: str | None) -> None:
     """Give a test collection up for good: its content may be fitted on from now on."""
     guard = guard_of(project, ledger)
-    guard.retire(test, reason)
-    tell(f"{test} is retired and no test any more; ledger {guard.ledger}, head {guard.head}")
+    guard.retire(collection, reason)
+    tell(f"{collection} is retired and no test any more; ledger {guard.ledger}, head {guard.head}")
 
 
 def guard_of(project: str, ledger: str | None) -> Guard:

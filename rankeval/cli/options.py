@@ -98,7 +98,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     ),
     "PROJECT": (str, ..., "The guard's project."),
     "NAME": (str, ..., "A name for the collection."),
-    "TEST": (str, ..., "Name of the registered collection."),
+    "COLLECTION": (str, ..., "Name of the registered collection."),
     "REASON": (str, ..., "The reason, which goes on record."),
     "SYSTEMS": (list[str], ..., _SYSTEMS, "NAME=PATH..."),
     "CANDIDATE": (

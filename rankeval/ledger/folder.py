@@ -164,7 +164,7 @@ class FolderStore:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.where = str(path)
+        self.where: str = str(path)
 
     def exists(self) -> bool:
         """See `Store`."""

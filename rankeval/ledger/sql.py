@@ -64,8 +64,8 @@ class SqlStore:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.path = place_of(url).path  # empty for a server
-        self.where = self.path or masked(url)
+        self.path: str = place_of(url).path  # empty for a server
+        self.where: str = self.path or masked(url)
         self._held = threading.local()
 
     def exists(self) -> bool:

@@ -177,8 +177,8 @@ def test_a_record_of_another_format_is_named():
 HOLD = """
 import sys, time
 from pathlib import Path
-from rankeval_mlflow.delivery.spool import PendingUpload, locked
-with locked(PendingUpload(Path(sys.argv[1]))) as ours:
+from rankeval_mlflow.delivery.spool import PendingUpload, locked_upload
+with locked_upload(PendingUpload(Path(sys.argv[1]))) as ours:
     print(ours, flush=True)
     time.sleep(600)
 """
