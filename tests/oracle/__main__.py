@@ -2,9 +2,10 @@
 
 ::
 
-    cd tests python -m oracle HEAD~1 HEAD                  # 20,000 calls on each python -m oracle
-    HEAD . --borrow --calls 2000 # the working tree, with the packages of this interpreter python -m
-    oracle v1 . --only comparison --allow words --out found.json
+    cd tests
+    python -m oracle HEAD~1 HEAD                   # 20,000 calls on each
+    python -m oracle HEAD . --borrow --calls 2000  # the working tree, with this interpreter's packages
+    python -m oracle v1 . --only comparison --allow words --out found.json
 
 Each commit is installed into an environment of its own, and a process there makes the calls: every
 public function and command, with inputs drawn from the seed and the number of the call, a fifth of
