@@ -87,9 +87,12 @@ def _means(record: ComparisonRecord, means: pd.DataFrame) -> Figure:
 def _chosen_rows(
     record: ComparisonRecord, system: str | None, baseline: str | None, measure: str | None
 ) -> pd.DataFrame:
-    table = record.table
+    table, group = record.table, record.settings.grouped
     low, high, _ = shown_interval(table)
+    # An attribute of the user may have the name of one of these columns.
+    part_of = table[group].astype(str) if group else ""
     rows = table.assign(
+        part_of=part_of,
         pair=table["system"],
         clear=record.shown,
         better=np.sign(gains(record)),
@@ -107,9 +110,8 @@ def _chosen_rows(
 
 
 def _intervals(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> Figure:
-    settings, group = record.settings, record.settings.grouped
-    label = rows["pair"] + ", " + rows[group].astype(str) if group else rows["pair"]
-    # By assignment: an attribute of the user may be named "group" or "band".
+    settings = record.settings
+    label = rows["pair"] + ", " + rows["part_of"] if settings.grouped else rows["pair"]
     rows = rows.assign(label=label + rows["dagger"], group=rows["measure"])
     rows["band"] = rows["detectable_difference"]
     alone = f"{100 * settings.interval_level:g} % interval"
@@ -157,13 +159,12 @@ def _on_daggers(rows: pd.DataFrame) -> list[str]:
 
 
 def _forest(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> Figure:
-    group = record.settings.grouped
-    problem = 'kind="forest" needs several collections or slices'
-    refuse((not group, f"{problem}; give compare() collections or by="))
+    problem = 'kind="forest" needs several collections or slices; give compare() collections or by='
+    refuse((not record.settings.grouped, problem))
     ordered = rows.assign(group=rows["measure"], n=rows["n_queries"])
     ordered["ci_low"], ordered["ci_high"] = rows["outer_low"], rows["outer_high"]
-    ordered["label"] = rows[group].astype(str) + rows["dagger"]
-    ordered["together"] = rows[group] == TOGETHER
+    ordered["label"] = rows["part_of"] + rows["dagger"]
+    ordered["together"] = rows["part_of"] == TOGETHER
     ordered["place"] = pd.factorize(rows["pair"])[0]
     ordered = ordered.sort_values(["place", "together"], kind="stable")
     _, _, kind = shown_interval(record.table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
 
@@ -195,6 +196,17 @@ def test_figures_of_the_rows_over_all_say_so(kind):
         figure = found.plot(kind)
         texts = [axes.get_title(loc="left") for axes in figure.axes] + [text.get_text() for text in figure.texts]
         assert title in texts
+
+
+@each_row("name", ["pair", "clear", "better", "dagger", "group", "label"])
+def test_an_attribute_may_have_the_name_of_a_column_of_the_figure(name):
+    slices = pd.Series(np.repeat(["short", "long"], 30), index=frames()["bm25"].index, name=name)
+    compared = rk.compare(frames(), baseline="bm25", by=slices)
+    for kind in ("forest", "intervals"):
+        shown = " ".join(
+            text.get_text() for axes in compared.plot(kind).axes for text in [*axes.get_yticklabels(), *axes.texts]
+        )
+        assert {"short", "long"} <= set(re.findall(r"\w+", shown)), kind
 
 
 def parting(compared, system, p):
