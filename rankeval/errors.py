@@ -63,14 +63,12 @@ def __dir__() -> list[str]:
 class _Composed(BaseException):
     """The fields of an error, and the message that they make."""
 
-    problem: str = (
-        ""  # What is wrong, as one sentence. Left out where ``found`` and ``expected`` say it.
-    )
+    # What is wrong, as one sentence. Left out where ``found`` and ``expected`` say it.
+    problem: str = ""
     _: KW_ONLY
     argument: str | None = None  # The argument, column or key that is wrong
-    found: str | None = (
-        None  # The value as `rankeval._checks.shown` writes it, and what would be right
-    )
+    # The value as `rankeval._checks.shown` writes it, and what would be right
+    found: str | None = None
     expected: str | None = None
     where: str | None = None  # The file, line, row or part
     remedy: str | None = None  # What to do

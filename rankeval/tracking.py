@@ -137,9 +137,8 @@ class Host:
     tracker: Callable[[], Tracker] | None = None
     # Returns a Typer application, with no arguments; ``rankeval NAME ...`` runs it.
     commands: Callable[[], Any] | None = None
-    default_uri: str | None = (
-        None  # The address that an experiment file means if it has no ``tracking.uri``
-    )
+    # The address that an experiment file means if it has no ``tracking.uri``
+    default_uri: str | None = None
     # Called before an experiment loads data, with the name of the experiment on the server and the
     # address. It raises InvalidInput if a run can never be logged there, and returns a sentence if
     # it cannot be logged now, but would be kept for later; else None.
@@ -148,9 +147,8 @@ class Host:
     # pickle. An experiment keeps them with the cached result, so that a later run logs the same
     # model without training.
     pack: Callable[[Any, Any], bytes] | None = None
-    label: str | None = (
-        None  # The name for people, such as "MLflow"; by default the name of the entry point
-    )
+    # The name for people, such as "MLflow"; by default the name of the entry point
+    label: str | None = None
     # Called as ``push(record, name=, experiment=, uri=)`` with a `rankeval.Record` of any kind, the
     # name of its folder, the name of the experiment on the server, and the address or None; it
     # stores the record and returns a `TrackedRun`. It stores every file of the record unchanged, or

@@ -265,9 +265,8 @@ class SharedLabels:
     # (k,): Whether the queries are the same if the labels are: by their size or their documents.
     fits: NDArray[np.bool_]
     by_documents: NDArray[np.bool_]  # (k,): Whether the documents tell the query from others
-    complete: (
-        bool  # Whether all registered queries are told by their documents, and no label differs
-    )
+    # Whether all registered queries are told by their documents, and no label differs
+    complete: bool
     # Whether queries with the same id have other relevant documents. Then their labels are no
     # evidence.
     other_documents: bool = False

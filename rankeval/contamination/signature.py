@@ -56,9 +56,8 @@ class Signature:
     document_entries: QueryValues | None = None
     columns: QueryValues | None = None
     texts: Hashes | None = None  # (n_queries,): One hash per text; 0 where several queries have it
-    left_out: NDArray[np.bool_] | None = (
-        None  # (n_queries,): The queries that are no evidence any more
-    )
+    # (n_queries,): The queries that are no evidence any more
+    left_out: NDArray[np.bool_] | None = None
     # Whether the rows are told by the signs of the differences of their columns, as those of
     # embeddings are.
     by_signs: bool = False

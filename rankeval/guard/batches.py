@@ -51,9 +51,8 @@ class ScoredPlan:
     evaluations: Mapping[
         str, Evaluation
     ]  # System -> its scores, by the primary and the secondary measures
-    groups: pd.Series[int] | None = (
-        None  # The group of each query by its id, under the noun for a group
-    )
+    # The group of each query by its id, under the noun for a group
+    groups: pd.Series[int] | None = None
 
     @classmethod
     def of(

@@ -51,9 +51,8 @@ class Task:
     # (n_rows,): What is given for each row, by its name in `QueryRanker.fit`: ``groups``, which
     # no split cuts, ``sample_weight``, ``query_weight`` (that of the row's query) and ``position``.
     beside: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    validation: RankingData | None = (
-        None  # A validation part on which every fit that can stops early
-    )
+    # A validation part on which every fit that can stops early
+    validation: RankingData | None = None
 
     @classmethod
     def of(

@@ -73,9 +73,8 @@ class SavedModel(_Exact):
     # The parameters of the ranker, for the page of the model.
     params: Mapping[str, str] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)  # Tags of the model
-    flavor: str | None = (
-        None  # The flavour: lightgbm, xgboost, catboost, sklearn or python_function
-    )
+    # The flavour: lightgbm, xgboost, catboost, sklearn or python_function
+    flavor: str | None = None
     model_type: str | None = None  # "ranker"
 
 
