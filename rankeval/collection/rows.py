@@ -94,7 +94,7 @@ def _difference(one: Any, other: Any) -> tuple[int, Any, Any] | None:
     for row, (left, right) in enumerate(zip(one.tolist(), other.tolist(), strict=True)):
         if left is right:  # pd.NA cannot be compared with itself
             continue
-        are_nan = left != left and right != right  # noqa: PLR0124
+        are_nan = left != left and right != right  # noqa: PLR0124 - only nan differs from itself
         if type(left) is not type(right) or not (left == right or are_nan):
             return row, left, right
     return None

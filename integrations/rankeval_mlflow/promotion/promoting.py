@@ -170,7 +170,7 @@ class Attempt:
     alias: Alias  # The alias
     who: str  # The person or machine
     experiment: str  # The name of the experiment that gets the record
-    # Who moves the alias whatever is decided, and the reason; empty if nobody does.
+    # The person who overrides the decision, and the reason; empty without an override.
     override: Mapping[str, str]
 
     def made(
