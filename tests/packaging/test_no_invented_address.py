@@ -20,6 +20,7 @@ from rankeval.errors import ConfigError, InvalidInput
 from rankeval.experiment.loading import imported
 from rankeval.model_selection.boosters import BOOSTERS
 from rankeval.text import BM25
+from rankeval.text.terms import _term_of
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("rankeval", "integrations", "configs", "examples", ".github", ".ci")
@@ -193,6 +194,7 @@ def test_hints_and_the_doctor_name_no_package_of_an_index(rankeval, monkeypatch)
             imported(f"{name}.Ranker", key="rankers.a.estimator")
         assert _source.requirement(name) in str(error.value)
     monkeypatch.setitem(sys.modules, "Stemmer", None)
+    _term_of.cache_clear()  # a test before this one may have made the stemmer
     with pytest.raises(InvalidInput) as refused:
         BM25(stem="english").fit({"d": "a b"})
     assert refused.value.remedy == _source.install("text")
