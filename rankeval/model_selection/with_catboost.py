@@ -15,20 +15,8 @@ from rankeval._checks import refuse
 from rankeval.model_selection.libraries import COUNTS, Booster, Labels, add_booster
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows
 
-WEIGHS_ROWS = frozenset(
-    (
-        "QueryRMSE",
-        "QuerySoftMax",
-        "RMSE",
-        "MAE",
-        "Poisson",
-        "Lq",
-        "Huber",
-        "Expectile",
-        "Tweedie",
-        "LogLinQuantile",
-    )
-)
+_OF_ROWS = ("RMSE", "MAE", "Poisson", "Lq", "Huber", "Expectile", "Tweedie", "LogLinQuantile")
+WEIGHS_ROWS = frozenset(("QueryRMSE", "QuerySoftMax", *_OF_ROWS))
 """Losses of CatBoostRanker by which a row of weight 2 is learnt as two rows, which the tests check. MAPE ignores
 weights, and losses of pairs or of sampled orders take them for the leaves only."""
 

@@ -84,10 +84,8 @@ def _trained_on(position: NDArray[np.int32]) -> Callable[[Any], None]:
         booster = env.model
         if env.iteration > env.begin_iteration:
             return
-        train, watched = (
-            booster.train_set,
-            list(zip(booster.valid_sets, booster.name_valid_sets, strict=True)),
-        )
+        train = booster.train_set
+        watched = list(zip(booster.valid_sets, booster.name_valid_sets, strict=True))
         train.set_position(position)
         booster.__del__()  # frees the memory of the first one
         booster.__init__(env.params, train)

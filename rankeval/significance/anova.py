@@ -228,11 +228,12 @@ def _tested(row: VarianceSource, against: VarianceSource | None, n_scores: int) 
     f = row.mean_sq / against.mean_sq if against.mean_sq > 0 else math.nan
     excess = row.df * max(f - 1, 0.0)
     both = row.sum_sq + against.sum_sq
+    omega_squared = excess / (excess + n_scores) if not math.isnan(f) else math.nan
     return replace(
         row,
         F=f,
         p_value=p_of_f(f, row.df, against.df),
         against=against.source,
         eta_squared=row.sum_sq / both if both > 0 else math.nan,
-        omega_squared=excess / (excess + n_scores) if not math.isnan(f) else math.nan,
+        omega_squared=omega_squared,
     )

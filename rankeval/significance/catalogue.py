@@ -180,7 +180,8 @@ def list_tests(name: str | None = None) -> pd.DataFrame:
     import pandas as pd
 
     wanted = "" if name is None else name.lower()
-    keys, rows = [], []
+    keys: list[str] = []
+    rows = []
     for kind, table in KINDS.items():
         keys += table
         for key, declared in table.items():

@@ -127,11 +127,11 @@ class Pairs:
         beside = self.beside and self.beside.part(columns)
         if self.ends is None:
             return Pairs(self.rows[columns], beside=beside)
-        ends, signs, bounds, unseen = (
-            None if array is None else array[..., columns]
-            for array in (self.ends, self.signs, self.bounds, self.unseen)
-        )
-        return replace(self, ends=ends, signs=signs, bounds=bounds, beside=beside, unseen=unseen)
+        by_pair: dict[str, Any] = {}
+        for name in ("ends", "signs", "bounds", "unseen"):
+            array = getattr(self, name)
+            by_pair[name] = None if array is None else array[..., columns]
+        return replace(self, beside=beside, **by_pair)
 
     def turned(self, signs: Floats) -> Pairs:
         """Return the columns times 1 or -1 each."""

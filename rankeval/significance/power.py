@@ -137,8 +137,16 @@ def topics_needed(
 
     def reached(n: int) -> float:
         if declared.harmless:
-            harmless = _Harmless(n, alpha, declared.sides, unseen, np.array([greatest_loss]))
-            return float(harmless.power(difference, np.array([sd]), np.array([margin]))[0])
+            return power_of_no_harm(
+                claim,
+                difference,
+                sd,
+                n,
+                alpha,
+                margin=margin,
+                unseen=unseen,
+                greatest_loss=greatest_loss,
+            )
         return _power(effect, n, alpha, "greater" if declared.sides else alternative)
 
     enough = 2
@@ -212,6 +220,22 @@ def _distance(difference: float, claim: str, margin: float) -> float:
             "number of queries shows it"
         )
     return distance
+
+
+def power_of_no_harm(
+    claim: str,
+    gain: float,
+    sd: float,
+    n: int,
+    alpha: float,
+    *,
+    margin: float,
+    unseen: int,
+    greatest_loss: float,
+) -> float:
+    """Return the chance that "not_worse" or "equivalent" is shown over n queries by Student's t."""
+    harmless = _Harmless(n, alpha, CLAIMS[claim].sides, unseen, np.array([greatest_loss]))
+    return float(harmless.power(gain, np.array([sd]), np.array([margin]))[0])
 
 
 @lru_cache(maxsize=256)

@@ -316,9 +316,11 @@ def liberal_notes(test: SignificanceTest, n: int, settings: Settings) -> list[st
         return []
     rates = test.liberal.format(units=settings.units)
     return [
-        f"the {test.words} is liberal on fewer than {FEW_QUERIES} {settings.units} (here {n}): two-sided false claims "
-        f'measured where 5 % were asked are {rates}, most on skewed or sparse scores; prefer test="t", '
-        '"randomization" or "bootstrap"'
+        (
+            f"the {test.words} is liberal on fewer than {FEW_QUERIES} {settings.units} (here {n}): two-sided "
+            f"false claims measured where 5 % were asked are {rates}, most on skewed or sparse scores; prefer "
+            'test="t", "randomization" or "bootstrap"'
+        )
     ]
 
 
@@ -326,9 +328,11 @@ def _constant_notes(count: int, settings: Settings) -> list[str]:
     if not count:
         return []
     return [
-        f"{count} of the differences tested: the same number on every {settings.unit}. "
-        "Without variance neither t nor a bootstrap is defined: the p-value is that of the sign "
-        "flips, and no interval can be told"
+        (
+            f"{count} of the differences tested: the same number on every {settings.unit}. "
+            "Without variance neither t nor a bootstrap is defined: the p-value is that of the sign "
+            "flips, and no interval can be told"
+        )
     ]
 
 
@@ -502,8 +506,10 @@ def few_query_notes(correction: Correction, size: int, n: int, settings: Setting
     )
     below = f", and none were measured below {FEWEST_QUERIES}" if n < FEWEST_QUERIES else ""
     return [
-        f"on fewer than {FEW_QUERIES} {settings.units} (here {n}{below}) errors are more frequent under strong skew; "
-        f"at worst {said}"
+        (
+            f"on fewer than {FEW_QUERIES} {settings.units} (here {n}{below}) errors are more frequent under strong "
+            f"skew; at worst {said}"
+        )
     ]
 
 
