@@ -121,10 +121,10 @@ class Task:
     def fit(self, ranker: QueryRanker, rows: Rows) -> QueryRanker:
         """Fit a copy of a ranker to these rows."""
         part = self.data.take(rows)
-        told: dict[str, Any] = {name: column[rows] for name, column in self.beside.items()}
+        arguments: dict[str, Any] = {name: column[rows] for name, column in self.beside.items()}
         if self.validation is not None and stops_early(ranker):
-            told["eval_set"] = self.validation
-        fitted: QueryRanker = boosters.cloned(ranker).fit(part.X, part.y, qid=part.qid, **told)
+            arguments["eval_set"] = self.validation
+        fitted: QueryRanker = boosters.cloned(ranker).fit(part.X, part.y, qid=part.qid, **arguments)
         return fitted
 
 

@@ -169,19 +169,19 @@ def _fitted_by_routing(estimator: Any, rows: TrainingRows, watch: EarlyStopping 
             f"early stopping belongs inside {kind}: leave it out of the QueryRanker around it",
         )
     )
-    told: dict[str, Any] = {"qid": rows.qid}
+    arguments: dict[str, Any] = {"qid": rows.qid}
     if rows.sample_weight is not None:
         _ask_for_weights(estimator)
-        told["sample_weight"] = rows.sample_weight
+        arguments["sample_weight"] = rows.sample_weight
     # Groups go to the splitter of a search, and to a QueryRanker inside that asks for them.
     for name in ("groups", "query_weight", "position"):
         column = getattr(rows, name)
         if column is not None and _consumes(estimator, name):
-            told[name] = column
-    boosters.refuse_position(rows, estimator, taken="position" in told)
-    told |= as_arguments(rows.validation)
+            arguments[name] = column
+    boosters.refuse_position(rows, estimator, taken="position" in arguments)
+    arguments |= as_arguments(rows.validation)
     with config_context(enable_metadata_routing=True):
-        return estimator.fit(rows.X, rows.y, **told)
+        return estimator.fit(rows.X, rows.y, **arguments)
 
 
 def _ask_for_weights(estimator: Any, *, fit: bool = True) -> None:

@@ -28,7 +28,7 @@ _BY_OBJECTIVE = {
 
 
 def _stopped_fit(
-    estimator: Any, rows: TrainingRows, watch: EarlyStopping, told: dict[str, Any]
+    estimator: Any, rows: TrainingRows, watch: EarlyStopping, arguments: dict[str, Any]
 ) -> int:
     import xgboost
 
@@ -48,7 +48,7 @@ def _stopped_fit(
 
     theirs = estimator.callbacks, estimator.early_stopping_rounds
     estimator.callbacks, estimator.early_stopping_rounds = [*(theirs[0] or ()), Stop()], None
-    estimator.fit(rows.X, rows.y, **told)
+    estimator.fit(rows.X, rows.y, **arguments)
     # The callback holds the held-out rows, which must not stay in a fitted model.
     estimator.callbacks, estimator.early_stopping_rounds = theirs
     return watch.best_iteration + 1
@@ -87,7 +87,7 @@ class XGBoostMetric(TrainingMetric):
     _maker = __name__ = "xgboost_metric"
     """XGBoost's scikit-learn classes ask for it before they call."""
 
-    def __call__(self, score: Any, matrix: Any, **_told: Any) -> list[tuple[str, float]]:
+    def __call__(self, score: Any, matrix: Any, **_arguments: Any) -> list[tuple[str, float]]:
         """Return (name, value) of each measure."""
         if not hasattr(matrix, "get_uint_info"):
             raise InvalidInput(
