@@ -1,4 +1,4 @@
-"""Which values of a measure or of another column are better, in which words, and the most that a query can lose."""
+"""Which values of a column are better, the words for it, and the most that a query can lose."""
 
 from __future__ import annotations
 
