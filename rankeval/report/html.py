@@ -86,7 +86,6 @@ def report_for_experiment(facts: summaries.ExperimentFacts) -> str:
         "findings": comparison.findings,
         "notes": summaries.unguarded_notes(facts),
         "limits": summaries.limits_of(facts),
-        "coverage": [(each.name, summaries.coverage_sentences(each.test)) for each in rankers],
     }
     pictures = {
         "intervals": _image(comparison.plot()),
@@ -101,6 +100,7 @@ def report_for_experiment(facts: summaries.ExperimentFacts) -> str:
         "table_of_queries": _queries_of(facts, best),
         "card": _card(alone.test),
     }
+    coverage = [(each.name, summaries.coverage_sentences(each.test)) for each in rankers]
     searches = [(each.name, table_of_texts(each.search.map(_short))) for each in rankers]
     return _render(
         "experiment.html.jinja",
@@ -108,6 +108,7 @@ def report_for_experiment(facts: summaries.ExperimentFacts) -> str:
         best=best,
         slices=[(name, table_of_texts(frame)) for name, frame in facts.slices.items()],
         searches=searches,
+        coverage=coverage,
         **sentences,
         **pictures,
         **tables,
