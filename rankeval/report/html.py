@@ -97,16 +97,17 @@ def report_for_experiment(facts: summaries.ExperimentFacts) -> str:
         # Without p-values: the plan promised none.
         "secondary": facts.secondary and _texts(printed(facts.secondary), "p adjusted"),
         "moved": facts.moved and table_of_texts(facts.moved.table),
-        "table_of_queries": _queries_of(facts, best),
-        "card": _card(alone.test),
     }
     coverage = [(each.name, summaries.coverage_sentences(each.test)) for each in rankers]
+    slices = [(name, table_of_texts(frame)) for name, frame in facts.slices.items()]
     searches = [(each.name, table_of_texts(each.search.map(_short))) for each in rankers]
     return _render(
         "experiment.html.jinja",
         facts=facts,
         best=best,
-        slices=[(name, table_of_texts(frame)) for name, frame in facts.slices.items()],
+        slices=slices,
+        table_of_queries=_queries_of(facts, best),
+        card=_card(alone.test),
         searches=searches,
         coverage=coverage,
         **sentences,
