@@ -19,11 +19,11 @@ import inspect
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from fractions import Fraction
-from numbers import Integral, Real
+from numbers import Real
 from os import PathLike, fspath
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
-from rankeval._checks import is_text, shown
+from rankeval._checks import is_text, shown, whole_number
 from rankeval.errors import InvalidInput, RankevalError
 
 T = TypeVar("T")
@@ -174,10 +174,7 @@ def _is_number(value: Any) -> bool:
 
 _KINDS: dict[str, tuple[Test, str]] = {
     "Any": (lambda _: True, ""),
-    "int": (
-        lambda value: isinstance(value, Integral) and not isinstance(value, bool),
-        "a whole number",
-    ),
+    "int": (lambda value: whole_number(value) is not None, "a whole number"),
     "float": (_is_number, "a number"),
     "str": (is_text, "text"),
     "PathLike": (_is_path, "a path"),
@@ -187,11 +184,10 @@ _KINDS: dict[str, tuple[Test, str]] = {
     "Callable": (callable, "a function"),
     "ArrayLike": (_is_array, "an array"),
     "ndarray": (_is_array, "an array"),
-    "Mapping": (lambda value: isinstance(value, Mapping), "a mapping"),
-    "dict": (lambda value: isinstance(value, Mapping), "a mapping"),
     "tuple": (lambda value: isinstance(value, (tuple, list)), "a tuple"),
 }
 _MAPPINGS = ("Mapping", "dict")
+_KINDS |= dict.fromkeys(_MAPPINGS, (lambda value: isinstance(value, Mapping), "a mapping"))
 _LISTS = ("Iterable", "Sequence", "Collection", "list", "Set", "frozenset")
 
 
@@ -200,14 +196,12 @@ def _kind(hint: Any) -> tuple[Test, str]:
     kind, inner = get_origin(hint) or hint, get_args(hint)
     name = getattr(kind, "__name__", "")
     if kind in (Union, types.UnionType):
-        kinds = [_kind(one) for one in inner]
-        return lambda value: any(fits(value) for fits, _ in kinds), " or ".join(
-            words for _, words in kinds
-        )
+        tests, words_of_kinds = zip(*map(_kind, inner), strict=True)
+        words = " or ".join(words_of_kinds)
+        return lambda value: any(fits(value) for fits in tests), words
     if kind is Literal:
-        return lambda value: isinstance(value, str) and value in inner, " or ".join(
-            map(repr, inner)
-        )
+        words = " or ".join(map(repr, inner))
+        return lambda value: isinstance(value, str) and value in inner, words
     if name in _LISTS and inner:
         fits, words = _kind(inner[0])
         may_be_read_once, each = name == "Iterable", f" (each {words})" if words else ""
@@ -237,9 +231,8 @@ def _mapping(keys: tuple[Test, str], values: tuple[Test, str]) -> tuple[Test, st
             and all(map(values[0], value.values()))
         )
 
-    return fits, f"a mapping (each {keys[1]} to {values[1]})" if keys[1] and values[
-        1
-    ] else "a mapping"
+    each = f" (each {keys[1]} to {values[1]})" if keys[1] and values[1] else ""
+    return fits, f"a mapping{each}"
 
 
 def _tuple(inner: tuple[Any, ...]) -> tuple[Test, str]:

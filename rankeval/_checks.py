@@ -106,10 +106,8 @@ def shown(value: Any) -> str:
     """Return a value as messages show it: in one line of at most 80 characters."""
     try:
         text = without_secrets(" ".join(repr(value).split()))
-    except (
-        ValueError,
-        RecursionError,
-    ):  # Python writes no whole number of 4,300 digits, and no list 1,000 deep
+    except (ValueError, RecursionError):
+        # Python writes no whole number of 4,300 digits, and no list 1,000 deep.
         text = f"a {type(value).__name__} that is too long to write"
     return text if len(text) <= 80 else f"{text[:77]}..."
 
@@ -131,9 +129,6 @@ def count(n: int, thing: str) -> str:
 
 def plural(thing: str) -> str:
     """Return the plural of a noun: ``queries`` for ``query``, ``days``, ``searches``."""
-    is_ies = thing.endswith("y") and thing[-2:-1] not in "aeou"
-    return (
-        f"{thing[:-1]}ies"
-        if is_ies
-        else f"{thing}{'es' if thing.endswith(('s', 'x', 'z', 'ch', 'sh')) else 's'}"
-    )
+    if thing.endswith("y") and thing[-2:-1] not in "aeou":
+        return f"{thing[:-1]}ies"
+    return f"{thing}es" if thing.endswith(("s", "x", "z", "ch", "sh")) else f"{thing}s"

@@ -55,20 +55,15 @@ def unknown(
     """Make the error for an unknown name, with the nearest known ones."""
     names = sorted(set(map(str, known)))
     lowered = {candidate.lower(): candidate for candidate in names}
-    asked = (
-        name.lower() if isinstance(name, str) else ""
-    )  # the text of a deep list takes more than the stack
+    # The text of a deep list takes more than the stack.
+    asked = name.lower() if isinstance(name, str) else ""
     near = [
-        lowered[one]
-        for one in difflib.get_close_matches(asked, lowered)
-        if _may_be_meant(asked, one)
+        repr(write(lowered[candidate]))
+        for candidate in difflib.get_close_matches(asked, lowered)
+        if _may_be_meant(asked, candidate)
     ]
     listed = f"known are: {', '.join(names)}" if names else "there is none"
-    hint = (
-        f"did you mean {' or '.join(repr(write(one)) for one in near)}?"
-        if near
-        else summary or listed
-    )
+    hint = f"did you mean {' or '.join(near)}?" if near else summary or listed
     return UnknownName(
         f"unknown {kind} {shown(write(name) if isinstance(name, str) else name)}; {hint}"
     )

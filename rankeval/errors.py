@@ -93,16 +93,18 @@ class _Composed(BaseException):
 
 def _message(error: _Composed) -> str:
     """Compose the message: the fields hold what was found, the message has no control characters and no secrets."""
-    told = error.problem
+    text = str(error.problem)
     if error.argument:
-        told = f"{error.argument}: {told}" if told else f"{error.argument} is {error.found}"
-    told += f"; expected {error.expected}" if error.expected and not error.problem else ""
-    told = f"{error.where}: {told}" if error.where else told
-    told = str(f"{told}; {error.remedy}" if error.remedy else told)
-    is_one_line = (
-        isinstance(error, CheckFailed | TrackingError) or "\n" not in told
-    )  # of a frame, it has several
-    return visible(without_secrets(told if is_one_line else " ".join(told.split())), keep="\n")
+        text = f"{error.argument}: {text}" if text else f"{error.argument} is {error.found}"
+    if error.expected and not error.problem:
+        text += f"; expected {error.expected}"
+    if error.where:
+        text = f"{error.where}: {text}"
+    if error.remedy:
+        text += f"; {error.remedy}"
+    if "\n" in text and not isinstance(error, CheckFailed | TrackingError):
+        text = " ".join(text.split())  # the value of a frame has several lines
+    return visible(without_secrets(text), keep="\n")
 
 
 class RankevalError(_Composed, Exception):

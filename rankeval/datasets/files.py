@@ -300,9 +300,8 @@ def split_table(
     notes = []
     if strangers:
         n_rows = sum(of_value[value] is None for value in values)
-        cells = [
-            "an empty cell" if value is None else repr(value) for value in strangers[:_SHOWN]
-        ] + ["..."] * (len(strangers) > _SHOWN)
+        cells = ["an empty cell" if value is None else repr(value) for value in strangers[:_SHOWN]]
+        cells += ["..."] * (len(strangers) > _SHOWN)
         problem = f"{count(n_rows, 'row')} in no part: {', '.join(cells)}"
         if others == "error":
             raise InvalidInput(

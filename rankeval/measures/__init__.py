@@ -16,18 +16,11 @@ from rankeval.measures import (  # declared by being imported
     set_based,
     user_models,
 )
+from rankeval.measures.directions import Direction, direction, greatest_loss
 from rankeval.measures.family import Family, Measure, family
 from rankeval.measures.grammar import Spelling
 from rankeval.measures.guide import list_measures, measures_markdown
-from rankeval.measures.names import (
-    Direction,
-    LabelledMeasure,
-    direction,
-    greatest_loss,
-    measure,
-    measure_from_key,
-    measures,
-)
+from rankeval.measures.names import LabelledMeasure, measure, measure_from_key, measures
 
 __all__ = [
     "Column",

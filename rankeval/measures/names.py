@@ -49,7 +49,7 @@ from rankeval._arguments import explained
 from rankeval._checks import require, shown
 from rankeval._registry import unknown
 from rankeval.collection.convention import Convention, get_convention
-from rankeval.errors import AmbiguousName, InvalidInput, RankevalError, UnknownName
+from rankeval.errors import AmbiguousName, InvalidInput, UnknownName
 from rankeval.measures.family import FAMILIES, Family, Measure
 from rankeval.measures.grammar import Spelling, Written, name_of_key, taken_apart
 
@@ -211,110 +211,6 @@ def measure_from_key(key: str) -> Measure:
     return measure(name_of_key(key))
 
 
-@explained
-def greatest_loss(name: str) -> float:
-    """Return the most that a query can lose by a measure; infinite for columns without a range."""
-    try:
-        low, high = measure(name).family.bounds
-    except RankevalError:
-        return math.inf
-    return high - low
-
-
-class Direction(NamedTuple):
-    """Which values of a column are better, and the words for it.
-
-    Attributes
-    ----------
-    sign : float
-        1: the greater ones; -1: the smaller ones; 0: it is not known. Differences times it are
-        gains.
-    better, worse : str
-        As in "is faster than" and "was shown slower than".
-    """
-
-    sign: float = 1.0
-    better: str = "better"
-    worse: str = "worse"
-
-    @property
-    def beats(self) -> str:
-        """The verb between a system and one that it is shown better than; no claim if unknown."""
-        return _VERBS.get(self.better, f"is {self.better} than")
-
-    @property
-    def note(self) -> str:
-        """A note behind a column's name, if less is better and no word such as "faster" says so."""
-        return " (less is better)" if self.sign < 0 and self.better == "better" else ""
-
-
-_VERBS = {"better": "beats", "different": "differs from"}
-_UNKNOWN = Direction(0.0, "different", "different")
-
-LOWER_IS_BETTER = {
-    ("faster", "slower"): "latency|latencies|time|runtime|duration|seconds?|secs?|milliseconds|ms",
-    ("cheaper", "more expensive"): "costs?|prices?",
-    ("smaller", "larger"): "memory|bytes|[kmg]i?b",
-}
-"""Words for less and for more -> the nouns, in the name of a column, that they are said of."""
-
-BESIDE_NOUNS = (
-    "p|mean|median|average|max|min|peak|total|in|of|s|us|ns|usd|eur|query|search|retrieval|"
-    "response|index|indexing|build|wall|clock|cpu|gpu|ram|disk|usage"
-)
-"""Words that keep the direction of such a noun; others, as in "cost savings", may turn it."""
-
-
-@explained
-def direction(name: str, lower_is_better: Mapping[str, bool | None] | None = None) -> Direction:
-    """Return which values of a column are better.
-
-    A measure declares it; for other columns the argument or the name decides.
-
-    Parameters
-    ----------
-    name : str
-        The column.
-    lower_is_better : mapping of str to bool, optional
-        Columns that are no measures -> whether less is better.
-
-    Examples
-    --------
-    >>> names = ("ARP", "p95 latency_ms", "cost per 1000", "bytes per second")
-    >>> [direction(name).beats for name in names]
-    ['beats', 'is faster than', 'is cheaper than', 'differs from']
-    """
-    names = names_behind(name.strip(), version_10=True) or [name.strip()]
-    families: set[Family | None]
-    try:
-        families = {value.family for single in names for _, value in meanings(single)}
-    except RankevalError:  # such a name may lack a parameter only
-        families = {_family(re.split("[@(]", name)[0])}
-    signs = {1.0 if family.greater_is_better else -1.0 for family in families if family}
-    if signs:
-        return Direction(signs.pop()) if len(signs) == 1 else _UNKNOWN
-    words = _words_for_less(name)
-    less = (lower_is_better or {}).get(name)
-    if less is False:
-        return Direction()
-    return Direction(-1.0, *(words or ())) if less or words else _UNKNOWN
-
-
-def _words_for_less(name: str) -> tuple[str, str] | None:
-    """Return the words for less and more, if a name has a known noun and no other word."""
-    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("/", " per ").lower()
-    # A sign in front is a word that is in no list, as are those of bounds and inverses, and "in"
-    # before a noun.
-    tokens = re.findall(r"^\W|^in[\W_]|^\d+\s*-|[<>=^*]|[^\W\d_]+", spaced)
-    head, _, rate = f" {' '.join(tokens)} ".partition(" per ")
-    for words, nouns in LOWER_IS_BETTER.items():
-        only_known = re.fullmatch(rf"( ({nouns}|{BESIDE_NOUNS}))*", head.rstrip())
-        if only_known and re.search(rf"\b({nouns})\b", head):
-            of_less = "|".join(LOWER_IS_BETTER.values())
-            return None if re.search(rf"\b({of_less}|s|us|ns)\b", rate) else words
-    return None
-
-
 def meanings(name: str) -> Meanings:
     """Return tool and measure for each way to read a name."""
     written = taken_apart(name)
@@ -351,7 +247,7 @@ def _canonical(name: str, written: Written | None) -> Measure | None:
 
 
 def _ours(name: str, written: Written | None) -> Measure:
-    own = _family(written.head) if written else None
+    own = family_of(written.head) if written else None
     if written is None or own is None or "." in written.at:
         _refuse(name, written)
     if not written.at:
@@ -367,7 +263,7 @@ def _ours(name: str, written: Written | None) -> Measure:
 def sized(name: str, collection_size: int | None) -> str:
     """Return a name with the size of the collection, if the measure needs it and it is open."""
     written = taken_apart(name)
-    own = _family(written.head) if written else None
+    own = family_of(written.head) if written else None
     if collection_size is None or not (written and own):
         return name
     if "collection_size" not in own.required or "collection_size" in written.parameters:
@@ -377,7 +273,8 @@ def sized(name: str, collection_size: int | None) -> str:
     return f"{own.name}({inside})" + (f"@{written.at}" if written.at else "")
 
 
-def _family(head: str) -> Family | None:
+def family_of(head: str) -> Family | None:
+    """Return the family of a name in any capitals, or None."""
     if head in FAMILIES:  # most names are, and need no search
         return FAMILIES[head]
     alike = [family for known, family in FAMILIES.items() if known.lower() == head.lower()]

@@ -67,17 +67,17 @@ def fit(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None = None) 
     booster = booster_of(estimator)
     takes = set(signature(estimator.fit).parameters)
     rows = rows.in_blocks() if _reads_queries(takes) else rows
-    told = _positions(booster, estimator, rows, takes)
+    arguments = _positions(booster, estimator, rows, takes)
     if booster:
         if categories := [*categories_of(rows.X)]:
             booster.take_categories(estimator, categories)
         limits.refuse_columns(booster, estimator, rows.X)
-    told |= _queries(booster, rows, takes) | _weights(booster, estimator, rows, takes)
+    arguments |= _queries(booster, rows, takes) | _weights(booster, estimator, rows, takes)
     if watch is not None:
-        return booster.stopped_fit(estimator, rows, watch, told)
+        return booster.stopped_fit(estimator, rows, watch, arguments)
     if not booster:
-        told |= as_arguments(rows.validation)
-    estimator.fit(rows.X, rows.y, **told)
+        arguments |= as_arguments(rows.validation)
+    estimator.fit(rows.X, rows.y, **arguments)
     return None
 
 
@@ -87,11 +87,11 @@ def _positions(
     """Return the arguments that tell ``fit`` the positions of rows."""
     if rows.position is None:
         return {}
-    told = booster.positions(estimator, rows.position)
-    if told is None and "position" in takes:
-        told = {"position": rows.position}
-    refuse_position(rows, estimator, taken=told is not None)
-    return told or {}
+    arguments = booster.positions(estimator, rows.position)
+    if arguments is None and "position" in takes:
+        arguments = {"position": rows.position}
+    refuse_position(rows, estimator, taken=arguments is not None)
+    return arguments or {}
 
 
 def refuse_position(rows: TrainingRows, estimator: Any, *, taken: bool) -> None:
@@ -107,8 +107,8 @@ def refuse_position(rows: TrainingRows, estimator: Any, *, taken: bool) -> None:
 
 def _queries(booster: Booster, rows: TrainingRows, takes: set[str]) -> dict[str, Any]:
     """Return the argument that tells ``fit`` the queries of these rows."""
-    told = booster.queries.items()
-    return next(({name: getattr(rows, column)} for name, column in told if name in takes), {})
+    columns = booster.queries.items()
+    return next(({name: getattr(rows, column)} for name, column in columns if name in takes), {})
 
 
 def _weights(

@@ -92,14 +92,12 @@ class Task:
         """Return the rows of each split; refuse a validation part that has queries of them."""
         folds = query_folds(cv, self.data, self.beside.get("groups"))
         if self.validation is not None:
-            part, used = (
-                self.validation,
-                self.data.take(np.unique(np.concatenate([*map(np.concatenate, folds)]))),
-            )
+            part = self.validation
+            rows = np.concatenate([side for fold in folds for side in fold])
+            used = self.data.take(np.unique(rows))
+            known = fingerprint(used.X, used.y, used.qid)
             watched = Watched.of(part.X, part.y, part.qid)
-            watched.refuse_in(
-                fingerprint(used.X, used.y, used.qid), "the data to cross-validate on"
-            )
+            watched.refuse_in(known, "the data to cross-validate on")
         return folds
 
     def columns(self) -> dict[str, Any]:
@@ -123,10 +121,10 @@ class Task:
     def fit(self, ranker: QueryRanker, rows: Rows) -> QueryRanker:
         """Fit a copy of a ranker to these rows."""
         part = self.data.take(rows)
-        told: dict[str, Any] = {name: column[rows] for name, column in self.beside.items()}
+        arguments: dict[str, Any] = {name: column[rows] for name, column in self.beside.items()}
         if self.validation is not None and stops_early(ranker):
-            told["eval_set"] = self.validation
-        fitted: QueryRanker = boosters.cloned(ranker).fit(part.X, part.y, qid=part.qid, **told)
+            arguments["eval_set"] = self.validation
+        fitted: QueryRanker = boosters.cloned(ranker).fit(part.X, part.y, qid=part.qid, **arguments)
         return fitted
 
 

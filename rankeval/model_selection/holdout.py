@@ -207,10 +207,8 @@ def dev_test_split(
     data = as_ranking_data(X, y, who="dev_test_split", qid=qid, group=group, docid=docid)
     codes, queries = encode(data.qid)
     if by_time:
-        (known, of_rows), start = (
-            query_times(times, data.X, y, codes, queries),
-            moments([test_from], "test_from"),
-        )
+        known, of_rows = query_times(times, data.X, y, codes, queries)
+        start = moments([test_from], "test_from")
         unlike = f"test_from is {shown(test_from)}, and times are such as {known[0]}: give both of one kind"
         refuse(((start.dtype.kind == "M") != (known.dtype.kind == "M"), unlike))
         is_test = known >= start[0]
@@ -221,18 +219,14 @@ def dev_test_split(
     in_test = is_test[codes]
     n_earlier = int((of_rows[in_test] < start[0]).sum()) if by_time else 0
     if is_test.all() or not is_test.any():
-        side, other = (
-            "dev" if is_test.all() else "test",
-            "test_from" if by_time else "test_size or salt",
-        )
+        side = "dev" if is_test.all() else "test"
+        other = "test_from" if by_time else "test_size or salt"
         raise InvalidInput(
             f"no query of {len(queries)} fell into the {side} part: choose another {other}"
         )
     label = test_name or (f"{data.name}-test" if data.name else "test")
-    dev, test = (
-        data.take(~in_test, name=f"{data.name}-dev" if data.name else "dev"),
-        data.take(in_test, name=label),
-    )
+    dev = data.take(~in_test, name=f"{data.name}-dev" if data.name else "dev")
+    test = data.take(in_test, name=label)
     parts = DevTestSplit(
         dev, test, salt=salt, test_size=test_size, test_from=test_from, n_earlier=n_earlier
     )
@@ -275,9 +269,8 @@ def as_ranking_data(
 def hashed_share(queries: NDArray[Any], salt: str) -> NDArray[np.float64]:
     """Return a number in [0, 1) for each query, a hash of its id and the salt."""
     heads = [hashlib.sha256(f"{salt}\0{query}".encode()).digest()[:8] for query in queries.tolist()]
-    return (
-        np.array([int.from_bytes(head, "big") >> 11 for head in heads], dtype=np.float64) / 2.0**53
-    )
+    bits = [int.from_bytes(head, "big") >> 11 for head in heads]
+    return np.array(bits, dtype=np.float64) / 2.0**53
 
 
 SCORE = "nDCG@10"

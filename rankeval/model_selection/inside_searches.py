@@ -135,16 +135,11 @@ class Watched:
             tuple(self.names[found].tolist()) for found in (same_id | same, same & ~same_id)
         )
         if shared:
-            other = (
-                f", {len(renamed):,} of them under other ids with the same rows and labels"
-                if renamed
-                else ""
-            )
-            kind = (
-                SharedQueriesRefusal
-                if in_search() and not hangs_on_refusals()
-                else SharedQueriesError
-            )
+            other = ""
+            if renamed:
+                other = f", {len(renamed):,} of them under other ids with the same rows and labels"
+            stops = in_search() and not hangs_on_refusals()
+            kind = SharedQueriesRefusal if stops else SharedQueriesError
             raise kind(
                 f"eval_set and {where} have {count(len(shared), 'query')} in common: {few(shared)}{other}. Early "
                 "stopping must watch other queries than those that are trained on or scored: leave them out of "

@@ -30,14 +30,12 @@ def decides(params: Mapping[str, Any]) -> bool:
     deciding = {"estimator"}
     for booster in BOOSTERS.values():
         deciding.update(booster.objective, booster.decides)
-    choices = (getattr(values, "choices", values) for values in params.values())
-    estimators = (
-        hasattr(one, "fit")
-        for values in choices
-        if isinstance(values, (list, tuple))
-        for one in values
-    )
-    return any(name.rpartition("__")[2] in deciding for name in params) or any(estimators)
+    for name, values in params.items():
+        choices = getattr(values, "choices", values)
+        listed = choices if isinstance(choices, (list, tuple)) else ()
+        if name.rpartition("__")[2] in deciding or any(hasattr(value, "fit") for value in listed):
+            return True
+    return False
 
 
 def refuse_labels(

@@ -81,18 +81,21 @@ def check_estimator(estimator: Any) -> None:
 
 
 def _check_final(stack: Any) -> None:
-    params = stack.get_params(deep=False) if hasattr(stack, "get_params") else {}
-    if (
-        "final_estimator" in params
-        and asks_for_qid(stack)
-        and not _takes_qid(params["final_estimator"])
-    ):
-        name, last = type(stack).__name__, params["final_estimator"]
+    params = _own_params(stack)
+    if "final_estimator" not in params or not asks_for_qid(stack):
+        return
+    last = params["final_estimator"]
+    if not _takes_qid(last):
+        name = type(stack).__name__
         kind = "RidgeCV" if last is None else type(last).__name__
         raise InvalidInput(
             f"{name} passes qid on to its final_estimator, and {kind} takes none: give "
             f"final_estimator=QueryRanker({kind}(...))"
         )
+
+
+def _own_params(estimator: Any) -> dict[str, Any]:
+    return dict(estimator.get_params(deep=False)) if hasattr(estimator, "get_params") else {}
 
 
 def _takes_qid(estimator: Any) -> bool:
@@ -166,25 +169,19 @@ def _fitted_by_routing(estimator: Any, rows: TrainingRows, watch: EarlyStopping 
             f"early stopping belongs inside {kind}: leave it out of the QueryRanker around it",
         )
     )
-    told: dict[str, Any] = {"qid": rows.qid}
+    arguments: dict[str, Any] = {"qid": rows.qid}
     if rows.sample_weight is not None:
         _ask_for_weights(estimator)
-        told["sample_weight"] = rows.sample_weight
+        arguments["sample_weight"] = rows.sample_weight
     # Groups go to the splitter of a search, and to a QueryRanker inside that asks for them.
-    beside = {
-        "groups": rows.groups,
-        "query_weight": rows.query_weight,
-        "position": rows.position,
-    }
-    told |= {
-        name: column
-        for name, column in beside.items()
-        if column is not None and _consumes(estimator, name)
-    }
-    boosters.refuse_position(rows, estimator, taken="position" in told)
-    told |= as_arguments(rows.validation)
+    for name in ("groups", "query_weight", "position"):
+        column = getattr(rows, name)
+        if column is not None and _consumes(estimator, name):
+            arguments[name] = column
+    boosters.refuse_position(rows, estimator, taken="position" in arguments)
+    arguments |= as_arguments(rows.validation)
     with config_context(enable_metadata_routing=True):
-        return estimator.fit(rows.X, rows.y, **told)
+        return estimator.fit(rows.X, rows.y, **arguments)
 
 
 def _ask_for_weights(estimator: Any, *, fit: bool = True) -> None:
@@ -213,14 +210,13 @@ def _ask_for_weights(estimator: Any, *, fit: bool = True) -> None:
 
 
 def _inside(estimator: Any) -> Iterator[Any]:
-    params = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
-    for value in params.values():
-        listed = isinstance(value, list) and all(
-            isinstance(one, tuple) and len(one) > 1 for one in value
+    for value in _own_params(estimator).values():
+        named = isinstance(value, list) and all(
+            isinstance(pair, tuple) and len(pair) > 1 for pair in value
         )
-        for one in [item[1] for item in value] if listed else [value]:
-            if hasattr(one, "fit") and not isinstance(one, type):
-                yield one
+        for part in [pair[1] for pair in value] if named else [value]:
+            if hasattr(part, "fit") and not isinstance(part, type):
+                yield part
 
 
 @contextmanager
@@ -231,7 +227,7 @@ def _whole_queries(estimator: Any, rows: TrainingRows) -> Iterator[None]:
     a stack passes them only beside members that ask for them. One query alone is left to the
     estimator.
     """
-    params = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
+    params = _own_params(estimator)
     by_formula = params.get("cv") is None and type(estimator).__name__ in _LEAVES_ONE_OUT
     cv = None if "cv" not in params or by_formula else by_query(params["cv"])
     if cv is None or (rows.codes == rows.codes[0]).all():

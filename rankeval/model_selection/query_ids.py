@@ -108,9 +108,8 @@ def by_id(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
         order = np.argsort(queries, kind="stable")
     except TypeError:
         # Ids of several types have no order of their own; their spelling has.
-        order = np.argsort(
-            np.array([f"{type(one).__name__} {one}" for one in queries.tolist()]), kind="stable"
-        )
+        spelled = [f"{type(query).__name__} {query}" for query in queries.tolist()]
+        order = np.argsort(np.array(spelled), kind="stable")
     place = np.empty(len(queries), dtype=np.int64)
     place[order] = np.arange(len(queries))
     return place[codes], queries[order]

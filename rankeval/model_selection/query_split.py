@@ -84,17 +84,14 @@ class QuerySplit:
                 f"key is {shown(key)}: give a mapping of query ids to values, or one value a row"
             )
         way = "give a function of a query's relevance, or key=, values by query"
+        # A text has another method of this name.
+        splits = hasattr(splitter, "split") and not isinstance(splitter, (str, bytes))
+        is_odd = not (stratum is None or callable(stratum))
+        both = stratum is not None and key is not None
         refuse(
-            (
-                isinstance(splitter, (str, bytes))
-                or not hasattr(splitter, "split"),  # a text is split otherwise
-                f"splitter is a {type(splitter).__name__}, which has no split method",
-            ),
-            (
-                not (stratum is None or callable(stratum)),
-                f"stratum is a {type(stratum).__name__}: {way}",
-            ),
-            (stratum is not None and key is not None, f"stratum and key are given both: {way}"),
+            (not splits, f"splitter is a {type(splitter).__name__}, which has no split method"),
+            (is_odd, f"stratum is a {type(stratum).__name__}: {way}"),
+            (both, f"stratum and key are given both: {way}"),
         )
         chosen("order of queries", order, ("id", "row"))
         self.splitter = splitter
@@ -156,10 +153,9 @@ class QuerySplit:
             warnings.filterwarnings("ignore", "The least populated class", UserWarning)
             groups = (np.arange(len(units)),) if wants_groups else ()
             sides = list(self.splitter.split(units.reshape(-1, 1), targets, *groups))
+        numbers = np.arange(len(units))
         for side in sides:
-            train, test = (
-                np.flatnonzero(np.isin(codes, np.arange(len(units))[queries])) for queries in side
-            )
+            train, test = (np.flatnonzero(np.isin(codes, numbers[queries])) for queries in side)
             yield train, test
 
     def _units(self, X: Any, y: Any, groups: Any, qid: Any, group: Any) -> NDArray[Any]:

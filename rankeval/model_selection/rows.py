@@ -51,11 +51,10 @@ class TrainingRows:
 
     def take(self, rows: NDArray[Any]) -> TrainingRows:
         """Return these rows, in this order."""
-        columns = {
-            name: column for name, column in vars(self).items() if name not in ("X", "validation")
-        }
         taken: dict[str, Any] = {
-            name: None if column is None else column[rows] for name, column in columns.items()
+            name: column[rows]
+            for name, column in vars(self).items()
+            if column is not None and name not in ("X", "validation")
         }
         return replace(self, X=take_rows(self.X, rows), **taken)
 

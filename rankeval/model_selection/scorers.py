@@ -145,6 +145,7 @@ def make_scorer(
     rules = rules_of_call(convention, **single)
     asked = dict(check_measures(measures, rules))
     listed = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
+    is_single = isinstance(measures, (str, Measure)) and len(asked) == 1
     methods: Any = None
     if response_method is not None:
         is_list = isinstance(response_method, Iterable) and not isinstance(response_method, str)
@@ -155,8 +156,8 @@ def make_scorer(
             chosen("response method", method, RESPONSES)
     refuse((name is not None and not isinstance(name, str), f"name is {shown(name)}; give text"))
     bound = {
-        column: given if isinstance(given, str) else BoundIds(given, y, column_role(column))
-        for column, given in columns_by_name(columns).items()
+        column: values if isinstance(values, str) else BoundIds(values, y, column_role(column))
+        for column, values in columns_by_name(columns).items()
     }
     unbound = "y is there to check bound query ids, and none are bound: give qid too"
     refuse((qid is None and y is not None and not bound, unbound))
@@ -164,21 +165,19 @@ def make_scorer(
     read = (
         column for one in asked.values() for column in one.columns.values() if column not in taken
     )
+    given = {"convention": convention, **single, "response_method": response_method, "name": name}
+    requests = dict.fromkeys(("qid", "docid", "query_weight", *read), True)
+    bound_ids = None if qid is None else BoundIds(qid, y)
     return QueryScorer(
-        measures=listed[0] if isinstance(measures, (str, Measure)) and len(asked) == 1 else listed,
+        measures=listed[0] if is_single else listed,
         by_name=asked,
         convention=rules,
         methods=methods,
         name=name,
-        given={
-            "convention": convention,
-            **single,
-            "response_method": response_method,
-            "name": name,
-        },
-        qid=None if qid is None else BoundIds(qid, y),
+        given=given,
+        qid=bound_ids,
         columns=bound,
-        requests=dict.fromkeys(("qid", "docid", "query_weight", *read), True),
+        requests=requests,
         contamination=ContaminationCheck.current(),
     )
 
@@ -274,13 +273,12 @@ class QueryScorer:
         return self
 
     def __sklearn_clone__(self) -> QueryScorer:
-        return copy.copy(
-            self
-        ).set_score_request()  # requests are copied, so that a clone can change its own
+        # Requests are copied, so that a clone can change its own.
+        return copy.copy(self).set_score_request()
 
     def __repr__(self) -> str:
         many = isinstance(self.measures, tuple)
-        shown = [repr([str(one) for one in self.measures] if many else str(self.measures))]  # type: ignore[union-attr]
+        shown = [repr(list(map(str, self.measures)) if many else str(self.measures))]  # type: ignore[arg-type]
         left_out = {"convention": "rankeval"}
         shown += [
             f"{name}={value!r}" for name, value in self.given.items() if value != left_out.get(name)

@@ -48,9 +48,7 @@ class Split:
     @classmethod
     def of(cls, train: NDArray[Any], test: NDArray[Any]) -> Split:
         """Return the split of these query ids, given by row."""
-        parts = [
-            sorted({str(query) for query in np.unique(side).tolist()}) for side in (train, test)
-        ]
+        parts = [sorted(set(map(str, np.unique(side).tolist()))) for side in (train, test)]
         spelled = "\0\0".join("\0".join(part) for part in parts)
         return cls(len(parts[0]), len(parts[1]), hashlib.sha256(spelled.encode()).hexdigest()[:32])
 
@@ -66,32 +64,36 @@ def validation_record(
     predictions: bool,
 ) -> Record:
     """Return the record of a cross-validation; `CrossValidation.record` documents the options."""
+    import pandas as pd
+
     evaluation = cv.evaluation.record(role=role, data=data)
-    keys = dict(
-        zip(cv.evaluation.measure_names, (one.key for one in cv.evaluation.measures), strict=True)
-    )
+    measures = zip(cv.evaluation.measure_names, cv.evaluation.measures, strict=True)
+    keys = {label: measure.key for label, measure in measures}
     names = {label: f"{key}{FOLD_END}" for label, key in keys.items()} | _FACTS
-    chosen = {} if cv.best_params is None else {"best_params": cv.best_params}
-    kept = {"predictions": _frame(cv.predictions)} if predictions else {}
-    children = (
-        {f"fold {place}": _fold(cv, place, keys) for place in range(len(cv.folds))} if folds else {}
-    )
-    texts = {name: text for name, (text, _) in settings.items()}
-    changed = [name for name, (_, is_changed) in settings.items() if is_changed]
+    tables = {"folds": cv.folds}
+    if cv.best_params is not None:
+        tables["best_params"] = cv.best_params
+    if predictions:
+        tables["predictions"] = pd.DataFrame({"score": cv.predictions})
+    numbers = range(len(cv.folds)) if folds else ()
+    children = {f"fold {number}": _fold(cv, number, keys) for number in numbers}
+    params = {setting: text for setting, (text, _) in settings.items()}
+    params["n_folds"] = str(len(cv.folds))
+    changed = [setting for setting, (_, is_changed) in settings.items() if is_changed]
+    facts = {"splits": [asdict(split) for split in cv.splits], "changed": changed}
+    table = Table(table_of_folds(cv).reset_index(), caption=_CAPTION)
     spread = {f"{key}_sd": float(cv.folds[label].std(ddof=1)) for label, key in keys.items()}
-    series = {
-        name: dict(enumerate(cv.folds[column].astype(float))) for column, name in names.items()
-    }
+    series = {key: dict(enumerate(cv.folds[column].astype(float))) for column, key in names.items()}
     return Record(
         kind="cross-validation",
         name=name or cv.evaluation.name or "cross-validation",
         headline=evaluation.headline,
-        params={**texts, "n_folds": str(len(cv.folds))},
+        params=params,
         metrics=spread,
         series=series,
-        tables={"folds": cv.folds, **chosen, **kept},
-        text=Table(table_of_folds(cv).reset_index(), caption=_CAPTION).to_markdown(),
-        facts={"splits": [asdict(split) for split in cv.splits], "changed": changed},
+        tables=tables,
+        text=table.to_markdown(),
+        facts=facts,
         parts={role: evaluation},
         children=children,
         seconds=_seconds(cv.folds),
@@ -105,15 +107,18 @@ def record_of_several(children: Mapping[str, Record], folds: pd.DataFrame, name:
     """Return the record of several cross-validations on the same folds."""
     means = folds.groupby("system", sort=False).mean(numeric_only=True)
     caption = "Means of folds. The runs below have the means over all queries."
+    table = Table(means.reset_index(), caption=caption)
     first = next(iter(children.values()))
+    (evaluation,) = first.parts.values()
+    params = {"n_systems": str(len(children)), "n_folds": first.params["n_folds"]}
     return Record(
         kind="cross-validations",
         name=name,
         headline=f"{len(children)} rankers on the same folds",
-        params={"n_systems": str(len(children)), "n_folds": first.params["n_folds"]},
+        params=params,
         tables={"folds": folds},
-        text=Table(means.reset_index(), caption=caption).to_markdown(),
-        data=next(iter(first.parts.values())).data,  # all rankers have the same rows
+        text=table.to_markdown(),
+        data=evaluation.data,  # all rankers have the same rows
         children=children,
         seconds=_seconds(folds),
     )
@@ -148,29 +153,17 @@ def _fold(cv: Any, place: int, keys: Mapping[str, str]) -> Record:
     row = cv.folds.iloc[place]
     params: dict[str, Any] = {"fold": place}
     if place < len(cv.splits):
-        params |= {
-            "train_queries": cv.splits[place].n_train,
-            "test_queries": cv.splits[place].n_test,
-        }
+        split = cv.splits[place]
+        params |= {"train_queries": split.n_train, "test_queries": split.n_test}
     if cv.best_params is not None:
         params |= {str(name): str(value) for name, value in cv.best_params.iloc[place].items()}
+    metrics = {key: float(row[label]) for label, key in keys.items()}
+    metrics |= {name: float(row[name]) for name in _FACTS}
+    seconds = _seconds(cv.folds.iloc[[place]])
     return Record(
-        kind="fold",
-        name=f"fold {place}",
-        params=params,
-        metrics={
-            name: float(row[column])
-            for column, name in {**keys, **{name: name for name in _FACTS}}.items()
-        },
-        seconds=_seconds(cv.folds.iloc[[place]]),
+        kind="fold", name=f"fold {place}", params=params, metrics=metrics, seconds=seconds
     )
 
 
 def _seconds(folds: pd.DataFrame) -> float:
     return float(folds[["fit_seconds", "score_seconds"]].to_numpy(dtype=float).sum())
-
-
-def _frame(predictions: NDArray[np.float64]) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.DataFrame({"score": predictions})

@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from numbers import Integral
 from typing import Any, Self
 
@@ -417,23 +418,18 @@ class PredefinedFolds(QuerySplit):
             chosen("part of a fold", part, PARTS)
         root = as_path(path)
         inside = root.glob("*") if os.path.isdir(root) else ()  # noqa: PTH112 - Path raises for a name that is too long
-        found = [
-            one for one in inside if one.is_dir() and re.fullmatch(r"(?i)fold[_-]?\d+", one.name)
-        ]
-        if not found:
+        folders = {}
+        for folder in inside:
+            if folder.is_dir() and (match := re.fullmatch(r"(?i)fold[_-]?(\d+)", folder.name)):
+                folders[folder] = int(match[1])
+        if not folders:
             raise InvalidInput(f"there are no folders Fold1, Fold2, ... in {str(root)!r}")
         folds = []
-        for folder in sorted(found, key=lambda one: int(re.sub(r"\D", "", one.name))):
-            parts = {
-                name: np.unique(part.qid).tolist()
-                for name, part in load_letor_parts(folder).items()
-            }
-            folds.append(
-                tuple(
-                    [query for part in side for query in parts.get(part, ())]
-                    for side in (train, test)
-                )
-            )
+        for folder in sorted(folders, key=folders.__getitem__):
+            rows = load_letor_parts(folder)
+            queries = {name: np.unique(part.qid).tolist() for name, part in rows.items()}
+            sides = ([*chain(*(queries.get(name, ()) for name in side))] for side in (train, test))
+            folds.append(tuple(sides))
         return cls(folds)  # type: ignore[arg-type]
 
 
@@ -522,17 +518,10 @@ def query_folds(
         folds = list(splitter.split(data.X, data.y, groups, qid=data.qid))
     used_up = f"{name} has no splits; an iterator that was used up gives none again: pass a list or a splitter"
     refuse((not folds, used_up))
-    for number, (train, test) in enumerate(folds):
-        refuse(
-            (
-                not len(train),
-                f"split {number} of {name} trains on no rows: give both sides at least one query",
-            ),
-            (
-                not len(test),
-                f"split {number} of {name} holds out no rows: give both sides at least one query",
-            ),
-        )
+    for number, sides in enumerate(folds):
+        for side, verb in zip(sides, ("trains on", "holds out"), strict=True):
+            empty = f"split {number} of {name} {verb} no rows: give both sides at least one query"
+            refuse((not len(side), empty))
     return folds
 
 

@@ -25,12 +25,9 @@ class TrainingMetric:
     _maker: ClassVar[str]
 
     def __repr__(self) -> str:
-        names = [str(one) for one in self.measures]
-        rules = (
-            ""
-            if self.convention == get_convention("rankeval")
-            else f", convention={self.convention.name!r}"
-        )
+        names = list(map(str, self.measures))
+        is_default = self.convention == get_convention("rankeval")
+        rules = "" if is_default else f", convention={self.convention.name!r}"
         return f"{self._maker}({(names[0] if len(names) == 1 else names)!r}{rules})"
 
     @property
@@ -55,7 +52,6 @@ class TrainingMetric:
             weights = weights[ids]
         given = Given(y, np.asarray(predicted, np.float64), ids, arguments=("y", "score"))
         joined = given.join(self.convention)
-        asked = [(str(one), one) for one in self.measures]
-        return list(
-            aggregates(score(joined, asked, weights=query_weights(weights, joined))).items()
-        )
+        asked = [(str(measure), measure) for measure in self.measures]
+        evaluation = score(joined, asked, weights=query_weights(weights, joined))
+        return list(aggregates(evaluation).items())

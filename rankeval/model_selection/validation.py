@@ -197,9 +197,8 @@ def cross_validate(
     splits = tuple(Split.of(task.data.qid[train], task.data.qid[test]) for train, test in folds)
     results = {}
     for place, (system, ranker) in enumerate(zip(named, rankers, strict=True)):
-        result = _collect(
-            scoring, folds, done[place * len(folds) : (place + 1) * len(folds)], system
-        )
+        own = done[place * len(folds) : (place + 1) * len(folds)]
+        result = _collect(scoring, folds, own, system)
         results[system] = replace(result, splits=splits, ranker=ranker)
     if isinstance(estimator, Mapping):
         return CrossValidations({str(system): result for system, result in results.items()})

@@ -15,20 +15,8 @@ from rankeval._checks import refuse
 from rankeval.model_selection.libraries import COUNTS, Booster, Labels, add_booster
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows
 
-WEIGHS_ROWS = frozenset(
-    (
-        "QueryRMSE",
-        "QuerySoftMax",
-        "RMSE",
-        "MAE",
-        "Poisson",
-        "Lq",
-        "Huber",
-        "Expectile",
-        "Tweedie",
-        "LogLinQuantile",
-    )
-)
+_OF_ROWS = ("RMSE", "MAE", "Poisson", "Lq", "Huber", "Expectile", "Tweedie", "LogLinQuantile")
+WEIGHS_ROWS = frozenset(("QueryRMSE", "QuerySoftMax", *_OF_ROWS))
 """Losses of CatBoostRanker by which a row of weight 2 is learnt as two rows, which the tests check. MAPE ignores
 weights, and losses of pairs or of sampled orders take them for the leaves only."""
 
@@ -72,13 +60,13 @@ class CatBoostMetric:
 
 
 def _stopped_fit(
-    estimator: Any, rows: TrainingRows, watch: EarlyStopping, told: dict[str, Any]
+    estimator: Any, rows: TrainingRows, watch: EarlyStopping, arguments: dict[str, Any]
 ) -> int:
     import catboost
 
     held_out, params = watch.held_out, estimator.get_params()
     features = {name: params[name] for name in ("cat_features", "text_features") if name in params}
-    groups = {"group_id": held_out.codes} if "group_id" in told else {}
+    groups = {"group_id": held_out.codes} if "group_id" in arguments else {}
     pool = catboost.Pool(held_out.X, held_out.y, **groups, **features)
     estimator.set_params(eval_metric=CatBoostMetric(watch))
     estimator.fit(
@@ -87,7 +75,7 @@ def _stopped_fit(
         eval_set=pool,
         early_stopping_rounds=watch.rounds,
         use_best_model=True,
-        **told,
+        **arguments,
     )
     # The metric, and the held-out rows with it, must not stay in a fitted model; set_params refuses
     # fitted ones.

@@ -35,15 +35,17 @@ def _own_rounds(estimator: Any) -> int | None:
 
 
 def _stopped_fit(
-    estimator: Any, rows: TrainingRows, watch: EarlyStopping, told: dict[str, Any]
+    estimator: Any, rows: TrainingRows, watch: EarlyStopping, arguments: dict[str, Any]
 ) -> int:
     import lightgbm
 
     held_out = watch.held_out
     # LightGBM 4.7 renamed eval_set.
     pair, renamed = (held_out.X, held_out.y), "eval_X" in signature(estimator.fit).parameters
-    told |= dict(zip(("eval_X", "eval_y"), pair, strict=True)) if renamed else {"eval_set": [pair]}
-    told |= {"eval_group": [held_out.sizes]} if "group" in told else {}
+    arguments |= (
+        dict(zip(("eval_X", "eval_y"), pair, strict=True)) if renamed else {"eval_set": [pair]}
+    )
+    arguments |= {"eval_group": [held_out.sizes]} if "group" in arguments else {}
     name = str(watch.measure)
 
     def stop(env: Any) -> None:
@@ -52,12 +54,12 @@ def _stopped_fit(
         if watch.noted(env.iteration, value) or env.iteration + 1 == env.end_iteration:
             raise lightgbm.EarlyStopException(watch.best_iteration, env.evaluation_result_list)
 
-    told["callbacks"] = [*told.get("callbacks", ()), stop]
-    told["eval_metric"] = lambda _, score: (name, watch.value(score), watch.greater_is_better)
+    arguments["callbacks"] = [*arguments.get("callbacks", ()), stop]
+    arguments["eval_metric"] = lambda _, score: (name, watch.value(score), watch.greater_is_better)
     # Its own patience could stop the training before ours does.
     before = estimator.get_params()
     theirs = {rounds: before[rounds] for rounds in _PATIENCE if rounds in before}
-    estimator.set_params(**dict.fromkeys(theirs)).fit(rows.X, rows.y, **told)
+    estimator.set_params(**dict.fromkeys(theirs)).fit(rows.X, rows.y, **arguments)
     estimator.set_params(**theirs)
     return int(estimator.best_iteration_)
 
@@ -84,10 +86,8 @@ def _trained_on(position: NDArray[np.int32]) -> Callable[[Any], None]:
         booster = env.model
         if env.iteration > env.begin_iteration:
             return
-        train, watched = (
-            booster.train_set,
-            list(zip(booster.valid_sets, booster.name_valid_sets, strict=True)),
-        )
+        train = booster.train_set
+        watched = list(zip(booster.valid_sets, booster.name_valid_sets, strict=True))
         train.set_position(position)
         booster.__del__()  # frees the memory of the first one
         booster.__init__(env.params, train)

@@ -28,7 +28,7 @@ _BY_OBJECTIVE = {
 
 
 def _stopped_fit(
-    estimator: Any, rows: TrainingRows, watch: EarlyStopping, told: dict[str, Any]
+    estimator: Any, rows: TrainingRows, watch: EarlyStopping, arguments: dict[str, Any]
 ) -> int:
     import xgboost
 
@@ -48,7 +48,7 @@ def _stopped_fit(
 
     theirs = estimator.callbacks, estimator.early_stopping_rounds
     estimator.callbacks, estimator.early_stopping_rounds = [*(theirs[0] or ()), Stop()], None
-    estimator.fit(rows.X, rows.y, **told)
+    estimator.fit(rows.X, rows.y, **arguments)
     # The callback holds the held-out rows, which must not stay in a fitted model.
     estimator.callbacks, estimator.early_stopping_rounds = theirs
     return watch.best_iteration + 1
@@ -87,7 +87,7 @@ class XGBoostMetric(TrainingMetric):
     _maker = __name__ = "xgboost_metric"
     """XGBoost's scikit-learn classes ask for it before they call."""
 
-    def __call__(self, score: Any, matrix: Any, **_told: Any) -> list[tuple[str, float]]:
+    def __call__(self, score: Any, matrix: Any, **_arguments: Any) -> list[tuple[str, float]]:
         """Return (name, value) of each measure."""
         if not hasattr(matrix, "get_uint_info"):
             raise InvalidInput(
@@ -109,24 +109,19 @@ class XGBoostMetric(TrainingMetric):
         the metric.
         """
         named = {str(one): one for one in self.measures}
-        frames = (frame for frame, _ in walk_stack(sys._getframe()))  # noqa: SLF001 - as it does itself
-        containers = (
-            frame.f_locals.get("self")
-            for frame in frames
-            if frame.f_globals.get("__name__") == "xgboost.callback"
-        )
-        callbacks = (one for found in containers for one in getattr(found, "callbacks", ()))
-        for early in (one for one in callbacks if hasattr(one, "maximize")):
+        callbacks: list[Any] = []
+        for frame, _ in walk_stack(sys._getframe()):  # noqa: SLF001 - as it does itself
+            if frame.f_globals.get("__name__") == "xgboost.callback":
+                callbacks += getattr(frame.f_locals.get("self"), "callbacks", ())
+        for early in (callback for callback in callbacks if hasattr(callback, "maximize")):
             watched = early.metric_name or [*named][-1]  # XGBoost watches the last one
             # Without maximize= it maximises names that begin so, and minimises all others.
             by_name = watched.startswith(("auc", "pre", "map", "ndcg"))
             maximize = by_name if early.maximize is None else bool(early.maximize)
             if watched in named and maximize != named[watched].family.greater_is_better:
                 verb = "maximises" if maximize else "minimises"
-                found, remedy = (
-                    f"{early.maximize}: early stopping {verb} {watched}",
-                    f"give maximize={not maximize}",
-                )
+                found = f"{early.maximize}: early stopping {verb} {watched}"
+                remedy = f"give maximize={not maximize}"
                 raise InvalidInput(argument="maximize", found=found, remedy=remedy)
 
 

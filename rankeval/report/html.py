@@ -13,6 +13,7 @@ import base64
 import io
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,37 +76,43 @@ def report_for_experiment(facts: summaries.ExperimentFacts) -> str:
     str
         The page.
     """
-    comparison = facts.comparison
-    alone = facts.candidates[0]
-    best = named_system(comparison) if facts.baseline else alone.name
-    drawn = (
-        comparison.plot(system=best, measure=facts.primary)
-        if facts.baseline
-        else _sorted_scores(alone.test)
-    )
+    comparison, rankers = facts.comparison, facts.candidates
+    alone = rankers[0]
+    best, drawn = alone.name, None
+    if facts.baseline:
+        best = named_system(comparison)
+        drawn = comparison.plot(system=best, measure=facts.primary)
+    sentences = {
+        "findings": comparison.findings,
+        "notes": summaries.unguarded_notes(facts),
+        "limits": summaries.limits_of(facts),
+    }
+    pictures = {
+        "intervals": _image(comparison.plot()),
+        "queries": _image(drawn or _sorted_scores(alone.test)),
+    }
+    tables = {
+        "candidates": table_of_texts(summaries.candidate_frame(facts)),
+        "comparison": _texts(printed(comparison)),
+        # Without p-values: the plan promised none.
+        "secondary": facts.secondary and _texts(printed(facts.secondary), "p adjusted"),
+        "moved": facts.moved and table_of_texts(facts.moved.table),
+    }
+    coverage = [(each.name, summaries.coverage_sentences(each.test)) for each in rankers]
+    slices = [(name, table_of_texts(frame)) for name, frame in facts.slices.items()]
+    searches = [(each.name, table_of_texts(each.search.map(_short))) for each in rankers]
     return _render(
         "experiment.html.jinja",
         facts=facts,
-        findings=comparison.findings,
-        notes=summaries.unguarded_notes(facts),
-        limits=summaries.limits_of(facts),
-        intervals=_image(comparison.plot()),
-        candidates=_texts(Table(summaries.candidate_frame(facts))),
-        comparison=_texts(printed(comparison)),
-        # Without p-values: the plan promised none.
-        secondary=facts.secondary and _texts(printed(facts.secondary), "p adjusted"),
-        queries=_image(drawn),
         best=best,
+        slices=slices,
         table_of_queries=_queries_of(facts, best),
-        moved=facts.moved and _texts(Table(facts.moved.table)),
-        slices=[(name, _texts(Table(frame))) for name, frame in facts.slices.items()],
-        searches=[(each.name, _texts(Table(each.search.map(_short)))) for each in facts.candidates],
-        card=TextTable(
-            ["Rule", "Value", "Affected"], summaries.card_rows(facts.candidates[0].test), n_text=2
-        ),
-        coverage=[
-            (each.name, summaries.coverage_sentences(each.test)) for each in facts.candidates
-        ],
+        card=_card(alone.test),
+        searches=searches,
+        coverage=coverage,
+        **sentences,
+        **pictures,
+        **tables,
     )
 
 
@@ -145,21 +152,24 @@ def report_for_evaluation(
     QueryIdError, InvalidInput
         If the attribute does not fit the queries, or a result has no table.
     """
+    if not (slices is None or isinstance(slices, TextTable)):
+        slices = table_of_texts(table_of_slices(evaluation, slices))
+    tables = {
+        "means": _means(evaluation),
+        "slices": slices,
+        "table_of_queries": _scores_of_queries(evaluation),
+        "card": _card(evaluation),
+    }
     return _render(
         "evaluation.html.jinja",
         title=evaluation.name or "Evaluation",
         role=role,
         said=said,
         evaluation=evaluation,
-        means=_means(evaluation),
-        slices=slices
-        if slices is None or isinstance(slices, TextTable)
-        else _slices_of(evaluation, slices),
         curves=_image(_sorted_scores(evaluation)),
-        table_of_queries=_scores_of_queries(evaluation),
-        card=TextTable(["Rule", "Value", "Affected"], summaries.card_rows(evaluation), n_text=2),
         coverage=summaries.coverage_sentences(evaluation),
         online=_parts(online, "online"),
+        **tables,
     )
 
 
@@ -289,8 +299,8 @@ def report_for_queries(
     return _render("cards.html.jinja", page=inspected(*asked))
 
 
-def _slices_of(evaluation: Evaluation, by: Any) -> TextTable:
-    return table_of_texts(table_of_slices(evaluation, by))
+def _card(evaluation: Evaluation) -> TextTable:
+    return TextTable(["Rule", "Value", "Affected"], summaries.card_rows(evaluation), n_text=2)
 
 
 def table_of_texts(frame: pd.DataFrame) -> TextTable:
@@ -313,25 +323,22 @@ def _image(figure: Any) -> str:
 
 def _texts(shown: Table, *hidden: str) -> TextTable:
     names = list(map(str, shown.frame))
-    kept = [place for place, name in enumerate(names) if name not in hidden]
-    rows = [[row[place] for place in kept] for row in shown.texts()]
-    return TextTable([names[place] for place in kept], rows, n_text=1 + ("measure" in names))
+    is_shown = [name not in hidden for name in names]
+    header, *rows = (list(compress(row, is_shown)) for row in (names, *shown.texts()))
+    return TextTable(header, rows, n_text=1 + ("measure" in names))
 
 
 def _parts(results: Iterable[Any], argument: str) -> list[tuple[str, str, str, Any]]:
     """Return name, table, picture and opening of each result; their tables escape what they hold."""
-    given: list[Any] = [results] if hasattr(results, "notes") else [*results]
-    require(
-        all({"notes", "_repr_html_"} <= {*dir(one)} for one in given),
-        argument,
-        given,
-        "results with a table",
-    )
-    pictures = [_image(one.plot()) if hasattr(one, "plot") else "" for one in given]
-    return [
-        (title_of(record_kind(one)), one._repr_html_(), shown, getattr(one, "opening", None))
-        for one, shown in zip(given, pictures, strict=True)
-    ]
+    listed: list[Any] = [results] if hasattr(results, "notes") else [*results]
+    have_tables = all({"notes", "_repr_html_"} <= {*dir(result)} for result in listed)
+    require(have_tables, argument, listed, "results with a table")
+    parts = []
+    for result in listed:
+        picture = _image(result.plot()) if hasattr(result, "plot") else ""
+        opening = getattr(result, "opening", None)
+        parts.append((title_of(record_kind(result)), result._repr_html_(), picture, opening))
+    return parts
 
 
 def _short(value: Any) -> str:

@@ -75,21 +75,17 @@ def query_table(
     """Lay out the queries, those that are first by a column first."""
     key = _rounded(columns[by].values)
     places = np.argsort(-key if falls else key, kind="stable")[:MOST_QUERIES].tolist()
-    first = [
-        [str(queries[place]), *(_WRITTEN[column.kind](column.values[place]) for column in columns)]
-        for place in places[:N_FIRST]
-    ]
-    values = [
-        [_plain(value) for value in np.asarray(column.values)[places].tolist()]
-        for column in columns
-    ]
-    rows_of = zip([str(queries[place]) for place in places], *values, strict=True)
-    lines = {place: _dumped(row) for place, row in zip(places, rows_of, strict=True)}
-    sizes = accumulate(len(line) for line in lines.values())
+    ids = [str(queries[place]) for place in places]
+    texts, values = [ids[:N_FIRST]], [ids]
+    for column in columns:
+        texts.append([_WRITTEN[column.kind](column.values[place]) for place in places[:N_FIRST]])
+        values.append(list(map(_plain, np.asarray(column.values)[places].tolist())))
+    first = list(map(list, zip(*texts, strict=True)))
+    lines = dict(zip(places, map(_dumped, zip(*values, strict=True)), strict=True))
+    sizes = accumulate(map(len, lines.values()))
     held = sorted(place for place, size in zip(places, sizes, strict=True) if size <= MOST_BYTES)
-    about = _dumped(
-        {"columns": ["id", *(column.kind for column in columns)], "order": [by + 1, falls]}
-    )
+    kinds = [column.kind for column in columns]
+    about = _dumped({"columns": ["id", *kinds], "order": [by + 1, falls]})
     rows = ",\n".join(lines[place] for place in held)
     return QueryTable(
         _said(len(queries), len(held), order),
@@ -130,6 +126,5 @@ def script() -> str:
 
 def script_hash() -> str:
     """Return the source that a Content-Security-Policy allows for the script, and for no other."""
-    return (
-        f"'sha256-{base64.b64encode(hashlib.sha256(script().encode()).digest()).decode('ascii')}'"
-    )
+    digest = hashlib.sha256(script().encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"

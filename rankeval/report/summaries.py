@@ -188,30 +188,26 @@ def _rankers(facts: ExperimentFacts) -> Table:
     if len(table):
         primary = table[table["measure"] == facts.primary].set_index("system")
         compared = primary.reindex([each.name for each in facts.candidates])
-        frame["difference"], frame["p adjusted"] = (
-            compared["difference"].array,
-            compared["p_adjusted"].array,
-        )
+        frame["difference"] = compared["difference"].array
+        frame["p adjusted"] = compared["p_adjusted"].array
     return Table(frame, formats={"difference": signed, "p adjusted": p_value})
 
 
 def candidate_frame(facts: ExperimentFacts) -> pd.DataFrame:
     """Return one row per ranker: out-of-fold mean on dev, means on test, time of training."""
     stopped = any(each.n_iterations is not None for each in facts.candidates)
-    return pd.DataFrame(
-        {
-            "ranker": each.name + (" (baseline)" if each.name == facts.baseline else ""),
-            f"dev {facts.primary}": float(each.dev.aggregate()[facts.primary]),
-            **{f"test {label}": float(value) for label, value in each.test.aggregate().items()},
-            **(
-                {"iterations": DASH if each.n_iterations is None else str(each.n_iterations)}
-                if stopped
-                else {}
-            ),
-            "training": "cached" if each.reused else f"{each.seconds:.1f} s",
-        }
-        for each in facts.candidates
-    )
+    rows = []
+    for each in facts.candidates:
+        row: dict[str, Any] = {"ranker": each.name}
+        if each.name == facts.baseline:
+            row["ranker"] += " (baseline)"
+        row[f"dev {facts.primary}"] = float(each.dev.aggregate()[facts.primary])
+        row |= {f"test {label}": float(value) for label, value in each.test.aggregate().items()}
+        if stopped:
+            row["iterations"] = DASH if each.n_iterations is None else str(each.n_iterations)
+        row["training"] = "cached" if each.reused else f"{each.seconds:.1f} s"
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def unguarded_notes(facts: ExperimentFacts) -> tuple[str, ...]:
@@ -265,21 +261,18 @@ def coverage_sentences(evaluation: Evaluation) -> list[str]:
 def card_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
     """Return the convention card: each rule in words, its value, and the number of rows or queries that it affected."""
     touched = {rule: f"{n:,}" for rule, n in evaluation.facts.totals().items()}
-    card = {
-        rule: value
-        for rule, value in evaluation.convention.card().items()
-        if value is not None and value != {}
-    }
     return [
         (RULE_WORDS.get(rule, rule), _plain(value), touched.get(rule, ""))
-        for rule, value in card.items()
+        for rule, value in evaluation.convention.card().items()
+        if value is not None and value != {}
     ]
 
 
 def _plain(value: Any) -> str:
-    bound = value.items() if isinstance(value, Mapping) else ()
-    said = [
-        f"{family}({', '.join(f'{name}={one}' for name, one in given.items())})"
-        for family, given in bound
-    ]
-    return "; ".join(said) or str(value)
+    if not isinstance(value, Mapping):
+        return str(value)
+    families = []
+    for family, bound in value.items():
+        parameters = ", ".join(f"{name}={parameter}" for name, parameter in bound.items())
+        families.append(f"{family}({parameters})")
+    return "; ".join(families)

@@ -135,7 +135,8 @@ def sphericity(scores: ArrayLike) -> float:
     cells = _checked(scores).mean(axis=2)
     if _sums_of_squares(cells[:, :, None])["query x system"] == 0:
         return math.nan
-    residual = cells - cells.mean(axis=0) - (cells - cells.mean(axis=0)).mean(axis=1, keepdims=True)
+    centred = cells - cells.mean(axis=0)
+    residual = centred - centred.mean(axis=1, keepdims=True)
     covariance = residual.T @ residual
     epsilon = np.trace(covariance) ** 2 / ((cells.shape[1] - 1) * (covariance**2).sum())
     return min(float(epsilon), 1.0)
@@ -173,18 +174,14 @@ def _rows(block: Floats, *, crossed: bool) -> dict[str, VarianceSource]:
         kept: tuple[str, ...] = ("query", "system")
     else:
         kept = tuple(AXES)[:-1] if crossed else ("query", "system", "query x system")
-    rest = [name for name in AXES if name not in kept]
-    sums = {name: squares[name] for name in kept} | {"error": sum(squares[name] for name in rest)}
-    df = {name: _df(name, block.shape) for name in kept} | {
-        "error": sum(_df(name, block.shape) for name in rest)
-    }
-    return {
-        name: VarianceSource(name, df[name], sums[name], sums[name] / df[name]) for name in sums
-    }
-
-
-def _df(name: str, shape: tuple[int, ...]) -> int:
-    return math.prod(shape[axis] - 1 for axis in AXES[name])
+    parts = {name: [name] for name in kept}
+    parts["error"] = [name for name in AXES if name not in kept]
+    rows = {}
+    for name, sources in parts.items():
+        sum_sq = sum(squares[source] for source in sources)
+        df = sum(math.prod(block.shape[axis] - 1 for axis in AXES[source]) for source in sources)
+        rows[name] = VarianceSource(name, df, sum_sq, sum_sq / df)
+    return rows
 
 
 def _against(names: list[str], queries: str) -> dict[str, str]:
@@ -231,11 +228,12 @@ def _tested(row: VarianceSource, against: VarianceSource | None, n_scores: int) 
     f = row.mean_sq / against.mean_sq if against.mean_sq > 0 else math.nan
     excess = row.df * max(f - 1, 0.0)
     both = row.sum_sq + against.sum_sq
+    omega_squared = excess / (excess + n_scores) if not math.isnan(f) else math.nan
     return replace(
         row,
         F=f,
         p_value=p_of_f(f, row.df, against.df),
         against=against.source,
         eta_squared=row.sum_sq / both if both > 0 else math.nan,
-        omega_squared=excess / (excess + n_scores) if not math.isnan(f) else math.nan,
+        omega_squared=omega_squared,
     )

@@ -18,7 +18,7 @@ function of his own has words of his own, and is not measured.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,43 +84,35 @@ def rates_of(words: str) -> pd.DataFrame:
 def of_one_pair(rates: pd.DataFrame, *, one_sided: bool = False) -> str:
     """Say the false claims of a test of one pair: a range over worlds, for each number of queries."""
     false = _false_claims(rates, one_sided=one_sided)
-    said = []
+    sentences = []
     for kind, worlds in KINDS_OF_DIFFERENCES.items():
         by_n = false[false["world"].isin(worlds)].groupby("n")["rate"]
-        if len(by_n):
-            said.append(
-                f"{kind} {_by_number((n, percent(part.min(), part.max())) for n, part in by_n)}"
-            )
-    return "; ".join(said)
+        shares = [f"{percent(part.min(), part.max())} at {n}" for n, part in by_n]
+        if shares:
+            shares[0] += " queries"
+            sentences.append(f"{kind} {', '.join(shares)}")
+    return "; ".join(sentences)
 
 
 @cache
-def on_few_queries(
-    words: str, size: int, *, n: int, one_sided: bool, units: str = "queries"
-) -> str:
+def on_few_queries(words: str, size: int, *, n: int, one_sided: bool, units: str) -> str:
     """Say the worst rates of a correction and of the value of the best on so many queries, below `FEW_QUERIES`."""
     cases = (
         (words, FALSE_CLAIMS, one_sided, f"a false claim by {words}", "for 5 %"),
         (words, "coverage", one_sided, "all its intervals right", "for 95 %"),
         (BEST, "coverage", False, "the interval of `best` right", "for 95 %"),
     )
-    said = []
-    for name, quantity, sided, what, asked in cases:
-        all_of = rates_of(name)
-        found = all_of[
-            (all_of["quantity"] == quantity) & ((all_of["sides"] == "two-sided") != sided)
-        ]
-        found = found[
-            (found["n"] < FEW_QUERIES)
-            & (found["comparisons"] <= max(size, 10, found["comparisons"].min()))
-        ]
-        worst = found.groupby("n")["rate"].agg("max" if quantity == FALSE_CLAIMS else "min")
+    sentences = []
+    for name, quantity, sided, event, level in cases:
+        rates = rates_of(name)
+        rates = rates[(rates["quantity"] == quantity) & ((rates["sides"] == "two-sided") != sided)]
+        largest = max(size, 10, rates["comparisons"].min())
+        rates = rates[(rates["n"] < FEW_QUERIES) & (rates["comparisons"] <= largest)]
+        worst = rates.groupby("n")["rate"].agg("max" if quantity == FALSE_CLAIMS else "min")
         if len(worst):
-            known = (
-                worst.index[worst.index <= n].max() if n >= worst.index.min() else worst.index.min()
-            )
-            said.append(f"{what}: {percent(worst[known])} at {known} {units}, {asked}")
-    return "; ".join(said)
+            known = worst.index[worst.index <= max(n, worst.index.min())].max()
+            sentences.append(f"{event}: {percent(worst[known])} at {known} {units}, {level}")
+    return "; ".join(sentences)
 
 
 def of_families(rates: pd.DataFrame, *, one_sided: bool = False) -> str:
@@ -129,20 +121,11 @@ def of_families(rates: pd.DataFrame, *, one_sided: bool = False) -> str:
     return "; ".join(f"{world} {percent(part.min(), part.max())}" for world, part in by_world)
 
 
-def _by_number(found: Iterable[tuple[Any, str]], units: str = "queries") -> str:
-    first, *others = (f"{share} at {n}" for n, share in found)
-    return ", ".join([f"{first} {units}", *others])
-
-
 def _false_claims(rates: pd.DataFrame, *, one_sided: bool) -> pd.DataFrame:
-    found = rates[
-        (rates["quantity"] == FALSE_CLAIMS) & ((rates["sides"] != "two-sided") == one_sided)
-    ]
-    return (
-        found.groupby(["world", "test", "n", "comparisons"], sort=False)[["rate"]]
-        .max()
-        .reset_index()
-    )
+    is_sided = (rates["sides"] != "two-sided") == one_sided
+    false = rates[(rates["quantity"] == FALSE_CLAIMS) & is_sided]
+    families = false.groupby(["world", "test", "n", "comparisons"], sort=False)
+    return families[["rate"]].max().reset_index()
 
 
 def percent(low: float, high: float | None = None) -> str:
@@ -197,13 +180,16 @@ def list_tests(name: str | None = None) -> pd.DataFrame:
     import pandas as pd
 
     wanted = "" if name is None else name.lower()
-    declared = [(kind, key, one) for kind, table in KINDS.items() for key, one in table.items()]
-    found = [
-        each for each in declared if wanted in each[1].lower() or wanted in each[2].words.lower()
-    ]
-    if not found:
-        raise unknown("test, correction or claim", str(name), [key for _, key, _ in declared])
-    return pd.DataFrame([described(*each) for each in found]).set_index("name")
+    keys: list[str] = []
+    rows = []
+    for kind, table in KINDS.items():
+        keys += table
+        for key, declared in table.items():
+            if wanted in key.lower() or wanted in declared.words.lower():
+                rows.append(described(kind, key, declared))
+    if not rows:
+        raise unknown("test, correction or claim", str(name), keys)
+    return pd.DataFrame(rows).set_index("name")
 
 
 def rates_found(name: str) -> pd.DataFrame:
@@ -217,14 +203,15 @@ def rates_found(name: str) -> pd.DataFrame:
 def described(kind: str, name: str, declared: Any) -> dict[str, str]:
     """Return the cells of a declaration, as columns of `list_tests`."""
     measured, description = rates_of(declared.words), declared.description
-    said = of_one_pair if kind == "test" else of_families
+    false_claims = of_one_pair if kind == "test" else of_families
+    note = getattr(declared, "note", "").replace("{size} ", "")
     return {
         "name": name,
         "kind": kind,
         "words": declared.words,
         "title": description.partition("\n")[0],
-        "two_sided": said(measured) or NOT_MEASURED,
-        "one_sided": said(measured, one_sided=True) or NOT_MEASURED,
-        "note": getattr(declared, "note", "").replace("{size} ", ""),
+        "two_sided": false_claims(measured) or NOT_MEASURED,
+        "one_sided": false_claims(measured, one_sided=True) or NOT_MEASURED,
+        "note": note,
         "description": description,
     }

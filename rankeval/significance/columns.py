@@ -115,11 +115,8 @@ def two_phase(human: Floats, judged: Floats, machine: Floats) -> pd.DataFrame:
     itself.
     """
     n, mean, alone = len(human), human.mean(axis=0), standard_error(human)
-    x, y, ahead = (
-        judged - judged.mean(axis=0),
-        human - mean,
-        machine.mean(axis=0) - judged.mean(axis=0),
-    )
+    mean_judged = judged.mean(axis=0)
+    x, y, ahead = judged - mean_judged, human - mean, machine.mean(axis=0) - mean_judged
     flat = without_variance(human) | without_variance(judged)
     xx, yy = (np.where(flat, 1.0, (scores**2).sum(axis=0)) for scores in (x, y))
     rest = 1 - 1 / n - x**2 / xx  # 1 - h: without a rest, the line goes through that query's point
@@ -129,28 +126,19 @@ def two_phase(human: Floats, judged: Floats, machine: Floats) -> pd.DataFrame:
     residual = np.where(alone > 0, np.sqrt((off_line**2).sum(axis=0) / (n - 2)), np.nan)
     even = residual**2 * (1 / n + ahead**2 / xx)
     uneven = (((1 / n + ahead * x / xx) * off_line / np.where(flat, 1.0, rest)) ** 2).sum(axis=0)
-    beyond = (
-        2
-        * slope
-        * (machine - np.clip(machine, judged.min(axis=0), judged.max(axis=0))).mean(axis=0)
-    )
+    outside = machine - np.clip(machine, judged.min(axis=0), judged.max(axis=0))
+    beyond = 2 * slope * outside.mean(axis=0)
     own = np.maximum(even, uneven) + beyond**2
     error = np.sqrt(own + slope**2 * machine.var(axis=0, ddof=1) / len(machine))
     error = np.where(flat, np.where(alone > 0, alone, np.inf), error)
-    found = {
-        "estimate": mean + slope * ahead,
-        "std_error": error,
-        "degrees": n - np.where(flat, 1, 2),
-    }
-    found |= {"correlation": np.where(flat, np.nan, slope * np.sqrt(xx / yy))}
-    found |= {
-        "gain": np.where(flat, 1.0, (alone / error) ** 2),
-        "slope": slope,
-        "sd_residual": residual,
-    }
-    found |= {"leverage": np.where(flat, np.nan, (x**2).max(axis=0) / xx)}
-    found |= {"inflation": np.divide(own, even, out=np.ones_like(own), where=~flat & (even > 0))}
-    return pd.DataFrame(found)
+    table = {"estimate": mean + slope * ahead, "std_error": error}
+    table["degrees"] = n - np.where(flat, 1, 2)
+    table["correlation"] = np.where(flat, np.nan, slope * np.sqrt(xx / yy))
+    table["gain"] = np.where(flat, 1.0, (alone / error) ** 2)
+    table |= {"slope": slope, "sd_residual": residual}
+    table["leverage"] = np.where(flat, np.nan, (x**2).max(axis=0) / xx)
+    table["inflation"] = np.divide(own, even, out=np.ones_like(own), where=~flat & (even > 0))
+    return pd.DataFrame(table)
 
 
 UNPAIRED = ("error", "skip")
@@ -176,7 +164,8 @@ def pair_scores(
     for name, frame in frames.items():
         _check_frame(name, frame, labels, unit)
     union, common = _union_and_common(frames)
-    absent = {name: len(union) - len(frame) for name, frame in frames.items()}
+    n_union = len(union)
+    absent = {name: n_union - len(frame) for name, frame in frames.items() if len(frame) < n_union}
     if unpaired == "error" or len(common) == 0:
         _refuse_different_queries(frames, union, common, unit)
     queries = _ascending(common)
@@ -184,8 +173,7 @@ def pair_scores(
     for place, frame in enumerate(frames.values()):
         rows = frame.index.get_indexer(queries)
         scores[:, place] = frame[list(labels)].to_numpy(dtype=np.float64)[rows]
-    lacking = {name: count for name, count in absent.items() if count}
-    return PairedScores(queries, scores, lacking, len(union) - len(common))
+    return PairedScores(queries, scores, absent, n_union - len(common))
 
 
 def _check_frame(name: str, frame: pd.DataFrame, labels: Sequence[str], unit: str) -> None:
@@ -256,8 +244,7 @@ def _refuse_different_queries(
 def _ascending(queries: pd.Index[Any]) -> pd.Index[Any]:
     try:
         ordered = queries.sort_values()
-    except (
-        TypeError
-    ):  # numbers and strings do not compare: sort ids of several types by type, then as text
+    except TypeError:
+        # Numbers and strings do not compare: sort ids of several types by type, then as text.
         ordered = pd.Index(sorted(queries, key=lambda query: (type(query).__name__, str(query))))
     return ordered

@@ -88,14 +88,12 @@ class Claim:
     @property
     def description(self) -> str:
         """What is shown, by its hypotheses."""
+        if not self.hypotheses:
+            return "Shown if the difference is not zero."
         shown = [
             f"{side} than {'-margin' if factor < 0 else 'the margin'}" for side, factor in self
         ]
-        return (
-            f"Shown if the gain is {' and '.join(shown)}."
-            if shown
-            else "Shown if the difference is not zero."
-        )
+        return f"Shown if the gain is {' and '.join(shown)}."
 
     @property
     def sides(self) -> int:
@@ -375,17 +373,10 @@ def joined(
     parts: Sequence[PairedResult], join: Callable[..., Floats] = np.concatenate
 ) -> PairedResult:
     """Join the results of blocks of columns, array by array; the notes are those of the first."""
-    arrays = [(one.p_value, one.ci_low, one.ci_high, *(one.family or ())) for one in parts]
-    p_value, low, high, *family = map(join, zip(*arrays, strict=True))
-    return PairedResult(
-        p_value, low, high, parts[0].notes, (family[0], family[1]) if family else None
-    )
-
-
-def no_floor(n: int, settings: Settings) -> float:
-    """Return 0: no p-value is too small to be possible."""
-    del n, settings
-    return 0.0
+    arrays = [(part.p_value, part.ci_low, part.ci_high, *(part.family or ())) for part in parts]
+    p_value, low, high, *ends = map(join, zip(*arrays, strict=True))
+    family = (ends[0], ends[1]) if ends else None
+    return PairedResult(p_value, low, high, parts[0].notes, family)
 
 
 def one_pattern(n: int, settings: Settings) -> float:
@@ -393,9 +384,8 @@ def one_pattern(n: int, settings: Settings) -> float:
     return float(settings.sides * 0.5**n)
 
 
-def one_resample(n: int, settings: Settings) -> float:
+def one_resample(_n: int, settings: Settings) -> float:
     """Return the p-value if no resample reaches the observed value."""
-    del n
     return 1 / (settings.n_resamples + 1)
 
 
@@ -410,7 +400,7 @@ class _Declaration:
     # never.
     random_beyond: float = math.inf
     # ``floor(n_queries, settings)``: the smallest p-value that any data can lead to.
-    floor: Callable[[int, Settings], float] = no_floor
+    floor: Callable[[int, Settings], float] = lambda *_: 0.0
     # A warning that belongs to every result; may name ``{size}``, the number of comparisons in a
     # family.
     note: str = ""

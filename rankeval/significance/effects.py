@@ -114,9 +114,8 @@ def hedges_g(d: ArrayLike) -> Floats:
     degrees = len(np.asarray(d)) - 1
     if degrees < 2:
         return np.asarray(np.full_like(effect, np.nan))[()]
-    logarithm = (
-        special.gammaln(degrees / 2) - special.gammaln((degrees - 1) / 2) - np.log(degrees / 2) / 2
-    )
+    half = degrees / 2
+    logarithm = special.gammaln(half) - special.gammaln((degrees - 1) / 2) - np.log(half) / 2
     return np.asarray(effect * np.exp(logarithm))[()]
 
 
@@ -142,7 +141,8 @@ def cliffs_delta(system: ArrayLike, baseline: ArrayLike) -> float:
     own, theirs = places[: len(high)], np.sort(places[len(high) :])
     below = np.searchsorted(theirs, own, side="left").sum()
     not_above = np.searchsorted(theirs, own, side="right").sum()
-    return float((below + not_above - len(high) * len(low)) / (len(high) * len(low)))
+    n_pairs = len(high) * len(low)
+    return float((below + not_above - n_pairs) / n_pairs)
 
 
 def superiority(d: ArrayLike) -> Floats:
@@ -205,10 +205,8 @@ def correlated_t(gains: ArrayLike, rope: float, *, ratio: float = 0.0) -> Poster
     columns = as_columns(gains)
     n, mean, spread = len(columns), columns.mean(axis=0), deviation(columns)
     scale = np.where(spread > 0, spread, np.nan) * np.sqrt(1 / n + ratio)
-    below, above = (
-        stats.t.cdf((-rope - mean) / scale, n - 1),
-        stats.t.sf((rope - mean) / scale, n - 1),
-    )
+    below = stats.t.cdf((-rope - mean) / scale, n - 1)
+    above = stats.t.sf((rope - mean) / scale, n - 1)
     return _posterior(below, above, rope, np.shape(gains)[1:])
 
 

@@ -320,19 +320,15 @@ def tukey(scores: ArrayLike, pairs: PairPlaces, settings: Settings) -> PairedRes
         np.ptp(shuffled, axis=1).max(axis=1) for shuffled in _shuffled_means(blocked, settings)
     ]
     ranges, means = np.sort(np.concatenate(drawn)), blocked.mean(axis=0)
-    low, high = np.transpose(pairs)
-    difference = means[high] - means[low]
-    slack = TIE_TOLERANCE * np.abs(blocked).max()
-    count = len(ranges) - np.searchsorted(ranges, np.abs(difference) - slack)
-    p_value = (count + 1) / (settings.n_resamples + 1)
-    difference = means[high] * spread - means[low] * spread
-    reach = np.where(
-        spread > 0, _exceeded(ranges, settings.n_resamples + 1, settings) * spread, np.inf
-    )
+    low, high = (means[places] for places in np.transpose(pairs))
+    slack, n_patterns = TIE_TOLERANCE * np.abs(blocked).max(), settings.n_resamples + 1
+    count = len(ranges) - np.searchsorted(ranges, np.abs(high - low) - slack)
+    p_value = (count + 1) / n_patterns
+    difference = high * spread - low * spread
+    reach = np.where(spread > 0, _exceeded(ranges, n_patterns, settings) * spread, np.inf)
     shape = (len(pairs), *np.shape(scores)[2:])
-    return PairedResult(
-        *(each.reshape(shape) for each in (p_value, difference - reach, difference + reach))
-    )
+    arrays = p_value, difference - reach, difference + reach
+    return PairedResult(*(array.reshape(shape) for array in arrays))
 
 
 CORRECTIONS["tukey"] = Correction(
@@ -472,15 +468,12 @@ def value_of_choice(gains: ArrayLike, settings: Settings) -> ChosenValue:
     mean, error = columns[:, leader].mean(), standard_error(columns)[leader] or np.inf
     student = float(stats.t.isf(settings.tail, len(columns) - 1))
     distinct = columns[:, _first_of_copies(columns)]
+    high = float(mean + student * error)
     if distinct.shape[1] == 1:
-        return ChosenValue(
-            leader, float(mean), float(mean - student * error), float(mean + student * error)
-        )
+        return ChosenValue(leader, float(mean), float(mean - student * error), high)
     estimate = held_out_mean(distinct, np.random.default_rng(settings.rng).spawn(1)[0])
     below = max(student, largest_quantile(distinct, settings)) * error
-    return ChosenValue(
-        leader, estimate, float(min(mean - below, estimate)), float(mean + student * error)
-    )
+    return ChosenValue(leader, estimate, float(min(mean - below, estimate)), high)
 
 
 def held_out_mean(columns: Floats, generator: np.random.Generator) -> float:

@@ -53,10 +53,9 @@ class Pairs:
     # (n_scores, n_queries): The scores of a system by a measure in each row, or columns of
     # differences as they are.
     rows: Floats
-    # (n_pairs,): The rows of the system and of the baseline in each pair. None: the rows are the
-    # columns.
-    high: Ints | None = None
-    low: Ints | None = None
+    # (2, n_pairs): The rows of the baseline, low, and of the system, high, in each pair. None: the
+    # rows are the columns.
+    ends: Ints | None = None
     signs: Floats | None = None  # (n_pairs,): -1 for columns that are turned
     bounds: Floats | None = None  # (n_pairs,): What is taken off each column, after it was turned
     beside: Unseen | None = None  # The queries that nobody saw; `beyond` adds them
@@ -73,15 +72,14 @@ class Pairs:
         n, _, n_measures = scores.shape
         rows = np.ascontiguousarray(as_columns(scores.reshape(n, -1)).T)
         places = np.asarray(pairs, dtype=np.int64)
-        low, high = (
-            np.add.outer(np.arange(n_measures), place * n_measures).ravel() for place in places.T
-        )
-        return cls(rows, high, low)
+        measures = np.arange(n_measures)
+        ends = [np.add.outer(measures, place * n_measures).ravel() for place in places.T]
+        return cls(rows, np.stack(ends))
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of queries and of columns."""
-        return self.rows.shape[1], len(self.rows) if self.high is None else len(self.high)
+        return len(self), len(self.rows) if self.ends is None else self.ends.shape[1]
 
     def __len__(self) -> int:
         return int(self.rows.shape[1])
@@ -97,10 +95,10 @@ class Pairs:
 
     def with_noise(self, columns: slice, weights: Floats | None = None) -> tuple[Floats, Floats]:
         """Return some of the columns, and the weighted sum of what was taken for a tie in each."""
-        if self.high is None or self.low is None:
+        if self.ends is None:
             d = self.rows[columns].T
             return d, np.zeros(d.shape[1])
-        high, low = self.high[columns], self.low[columns]
+        low, high = self.ends[:, columns]
         found, lost = np.empty((len(high), len(self))), np.zeros(len(high))
         step = max(1, _IN_CACHE // len(self))
         for start in range(0, len(high), step):
@@ -122,27 +120,24 @@ class Pairs:
         """Yield the columns in slices of about so many differences each."""
         n, m = self.shape
         ends = np.linspace(0, m, -(-m // max(2, size // n)) + 1).astype(np.int64)
-        yield from map(slice, ends[:-1].tolist(), ends[1:].tolist())
+        return map(slice, ends[:-1].tolist(), ends[1:].tolist())
 
     def part(self, columns: slice | Ints) -> Pairs:
         """Return some of the columns as pairs."""
-        beside = None if self.beside is None else self.beside.part(columns)
-        if self.high is None or self.low is None:
+        beside = self.beside and self.beside.part(columns)
+        if self.ends is None:
             return Pairs(self.rows[columns], beside=beside)
-        unseen = None if self.unseen is None else self.unseen[:, columns]
-        signs, bounds = (
-            None if each is None else each[columns] for each in (self.signs, self.bounds)
-        )
-        high, low = self.high[columns], self.low[columns]
-        return replace(
-            self, high=high, low=low, signs=signs, bounds=bounds, beside=beside, unseen=unseen
-        )
+        by_pair: dict[str, Any] = {}
+        for name in ("ends", "signs", "bounds", "unseen"):
+            array = getattr(self, name)
+            by_pair[name] = None if array is None else array[..., columns]
+        return replace(self, beside=beside, **by_pair)
 
     def turned(self, signs: Floats) -> Pairs:
         """Return the columns times 1 or -1 each."""
         if (signs == 1).all():
             return self
-        if self.high is None:
+        if self.ends is None:
             return Pairs(self.rows * signs[:, None])
         return replace(
             self,
@@ -153,20 +148,19 @@ class Pairs:
 
     def moved(self, bound: float) -> Pairs:
         """Return the columns less a number; those equal to it are exactly 0. Columns are moved once."""
-        if self.high is None:
+        if self.ends is None:
             return Pairs(differences(self.rows, bound))
         assert self.bounds is None, "columns are moved once"
-        return replace(self, bounds=np.full(len(self.high), float(bound)))
+        return replace(self, bounds=np.full(self.shape[1], float(bound)))
 
     def beyond(self, bound: float, side: Side) -> Pairs:
         """Return the columns as a hypothesis of a claim sees them: less its bound, with what unseen queries lost."""
         moved = self.moved(bound)
         if self.beside is None:
             return moved
-        gains = np.tile(
-            -self.beside.loss if side == "greater" else self.beside.loss, (self.beside.count, 1)
-        )
-        if self.high is None:
+        loss = self.beside.loss
+        gains = np.tile(-loss if side == "greater" else loss, (self.beside.count, 1))
+        if self.ends is None:
             return Pairs(np.concatenate([moved.rows, gains.T - bound], axis=1))
         (n_rows, n), k = self.rows.shape, len(gains)
         rows = np.zeros((n_rows + k, n + k))
@@ -176,25 +170,22 @@ class Pairs:
     def at(self, places: Ints) -> Pairs:
         """Return the columns of some places, with the rows that they are made of and no others."""
         part = self.part(places)
-        if part.high is None or part.low is None:
+        if part.ends is None:
             return part
-        used, found = np.unique(np.stack([part.high, part.low]), return_inverse=True)
+        used, places_of_ends = np.unique(part.ends, return_inverse=True)
         n_scores = len(self.rows) - (0 if self.unseen is None else len(self.unseen))
         if len(used) == n_scores:
             return part
         rows = self.rows[np.append(used, np.arange(n_scores, len(self.rows)))]
-        high, low = found.reshape(2, -1)
-        return replace(part, rows=rows, high=high, low=low, kept={})
+        return replace(part, rows=rows, ends=places_of_ends.reshape(2, -1), kept={})
 
     def sums(self, of_rows: Floats, columns: slice) -> Floats:
         """Return sums of some columns, made of sums of the rows and, in the last row but one, of the number 1."""
-        if self.high is None or self.low is None:
+        if self.ends is None:
             return of_rows[:-2][columns].copy()
-        places = range(*columns.indices(len(self.high)))
-        found = np.empty((len(places), of_rows.shape[1]))
-        for sums, high, low in zip(
-            found, self.high[columns].tolist(), self.low[columns].tolist(), strict=True
-        ):
+        ends = self.ends[:, columns].T.tolist()
+        found = np.empty((len(ends), of_rows.shape[1]))
+        for sums, (low, high) in zip(found, ends, strict=True):
             np.subtract(of_rows[high], of_rows[low], out=sums)
         if self.signs is not None:
             found *= self.signs[columns, None]
@@ -218,25 +209,25 @@ class Pairs:
         """Yield the columns in slices of so few that so many sums of each stay in the cache."""
         m, width = self.shape[1], max(1, READ_AT_ONCE // n_sums)
         starts = range(0, m, width)
-        yield from (
-            slice(start, min(start + width, m))
-            for start in (reversed(starts) if backwards else starts)
-        )
+        for start in reversed(starts) if backwards else starts:
+            yield slice(start, min(start + width, m))
 
     def centred(self, means: Floats) -> Pairs:
         """Return the columns less their means, for `sums`."""
-        if self.high is None:
+        if self.ends is None:
             return Pairs(self.rows - means[:, None])
         return replace(self, bounds=means if self.bounds is None else self.bounds + means)
 
     def noise(self, lost: Floats, weights: Floats) -> Floats:
         """Return by how much `sums` may differ from sums of the columns themselves; 0 for plain columns."""
-        if self.high is None or self.low is None:
+        if self.ends is None:
             return np.zeros(len(self.rows))
-        of_rows = np.array([np.abs(row) @ weights for row in self.rows])
-        size = of_rows[self.high] + of_rows[self.low]
-        size += 0.0 if self.bounds is None else np.abs(self.bounds) * weights.sum()
-        size += 0.0 if self.unseen is None else weights[-len(self.unseen) :] @ np.abs(self.unseen)
+        low, high = np.array([np.abs(row) @ weights for row in self.rows])[self.ends]
+        size = high + low
+        if self.bounds is not None:
+            size += np.abs(self.bounds) * weights.sum()
+        if self.unseen is not None:
+            size += weights[-len(self.unseen) :] @ np.abs(self.unseen)
         # Columns are 0 where scores are equal up to rounding, and the sums of the rows are not.
         return np.asarray(lost + _ROUNDING * size)
 
@@ -244,27 +235,20 @@ class Pairs:
     def joined(cls, parts: list[Pairs]) -> Pairs:
         """Return the columns of parts with the same rows beside each other."""
         first = parts[0]
-        if first.high is None:
+        if first.ends is None:
             return cls(np.concatenate([part.rows for part in parts]))
 
-        def of_all(name: str, default: float) -> Any:
-            found = [getattr(part, name) for part in parts]
+        def of_all(name: str, default: float = 0.0) -> Any:
+            arrays = (getattr(part, name) for part in parts)
             full = [
-                np.full(part.shape[1], default) if one is None else one
-                for one, part in zip(found, parts, strict=True)
+                np.full(part.shape[1], default) if array is None else array
+                for array, part in zip(arrays, parts, strict=True)
             ]
-            return np.concatenate(full)
+            return np.concatenate(full, axis=-1)
 
-        high, low, signs, bounds = (
-            of_all(name, default)
-            for name, default in (("high", 0), ("low", 0), ("signs", 1.0), ("bounds", 0.0))
-        )
-        unseen = (
-            None
-            if first.unseen is None
-            else np.concatenate([part.unseen for part in parts], axis=1)
-        )
-        return cls(first.rows, high, low, signs, bounds, unseen=unseen)
+        unseen = None if first.unseen is None else of_all("unseen")
+        signs, bounds = of_all("signs", 1.0), of_all("bounds")
+        return cls(first.rows, of_all("ends"), signs, bounds, unseen=unseen)
 
     def summed(
         self, of_block: Callable[[Floats], tuple[Any, ...]], weights: Floats | None = None

@@ -116,12 +116,13 @@ def topics_needed(
     check_number("greatest_loss", greatest_loss)
     greatest_loss = float(greatest_loss)  # SciPy takes no Fraction
     _check(alpha, power, alternative, claim, margin, unseen, greatest_loss)
+    declared = CLAIMS[claim]
     check_number("difference", difference)
     check_number("sd", sd, least=0.0)
     sd *= math.sqrt(intraclass + (1 - intraclass) / group_size)
     distance = _distance(difference, claim, margin)
     effect = distance / sd if sd else math.inf
-    counted = unseen if CLAIMS[claim].harmless else 0
+    counted = unseen if declared.harmless else 0
     if effect < _LEAST_EFFECT:
         place = " from the margin" if margin else ""
         raise InvalidInput(
@@ -129,13 +130,13 @@ def topics_needed(
             "queries would be needed to show it"
         )
     if sd == 0 and not counted:  # the p-value is that of the sign flips
-        sides = 2 if alternative == "two-sided" and not CLAIMS[claim].hypotheses else 1
+        sides = 2 if alternative == "two-sided" and not declared.hypotheses else 1
         return max(2, math.ceil(math.log2(sides / alpha)))
     if effect > _GREATEST_EFFECT and not counted:
         return 2
 
     def reached(n: int) -> float:
-        if CLAIMS[claim].harmless:
+        if declared.harmless:
             return power_of_no_harm(
                 claim,
                 difference,
@@ -146,7 +147,7 @@ def topics_needed(
                 unseen=unseen,
                 greatest_loss=greatest_loss,
             )
-        return _power(effect, n, alpha, "greater" if CLAIMS[claim].sides else alternative)
+        return _power(effect, n, alpha, "greater" if declared.sides else alternative)
 
     enough = 2
     while reached(enough) < power:
@@ -183,19 +184,20 @@ def detectable_difference(
     _check(alpha, power, alternative, claim, margin, unseen, greatest_loss)
     check_count("n", n, least=2)
     spread = np.asarray(labels(np.ravel(sd), "sd"), dtype=np.float64).reshape(np.shape(sd))
-    if CLAIMS[claim].harmless:
+    declared = CLAIMS[claim]
+    if declared.harmless:
         losses = np.broadcast_to(np.asarray(greatest_loss, dtype=np.float64), spread.shape).ravel()
         flat = spread.ravel()
         margins = np.empty(len(flat))
         for start in range(0, len(flat), _AT_ONCE):
             own = slice(start, start + _AT_ONCE)
-            harmless = _Harmless(n, alpha, CLAIMS[claim].sides, unseen, losses[own])
+            harmless = _Harmless(n, alpha, declared.sides, unseen, losses[own])
             margins[own] = harmless.least_margin(flat[own], power)
         found = np.asarray(margins.reshape(spread.shape))
     else:
-        side = "greater" if CLAIMS[claim].sides else alternative
+        side = "greater" if declared.sides else alternative
         found = np.asarray(margin + spread * _detectable_effect(n, alpha, power, side))
-    counts_unseen = CLAIMS[claim].harmless and unseen > 0
+    counts_unseen = declared.harmless and unseen > 0
     return np.where((spread == 0) & (not counts_unseen), np.nan, found)[()]
 
 
@@ -294,7 +296,7 @@ class _Harmless:
         low, high = np.zeros_like(sd), np.maximum(self.losses, sd)
         while (short := self.power(0.0, sd, high) < power).any():
             if high.max() > _GREATEST_EFFECT * max(
-                1.0, self.losses.max(initial=1.0), sd.max(initial=0.0)
+                self.losses.max(initial=1.0), sd.max(initial=0.0)
             ):
                 return np.where(short, np.inf, high)
             high = np.where(short, 2 * high, high)

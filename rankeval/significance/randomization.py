@@ -100,9 +100,7 @@ def number_drawn(n: int, settings: Settings) -> int:
 
 def share_of_patterns(count: NDArray[np.int64], n: int, settings: Settings) -> Floats:
     """Turn counts over the patterns into p-values: exact, or with the observed pattern added."""
-    return np.asarray(
-        count / 2.0**n if n <= EXACT_UP_TO else (count + 1) / (settings.n_resamples + 1)
-    )
+    return np.asarray((count + (n > EXACT_UP_TO)) / number_of_patterns(n, settings))
 
 
 def sums_by_pattern(rows: Floats, settings: Settings, *, at_once: int) -> Iterator[Floats]:
@@ -218,18 +216,16 @@ def flip_test(
     weights = np.ones(n) if weights is None else weights
     settings = replace(settings, rng=seed_of(settings.rng))  # all groups see the same patterns
     facts = _Facts(pairs, weights, settings)
-    wanted = [settings, *([settings.of_family] if settings.of_family else [])]
-    ranks = [_rank_of_end(n, one) for one in wanted]
+    levels = [level for level in (settings, settings.of_family) if level]
+    ranks = [_rank_of_end(n, level) for level in levels]
     count, reaches = np.zeros(m, dtype=np.int64), np.full((2, len(ranks), m), np.inf)
     for group in _groups(pairs, max(ranks), settings):
         _read_group(pairs, group, weights, facts, ranks, count, reaches, settings)
-    low, high = (
-        facts.mean + side * (reach + facts.slack)
-        for side, reach in ((-1, reaches[0]), (1, reaches[1]))
-    )
+    reaches += facts.slack
     # Every stretch of a constant is the one value, whatever rounding makes of it.
     low, high = (
-        np.where(facts.flat & np.isfinite(each), facts.first, each) for each in (low, high)
+        np.where(facts.flat & np.isfinite(end), facts.first, end)
+        for end in (facts.mean - reaches[0], facts.mean + reaches[1])
     )
     family = (low[1], high[1]) if settings.of_family else None
     return PairedResult(share_of_patterns(count, n, settings), low[0], high[0], family=family)
@@ -271,18 +267,17 @@ def _groups(pairs: Pairs, rank: int, settings: Settings) -> Iterator[Ints]:
     n, m = pairs.shape
     total = PATTERNS * -(-number_drawn(n, settings) // PATTERNS)
     room = max(2, SUMS_AT_ONCE // total - 2)
-    if (
-        total > SUMS_AT_ONCE // 8
-    ):  # then the largest ends are kept from one span of patterns to the next
+    if total > SUMS_AT_ONCE // 8:
+        # The largest ends are kept from one span of patterns to the next.
         room = max(2, min(room, SUMS_AT_ONCE // (4 * max(1, rank))))
         yield from (np.arange(start, min(start + room, m)) for start in range(0, m, room))
     elif len(pairs.rows) <= room:
         yield np.arange(m)
-    elif pairs.high is None or pairs.low is None:
+    elif pairs.ends is None:
         yield from np.array_split(np.arange(m), -(-m // room))
     else:
-        tile = room // 2
-        key = (pairs.low // tile) * len(pairs.rows) + pairs.high // tile
+        low, high = pairs.ends // (room // 2)
+        key = low * len(pairs.rows) + high
         order = np.argsort(key, kind="stable")
         yield from np.split(order, np.flatnonzero(np.diff(key[order])) + 1)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -162,19 +161,18 @@ def _reshaped(found: PairedResult, shape: tuple[int, ...]) -> PairedResult:
 
 def _run_claim(test: SignificanceTest, gains: Pairs, settings: Settings) -> PairedResult:
     """Test each hypothesis of the claim on the gains moved by its margin: the largest p, and the ends of all."""
-    results = []
+    bounds, results = [], []
     for side, factor in CLAIMS[settings.claim]:
         bound = factor * settings.margin
+        bounds.append(bound)
         # A gain that is the margin but for rounding must be a tie for tests that count or rank.
-        results.append(
-            (bound, _run(test, gains.beyond(bound, side), settings.of_side(side), len(gains)))
-        )
+        moved = gains.beyond(bound, side)
+        results.append(_run(test, moved, settings.of_side(side), len(gains)))
 
     def ends(
         of_result: Callable[[PairedResult], tuple[Floats, Floats]], alpha: float
     ) -> tuple[Floats, Floats]:
-        lows, highs = zip(*(of_result(found) for _, found in results), strict=True)
-        bounds = [bound for bound, _ in results]
+        lows, highs = zip(*map(of_result, results), strict=True)
         low = np.max([low + bound for low, bound in zip(lows, bounds, strict=True)], axis=0)
         high = np.min([high + bound for high, bound in zip(highs, bounds, strict=True)], axis=0)
         if gains.beside is None:
@@ -182,11 +180,11 @@ def _run_claim(test: SignificanceTest, gains: Pairs, settings: Settings) -> Pair
         reach = gains.beside.reach(alpha)
         return np.minimum(low, -reach), np.maximum(high, reach)
 
-    notes = tuple(dict.fromkeys(note for _, found in results for note in found.notes))
+    notes = tuple(dict.fromkeys(note for found in results for note in found.notes))
     wide, family = settings.of_family, None
     if wide:
         family = ends(lambda found: found.family or (found.ci_low, found.ci_high), wide.alpha)
-    p_value = np.max([found.p_value for _, found in results], axis=0)
+    p_value = np.max([found.p_value for found in results], axis=0)
     if gains.beside is not None:
         p_value = np.maximum(p_value, gains.beside.least_p(settings.margin))
     return PairedResult(
@@ -206,16 +204,8 @@ def _run(test: SignificanceTest, pairs: Pairs, settings: Settings, n: int) -> Pa
             *(_run_block(test, pairs[columns], settings) for columns in blocks), strict=True
         )
         found, n_constant = joined(parts), sum(constant)
-    declared = [test.note] if test.note else []
-    return replace(
-        found,
-        notes=(
-            *found.notes,
-            *declared,
-            *_constant_notes(n_constant, settings),
-            *liberal_notes(test, n, settings),
-        ),
-    )
+    notes = _constant_notes(n_constant, settings) + liberal_notes(test, n, settings)
+    return replace(found, notes=(*found.notes, *filter(None, [test.note]), *notes))
 
 
 def _run_block(
@@ -224,13 +214,11 @@ def _run_block(
     """Run a test on some columns; return its result, and how many of them are constants other than 0."""
     n, mean, constant = len(columns), columns.mean(axis=0), without_variance(columns)
     flat = constant & test.needs_variance
-    if not flat.any():
-        return without_ends(_finished(test, _asked(test, columns, settings), settings), constant), 0
-    # Columns that the function is not defined for are replaced, not left out: how BLAS rounds
-    # depends on the number of columns, and no p-value may depend on another pair's.
-    found = _finished(
-        test, _asked(test, np.where(flat, np.arange(n)[:, None], columns), settings), settings, flat
-    )
+    if flat.any():
+        # Columns that the function is not defined for are replaced, not left out: how BLAS rounds
+        # depends on the number of columns, and no p-value may depend on another pair's.
+        columns = np.where(flat, np.arange(n)[:, None], columns)
+    found = _finished(test, _asked(test, columns, settings), settings, flat)
     # Equal systems get 1. For a constant difference the t statistic is infinite and a bootstrap
     # sees one value only: either would print a p of 0. The sign flips still have a distribution
     # there, in which the observed order is the most extreme one: 2 in 2^n, or 1 in 2^n for a
@@ -327,23 +315,25 @@ def liberal_notes(test: SignificanceTest, n: int, settings: Settings) -> list[st
     if not test.liberal or n >= FEW_QUERIES:
         return []
     rates = test.liberal.format(units=settings.units)
-    note = (
-        f"the {test.words} is liberal on fewer than {FEW_QUERIES} {settings.units} (here {n}): two-sided false claims "
-        f'measured where 5 % were asked are {rates}, most on skewed or sparse scores; prefer test="t", '
-        '"randomization" or "bootstrap"'
-    )
-    return [note]
+    return [
+        (
+            f"the {test.words} is liberal on fewer than {FEW_QUERIES} {settings.units} (here {n}): two-sided "
+            f"false claims measured where 5 % were asked are {rates}, most on skewed or sparse scores; prefer "
+            'test="t", "randomization" or "bootstrap"'
+        )
+    ]
 
 
 def _constant_notes(count: int, settings: Settings) -> list[str]:
     if not count:
         return []
-    same = f"{count} of the differences tested: the same number on every {settings.unit}"
-    why = (
-        "Without variance neither t nor a bootstrap is defined: the p-value is that of the sign "
-        "flips, and no interval can be told"
-    )
-    return [f"{same}. {why}"]
+    return [
+        (
+            f"{count} of the differences tested: the same number on every {settings.unit}. "
+            "Without variance neither t nor a bootstrap is defined: the p-value is that of the sign "
+            "flips, and no interval can be told"
+        )
+    ]
 
 
 def adjust_by_family(
@@ -479,11 +469,15 @@ def family_detectable(
     floor, _, level = _resolution(test, correction, size, n, settings)
     if floor > level * (1 + 1e-9):
         return np.full(len(sd), np.inf)
-    of_claim: dict[str, Any] = {
-        name: getattr(settings, name) for name in ("alternative", "claim", "margin", "unseen")
-    }
     return detectable_difference(
-        n, sd, family_level(settings.alpha, correction, size), greatest_loss=losses, **of_claim
+        n,
+        sd,
+        family_level(settings.alpha, correction, size),
+        alternative=settings.alternative,
+        claim=settings.claim,
+        margin=settings.margin,
+        unseen=settings.unseen,
+        greatest_loss=losses,
     )
 
 
@@ -510,13 +504,13 @@ def few_query_notes(correction: Correction, size: int, n: int, settings: Setting
         one_sided=one_sided,
         units=settings.units,
     )
-    here = (
-        f"here {n}, and none were measured below {FEWEST_QUERIES}"
-        if n < FEWEST_QUERIES
-        else f"here {n}"
-    )
-    under = f"on fewer than {FEW_QUERIES} {settings.units} ({here}) errors are more frequent under strong skew"
-    return [f"{under}; at worst {said}"]
+    below = f", and none were measured below {FEWEST_QUERIES}" if n < FEWEST_QUERIES else ""
+    return [
+        (
+            f"on fewer than {FEW_QUERIES} {settings.units} (here {n}{below}) errors are more frequent under strong "
+            f"skew; at worst {said}"
+        )
+    ]
 
 
 def resolution_notes(

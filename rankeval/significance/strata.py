@@ -76,11 +76,7 @@ def weights_of_collections(how: str, scores: Floats, parts: Sequence[NDArray[np.
     [[0.5, 0.5], [0.8, 0.2]]
     """
     chosen("weights", how, WEIGHTS)
-    raw = (
-        np.ones(len(parts))
-        if how == "collections"
-        else np.array([float(len(part)) for part in parts])
-    )
+    raw = np.array([1.0 if how == "collections" else float(len(part)) for part in parts])
     if how == "inverse_variance":
         variances = np.array([scores[part].var(axis=1).mean(axis=0) for part in parts])
         if not (variances > 0).all():
@@ -113,35 +109,33 @@ class Strata:
     weights: Floats
 
     @classmethod
-    def together(cls, parts: Sequence[NDArray[np.int64]], shares: Floats) -> Strata:
-        """Return the strata of a mean over collections, with these shares."""
-        return cls(parts, stratum_weights(shares, parts)[:, None])
+    def together(cls, parts: Sequence[NDArray[np.int64]], *shares: Floats) -> Strata:
+        """Return the strata of means over collections, a layout for the shares of each mean."""
+        return cls(parts, np.column_stack([stratum_weights(share, parts) for share in shares]))
 
     @classmethod
     def side_by_side(cls, sizes: Sequence[int]) -> Strata:
         """Return the strata of parts that are compared each by itself, in the layout of `apart`."""
         ends = np.cumsum([0, *sizes])
         parts = [np.arange(*ends[k : k + 2]) for k in range(len(sizes))]
-        return cls(
-            parts, np.column_stack([stratum_weights(share, parts) for share in np.eye(len(sizes))])
-        )
+        return cls.together(parts, *np.eye(len(sizes)))
 
     def with_unseen(self, n_unseen: int) -> Strata:
         """Return strata that each have so many queries more, the shares of the strata as they are.
 
         Their places are behind those of all other queries, in the order of `parts`.
         """
-        n, starts = len(self.weights), len(self.weights) + n_unseen * np.arange(len(self.parts))
         if not n_unseen:
             return self
+        n = len(self.weights)
+        starts = n + n_unseen * np.arange(len(self.parts))
         parts = [
             np.append(part, start + np.arange(n_unseen))
             for part, start in zip(self.parts, starts, strict=True)
         ]
-        shares = (
-            np.array([self.weights[part].sum(axis=0) for part in self.parts]) / n
-        )  # (n_parts, n_layouts)
-        return Strata(parts, np.column_stack([stratum_weights(share, parts) for share in shares.T]))
+        # A row for each part, a column for each layout.
+        shares = np.array([self.weights[part].sum(axis=0) for part in self.parts]) / n
+        return Strata.together(parts, *shares.T)
 
     def effect(self, d: Floats) -> Floats:
         """Return the mean over strata of each column over the deviation within strata: d_z of one stratum."""
@@ -278,9 +272,8 @@ def interaction(d: Floats, parts: Sequence[NDArray[np.int64]], settings: Setting
     for start in range(0, settings.n_resamples, rows):
         # Whole rows of random numbers: the stream is the same for every chunk size.
         order = np.argsort(generator.random((min(rows, settings.n_resamples - start), n)), axis=1)
-        count += (
-            _welch(centred, labels[order], sizes, least) >= observed * (1 - 1e6 * TIE_TOLERANCE)
-        ).sum(axis=0)
+        drawn = _welch(centred, labels[order], sizes, least)
+        count += (drawn >= observed * (1 - 1e6 * TIE_TOLERANCE)).sum(axis=0)
     return Interaction(np.where(flat, 0.0, observed), (count + 1) / (settings.n_resamples + 1))
 
 

@@ -9,21 +9,16 @@
 
 from __future__ import annotations
 
-from rankeval.io.texts import read_texts
-from rankeval.text.profiling import Profile
-from rankeval.text.rankers import BM25, VectorSpace
-from rankeval.text.summaries import Snippet, key_sentences, lead, snippets
+from rankeval._registry import late
+from rankeval.io.texts import read_texts as read_texts
 
-__all__ = [
-    "BM25",
-    "Profile",
-    "Snippet",
-    "VectorSpace",
-    "key_sentences",
-    "lead",
-    "read_texts",
-    "snippets",
-]
+_HOMES = {
+    "profiling": ("Profile",),
+    "rankers": ("BM25", "VectorSpace"),
+    "summaries": ("Snippet", "key_sentences", "lead", "snippets"),
+}
+__all__, __getattr__ = late(__name__, _HOMES)
+__all__ += ["read_texts"]
 
 
 def __dir__() -> list[str]:
