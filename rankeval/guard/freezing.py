@@ -30,8 +30,8 @@ from rankeval.guard.collection import (
 )
 from rankeval.guard.exposure import SHARE, is_few, keep_places
 from rankeval.guard.folds import out_of_fold
+from rankeval.guard.journal import Journal, Records
 from rankeval.guard.plan import Plan
-from rankeval.guard.records import Journal, Records
 from rankeval.guard.standings import History
 from rankeval.ledger.entry import Entry
 from rankeval.measures import Measure, measure

@@ -36,9 +36,9 @@ from rankeval.guard.collection import (
     keep_groups,
     output_digest,
 )
+from rankeval.guard.decisions import Decision, GateRecord, Terms
 from rankeval.guard.exposure import is_few
-from rankeval.guard.gate_terms import Decision, GateRecord, Terms
-from rankeval.guard.records import Journal, Records
+from rankeval.guard.journal import Journal, Records
 from rankeval.ledger.graph import mention, short
 from rankeval.measures import direction
 

@@ -22,8 +22,8 @@ from rankeval.guard.batches import Batch, ScoredPlan
 from rankeval.guard.collection import LoadedCollection, RegisteredCollection, groups_kept
 from rankeval.guard.exposure import is_look, places_of
 from rankeval.guard.folds import NOTE
+from rankeval.guard.journal import Journal, Records
 from rankeval.guard.plan import Plan
-from rankeval.guard.records import Journal, Records
 from rankeval.guard.standings import (
     CONFIRMATORY,
     EXPLORATORY,

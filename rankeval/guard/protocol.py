@@ -18,10 +18,10 @@ from rankeval.errors import LedgerError
 from rankeval.guard import freezing, opening, registering, releasing
 from rankeval.guard.checks import Aim, check_text
 from rankeval.guard.collection import RegisteredCollection, check_registered, load_collection
+from rankeval.guard.decisions import Terms
 from rankeval.guard.gate import Gate, declare
-from rankeval.guard.gate_terms import Terms
+from rankeval.guard.journal import Journal, looks_table
 from rankeval.guard.plan import Plan
-from rankeval.guard.records import Journal, looks_table
 from rankeval.guard.releasing import Status, status_of
 from rankeval.ledger import discovery
 from rankeval.ledger.graph import heads_named

@@ -24,7 +24,7 @@ from rankeval.contamination.signature import Signature
 from rankeval.errors import InvalidInput, LedgerError, warn
 from rankeval.guard.checks import NO_AIM, Aim, Finding, Registration, run_checks
 from rankeval.guard.collection import LoadedCollection, RegisteredCollection
-from rankeval.guard.records import Journal, Records
+from rankeval.guard.journal import Journal, Records
 from rankeval.join.matching import Hashes
 from rankeval.ledger.entry import Entry
 from rankeval.ledger.ledger import Ledger

@@ -25,7 +25,7 @@ from rankeval.errors import InvalidInput
 from rankeval.guard.checks import check_text
 from rankeval.guard.collection import RegisteredCollection
 from rankeval.guard.exposure import keep_places
-from rankeval.guard.records import Journal, Records
+from rankeval.guard.journal import Journal, Records
 from rankeval.io.columns import as_typed
 from rankeval.ledger.entry import Entry
 from rankeval.ledger.graph import mention, short
