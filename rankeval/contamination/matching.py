@@ -380,7 +380,7 @@ class _Evidence:
 
 def link(a: Signature, b: Signature) -> Pairs:
     """Return the pairs of queries of two registrations that are the same, from what the registrations keep."""
-    # Grades merge one way only, and either side may be the merged one.
+    # Both directions: either collection may be the one with merged grades.
     pairs = np.concatenate([_found(b, a), _found(a, b)[:, ::-1]])
     return np.unique(pairs, axis=0)
 

@@ -22,7 +22,7 @@ from rankeval._checks import require, said
 from rankeval.contamination.registered import RegisteredContent, registered_contents
 from rankeval.errors import LedgerError
 from rankeval.guard.collection import RegisteredCollection, check_registered
-from rankeval.guard.exposure import Exposure, outputs_shown
+from rankeval.guard.exposure import Exposure, outputs_shown, union
 from rankeval.guard.plan import Plan
 from rankeval.guard.standings import STANDINGS, Standings
 from rankeval.ledger import discovery
@@ -292,8 +292,7 @@ def _queries(records: Records, collection: RegisteredCollection | str | None) ->
         entries = [
             one for one in records.exposure.registrations.values() if one.project == records.project
         ]
-    parts = [records.exposure.classes[entry.hash] for entry in entries]
-    return np.unique(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)
+    return union(records.exposure.classes[entry.hash] for entry in entries)
 
 
 def _looks(records: Records, queries: NDArray[np.int64]) -> Iterator[dict[str, Any]]:

@@ -24,6 +24,7 @@ from rankeval.contamination.signature import Signature
 from rankeval.errors import InvalidInput, LedgerError, warn
 from rankeval.guard.checks import NO_AIM, Aim, Finding, Registration, run_checks
 from rankeval.guard.collection import LoadedCollection, RegisteredCollection
+from rankeval.guard.exposure import union
 from rankeval.guard.journal import Journal, Records
 from rankeval.join.matching import Hashes
 from rankeval.ledger.entry import Entry
@@ -152,11 +153,9 @@ def _findings(
 
 
 def _with_parts(records: Records, line: list[str]) -> set[str]:
-    """Return some registrations, and those of the project that hold none but their queries under other names."""
+    """Return some registrations, and those of the project that are subsets of these under other names."""
     exposure = records.exposure
-    if not line:
-        return set()
-    held = np.concatenate([exposure.classes[one] for one in line])
+    held = union(exposure.classes[one] for one in line)
     names = (
         name for name, entry in exposure.registrations.items() if entry.project == records.project
     )
@@ -285,11 +284,7 @@ def kept_links(ledger: Ledger, links: Sequence[Link]) -> dict[str, Any]:
         for place, one in enumerate(linked)
         for side, ends in (("own", one.own), ("other", one.other))
     }
-    released = (
-        np.unique(np.concatenate([one.released for one in links]))
-        if links
-        else np.zeros(0, dtype=np.int64)
-    )
+    released = union(one.released for one in links)
     return {
         "links": {
             "to": [one.found.registered.id for one in linked],
