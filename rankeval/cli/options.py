@@ -262,6 +262,7 @@ _PRESET: dict[Any, dict[str, tuple[Any, str]]] = {
 
 
 def _declared() -> Iterator[tuple[str, Any, Any, str]]:
+    """Yield key, type, default and help of each row; a required one has the default `...`."""
     for default, table in ((..., _REQUIRED), (None, _OPTIONAL), (False, {bool: _SWITCHES})):
         for kind, texts in table.items():
             for key, text in texts.items():

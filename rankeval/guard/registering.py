@@ -156,9 +156,7 @@ def _with_parts(records: Records, line: list[str]) -> set[str]:
     """Return some registrations, and those of the project that are subsets of these under other names."""
     exposure = records.exposure
     held = union(exposure.classes[one] for one in line)
-    names = (
-        name for name, entry in exposure.registrations.items() if entry.project == records.project
-    )
+    names = [entry.hash for entry in records.own]
     return {*line, *(name for name in names if np.isin(exposure.classes[name], held).all())}
 
 
@@ -268,12 +266,11 @@ def recognised_together(matches: Sequence[Match], data: Fingerprint) -> list[Mat
     if bayes_factor_bits(np.array(list(weakest.values()))) < ENOUGH_BITS:
         return list(matches)
     agreeing = [query for query, ratio in weakest.items() if ratio.max() > 0]
-    return [
-        replace(one, pairs=unknown[place][0][np.isin(unknown[place][0][:, 0], agreeing)])
-        if place in unknown
-        else one
-        for place, one in enumerate(matches)
-    ]
+    together = list(matches)
+    for place, (pairs, _) in unknown.items():
+        shown = pairs[np.isin(pairs[:, 0], agreeing)]
+        together[place] = replace(together[place], pairs=shown)
+    return together
 
 
 def kept_links(ledger: Ledger, links: Sequence[Link]) -> dict[str, Any]:

@@ -141,16 +141,15 @@ class Standings:
 
     def of(self, plan_id: str, new_looks: Callable[[], tuple[str, ...]] = tuple) -> Standing:
         """Return the standing of a frozen plan; `new_looks` tells those of a plan that was not opened yet."""
-        body, openings, seen = (
-            self.body_of(plan_id),
-            self.opened.get(plan_id, ()),
-            self._seen(plan_id),
-        )
+        body, seen = self.body_of(plan_id), self._seen(plan_id)
         apart, freezes = self.exposure.snapshot.apart, self.frozen[plan_id]
-        looks = tuple(dict.fromkeys(name for one in openings for name in one.body["looks"]))
-        looks = looks if openings else new_looks()
+        if openings := self.opened.get(plan_id, ()):
+            looks = tuple(dict.fromkeys(name for entry in openings for name in entry.body["looks"]))
+        else:
+            looks = new_looks()
         queries = self.exposure.queries_of(body)
         exposed = self.exposure.exposed(queries, seen)
+        n_looks = len(self._outputs(plan_id, looks))
         if self._is_used(plan_id):
             status = EXPLORATORY if looks else SECONDARY
         else:
@@ -160,16 +159,16 @@ class Standings:
         unknown = tuple(
             one for one in seen if all(apart(one.hash, freeze.hash) for freeze in freezes)
         )
-        others = other_projects(self.exposure, self.project, body, seen)
+        family = self._family(plan_id) if status in ADJUSTED else (plan_id,)
         return Standing(
             status=status,
             looks=looks,
-            n_looks=len(self._outputs(plan_id, looks)),
-            family=self._family(plan_id) if status in ADJUSTED else (plan_id,),
+            n_looks=n_looks,
+            family=family,
             n_queries=len(queries),
             n_exposed=int(exposed.sum()),
             n_released=n_released,
-            others=others,
+            others=other_projects(self.exposure, self.project, body, seen),
             seen=seen,
             apart=unknown,
         )
