@@ -23,7 +23,7 @@ from rankeval import first_files
 from rankeval.contamination import refusal
 from rankeval.experiment import load_config, load_parts
 from rankeval.experiment.config import parse_yaml
-from rankeval.guard.records import SERVICES
+from rankeval.guard.journal import SERVICES
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = ("experiment.yaml", "tests/test_relevance.py", "tests/rankeval_baselines/ranker.parquet")

@@ -469,7 +469,7 @@ def list_all(*, words: str | None, output: ListFormat) -> None:
 
 def _ledger() -> Iterator[tuple[str, str]]:
     # A broken ledger is described and not raised: a doctor must not fall ill.
-    from rankeval.guard.records import why_lost
+    from rankeval.guard.journal import why_lost
     from rankeval.ledger import discovery
     from rankeval.ledger.ledger import Ledger
 

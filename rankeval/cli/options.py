@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from enum import StrEnum
 from functools import wraps
@@ -57,7 +57,7 @@ class KeysFormat(StrEnum):
     text, markdown = "text", "markdown"
 
 
-TEXT, TEXTS, FILE = str | None, list[str] | None, Path | None
+TEXT, TEXTS = str | None, list[str] | None
 MEASURES = ["nDCG@10", "AP", "RR"]
 COLLECTION = "qrels texts data qid label docid features part input_format limit"
 """Options that name a test collection: see `guard.CollectionFiles`."""
@@ -67,351 +67,216 @@ _SYSTEMS = (
     "or a table with a column score."
 )
 
-# name: (type, default, help, flags); the flag is the name if none is given. In capitals: an
-# argument, by its position, with the default ... if it must be given, and with the word for it in
-# place of the flags. After flags and " =" stands the word for the value.
-OPTIONS: dict[str, tuple[Any, ...]] = {
-    "CONFIG": (TEXT, None, "An experiment file, or a shipped one by name: quickstart, letor."),
-    "FILES": (list[Path], ..., "A table, or judgments and a run.", "TABLE|QRELS RUN"),
-    "RESULTS": (list[Path], ..., "Folders that rk.save wrote.", "FOLDER..."),
-    "QRELS": (
-        Path,
-        ...,
-        "Judgments in any format that rankeval evaluate lists, also .gz and .zst.",
-    ),
-    "RUNS": (
-        list[Path],
-        ...,
-        "Rankings, one file each; its name in the output is the file's, or NAME=PATH.",
-        "RUN...",
-    ),
-    "DATA": (
-        str,
-        ...,
-        "A Parquet data set of scored rows: a file, a folder or a URL (s3://...), of any size.",
-    ),
-    "WORDS": (
-        TEXT,
-        None,
-        "A part of a name, a title or a name in another tool; all if not given.",
-        "NAME",
-    ),
-    "PROJECT": (str, ..., "The guard's project."),
-    "NAME": (str, ..., "A name for the collection."),
-    "COLLECTION": (str, ..., "Name of the registered collection."),
-    "REASON": (str, ..., "The reason, which goes on record."),
-    "SYSTEMS": (list[str], ..., _SYSTEMS, "NAME=PATH..."),
-    "CANDIDATE": (
-        TEXT,
-        None,
-        "The candidate; without one, the gate is declared only.",
-        "NAME=PATH",
-    ),
-    "PLAN": (str, ..., "The id that freeze printed, or its beginning.", "PLAN_ID"),
-    "OTHER": (str, ..., "Folder, file or SQLAlchemy URL of the other ledger."),
-    "TARGET": (str, ..., "Folder, file or SQLAlchemy URL of a ledger, which may be new."),
-    "FOLDER": (Path, ..., "The folder of the sheets, which is made."),
-    "JUDGED": (list[Path], ..., "A folder of sheets, or files of judgments.", "SHEETS|QRELS..."),
-    "DOCS": (
-        Path,
-        ...,
-        "Texts of the documents: TREC, Cranfield, JSON lines or DOCUMENT<tab>TEXT.",
-    ),
-    "QUERIES": (
-        Path,
-        ...,
-        "Texts of the queries: TREC topics, Cranfield, JSON lines or QUERY<tab>TEXT.",
-    ),
-    "measures": (list[str], MEASURES, "A measure, such as nDCG@10; several times.", "--measure -m"),
-    "measure": (str, "nDCG@10", "The measure that decides.", "--measure -m"),
-    "secondary": (list[str], [], "A measure to show besides; several times."),
-    # How rankings are scored.
-    "convention": (
-        str,
-        "rankeval",
-        "How judgments and ranking are joined: rankeval, trec_eval-9.0.8, ...",
-    ),
-    "ties": (
-        TEXT,
-        None,
-        "Rows of equal score: expected, docid, stable, best, worst; else by the convention.",
-    ),
-    "missing": (
-        TEXT,
-        None,
-        "Queries that a run lacks: empty, zero, skip or error; else by the convention.",
-    ),
-    "no_relevant": (
-        TEXT,
-        None,
-        "Queries without a relevant document: zero, one, skip; else by the convention.",
-    ),
-    "score_dtype": (
-        TEXT,
-        None,
-        "Precision in which scores are compared: float64, float32; else by the convention.",
-    ),
-    "complete": (
-        bool,
-        False,
-        "Count queries that a run lacks: as 0 in trec_eval 9, else as empty.",
-        "--complete -c",
-    ),
-    "level": (int, 1, "Lowest label that is relevant.", "--level -l"),
-    "depth": (int | None, None, "Cut rankings off at this rank.", "--depth -M"),
-    "judged_only": (bool, False, "Take unjudged documents out.", "--judged-only -J"),
-    "collection_size": (
-        int | None,
-        None,
-        "Number of documents in the collection.",
-        "--collection-size -N",
-    ),
-    # How rankings are compared.
-    "baseline": (
-        TEXT,
-        None,
-        "The system that the others are compared with; a run has the name of its file.",
-    ),
-    "test": (str, "t", "Significance test, by a name of rankeval tests."),
-    "correction": (str, "holm", "Correction for many comparisons, by a name of rankeval tests."),
-    "claim": (str, "difference", "What to show: difference, better, not_worse or equivalent."),
-    "margin": (float, 0.0, "Margin of the claim, in units of the measure."),
-    "family": (
-        str,
-        "all",
-        "The comparisons to correct for together: all, or those within one measure (measure).",
-    ),
-    "alpha": (float, 0.05, "Level of the tests; the intervals have the level 1 - alpha."),
-    "groups": (
-        FILE,
-        None,
-        "CSV or Parquet file with qid and the group of each query, such as its conversation.",
-    ),
-    "unjudged": (
-        TEXT,
-        None,
-        "skip: a second table, of the rankings without their unjudged documents.",
-    ),
-    "n_resamples": (
-        int,
-        9999,
-        "Number of resamples, for tests and corrections that resample.",
-        "--resamples",
-    ),
-    "rng": (int, 0, "Seed of the resamples.", "--seed"),
-    # The host.
-    "host": (str, "mlflow", "An installed host, as rankeval doctor lists them."),
-    "experiment": (TEXT, None, "Name of the experiment on the server."),
-    "of_run": (
-        TEXT,
-        None,
-        "A run that is there, to write to; the same result may be sent again.",
-        "--run",
-    ),
-    "uri": (TEXT, None, "The store, at its present address; by default the host's own setting."),
-    # The guard.
-    "ledger": (
-        TEXT,
-        None,
-        "Folder, file or SQLAlchemy URL of the ledger; else the one in force here.",
-    ),
-    "supersedes": (TEXT, None, "The registered collection that this one extends or relabels."),
-    "effect": (float | None, None, "The difference that you hope to find, to check the size."),
-    "sd": (float | None, None, "Standard deviation of differences between systems."),
-    "fresh": (
-        bool,
-        False,
-        "Test on the queries that nobody has looked at; else on all.",
-        "--fresh",
-    ),
-    "budget": (int, 20, "Number of decisions."),
-    "name": (str, "gate", "Name of the gate."),
-    "baseline_name": (str, "baseline", "What the baseline of a new gate is called in records."),
-    "everybody": (bool, False, "List the looks of other projects too.", "--all-projects"),
-    "head": (TEXTS, None, "A head noted earlier: finds entries that were cut off since."),
-    "report": (
-        list[Path] | None,
-        None,
-        "A report, an opened comparison as JSON, or a list of heads; the ledger must still hold these.",
-    ),
-    "other": (TEXT, None, "Another copy of the ledger, whose entries this one must hold."),
-    "query": (TEXTS, None, "A query by the id under which it was registered; several times."),
-    # Judging.
-    "by": (str, "depth", "The order of the documents: depth, move_to_front or random.", "--order"),
-    "judged": (FILE, None, "The labels that there are: judged documents are left out."),
-    "minutes": (float, 5.0, "Minutes to judge a document."),
-    "judges": (list[str], ..., "A judge; several times.", "--judge"),
-    "overlap": (float, 0.1, "The share of the documents that every judge gets."),
-    "documents": (FILE, None, "Texts of the documents, in any format of rk.text.read_texts."),
-    "topics": (
-        FILE,
-        None,
-        "Texts of the queries: QUERY<tab>TEXT a line, BEIR's queries.jsonl, TREC topics, ...",
-    ),
-    "scale": (list[float], [0, 1], "A label that a judge may give; several times.", "--label"),
-    "sheet_format": (str, "csv", "The form of a sheet: csv or jsonl.", "--format"),
-    "grades": (str, "nominal", "How grades are taken: nominal, ordinal or interval."),
-    "human": (Path, ..., "People's judgments, of some queries."),
-    "machine": (Path, ..., "The machine's judgments, of all queries."),
-    # Online.
-    "LOG": (
-        Path,
-        ...,
-        "A click log: CSV, TSV, Parquet or JSON lines, a row per shown item or per impression.",
-    ),
-    "FRAME": (Path, ..., "A table of users with their arms: CSV or Parquet."),
-    "parts": (
-        TEXTS,
-        None,
-        "A column by its own name, as in docid=sku; several times.",
-        "--column =PART=COLUMN",
-    ),
-    "tz": (TEXT, None, "Zone of the times that have none, such as Europe/Berlin."),
-    "group_by": (list[str], ["position"], "A column to group by; several times.", "--by"),
-    "salt": (
-        str,
-        "",
-        "The text from which all chance follows, and which seals the records; keep it secret.",
-    ),
-    "impressions": (
-        FILE,
-        None,
-        "A table of impressions: columns impression, qid and perhaps user are read.",
-    ),
-    "credits": (FILE, None, "The records of all lists that were shown, one a line."),
-    "clicks": (FILE, None, "A table of clicks, CSV or Parquet: impression and docid."),
-    "unshown": (
-        str,
-        "error",
-        "Clicks that no record explains: error, or skip to leave them out and count them.",
-    ),
-    "credit": (
-        str,
-        "share",
-        "The credit of an impression: the share of its clicks, or the sum over its clicks.",
-    ),
-    "unit": (
-        str,
-        "user",
-        "What is sampled: user, query or impression; of a table, the name of its column.",
-    ),
-    "arm": (str, "arm", "The column of the arms."),
-    "metrics": (
-        list[str],
-        ...,
-        "A column, NAME=COLUMN or NAME=COLUMN/COLUMN; several times.",
-        "--metric -m",
-    ),
-    "control": (TEXT, None, "The arm that the others are compared with; else the first by name."),
-    "primary": (TEXT, None, "The metric that decides; else all are one family."),
-    "covariates": (
-        TEXTS,
-        None,
-        "The same of the time before: METRIC=COLUMN[/COLUMN]; several times.",
-        "--covariate",
-    ),
-    "shares": (
-        TEXTS,
-        None,
-        "The planned share of an arm; several times; else all equal.",
-        "--share =ARM=SHARE",
-    ),
-    "looks": (int | None, None, "How many looks are planned, with equally many new users each."),
-    "look": (int | None, None, "With --looks: which of them this is, from 1."),
-    # Texts.
-    "scheme": (str, "ltc.ltc", "The scheme, by its name as above."),
-    "k": (int, 1000, "How many documents to find for each query, at most."),
-    "stem": (TEXT, None, "Cut words to their stems: english, german, ...; else words stay whole."),
-    "stop": (TEXT, None, "Leave out the stop words of a list: english."),
-    "fields": (TEXTS, None, "A field of the documents, such as title; several times.", "--field"),
-    "query_fields": (
-        TEXTS,
-        None,
-        "A field of the queries, such as desc; several times.",
-        "--query-field",
-    ),
-    "ids": (
-        TEXT,
-        None,
-        "Count the queries in their order (order), or take their ids as written.",
-        "--query-ids",
-    ),
-    "queries": (int, 10, "How many queries."),
-    "out": (FILE, None, "Write it there, and not to stdout."),
-    # A test collection in files.
-    "qrels": (FILE, None, "Judgments, in any format that rankeval evaluate reads."),
-    "texts": (
-        FILE,
-        None,
-        "Texts of the judged queries, for the guard: QUERY<tab>TEXT a line, queries.jsonl, ...",
-    ),
-    "data": (
-        FILE,
-        None,
-        "Rows with labels: a table (--qid, --label), a LETOR file or a folder's test part.",
-    ),
-    **{name: (TEXT, None, f"Column of the {noun}, in a table.") for name, noun in _COLUMNS.items()},
-    "features": (
-        TEXTS,
-        None,
-        "A column to be a feature; all columns of numbers if none.",
-        "--feature --features",
-    ),
-    "part": (
-        TEXT,
-        None,
-        "Take the rows of a table whose column says test, or VALUE.",
-        "--part =COLUMN[=VALUE]",
-    ),
-    "input_format": (
-        TEXT,
-        None,
-        "Format of the judgments or of the table; else content and suffix decide.",
-    ),
-    # What is read and printed, and how.
-    "qrels_format": (
-        TEXT,
-        None,
-        "Format of QRELS, named below; else content and suffix decide.",
-        "--qrels-format -R",
-    ),
-    "limit": (
-        TEXTS,
-        None,
-        "Raise a limit for a large file that is sound: expansion, ...",
-        "--limit =NAME=VALUE",
-    ),
-    "per_query": (bool, False, "Print every query too.", "--per-query -q"),
-    "no_summary": (bool, False, "Print queries only (trec).", "--no-summary -n"),
-    "zscores": (FILE, None, "Print deviations from these reference scores (trec).", "--zscores -Z"),
-    "query_weight": (TEXT, None, "A column of weights, constant within a query."),
-    "columns": (
-        TEXTS,
-        None,
-        "A column that measures read, as in Revenue@5(column='price').",
-        "--column --columns",
-    ),
-    "memory": (TEXT, None, "What all processes may take together, such as 1GB."),
-    "n_jobs": (int, 1, "Number of processes; -1 for all cores."),
-    "folder": (
-        TEXT,
-        None,
-        "Write the scores of each query there, as Parquet. The same command goes on after a kill.",
-    ),
-    "settings": (TEXTS, None, "Replace a setting, as in --set cv.n_splits=10.", "--set =KEY=VALUE"),
-    "check": (bool, False, "Check the file, its data and the guard, and run nothing.", "--check"),
-    # The first files.
-    "score": (TEXT, None, "Column of the score, in a table of scored rows."),
-    "into": (Path, Path(), "The root of the repository."),
-    "keys": (bool, False, "Print all keys of an experiment file, and run nothing.", "--keys"),
-    "output": (Format, Format.table, "How to print it.", "--format"),
-    "verbose": (
-        bool,
-        False,
-        "Print the whole comparison too, and the digests of plan and ledger.",
-        "--verbose",
-    ),
+# The arguments and options of all commands, by type: key -> help, or (default, help). A key is the
+# name; after it stand the flags, if they are others than the name, and after " =" the word for the
+# value. A name in capitals is an argument, by its position, with the word for it in place of flags.
+_REQUIRED: dict[Any, dict[str, str]] = {
+    list[Path]: {
+        "FILES TABLE|QRELS RUN": "A table, or judgments and a run.",
+        "RESULTS FOLDER...": "Folders that rk.save wrote.",
+        "RUNS RUN...": "Rankings, one file each; its name in the output is the file's, or NAME=PATH.",
+        "JUDGED SHEETS|QRELS...": "A folder of sheets, or files of judgments.",
+    },
+    Path: {
+        "QRELS": "Judgments in any format that rankeval evaluate lists, also .gz and .zst.",
+        "FOLDER": "The folder of the sheets, which is made.",
+        "DOCS": "Texts of the documents: TREC, Cranfield, JSON lines or DOCUMENT<tab>TEXT.",
+        "QUERIES": "Texts of the queries: TREC topics, Cranfield, JSON lines or QUERY<tab>TEXT.",
+        "human": "People's judgments, of some queries.",
+        "machine": "The machine's judgments, of all queries.",
+        "LOG": "A click log: CSV, TSV, Parquet or JSON lines, a row per shown item or per impression.",
+        "FRAME": "A table of users with their arms: CSV or Parquet.",
+    },
+    str: {
+        "DATA": "A Parquet data set of scored rows: a file, a folder or a URL (s3://...), of any size.",
+        "PROJECT": "The guard's project.",
+        "NAME": "A name for the collection.",
+        "COLLECTION": "Name of the registered collection.",
+        "REASON": "The reason, which goes on record.",
+        "PLAN PLAN_ID": "The id that freeze printed, or its beginning.",
+        "OTHER": "Folder, file or SQLAlchemy URL of the other ledger.",
+        "TARGET": "Folder, file or SQLAlchemy URL of a ledger, which may be new.",
+    },
+    list[str]: {
+        "SYSTEMS NAME=PATH...": _SYSTEMS,
+        "judges --judge": "A judge; several times.",
+        "metrics --metric -m": "A column, NAME=COLUMN or NAME=COLUMN/COLUMN; several times.",
+    },
 }
+_OPTIONAL: dict[Any, dict[str, str]] = {
+    str: {
+        "CONFIG": "An experiment file, or a shipped one by name: quickstart, letor.",
+        "WORDS NAME": "A part of a name, a title or a name in another tool; all if not given.",
+        "CANDIDATE NAME=PATH": "The candidate; without one, the gate is declared only.",
+        "ties": "Rows of equal score: expected, docid, stable, best, worst; else by the convention.",
+        "missing": "Queries that a run lacks: empty, zero, skip or error; else by the convention.",
+        "no_relevant": "Queries without a relevant document: zero, one, skip; else by the convention.",
+        "score_dtype": "Precision in which scores are compared: float64, float32; else by the convention.",
+        "baseline": "The system that the others are compared with; a run has the name of its file.",
+        "unjudged": "skip: a second table, of the rankings without their unjudged documents.",
+        "experiment": "Name of the experiment on the server.",
+        "of_run --run": "A run that is there, to write to; the same result may be sent again.",
+        "uri": "The store, at its present address; by default the host's own setting.",
+        "ledger": "Folder, file or SQLAlchemy URL of the ledger; else the one in force here.",
+        "supersedes": "The registered collection that this one extends or relabels.",
+        "other": "Another copy of the ledger, whose entries this one must hold.",
+        "tz": "Zone of the times that have none, such as Europe/Berlin.",
+        "control": "The arm that the others are compared with; else the first by name.",
+        "primary": "The metric that decides; else all are one family.",
+        "stem": "Cut words to their stems: english, german, ...; else words stay whole.",
+        "stop": "Leave out the stop words of a list: english.",
+        "ids --query-ids": "Count the queries in their order (order), or take their ids as written.",
+        **{name: f"Column of the {noun}, in a table." for name, noun in _COLUMNS.items()},
+        "part --part =COLUMN[=VALUE]": "Take the rows of a table whose column says test, or VALUE.",
+        "input_format": "Format of the judgments or of the table; else content and suffix decide.",
+        "qrels_format --qrels-format -R": "Format of QRELS, named below; else content and suffix decide.",
+        "query_weight": "A column of weights, constant within a query.",
+        "memory": "What all processes may take together, such as 1GB.",
+        "folder": "Write the scores of each query there, as Parquet. The same command goes on after a kill.",
+        "score": "Column of the score, in a table of scored rows.",
+    },
+    int: {
+        "depth --depth -M": "Cut rankings off at this rank.",
+        "collection_size --collection-size -N": "Number of documents in the collection.",
+        "looks": "How many looks are planned, with equally many new users each.",
+        "look": "With --looks: which of them this is, from 1.",
+    },
+    Path: {
+        "groups": "CSV or Parquet file with qid and the group of each query, such as its conversation.",
+        "judged": "The labels that there are: judged documents are left out.",
+        "documents": "Texts of the documents, in any format of rk.text.read_texts.",
+        "topics": "Texts of the queries: QUERY<tab>TEXT a line, BEIR's queries.jsonl, TREC topics, ...",
+        "impressions": "A table of impressions: columns impression, qid and perhaps user are read.",
+        "credits": "The records of all lists that were shown, one a line.",
+        "clicks": "A table of clicks, CSV or Parquet: impression and docid.",
+        "out": "Write it there, and not to stdout.",
+        "qrels": "Judgments, in any format that rankeval evaluate reads.",
+        "texts": "Texts of the judged queries, for the guard: QUERY<tab>TEXT a line, queries.jsonl, ...",
+        "data": "Rows with labels: a table (--qid, --label), a LETOR file or a folder's test part.",
+        "zscores --zscores -Z": "Print deviations from these reference scores (trec).",
+    },
+    float: {
+        "effect": "The difference that you hope to find, to check the size.",
+        "sd": "Standard deviation of differences between systems.",
+    },
+    list[str]: {
+        "head": "A head noted earlier: finds entries that were cut off since.",
+        "query": "A query by the id under which it was registered; several times.",
+        "parts --column =PART=COLUMN": "A column by its own name, as in docid=sku; several times.",
+        "covariates --covariate": "The same of the time before: METRIC=COLUMN[/COLUMN]; several times.",
+        "shares --share =ARM=SHARE": "The planned share of an arm; several times; else all equal.",
+        "fields --field": "A field of the documents, such as title; several times.",
+        "query_fields --query-field": "A field of the queries, such as desc; several times.",
+        "features --feature --features": "A column to be a feature; all columns of numbers if none.",
+        "limit --limit =NAME=VALUE": "Raise a limit for a large file that is sound: expansion, ...",
+        "columns --column --columns": "A column that measures read, as in Revenue@5(column='price').",
+        "settings --set =KEY=VALUE": "Replace a setting, as in --set cv.n_splits=10.",
+    },
+    list[Path]: {
+        "report": "A report, an opened comparison as JSON, or a list of heads; the ledger must still hold these.",
+    },
+}
+_SWITCHES = {
+    "complete --complete -c": "Count queries that a run lacks: as 0 in trec_eval 9, else as empty.",
+    "judged_only --judged-only -J": "Take unjudged documents out.",
+    "fresh --fresh": "Test on the queries that nobody has looked at; else on all.",
+    "everybody --all-projects": "List the looks of other projects too.",
+    "per_query --per-query -q": "Print every query too.",
+    "no_summary --no-summary -n": "Print queries only (trec).",
+    "check --check": "Check the file, its data and the guard, and run nothing.",
+    "keys --keys": "Print all keys of an experiment file, and run nothing.",
+    "verbose --verbose": "Print the whole comparison too, and the digests of plan and ledger.",
+}
+_PRESET: dict[Any, dict[str, tuple[Any, str]]] = {
+    list[str]: {
+        "measures --measure -m": (MEASURES, "A measure, such as nDCG@10; several times."),
+        "secondary": ([], "A measure to show besides; several times."),
+        "group_by --by": (["position"], "A column to group by; several times."),
+    },
+    str: {
+        "measure --measure -m": ("nDCG@10", "The measure that decides."),
+        "convention": (
+            "rankeval",
+            "How judgments and ranking are joined: rankeval, trec_eval-9.0.8, ...",
+        ),
+        "test": ("t", "Significance test, by a name of rankeval tests."),
+        "correction": ("holm", "Correction for many comparisons, by a name of rankeval tests."),
+        "claim": ("difference", "What to show: difference, better, not_worse or equivalent."),
+        "family": (
+            "all",
+            "The comparisons to correct for together: all, or those within one measure (measure).",
+        ),
+        "host": ("mlflow", "An installed host, as rankeval doctor lists them."),
+        "name": ("gate", "Name of the gate."),
+        "baseline_name": ("baseline", "What the baseline of a new gate is called in records."),
+        "by --order": ("depth", "The order of the documents: depth, move_to_front or random."),
+        "sheet_format --format": ("csv", "The form of a sheet: csv or jsonl."),
+        "grades": ("nominal", "How grades are taken: nominal, ordinal or interval."),
+        "salt": (
+            "",
+            "The text from which all chance follows, and which seals the records; keep it secret.",
+        ),
+        "unshown": (
+            "error",
+            "Clicks that no record explains: error, or skip to leave them out and count them.",
+        ),
+        "credit": (
+            "share",
+            "The credit of an impression: the share of its clicks, or the sum over its clicks.",
+        ),
+        "unit": (
+            "user",
+            "What is sampled: user, query or impression; of a table, the name of its column.",
+        ),
+        "arm": ("arm", "The column of the arms."),
+        "scheme": ("ltc.ltc", "The scheme, by its name as above."),
+    },
+    int: {
+        "level --level -l": (1, "Lowest label that is relevant."),
+        "n_resamples --resamples": (
+            9999,
+            "Number of resamples, for tests and corrections that resample.",
+        ),
+        "rng --seed": (0, "Seed of the resamples."),
+        "budget": (20, "Number of decisions."),
+        "k": (1000, "How many documents to find for each query, at most."),
+        "queries": (10, "How many queries."),
+        "n_jobs": (1, "Number of processes; -1 for all cores."),
+    },
+    float: {
+        "margin": (0.0, "Margin of the claim, in units of the measure."),
+        "alpha": (0.05, "Level of the tests; the intervals have the level 1 - alpha."),
+        "minutes": (5.0, "Minutes to judge a document."),
+        "overlap": (0.1, "The share of the documents that every judge gets."),
+    },
+    list[float]: {
+        "scale --label": ([0, 1], "A label that a judge may give; several times."),
+    },
+    Path: {
+        "into": (Path(), "The root of the repository."),
+    },
+    Format: {
+        "output --format": (Format.table, "How to print it."),
+    },
+}
+
+
+def _declared() -> Iterator[tuple[str, Any, Any, str]]:
+    """Yield key, type, default and help of each row; a required one has the default `...`."""
+    for default, table in ((..., _REQUIRED), (None, _OPTIONAL), (False, {bool: _SWITCHES})):
+        for kind, texts in table.items():
+            for key, text in texts.items():
+                yield key, kind, default, text
+    for kind, rows in _PRESET.items():
+        for key, (preset, text) in rows.items():
+            yield key, kind, preset, text
+
+
+OPTIONS: dict[str, tuple[Any, ...]] = {}
+"""Name -> (type, default, help, words); a required one has the default `...`, an optional one None."""
+for _key, *_row in _declared():
+    _name, _, _words = _key.partition(" ")
+    OPTIONS[_name] = (*_row, _words)
 
 _REMEDIES = {
     "depth": "choose --ties docid or --ties stable with it",

@@ -152,7 +152,7 @@ class Recurrence:
 
     @classmethod
     def of(cls, rows: QueryValues, n_queries: int) -> Recurrence:
-        """Learn it. By Good and Turing, rows of one query are as likely as those of two are many, and one row more."""
+        """Learn it by Good-Turing: a row of one query weighs (rows of two queries + 2) / (rows of one)."""
         bits = np.zeros(len(rows)) if rows.bits is None else rows.bits.astype(float)
         times = np.where(
             bits > 0, np.maximum(1, np.rint((n_queries + 1) / np.exp2(np.minimum(bits, 100)))), 0

@@ -144,21 +144,17 @@ class Fingerprint:
         """Whether rows are registered by the signs of the differences of their columns."""
         return self.X is not None and are_embeddings(self.X)
 
-    def short_rows(self, *, by_signs: bool) -> NDArray[np.uint32] | None:
-        """Return the hash of each row, rounded or by its signs, and without its label; None without features."""
+    def rows_told(self, *, by_signs: bool) -> QueryValues | None:
+        """Return the rows without their labels, rounded or by their signs, by query; None without features."""
         if self.X is None:
             return None
-        return upper_half(sign_hashes(self.X) if by_signs else rounded_hashes(self.X))
-
-    def rows_told(self, *, by_signs: bool) -> QueryValues | None:
-        """Return the rows without their labels, by query; None without features."""
         if by_signs not in self._known_rows:
-            rows = self.short_rows(by_signs=by_signs)
-            self._known_rows[by_signs] = None if rows is None else QueryValues.of(self.codes, rows)
+            hashes = sign_hashes(self.X) if by_signs else rounded_hashes(self.X)
+            self._known_rows[by_signs] = QueryValues.of(self.codes, upper_half(hashes))
         return self._known_rows[by_signs]
 
     @cached_property
-    def _known_rows(self) -> dict[bool, QueryValues | None]:
+    def _known_rows(self) -> dict[bool, QueryValues]:
         return {}
 
     @property

@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -125,22 +126,24 @@ class Match:
     matched: NDArray[np.bool_]
     pairs: Pairs  # (k, 2): Query of the data, registered query: those found here
     queries: NDArray[np.bool_]  # (n_queries,): The queries of the data that are in the collection
-    # Evidence of the labels of shared ids and documents, for (above 0) or against; log2 of a Bayes
-    # factor.
-    bits: float
-    # Chance that other data has the labels, or the relevant documents, of all queries; 1 if they
-    # are no evidence.
-    chance: float
-    alike: str  # Which of the two it is
-    same_labels: bool  # Whether the data has the labels of the whole collection, query for query
-    n_before: int  # Registered queries that only earlier calls showed
-    by_ids: bool  # Whether only labels under the same ids show what was found
-    # Whether some queries were found by evidence that counts for all queries together only. Then
-    # others may be in the data that nothing shows.
-    collective: bool
     suspects: NDArray[
         np.bool_
     ]  # (n_queries,): The queries of the data that are evidence of any strength
+    # Evidence of the labels of shared ids and documents, for (above 0) or against; log2 of a Bayes
+    # factor.
+    bits: float = 0.0
+    # Chance that other data has the labels, or the relevant documents, of all queries; 1 if they
+    # are no evidence.
+    chance: float = 1.0
+    alike: str = "labels"  # Which of the two it is
+    same_labels: bool = (
+        False  # Whether the data has the labels of the whole collection, query for query
+    )
+    n_before: int = 0  # Registered queries that only earlier calls showed
+    by_ids: bool = True  # Whether only labels under the same ids show what was found
+    # Whether some queries were found by evidence that counts for all queries together only. Then
+    # others may be in the data that nothing shows.
+    collective: bool = False
     shown: Shown | None = None  # What to remember of this call; None if nothing
 
     @property
@@ -263,6 +266,7 @@ def match_content(
     n_before = int(matched.sum()) - n_here
     one_by_one = np.isin(pairs[:, 1], here.content[:, 1]).all()
     by_more = np.isin(pairs[:, 1], by_content).any()
+    collective = bool(len(here.alone)) or not one_by_one
     return Match(
         registered,
         matched=matched,
@@ -274,7 +278,7 @@ def match_content(
         same_labels=same_labels,
         n_before=n_before,
         by_ids=not len(here.alone) and not by_more,
-        collective=bool(len(here.alone)) or not one_by_one,
+        collective=collective,
         suspects=suspects,
         shown=shown if here.any else None,
     )
@@ -309,13 +313,6 @@ def _untouched(registered: RegisteredContent, data: Traces) -> Match:
         matched=np.zeros(registered.n_queries, dtype=bool),
         pairs=NO_PAIRS,
         queries=none,
-        bits=0.0,
-        chance=1.0,
-        alike="labels",
-        same_labels=False,
-        n_before=0,
-        by_ids=True,
-        collective=False,
         suspects=none,
     )
 
@@ -380,7 +377,7 @@ class _Evidence:
 
 def link(a: Signature, b: Signature) -> Pairs:
     """Return the pairs of queries of two registrations that are the same, from what the registrations keep."""
-    # Grades merge one way only, and either side may be the merged one.
+    # Both directions: either collection may be the one with merged grades.
     pairs = np.concatenate([_found(b, a), _found(a, b)[:, ::-1]])
     return np.unique(pairs, axis=0)
 
@@ -393,12 +390,13 @@ def _found(known: Signature, data: Signature) -> Pairs:
 def was_opened(found: Match, outputs: Mapping[str, Hashes]) -> bool:
     """Return whether one opened output ranks all queries that are evidence as this ranking does."""
     asked = np.flatnonzero(found.queries if found.queries.any() else found.suspects)
-    return bool(len(asked)) and any(
-        bool(np.isin(outputs[kind][asked], opened[opened_kind]).all())
-        for opened in found.registered.opened
-        for kind in outputs
-        for opened_kind in {*_SAME_ORDER[kind].split()} & {*opened}
-    )
+    if not len(asked):
+        return False
+    for opened, kind in product(found.registered.opened, outputs):
+        for opened_kind in _SAME_ORDER[kind].split():
+            if opened_kind in opened and np.isin(outputs[kind][asked], opened[opened_kind]).all():
+                return True
+    return False
 
 
 def _same_collection(known: Signature, data: Traces) -> Pairs:

@@ -62,6 +62,12 @@ def upper_half(hashes: Hashes) -> NDArray[np.uint32]:
     return (hashes >> np.uint64(32)).astype(np.uint32)
 
 
+def packed(upper: NDArray[Any], lower: NDArray[Any]) -> Hashes:
+    """Return two whole numbers of 32 bits as one: pairs are sorted, found and compared at once."""
+    both: Hashes = (upper.astype(np.uint64) << np.uint64(32)) | lower
+    return both
+
+
 @dataclass(frozen=True, eq=False)
 class QueryValues:
     """Values that stand in queries, sorted by query and value, each value of a query once."""
@@ -81,11 +87,11 @@ class QueryValues:
         label: NDArray[np.uint8] | None = None,
     ) -> QueryValues:
         """Sort values by query; of equal ones the first counts."""
-        key = (query.astype(np.uint64) << np.uint64(32)) | value
+        key = packed(query, value)
         if bits is None and label is None:  # sorting values is ten times as fast as sorting places
             key.sort()
             key = key[_first(key)]
-            return cls((key >> np.uint64(32)).astype(np.int32), key.astype(np.uint32))
+            return cls(upper_half(key).astype(np.int32), key.astype(np.uint32))
         order = np.argsort(key, kind="stable")
         order = order[_first(key[order])]
         return cls(query.astype(np.int32), value, bits, label).take(order)
@@ -146,25 +152,20 @@ class QueryValues:
         if f"{name}.value" not in arrays:
             return None
         n, bits = arrays[f"{name}.n"], arrays.get(f"{name}.bits")
-        query, known = np.repeat(np.arange(len(n), dtype=np.int32), n), arrays[f"{name}.value"]
-        return cls(
-            query,
-            known,
-            None if bits is None else bits.astype(np.float32),
-            arrays.get(f"{name}.label"),
-        )
+        query = np.repeat(np.arange(len(n), dtype=np.int32), n)
+        bits = None if bits is None else bits.astype(np.float32)
+        return cls(query, arrays[f"{name}.value"], bits, arrays.get(f"{name}.label"))
 
     @cached_property
     def _keys(self) -> Hashes:
         """The queries and values together, ascending."""
-        keys: Hashes = (self.query.astype(np.uint64) << np.uint64(32)) | self.value
-        return keys
+        return packed(self.query, self.value)
 
     def find(self, query: NDArray[Any], value: NDArray[np.uint32]) -> NDArray[np.intp]:
         """Return the place of each wanted value of a query; -1 where the query lacks it."""
         if not len(self):
             return np.full(len(value), -1)
-        wanted = (query.astype(np.uint64) << np.uint64(32)) | value
+        wanted = packed(query, value)
         place = np.minimum(np.searchsorted(self._keys, wanted), len(self) - 1)
         return np.where(self._keys[place] == wanted, place, -1)
 
@@ -241,9 +242,9 @@ def times_among(wanted: NDArray[np.uint32], values: NDArray[np.uint32]) -> NDArr
     """
     ordered = np.sort(values)
     # Looked up in ascending order, which keeps the search in the cache: value above, place below.
-    key = (wanted.astype(np.uint64) << np.uint64(32)) | np.arange(len(wanted), dtype=np.uint64)
+    key = packed(wanted, np.arange(len(wanted), dtype=np.uint64))
     key.sort()
-    ascending = (key >> np.uint64(32)).astype(np.uint32)
+    ascending = upper_half(key)
     times = np.empty(len(wanted), dtype=np.int64)
     found = np.searchsorted(ordered, ascending, side="right") - np.searchsorted(
         ordered, ascending, side="left"
@@ -312,15 +313,17 @@ class LabelCounts:
         if len(levels) > _MOST_LEVELS or not np.isin(y, levels).all():
             levels = np.unique(y)
         if len(levels) > _MOST_LEVELS or not np.isfinite(levels).all():
-            none = np.zeros((n_queries, 0), dtype=np.int64)
-            return cls(
-                sizes, np.zeros(0), none, multisets(number_hashes(y, name="y"), codes, n_queries)
-            )
+            return cls._hashed(sizes, multisets(number_hashes(y, name="y"), codes, n_queries))
         place = codes * len(levels) + np.searchsorted(levels, y)
         counts = np.bincount(place, minlength=n_queries * len(levels)).reshape(
             n_queries, len(levels)
         )
         return cls(sizes, levels, _small(counts))
+
+    @classmethod
+    def _hashed(cls, sizes: NDArray[np.int64], hashes: Hashes) -> LabelCounts:
+        """Return labels of too many levels to count."""
+        return cls(sizes, np.zeros(0), np.zeros((len(sizes), 0), dtype=np.int64), hashes)
 
     @cached_property
     def hashes(self) -> Hashes:
@@ -376,8 +379,7 @@ class LabelCounts:
         sizes = np.concatenate([part.sizes for part in parts])
         levels = np.unique(np.concatenate([part.levels for part in parts]))
         if len(levels) > _MOST_LEVELS or any(part.hashed is not None for part in parts):
-            none = np.zeros((len(sizes), 0), dtype=np.int64)
-            return cls(sizes, np.zeros(0), none, np.concatenate([part.hashes for part in parts]))
+            return cls._hashed(sizes, np.concatenate([part.hashes for part in parts]))
         return cls(
             sizes, levels, _small(np.concatenate([part.counts_at(levels) for part in parts]))
         )
@@ -433,13 +435,7 @@ class LabelCounts:
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> LabelCounts:
         """Return the counts of `arrays`."""
         if "labels.hashes" in arrays:
-            sizes = arrays["labels.sizes"].astype(np.int64)
-            return cls(
-                sizes,
-                np.zeros(0),
-                np.zeros((len(sizes), 0), dtype=np.int64),
-                arrays["labels.hashes"],
-            )
+            return cls._hashed(arrays["labels.sizes"].astype(np.int64), arrays["labels.hashes"])
         levels = arrays["labels.levels"]
         counts = arrays["labels.counts"].reshape(-1, len(levels))
         return cls(counts.sum(axis=1, dtype=np.int64), levels, counts)
@@ -500,14 +496,9 @@ def _blocks(codes: NDArray[np.intp], n_columns: int) -> Iterator[slice]:
     start, step = 0, max(1, _VALUES // max(1, n_columns))
     ends = np.append(np.flatnonzero(_first(codes))[1:], len(codes))
     while start < len(codes):
-        end = int(
-            ends[
-                max(
-                    np.searchsorted(ends, start + step, side="right") - 1,
-                    np.searchsorted(ends, start + 1),
-                )
-            ]
-        )
+        # The last end within a step, or the next one if one query is longer than that.
+        last = np.searchsorted(ends, start + step, side="right") - 1
+        end = int(ends[max(last, np.searchsorted(ends, start + 1))])
         yield slice(start, end)
         start = end
 

@@ -83,7 +83,7 @@ MEMORY: dict[str, Shown] = {}
 
 @lru_cache(1024)
 def _shows_nothing(digest: bytes) -> dict[str, Hashable]:  # noqa: ARG001 - the cache is the table
-    """Return, for data of this digest, registrations that it does not match enough -> the traces shown by then."""
+    """Cache: digest of data -> registrations that it did not match, each with the traces shown by then."""
     return {}
 
 
@@ -293,15 +293,19 @@ def _collection(url: str, found: Match) -> str:
 
 
 def _queries(found: Match, data: Fingerprint | KeptTraces) -> str:
-    names = data.names[np.flatnonzero(found.queries)].tolist()
-    said = (
-        f"In the data, {count(len(names), 'query')}: {few(names)}."
-        if names
-        else "No query shows it by itself."
-    )
+    names = _names(found, data)
+    evidence = "No query shows it by itself."
+    if names:
+        evidence = f"In the data, {count(len(names), 'query')}: {few(names)}."
     if found.n_before:
-        said += " Earlier calls of this process showed the others: ask guard.status about all of the data at once."
-    return said
+        evidence += " Earlier calls of this process showed the others: ask guard.status about all of the data at once."
+    return evidence
+
+
+def _names(found: Match, data: Fingerprint | KeptTraces) -> list[Any]:
+    # The mask may be longer: traces keep the names of their first queries only.
+    names: list[Any] = data.names[np.flatnonzero(found.queries)].tolist()
+    return names
 
 
 def _unseen(found: Match) -> str:
@@ -315,8 +319,14 @@ def _unseen(found: Match) -> str:
 
 
 def _guard(url: str, found: Match) -> str:
-    ledger = "" if url == discovery.default_url() else f", ledger={Ledger(url).where!r}"
+    elsewhere = _elsewhere(url)
+    ledger = f", ledger={elsewhere!r}" if elsewhere else ""
     return f"guard = Guard({found.registered.project!r}{ledger})"
+
+
+def _elsewhere(url: str) -> str | None:
+    """Return the place of a ledger; None for the one that this process finds by itself."""
+    return None if url == discovery.default_url() else Ledger(url).where
 
 
 def _rest(data: Fingerprint | KeptTraces) -> str:
@@ -337,8 +347,8 @@ def _refusal(url: str, found: Match, data: Fingerprint | KeptTraces, action: str
         found=_found(url, found, data, action),
         collection=found.registered.name,
         project=found.registered.project,
-        queries=tuple(data.names[np.flatnonzero(found.queries)].tolist()),
-        ledger=None if url == discovery.default_url() else Ledger(url).where,
+        queries=tuple(_names(found, data)),
+        ledger=_elsewhere(url),
     )
 
 

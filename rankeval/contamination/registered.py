@@ -109,17 +109,21 @@ def registered_contents(ledger: Ledger, snapshot: Snapshot) -> tuple[RegisteredC
     contents = []
     for name, entry in registered.items():
         body = entry.body
-        outputs = [output for digest in versions[name] for output in opened.get(digest, ())]
+        known_outputs = tuple(
+            output for digest in versions[name] for output in opened.get(digest, ())
+        )
+        reason = retired.get(name)
+        signature = Signature.from_arrays(ledger.load(body["signatures"]))
         known = RegisteredContent(
-            signature=Signature.from_arrays(ledger.load(body["signatures"])),
+            signature=signature,
             project=entry.project,
             name=body["name"],
             digest=body["digest"],
             id=name,
             who=entry.who,
             time=entry.time,
-            opened=tuple(outputs),
-            retired=retired.get(name),
+            opened=known_outputs,
+            retired=reason,
             exempt=exempt.get(name),
             revises=body["revises"],
         )
@@ -146,9 +150,8 @@ def _exempt(
     exempt: dict[str, NDArray[np.bool_]] = {}
     for name, released in places:
         if len(released):
-            exempt.setdefault(name, np.zeros(registered[name].body["n_queries"], dtype=bool))[
-                released
-            ] = True
+            none = np.zeros(registered[name].body["n_queries"], dtype=bool)
+            exempt.setdefault(name, none)[released] = True
     return exempt
 
 
@@ -156,10 +159,8 @@ def _versions(registered: Mapping[str, Entry]) -> dict[str, tuple[str, ...]]:
     """Return id of a registration -> the digests of all versions of the collection, older and newer ones."""
     first: dict[str, str] = {}
     digests: dict[str, dict[str, None]] = {}
-    for (
-        name,
-        entry,
-    ) in registered.items():  # parents first, so a registration follows those that it revises
+    # Parents first, so a registration follows those that it revises.
+    for name, entry in registered.items():
         first[name] = first.get(entry.body["revises"], name)
         digests.setdefault(first[name], {})[entry.body["digest"]] = None
     return {name: tuple(digests[first[name]]) for name in registered}

@@ -199,7 +199,7 @@ def _best(
     queries: NDArray[np.int64],
     theirs: LabelCounts,
 ) -> Agreement:
-    """Return the agreement under the map of grades that is the strongest evidence, paid for; often there is none.
+    """Return the best agreement over all maps of grades, minus the bits that the choice costs.
 
     Positives may be registered alone, and come back among rows of a lower level.
     """
@@ -664,7 +664,9 @@ def _within(
 def _is_more(
     between: Pairs, within: tuple[int, int], sizes: tuple[NDArray[Any], NDArray[Any]]
 ) -> bool:
-    """Return whether so many pairs between the sides are more than chance, and few of them are; a query counts once.
+    """Test whether more pairs of queries share rows across the sides than chance explains.
+
+    A query counts once, and at most a quarter of the pairs may be chance.
 
     If both sides are drawn from one source, pairs within and between them stand as p^2 : 2 p (1 -
     p) : (1 - p)^2, like genotypes (Hardy and Weinberg). Rows of other sources may stand beside: so

@@ -234,13 +234,13 @@ class Signature:
         """Return the signature of `arrays`."""
         has_labels = "labels.levels" in arrays or "labels.hashes" in arrays
         rows, more = (QueryValues.from_arrays(name, arrays) for name in ("rows", "more_rows"))
+        if rows is not None and more is not None:
+            rows = QueryValues.together([rows, more])
         return cls(
             arrays["content"],
             arrays["ids"],
             label_counts=LabelCounts.from_arrays(arrays) if has_labels else None,
-            row_entries=rows
-            if rows is None or more is None
-            else QueryValues.together([rows, more]),
+            row_entries=rows,
             document_entries=QueryValues.from_arrays("documents", arrays),
             columns=QueryValues.from_arrays("columns", arrays),
             texts=arrays.get("text"),

@@ -40,7 +40,7 @@ from rankeval.errors import GuardRefusal, LedgerError
 from rankeval.evaluation import Evaluation, Given, evaluate, score
 from rankeval.experiment.loading import DataParts
 from rankeval.experiment.schema import ExperimentConfig, GuardConfig
-from rankeval.guard.records import COMMITTED, why_lost
+from rankeval.guard.journal import COMMITTED, why_lost
 from rankeval.join.flat import Floats
 from rankeval.ledger import discovery
 from rankeval.ledger.graph import heads_in

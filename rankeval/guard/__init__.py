@@ -9,8 +9,8 @@ kept by `rankeval.ledger`.
 """
 
 from rankeval.guard.checks import guard_check, list_checks
+from rankeval.guard.decisions import Decision
 from rankeval.guard.gate import Gate
-from rankeval.guard.gate_terms import Decision
 from rankeval.guard.protocol import Guard
 
 __all__ = ["Decision", "Gate", "Guard", "guard_check", "list_checks"]

@@ -64,14 +64,11 @@ class ScoredPlan:
             for place, name in enumerate(plan.names)
         }
         measures = [plan.measure, *plan.secondary]
-        found = {
-            name: loaded.evaluate(name, ranking, measures, plan.convention)
-            for name, ranking in rankings.items()
-        }
-        evaluations = {
-            name: replace(one, facts=replace(one.facts, n_folds=plan.n_folds))
-            for name, one in found.items()
-        }
+        evaluations = {}
+        for name, ranking in rankings.items():
+            evaluation = loaded.evaluate(name, ranking, measures, plan.convention)
+            facts = replace(evaluation.facts, n_folds=plan.n_folds)
+            evaluations[name] = replace(evaluation, facts=facts)
         return cls(plan, loaded, rankings, evaluations)
 
     @property
@@ -103,13 +100,9 @@ class ScoredPlan:
             arrays[f"{place}.scores"] = self.loaded.by_content(self.evaluations[name]).ravel()
             for kind, hashes in self.outputs[name].items():
                 arrays[f"{place}.outputs.{kind}"] = hashes
-        return {
-            **plan.about,
-            "status": standing.status,
-            "looks": standing.looks,
-            "n_looks": standing.n_looks,
-            "family": standing.family,
-            "n_queries": standing.n_queries,
+        facts = ("status", "looks", "n_looks", "family", "n_queries")
+        body = {**plan.about, **{name: getattr(standing, name) for name in facts}}
+        return body | {
             "measures": [plan.measure, *plan.secondary],
             "values": dict(zip(means["system"], means["mean"].tolist(), strict=True)),
             "systems": dict(plan.systems),
@@ -237,11 +230,9 @@ class Batch:
         options = self._options | {"alpha": plan.alpha, **plain}
         own = compare(self.scored.evaluations, measures=labels, correction="none", **options)
         secondary = own.table[own.table["measure"] != labels[0]]
-        table = (
-            pd.concat([result.table, without_adjusted(secondary)], ignore_index=True)
-            if len(secondary)
-            else result.table
-        )
+        table = result.table
+        if len(secondary):
+            table = pd.concat([table, without_adjusted(secondary)], ignore_index=True)
         # Notes on unjudged documents of the batch may name systems of other plans: those of the
         # plan take their place.
         of_batch = share_notes(result.bounds)
@@ -260,6 +251,5 @@ class Batch:
 
 
 def _within(table: pd.DataFrame, plan: Plan) -> pd.DataFrame:
-    return table[table["system"].isin(plan.names) & table["baseline"].isin(plan.names)].reset_index(
-        drop=True
-    )
+    own = table["system"].isin(plan.names) & table["baseline"].isin(plan.names)
+    return table[own].reset_index(drop=True)

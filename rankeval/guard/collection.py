@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import count, few, require, said
+from rankeval._checks import count, few, refuse, require, said
 from rankeval._visible import escaping
 from rankeval.collection.data import RankingData, take_rows
 from rankeval.collection.qrels import Qrels, as_qrels
@@ -73,10 +73,10 @@ class LoadedCollection:
             prints = fingerprint_qrels(self.qrels, queries=self.queries)
         else:
             prints = fingerprint(self.X, self.y, self.qid, docid=self.docid, queries=self.queries)
-        known = None if self.queries is None else set(map(str, self.queries))
-        missing = [
-            name for name in prints.names.tolist() if known is not None and str(name) not in known
-        ]
+        if self.queries is None:
+            return prints
+        known = set(map(str, self.queries))
+        missing = [name for name in prints.names.tolist() if str(name) not in known]
         if missing:
             raise InvalidInput(
                 argument="queries",
@@ -327,11 +327,12 @@ class RegisteredCollection:
         return now
 
     def __repr__(self) -> str:
+        revision = ", a revision" if self.revises else ""
+        sizes = f"{count(self.n_queries, 'query')}, {count(self.n_rows, 'row')}"
+        ledger = mention(self.ledger, short(self.head))
         return (
-            f"RegisteredCollection({self.name!r}{', a revision' if self.revises else ''}, "
-            f"{count(self.n_queries, 'query')}, {count(self.n_rows, 'row')}, "
-            f"{self.n_identifiable} recognisable, digest {self.digest[:12]}, project {self.project!r}, "
-            f"{mention(self.ledger, short(self.head))})"
+            f"RegisteredCollection({self.name!r}{revision}, {sizes}, {self.n_identifiable} recognisable, "
+            f"digest {self.digest[:12]}, project {self.project!r}, {ledger})"
         )
 
     def _repr_html_(self) -> str:
@@ -362,21 +363,18 @@ def load_collection(
         X, y, qid, docid = X.X, X.y, X.qid, X.docid if docid is None else docid
     if isinstance(X, Qrels):
         X, qrels = None, X
-    given, judged = any(part is not None for part in (X, y, qid, group)), qrels is not None
-    for wrong, problem in (
+    has_rows, judged = any(part is not None for part in (X, y, qid, group)), qrels is not None
+    both = "give rows (X, y, and qid= or group=) or judgments (qrels=), not both"
+    no_y = "y is missing: a test collection has a label for each row, or is given as qrels="
+    no_qid = (
+        "qid= is missing: give the query of each row, or the sizes of consecutive queries (group=)"
+    )
+    refuse(
         (twice, "a RankingData has its own y and qid: give it alone"),
-        (given and judged, "give rows (X, y, and qid= or group=) or judgments (qrels=), not both"),
-        (
-            not judged and y is None,
-            "y is missing: a test collection has a label for each row, or is given as qrels=",
-        ),
-        (
-            not judged and qid is None and group is None,
-            "qid= is missing: give the query of each row, or the sizes of consecutive queries (group=)",
-        ),
-    ):
-        if wrong:
-            raise InvalidInput(problem)
+        (has_rows and judged, both),
+        (not judged and y is None, no_y),
+        (not judged and qid is None and group is None, no_qid),
+    )
     if judged:
         return LoadedCollection(qrels=as_qrels(qrels), queries=queries)
     refuse_ragged(X, "X")
@@ -387,13 +385,10 @@ def load_collection(
     if group is not None:
         qid = ids_of_rows(qid, group, len(labels))
     # Kept in a form whose rows can be taken, but for frames, from which models read names.
-    X = X.to_pandas() if hasattr(X, "to_pandas") else X
-    rows = (
-        X.tocsr()
-        if hasattr(X, "tocsr")
-        else X
-        if X is None or hasattr(X, "iloc")
-        else np.asarray(X)
-    )
+    rows = X.to_pandas() if hasattr(X, "to_pandas") else X
+    if hasattr(rows, "tocsr"):
+        rows = rows.tocsr()
+    elif rows is not None and not hasattr(rows, "iloc"):
+        rows = np.asarray(rows)
     documents = None if docid is None else as_typed(docid, "docid")
     return LoadedCollection(rows, labels, as_typed(qid), documents, queries=queries, index=index)

@@ -43,6 +43,11 @@ SHARE, NUMBER = 0.05, 5
 """From this share or this number of its queries on, a plan counts as exposed."""
 
 
+def union(parts: Iterable[NDArray[Any]]) -> NDArray[np.int64]:
+    """Return the classes or places that any part has, ascending; none of no parts."""
+    return np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *parts]))
+
+
 def is_few(n_exposed: int, n_queries: int) -> bool:
     """Return whether so few queries are exposed that a plan counts as if none were: under 5 %, and under 5.
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rankeval._checks import count, require
 from rankeval.collection.convention import Convention
 from rankeval.collection.run import Run
-from rankeval.contamination.query_values import QueryValues
+from rankeval.contamination.query_values import QueryValues, packed
 from rankeval.contamination.signature import Signature
 from rankeval.errors import InvalidInput, warn
 from rankeval.guard.collection import (
@@ -30,8 +30,8 @@ from rankeval.guard.collection import (
 )
 from rankeval.guard.exposure import SHARE, is_few, keep_places
 from rankeval.guard.folds import out_of_fold
+from rankeval.guard.journal import Journal, Records
 from rankeval.guard.plan import Plan
-from rankeval.guard.records import Journal, Records
 from rankeval.guard.standings import History
 from rankeval.ledger.entry import Entry
 from rankeval.measures import Measure, measure
@@ -108,13 +108,12 @@ def _record(journal: Journal, records: Records, asked: _Asked) -> Plan:
     grouped, fields = loaded.grouped(asked.groups), dict(asked.fields)
     if asked.groups is not None:
         fields |= keep_groups(ledger, grouped)
+    outputs = {name: output_digest(loaded.outputs(ranking)) for name, ranking in rankings.items()}
     plan = Plan(
         project=journal.project,
         collection=asked.collection.name,
         digest=asked.collection.digest,
-        systems=tuple(
-            (name, output_digest(loaded.outputs(ranking))) for name, ranking in rankings.items()
-        ),
+        systems=tuple(outputs.items()),
         queries=None if places is None else keep_places(ledger, places),
         registration=entry.hash,
         **fields,
@@ -241,12 +240,10 @@ def _same_content(
 
 def _keys(rows: QueryValues, queries: NDArray[np.intp], n_queries: int) -> NDArray[np.uint64]:
     """Return the rows of some queries, each as one number with the place of its query among them."""
-    # The place in the upper 32 bits and the hash of the row in the lower: one intersection compares
-    # both at once.
     place = np.full(n_queries, -1, dtype=np.int64)
     place[queries] = np.arange(len(queries))
     part = rows.take(place[rows.query] >= 0)
-    return (place[part.query].astype(np.uint64) << np.uint64(32)) | part.value.astype(np.uint64)
+    return packed(place[part.query], part.value)
 
 
 TYPICAL_SD = 0.2

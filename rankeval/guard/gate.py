@@ -36,9 +36,9 @@ from rankeval.guard.collection import (
     keep_groups,
     output_digest,
 )
+from rankeval.guard.decisions import Decision, GateRecord, Terms
 from rankeval.guard.exposure import is_few
-from rankeval.guard.gate_terms import Decision, GateRecord, Terms
-from rankeval.guard.records import Journal, Records
+from rankeval.guard.journal import Journal, Records
 from rankeval.ledger.graph import mention, short
 from rankeval.measures import direction
 
@@ -338,32 +338,38 @@ class Gate:
         self._journal.append(gate.records, ("decide", body))
         return accepted
 
-    def _told(self) -> str:
+    def _words(self) -> str:
         terms, gate = self.terms, self._now
+        account = gate.account
+        level = f"{terms.shared.level:.2g} (alpha {terms.alpha:g} over {count(terms.budget, 'decision')})"
         sd = f"a standard deviation of {self.sd:g}{', which is assumed' if self.sd_assumed else ''}"
         what = "a true gain" if terms.claim == "better" else "with a margin"
         equal = "" if terms.claim == "better" else "a system that is equal "
-        told = (
-            f"Gate({self.name!r} on {self.collection.name!r}: accepts a system shown {terms.words()}, at "
-            f"{terms.shared.level:.2g} (alpha {terms.alpha:g} over {count(terms.budget, 'decision')}); "
-            f"{gate.account.n_made} made, {gate.account.remaining} left; "
+        power = (
             f"{what} of {self.detectable:.2g} {equal}is accepted four times in five if differences by "
-            f"{terms.grouped_by or 'query'} have {sd}; {mention(gate.records.where, short(gate.records.head))})"
+            f"{terms.grouped_by or 'query'} have {sd}"
         )
-        if over := [one.body for one in gate.decided if gate.is_over(one)]:
-            verdicts = [
-                f"{one['system']} {'accepted' if one['accepted'] else 'rejected'}" for one in over
-            ]
-            n_over = count(gate.account.n_over, "decision")
-            told += f"\n{n_over} over the budget ({', '.join(verdicts)}): clones decided without knowing of each other"
+        ledger = mention(gate.records.where, short(gate.records.head))
+        words = (
+            f"Gate({self.name!r} on {self.collection.name!r}: accepts a system shown {terms.words()}, at {level}; "
+            f"{account.n_made} made, {account.remaining} left; {power}; {ledger})"
+        )
+        verdicts = [
+            f"{decision.body['system']} {'accepted' if decision.body['accepted'] else 'rejected'}"
+            for decision in gate.decided
+            if gate.is_over(decision)
+        ]
+        if verdicts:
+            n_over = count(account.n_over, "decision")
+            words += f"\n{n_over} over the budget ({', '.join(verdicts)}): clones decided without knowing of each other"
         n_exposed = exposed(gate.records, self.collection, gate)
-        return told + (f"\n{exposed_words(n_exposed, self.collection)}" if n_exposed else "")
+        return words + (f"\n{exposed_words(n_exposed, self.collection)}" if n_exposed else "")
 
     def __repr__(self) -> str:
-        return self._told()
+        return self._words()
 
     def _repr_html_(self) -> str:
-        return "<br>".join(f"<code>{escape(line)}</code>" for line in self._told().splitlines())
+        return "<br>".join(f"<code>{escape(line)}</code>" for line in self._words().splitlines())
 
 
 ASSUMED_SD = 0.2

@@ -22,8 +22,8 @@ from rankeval.guard.batches import Batch, ScoredPlan
 from rankeval.guard.collection import LoadedCollection, RegisteredCollection, groups_kept
 from rankeval.guard.exposure import is_look, places_of
 from rankeval.guard.folds import NOTE
+from rankeval.guard.journal import Journal, Records
 from rankeval.guard.plan import Plan
-from rankeval.guard.records import Journal, Records
 from rankeval.guard.standings import (
     CONFIRMATORY,
     EXPLORATORY,
@@ -71,7 +71,7 @@ def open_plan(
 
     def record(records: Records) -> Comparison:
         records.in_use(collection)
-        body = records.standings.frozen[plan.id][0].body
+        body = records.standings.body_of(plan.id)
         history, before = History(records.standings, body), records.standings.opening_of(plan.id)
         standing = records.standings.of(
             plan.id, lambda: history.new_looks(dict(plan.systems), scored.outputs)
@@ -95,7 +95,7 @@ def open_plan(
 
 
 def _scored(records: Records, plan: Plan, loaded: LoadedCollection) -> ScoredPlan:
-    body, ledger = records.standings.frozen[plan.id][0].body, records.ledger
+    body, ledger = records.standings.body_of(plan.id), records.ledger
     scored = ScoredPlan.of(plan, loaded, ledger.load(body["rankings"]))
     return replace(scored, groups=groups_kept(ledger, plan, loaded.ids)) if plan.groups else scored
 
@@ -106,11 +106,10 @@ def _compared(
     from rankeval.comparison.record import with_notes
 
     def score(plan: Plan) -> ScoredPlan | None:
-        body = records.standings.frozen[plan.id][0].body
         # Rankings are large and may stay in the clone that made them.
-        return (
-            _scored(records, plan, scored.loaded) if records.ledger.has(body["rankings"]) else None
-        )
+        if not records.ledger.has(records.standings.body_of(plan.id)["rankings"]):
+            return None
+        return _scored(records, plan, scored.loaded)
 
     others = [records.plan(one) for one in standing.family if one != scored.plan.id]
     batch = Batch.of(scored, others, score)

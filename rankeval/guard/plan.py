@@ -163,21 +163,19 @@ class Plan:
         over = f" over {self.folds}" if self.folds else ""
         claim = "" if self.claim == "difference" else f", claim {self.claim} by {self.margin:g}"
         over += f", tested by {self.grouped_by}," if self.groups else ""
-        return (
-            f"Plan({self.id}: {', '.join(self.names)}{against} on {self.collection!r}{over} by {self.measure}, "
-            f"alpha {self.alpha:g}{claim}; {mention(self.ledger, short(self.head))})"
-        ) + "".join(f"\n{note}" for note in self.notes)
+        systems, ledger = ", ".join(self.names), mention(self.ledger, short(self.head))
+        plan = (
+            f"Plan({self.id}: {systems}{against} on {self.collection!r}{over} by {self.measure}, "
+            f"alpha {self.alpha:g}{claim}; {ledger})"
+        )
+        return "\n".join([plan, *self.notes])
 
     def _repr_html_(self) -> str:
-        shown = {
-            "id": self.id,
-            "collection": self.collection,
-            **self.content(),
-            "ledger": self.ledger,
-        }
+        shown = {"id": self.id, "collection": self.collection, **self.content()}
+        shown |= {"ledger": self.ledger, "head": self.head}
         rows = "".join(
             f"<tr><th style='text-align:left'>{escape(key)}</th><td>{escape(str(value))}</td></tr>"
-            for key, value in {**shown, "head": self.head}.items()
+            for key, value in shown.items()
         )
         return f"<table>{rows}</table>" + "".join(f"<p>{escape(note)}</p>" for note in self.notes)
 

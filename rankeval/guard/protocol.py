@@ -18,10 +18,10 @@ from rankeval.errors import LedgerError
 from rankeval.guard import freezing, opening, registering, releasing
 from rankeval.guard.checks import Aim, check_text
 from rankeval.guard.collection import RegisteredCollection, check_registered, load_collection
+from rankeval.guard.decisions import Terms
 from rankeval.guard.gate import Gate, declare
-from rankeval.guard.gate_terms import Terms
+from rankeval.guard.journal import Journal, looks_table
 from rankeval.guard.plan import Plan
-from rankeval.guard.records import Journal, looks_table
 from rankeval.guard.releasing import Status, status_of
 from rankeval.ledger import discovery
 from rankeval.ledger.graph import heads_named
@@ -267,15 +267,13 @@ class Guard:
         one side ("better", "not_worse").
         """
         check_alpha(alpha)
+        others = [secondary] if isinstance(secondary, (str, Measure)) else secondary
         return freezing.freeze(
             self._journal,
             collection,
             systems,
             folds,
-            measures=(
-                measure,
-                *([secondary] if isinstance(secondary, (str, Measure)) else secondary),
-            ),
+            measures=(measure, *others),
             convention=get_convention(convention),
             baseline=baseline,
             alpha=float(alpha),
@@ -413,9 +411,10 @@ class Guard:
         >>> bool(gate.decide("perfect", data.y)), bool(gate.decide("random", data.X[:, 0] * 0))
         (True, False)
         """
+        rules = get_convention(convention)
         terms = Terms(
-            measure=str(parse_measure(measure, get_convention(convention))),
-            convention=get_convention(convention),
+            measure=str(parse_measure(measure, rules)),
+            convention=rules,
             claim=claim,
             margin=float(margin),
             alpha=float(alpha),

@@ -24,7 +24,8 @@ from rankeval.contamination.signature import Signature
 from rankeval.errors import InvalidInput, LedgerError, warn
 from rankeval.guard.checks import NO_AIM, Aim, Finding, Registration, run_checks
 from rankeval.guard.collection import LoadedCollection, RegisteredCollection
-from rankeval.guard.records import Journal, Records
+from rankeval.guard.exposure import union
+from rankeval.guard.journal import Journal, Records
 from rankeval.join.matching import Hashes
 from rankeval.ledger.entry import Entry
 from rankeval.ledger.ledger import Ledger
@@ -152,14 +153,10 @@ def _findings(
 
 
 def _with_parts(records: Records, line: list[str]) -> set[str]:
-    """Return some registrations, and those of the project that hold none but their queries under other names."""
+    """Return some registrations, and those of the project that are subsets of these under other names."""
     exposure = records.exposure
-    if not line:
-        return set()
-    held = np.concatenate([exposure.classes[one] for one in line])
-    names = (
-        name for name, entry in exposure.registrations.items() if entry.project == records.project
-    )
+    held = union(exposure.classes[one] for one in line)
+    names = [entry.hash for entry in records.own]
     return {*line, *(name for name in names if np.isin(exposure.classes[name], held).all())}
 
 
@@ -269,12 +266,11 @@ def recognised_together(matches: Sequence[Match], data: Fingerprint) -> list[Mat
     if bayes_factor_bits(np.array(list(weakest.values()))) < ENOUGH_BITS:
         return list(matches)
     agreeing = [query for query, ratio in weakest.items() if ratio.max() > 0]
-    return [
-        replace(one, pairs=unknown[place][0][np.isin(unknown[place][0][:, 0], agreeing)])
-        if place in unknown
-        else one
-        for place, one in enumerate(matches)
-    ]
+    together = list(matches)
+    for place, (pairs, _) in unknown.items():
+        shown = pairs[np.isin(pairs[:, 0], agreeing)]
+        together[place] = replace(together[place], pairs=shown)
+    return together
 
 
 def kept_links(ledger: Ledger, links: Sequence[Link]) -> dict[str, Any]:
@@ -285,11 +281,7 @@ def kept_links(ledger: Ledger, links: Sequence[Link]) -> dict[str, Any]:
         for place, one in enumerate(linked)
         for side, ends in (("own", one.own), ("other", one.other))
     }
-    released = (
-        np.unique(np.concatenate([one.released for one in links]))
-        if links
-        else np.zeros(0, dtype=np.int64)
-    )
+    released = union(one.released for one in links)
     return {
         "links": {
             "to": [one.found.registered.id for one in linked],

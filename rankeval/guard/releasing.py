@@ -24,8 +24,8 @@ from rankeval.contamination.matching import Match
 from rankeval.errors import InvalidInput
 from rankeval.guard.checks import check_text
 from rankeval.guard.collection import RegisteredCollection
-from rankeval.guard.exposure import keep_places
-from rankeval.guard.records import Journal, Records
+from rankeval.guard.exposure import keep_places, union
+from rankeval.guard.journal import Journal, Records
 from rankeval.io.columns import as_typed
 from rankeval.ledger.entry import Entry
 from rankeval.ledger.graph import mention, short
@@ -204,7 +204,7 @@ def _protected(records: Records) -> NDArray[np.int64]:
         classes[one.id] if one.exempt is None else classes[one.id][~one.exempt]
         for one in records.contents
     ]
-    return np.unique(np.concatenate(protected))
+    return union(protected)
 
 
 def _named(records: Records, entry: Entry, ids: list[Any]) -> NDArray[np.intp]:
@@ -228,11 +228,7 @@ def _matched(records: Records, entry: Entry, status: Status) -> NDArray[np.intp]
     """Return the places in a registration of the queries that a status found there or in linked collections."""
     classes = records.exposure.classes
     found = [classes[name][places] for name, places in status.matched.items() if name in classes]
-    places = (
-        np.flatnonzero(np.isin(classes[entry.hash], np.concatenate(found)))
-        if found
-        else np.zeros(0, np.intp)
-    )
+    places = np.flatnonzero(np.isin(classes[entry.hash], union(found)))
     if not len(places):
         raise InvalidInput(f"the status found no query of {entry.body['name']!r}: {status}")
     return places

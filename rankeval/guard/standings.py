@@ -52,7 +52,7 @@ how good the best of them looks.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, takewhile
@@ -61,7 +61,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.guard.exposure import Classes, Exposure, OtherProject, is_few, other_projects
+from rankeval.guard.exposure import Classes, Exposure, OtherProject, is_few, other_projects, union
 from rankeval.join.matching import Hashes
 from rankeval.ledger.arrays import part_of
 from rankeval.ledger.entry import Entry
@@ -141,16 +141,15 @@ class Standings:
 
     def of(self, plan_id: str, new_looks: Callable[[], tuple[str, ...]] = tuple) -> Standing:
         """Return the standing of a frozen plan; `new_looks` tells those of a plan that was not opened yet."""
-        body, openings, seen = (
-            self._body(plan_id),
-            self.opened.get(plan_id, ()),
-            self._seen(plan_id),
-        )
+        body, seen = self.body_of(plan_id), self._seen(plan_id)
         apart, freezes = self.exposure.snapshot.apart, self.frozen[plan_id]
-        looks = tuple(dict.fromkeys(name for one in openings for name in one.body["looks"]))
-        looks = looks if openings else new_looks()
+        if openings := self.opened.get(plan_id, ()):
+            looks = tuple(dict.fromkeys(name for entry in openings for name in entry.body["looks"]))
+        else:
+            looks = new_looks()
         queries = self.exposure.queries_of(body)
         exposed = self.exposure.exposed(queries, seen)
+        n_looks = len(self._outputs(plan_id, looks))
         if self._is_used(plan_id):
             status = EXPLORATORY if looks else SECONDARY
         else:
@@ -160,16 +159,16 @@ class Standings:
         unknown = tuple(
             one for one in seen if all(apart(one.hash, freeze.hash) for freeze in freezes)
         )
-        others = other_projects(self.exposure, self.project, body, seen)
+        family = self._family(plan_id) if status in ADJUSTED else (plan_id,)
         return Standing(
             status=status,
             looks=looks,
-            n_looks=len(self._outputs(plan_id, looks)),
-            family=self._family(plan_id) if status in ADJUSTED else (plan_id,),
+            n_looks=n_looks,
+            family=family,
             n_queries=len(queries),
             n_exposed=int(exposed.sum()),
             n_released=n_released,
-            others=others,
+            others=other_projects(self.exposure, self.project, body, seen),
             seen=seen,
             apart=unknown,
         )
@@ -181,13 +180,19 @@ class Standings:
                 found.setdefault(entry.body["plan"], []).append(entry)
         return found
 
-    def _body(self, plan_id: str) -> Mapping[str, Any]:
+    def body_of(self, plan_id: str) -> Mapping[str, Any]:
+        """Return the body of the entry that froze a plan."""
         return self.frozen[plan_id][0].body
+
+    @property
+    def bodies(self) -> Iterator[Mapping[str, Any]]:
+        """The bodies of all plans, in the order of the ledger."""
+        return map(self.body_of, self.frozen)
 
     def _seen(self, plan_id: str) -> tuple[Entry, ...]:
         """Return the entries by which queries of a plan were seen before, by the truth table above."""
         if plan_id not in self._all_seen:
-            body = self._body(plan_id)
+            body = self.body_of(plan_id)
             exposing = [
                 one
                 for one in self.exposure.exposing(self.project)
@@ -211,7 +216,7 @@ class Standings:
         return opened is None or places[entry.hash] < places[opened[-1].hash]
 
     def _is_used(self, plan_id: str) -> bool:
-        queries = self.exposure.queries_of(self._body(plan_id))
+        queries = self.exposure.queries_of(self.body_of(plan_id))
         return _are_more_than_few(self._used(queries, self._seen(plan_id)))
 
     def _used(self, queries: Classes, seen: Sequence[Entry]) -> NDArray[np.bool_]:
@@ -229,12 +234,11 @@ class Standings:
 
     def _registered_before(self, entry: Entry) -> Classes:
         exposure = self.exposure
-        found = [
-            exposure.classes[one.hash]
-            for one in exposure.registrations.values()
-            if one.project == self.project and exposure.snapshot.precedes(one.hash, entry.hash)
-        ]
-        return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+        return union(
+            exposure.classes[own.hash]
+            for own in exposure.registrations.values()
+            if own.project == self.project and exposure.snapshot.precedes(own.hash, entry.hash)
+        )
 
     def _family(self, plan_id: str) -> tuple[str, ...]:
         """Return the plans that somebody could have picked a result from as well as from this one."""
@@ -242,7 +246,7 @@ class Standings:
             other
             for other, freezes in self.frozen.items()
             if self._is_before(freezes[0], plan_id)
-            and self._is_linked(self._body(plan_id), freezes[0].body)
+            and self._is_linked(self.body_of(plan_id), freezes[0].body)
             and not self._is_used(other)
         ]
         return tuple(dict.fromkeys([*family, plan_id]))
@@ -256,7 +260,7 @@ class Standings:
 
     def _outputs(self, plan_id: str, looks: Iterable[str]) -> set[str]:
         # Looks that came after the plan's opening do not bear on its result.
-        body = self._body(plan_id)
+        body = self.body_of(plan_id)
         systems = dict(body["content"]["systems"])
         seen = {systems[name] for name in looks}
         for entry in self.openings_of(body):
@@ -298,12 +302,11 @@ class History:
     def first_baseline(self) -> str | None:
         """The output of the first baseline that the project declared for any of these queries."""
         exposure = self.standings.exposure
-        bodies = (freezes[0].body for freezes in self.standings.frozen.values())
-        plans = (body["content"] for body in bodies if exposure.shared(self.body, body))
-        return next(
-            (dict(one["systems"])[one["baseline"]] for one in plans if one["baseline"] is not None),
-            None,
-        )
+        for body in self.standings.bodies:
+            plan = body["content"]
+            if plan["baseline"] is not None and exposure.shared(self.body, body):
+                return str(dict(plan["systems"])[plan["baseline"]])
+        return None
 
     def new_looks(
         self, systems: Mapping[str, str], outputs: Mapping[str, Mapping[str, Hashes]]
@@ -376,16 +379,11 @@ class History:
         queries = exposure.queries_of(self.body)
         if content["baseline"] is None or dict(content["systems"])[content["baseline"]] != output:
             return np.zeros(len(queries), dtype=bool)
-        bodies = (freezes[0].body for freezes in self.standings.frozen.values())
-        before = takewhile(lambda body: body["plan"] != self.body["plan"], bodies)
-        declared = [
+        before = takewhile(lambda body: body["plan"] != self.body["plan"], self.standings.bodies)
+        declared = (
             exposure.queries_of(body) for body in before if body["content"]["baseline"] is not None
-        ]
-        return (
-            ~np.isin(queries, np.concatenate(declared))
-            if declared
-            else np.ones(len(queries), dtype=bool)
         )
+        return ~np.isin(queries, union(declared))
 
     @cached_property
     def _outputs(self) -> list[tuple[NDArray[np.intp], dict[str, Hashes]]]:

@@ -78,13 +78,12 @@ def unaltered(name: str, content: bytes) -> bytes:
         data = reader.decompress(content)
     except zlib.error as error:
         raise ValueError(str(error)) from error
-    for wrong, problem in (
-        (not reader.eof, "it is cut off"),
-        (reader.unused_data, "there is more behind its end"),
-        (_name_of(name.partition("/")[0], data) != name, "its content does not fit its name"),
-    ):
-        if wrong:
-            raise ValueError(problem)
+    if not reader.eof:
+        raise ValueError("it is cut off")
+    if reader.unused_data:
+        raise ValueError("there is more behind its end")
+    if _name_of(name.partition("/")[0], data) != name:
+        raise ValueError("its content does not fit its name")
     return data
 
 

@@ -191,14 +191,10 @@ class Ledger:
 
     def _faults(self, heads: Iterable[str]) -> list[str]:
         snapshot, faults = self._verified(*heads)
-        files, named = (
-            self._files(),
-            {name for entry in snapshot.entries for name in named_files(entry.body)},
-        )
-        faults += [
-            f"the file {name} is missing"
-            for name in sorted(_signatures_of(snapshot.entries) - files)
-        ]
+        files = self._files()
+        named = {name for entry in snapshot.entries for name in named_files(entry.body)}
+        missing = sorted(_signatures_of(snapshot.entries) - files)
+        faults += [f"the file {name} is missing" for name in missing]
         return faults + [
             f"the file {name} was altered"
             for name in sorted(named & files)
@@ -282,10 +278,9 @@ def _chain(
     parents: tuple[str, ...], project: str, who: str, notes: Iterable[Note]
 ) -> Iterator[Entry]:
     """Yield an entry for each note, the first after the parents and each other one after the one before."""
+    parents = tuple(parent for parent in parents if parent != GENESIS)
     for kind, body in notes:
-        entry = Entry(
-            kind, project, _now(), who, tuple(one for one in parents if one != GENESIS), body
-        )
+        entry = Entry(kind, project, _now(), who, parents, body)
         yield entry
         parents = (entry.hash,)
 

@@ -11,7 +11,7 @@ from guard.conftest import Team, standing
 import rankeval as rk
 from rankeval.guard import Guard
 from rankeval.guard.exposure import Exposure
-from rankeval.guard.records import Records
+from rankeval.guard.journal import Records
 from rankeval.guard.standings import Standings
 
 FRESH = rk.datasets.make_ranking(100, 10, 4, rng=99)

@@ -15,7 +15,7 @@ from rankeval.collection.convention import get_convention
 from rankeval.datasets import make_ranking
 from rankeval.errors import GuardRefusal, InvalidInput, LedgerError, RankevalWarning
 from rankeval.guard import Decision
-from rankeval.guard.gate_terms import Account, Budget, Made, Terms
+from rankeval.guard.decisions import Account, Budget, Made, Terms
 from rankeval.significance.power import detectable_difference
 
 PROJECT = "gates"
@@ -352,7 +352,7 @@ def test_a_retired_collection_has_no_decisions(guard, test, gate):
 
 
 def test_a_ledger_that_is_lost_with_the_machine_is_refused_before_anything_is_scored(guard, gate, monkeypatch):
-    monkeypatch.setattr("rankeval.guard.records.why_lost", lambda _url: "the ledger would be lost")
+    monkeypatch.setattr("rankeval.guard.journal.why_lost", lambda _url: "the ledger would be lost")
     monkeypatch.setattr("rankeval.guard.gate.scores_of", None)
     with pytest.raises(LedgerError, match="would be lost"):
         gate.decide("good", GOOD)

@@ -11,7 +11,7 @@ from guard.conftest import Team, standing
 
 import rankeval as rk
 from rankeval.guard import Guard
-from rankeval.guard.records import Records
+from rankeval.guard.journal import Records
 from rankeval.guard.standings import History
 
 pytestmark = pytest.mark.filterwarnings("ignore::rankeval.errors.RankevalWarning")

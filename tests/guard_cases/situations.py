@@ -27,7 +27,7 @@ from rankeval.contamination import forget
 from rankeval.contamination.registered import RegisteredContent
 from rankeval.contamination.signature import Signature
 from rankeval.errors import RankevalWarning
-from rankeval.guard.records import SERVICES
+from rankeval.guard.journal import SERVICES
 from rankeval.guard.standings import STANDINGS
 
 REFUSED, WARNED, COUNTED = "refused", "warned", "counted as looks"

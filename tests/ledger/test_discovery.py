@@ -11,7 +11,7 @@ import pytest
 import rankeval as rk
 from rankeval.contamination import ContaminationCheck, forget
 from rankeval.errors import ConfigError, GuardRefusal, LedgerError, RankevalWarning
-from rankeval.guard.records import COMMITTED, POD, SERVICES, why_lost
+from rankeval.guard.journal import COMMITTED, POD, SERVICES, why_lost
 from rankeval.ledger.discovery import (
     FOLDER,
     VARIABLE,

@@ -9,7 +9,7 @@ evaluation, which holds the ids of the queries::
     fewer                                           does not count: fresh queries
     its evaluation is gone                          counts, since nobody knows
 
-Decisions by a gate are counted by the gate, in its ledger. `rankeval.guard.gate_terms.Account`
+Decisions by a gate are counted by the gate, in its ledger. `rankeval.guard.decisions.Account`
 counts both.
 
 The trap: a record that cannot be read may be of these queries. It is an error, since it must not
@@ -28,8 +28,8 @@ import numpy as np
 from rankeval._checks import count
 from rankeval.contamination.hashing import text_hashes
 from rankeval.errors import InvalidInput, LedgerError, RankevalError, TrackingError
+from rankeval.guard.decisions import Budget, Made
 from rankeval.guard.exposure import is_few
-from rankeval.guard.gate_terms import Budget, Made
 from rankeval_mlflow.delivery.connection import DELETED_TOO, NOT_READ, artifact, existing
 from rankeval_mlflow.layout import DECISION, KIND, OUTCOME, param_text
 from rankeval_mlflow.promotion.registry import Alias

@@ -17,7 +17,7 @@ The candidate is accepted if all of them are shown. Nothing is corrected for the
 each must be shown: a candidate for which one of them is false is accepted with the probability of
 that level or less, as nearly as the test holds it (intersection-union test: Berger, 1982,
 doi:10.1080/00401706.1982.10487790). The decisions on the same queries share alpha, and
-`rankeval.guard.gate_terms.Account` counts them: a gate's by its ledger, others by `counting`.
+`rankeval.guard.decisions.Account` counts them: a gate's by its ledger, others by `counting`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from rankeval.evaluation.by_query import labels_of
 from rankeval.evaluation.result import data_of
 from rankeval.guard import Decision, Gate
 from rankeval.guard.collection import RegisteredCollection
-from rankeval.guard.gate_terms import CLAIMS, Account, Budget, Standard
+from rankeval.guard.decisions import CLAIMS, Account, Budget, Standard
 from rankeval.tracking import LoggedData
 from rankeval_mlflow.delivery.connection import reason
 from rankeval_mlflow.layout import sha256

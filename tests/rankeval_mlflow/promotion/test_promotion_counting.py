@@ -14,7 +14,7 @@ import rankeval as rk
 import rankeval_mlflow as rkm
 from rankeval.contamination import refusal
 from rankeval.errors import InvalidInput, LedgerError, TrackingError
-from rankeval.guard.records import SERVICES
+from rankeval.guard.journal import SERVICES
 from rankeval.ledger.discovery import ledger_url
 from rankeval.ledger.ledger import Ledger
 from rankeval_mlflow.layout import DECISION

@@ -22,7 +22,7 @@ from rankeval._checks import require, said
 from rankeval.contamination.registered import RegisteredContent, registered_contents
 from rankeval.errors import LedgerError
 from rankeval.guard.collection import RegisteredCollection, check_registered
-from rankeval.guard.exposure import Exposure, outputs_shown
+from rankeval.guard.exposure import Exposure, outputs_shown, union
 from rankeval.guard.plan import Plan
 from rankeval.guard.standings import STANDINGS, Standings
 from rankeval.ledger import discovery
@@ -79,14 +79,15 @@ class Records:
         bodies = [entry.body for entry in self.snapshot.entries if entry.kind == "retire"]
         return {body["registration"]: body["reason"] for body in bodies}
 
+    @cached_property
+    def own(self) -> list[Entry]:
+        """The registrations by the project."""
+        entries = self.exposure.registrations.values()
+        return [entry for entry in entries if entry.project == self.project]
+
     def named(self, name: str) -> list[Entry]:
         """Return the registrations of a collection by the project: the first, and its revisions."""
-        entries = self.exposure.registrations.values()
-        return [
-            entry
-            for entry in entries
-            if entry.project == self.project and entry.body["name"] == name
-        ]
+        return [entry for entry in self.own if entry.body["name"] == name]
 
     def registered(self, collection: RegisteredCollection | str) -> Entry:
         """Return the entry that registered a collection of the project; by its name, the latest."""
@@ -98,13 +99,9 @@ class Records:
             if isinstance(collection, str) or one.body["digest"] == collection.digest
         ]
         if not found:
-            entries = self.exposure.registrations.values()
-            own = dict.fromkeys(
-                entry.body["name"] for entry in entries if entry.project == self.project
-            )
+            names = ", ".join(dict.fromkeys(entry.body["name"] for entry in self.own)) or "none"
             raise LedgerError(
-                f"project {self.project!r} has no collection {name!r} in the ledger {self.where}; it has: "
-                f"{', '.join(own) or 'none'}"
+                f"project {self.project!r} has no collection {name!r} in the ledger {self.where}; it has: {names}"
             )
         return found[-1]
 
@@ -279,21 +276,17 @@ def looks_table(
         "ledger": records.where,
         "head": records.head,
         "elsewhere": len(found) - len(own),
+        "decisions": _n_decisions(records, queries, everybody=everybody),
     }
-    table.attrs["decisions"] = _n_decisions(records, queries, everybody=everybody)
     return table
 
 
 def _queries(records: Records, collection: RegisteredCollection | str | None) -> NDArray[np.int64]:
     """Return the classes of the queries that are asked about: of a collection with its revisions, or of all."""
+    entries = records.own
     if collection is not None:
         entries = records.named(records.registered(collection).body["name"])
-    else:
-        entries = [
-            one for one in records.exposure.registrations.values() if one.project == records.project
-        ]
-    parts = [records.exposure.classes[entry.hash] for entry in entries]
-    return np.unique(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)
+    return union(records.exposure.classes[entry.hash] for entry in entries)
 
 
 def _looks(records: Records, queries: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
@@ -307,10 +300,9 @@ def _looks(records: Records, queries: NDArray[np.int64]) -> Iterator[dict[str, A
         if entry.kind == "open"
         and (n_queries := int(np.isin(queries, exposure.queries_of(entry.body)).sum()))
     ]
-    projects = dict.fromkeys(entry.project for entry, _ in found)
-    openings = {
-        project: [entry for entry, _ in found if entry.project == project] for project in projects
-    }
+    openings: dict[str, list[Entry]] = {}
+    for entry, _ in found:
+        openings.setdefault(entry.project, []).append(entry)
     shown = {project: outputs_shown(opened) for project, opened in openings.items()}
     for entry, n_queries in found:
         own = entry.project == records.project

@@ -35,8 +35,8 @@ from rankeval._visible import escaping
 from rankeval.collection.convention import Convention
 from rankeval.errors import LedgerError
 from rankeval.guard.exposure import is_few
+from rankeval.guard.journal import Records
 from rankeval.guard.plan import content_of, fields_in
-from rankeval.guard.records import Records
 from rankeval.ledger.entry import Entry
 from rankeval.measures import greatest_loss
 
