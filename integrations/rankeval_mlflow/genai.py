@@ -48,7 +48,7 @@ from rankeval.evaluation import Evaluation, evaluate
 from rankeval.evaluation.scoring import bound_measures
 from rankeval.measures import LabelledMeasure, Measure
 from rankeval.measures import measures as parse_measures
-from rankeval_mlflow.layout import safe_names
+from rankeval_mlflow.run_names import safe_names
 
 # The inputs that may hold the query's id.
 QUERY_IDS = ("qid", "query_id", "id")

@@ -9,7 +9,7 @@ from typing import Any
 
 from rankeval.model_selection.parameters import settings_of
 from rankeval_mlflow.delivery.payload import Node
-from rankeval_mlflow.layout import folder, param_text, safe_names
+from rankeval_mlflow.run_names import folder, param_text, safe_names
 
 
 def with_params(node: Node, values: Mapping[str, Any]) -> Node:

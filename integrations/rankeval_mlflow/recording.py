@@ -41,11 +41,11 @@ from rankeval_mlflow.delivery.addresses import now_ms
 from rankeval_mlflow.delivery.connection import made_once, run_context, store
 from rankeval_mlflow.delivery.payload import Node, Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
-from rankeval_mlflow.layout import PAGE, checked_model_name, folder, safe_name
 from rankeval_mlflow.packing.nodes import node_of, with_given
 from rankeval_mlflow.packing.record import record_node
 from rankeval_mlflow.parameters import with_estimator
 from rankeval_mlflow.reading.resolving import model_behind, registered_version
+from rankeval_mlflow.run_names import PAGE, checked_model_name, folder, safe_name
 from rankeval_mlflow.saving import saved
 
 _NO_NAME = "dataset"  # MLflow's name of a data set without one

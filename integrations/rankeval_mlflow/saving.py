@@ -84,7 +84,7 @@ from rankeval.model_selection.query_ids import n_rows
 from rankeval_mlflow import served_ranker
 from rankeval_mlflow.delivery.connection import hushed
 from rankeval_mlflow.delivery.payload import MLMODEL, SavedModel, without_run_ids
-from rankeval_mlflow.layout import param_text, safe_names
+from rankeval_mlflow.run_names import param_text, safe_names
 from rankeval_mlflow.served_ranker import as_floats, with_columns
 from rankeval_mlflow.signing import (
     any_typed,

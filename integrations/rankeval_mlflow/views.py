@@ -1,7 +1,7 @@
 """Descriptions of a run in Markdown, its tables and its pages. Names come from outside, and are escaped.
 
 Of itself MLflow's table of runs shows no metric. A view that was saved for all, which is a tag of
-the experiment, does: it stands in the menu "Views" of the page, and `layout.VIEW_ADDRESS` opens it.
+the experiment, does: it stands in the menu "Views" of the page, and `run_names.VIEW_ADDRESS` opens it.
 
 Delivery draws tables and pages from the files that hold the numbers of a run, when it sends an
 upload and again at a resend: the numbers are safe on disk by then.
@@ -26,7 +26,7 @@ from rankeval.evaluation import Evaluation, from_bytes
 from rankeval.evaluation.result import worst_first
 from rankeval.report import report_for_evaluation, report_for_judging
 from rankeval.report.queries import TextTable
-from rankeval_mlflow.layout import MAX_TAG, short_name
+from rankeval_mlflow.run_names import MAX_TAG, short_name
 
 NAME = "Rankings"
 # Measures that have a column. A tag of an experiment holds 5,000 characters.

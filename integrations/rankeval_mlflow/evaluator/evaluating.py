@@ -42,9 +42,9 @@ from rankeval_mlflow.delivery.addresses import now_ms
 from rankeval_mlflow.delivery.connection import store
 from rankeval_mlflow.delivery.payload import Node, Payload, Target, manifest
 from rankeval_mlflow.delivery.sending import deliver
-from rankeval_mlflow.layout import ROLE, evaluation_path, manifest_path
 from rankeval_mlflow.packing.nodes import node_of
 from rankeval_mlflow.recording import hint_at_guard
+from rankeval_mlflow.run_names import ROLE, evaluation_path, manifest_path
 
 # The names that the arguments have in errors.
 _CONFIG, _HERE = "evaluator_config", "predictions"

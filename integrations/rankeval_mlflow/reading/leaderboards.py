@@ -33,7 +33,6 @@ from rankeval.measures import measure as parsed
 from rankeval.render.tables import Table
 from rankeval.significance.orders import competition_ranks
 from rankeval_mlflow.delivery.connection import asking
-from rankeval_mlflow.layout import short_digest
 from rankeval_mlflow.packing.nodes import keys_of, values_of
 from rankeval_mlflow.reading.listing import (
     PAGE,
@@ -46,6 +45,7 @@ from rankeval_mlflow.reading.listing import (
 )
 from rankeval_mlflow.reading.loading import evaluation_of
 from rankeval_mlflow.reading.resolving import experiment_ids, pages
+from rankeval_mlflow.run_names import short_digest
 
 # The relative difference that two computers may make of one mean.
 _SAME = 1e-9

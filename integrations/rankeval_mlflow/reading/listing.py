@@ -13,8 +13,8 @@ from rankeval._registry import unknown
 from rankeval.model_selection.shelved import FOLD_END, FOLD_START
 from rankeval_mlflow.delivery.connection import asking
 from rankeval_mlflow.delivery.payload import pieces_by_role, roles_of
-from rankeval_mlflow.layout import CARD, COMPLETE, RECORD, ROLE, SHOWN_DIGEST, short_digest
 from rankeval_mlflow.reading.resolving import experiment_ids, pages, resolve, text_of
+from rankeval_mlflow.run_names import CARD, COMPLETE, RECORD, ROLE, SHOWN_DIGEST, short_digest
 
 # The end of the tags that hold the head of a ledger.
 _HEAD = ".guard.head"

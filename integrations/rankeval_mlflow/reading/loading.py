@@ -31,7 +31,7 @@ from rankeval.model_selection.results import CrossValidations
 from rankeval.shelf.folder import NAME as RECORD
 from rankeval.shelf.folder import fetched
 from rankeval.shelf.kinds import result_of
-from rankeval_mlflow import layout
+from rankeval_mlflow import run_names
 from rankeval_mlflow.delivery.connection import artifact, asking
 from rankeval_mlflow.delivery.payload import (
     checked_manifest,
@@ -51,9 +51,9 @@ CLOSE = 1e-9
 def whole_pieces(run: Any) -> tuple[str, ...]:
     """Return the labels of the whole pieces of a run."""
     run_id = run.info.run_id
-    if layout.COMPLETE not in run.data.tags:
+    if run_names.COMPLETE not in run.data.tags:
         raise InvalidInput(
-            f"run {run_id} has no tag {layout.COMPLETE}: it holds no whole evaluation. "
+            f"run {run_id} has no tag {run_names.COMPLETE}: it holds no whole evaluation. "
             "`rankeval mlflow list --waiting` shows pending uploads"
         )
     return tuple(pieces_of(run.data.tags))
@@ -61,7 +61,7 @@ def whole_pieces(run: Any) -> tuple[str, ...]:
 
 def held_instead(run: Any) -> str:
     """Say what a run holds that lacks what was asked for, and how to read that."""
-    kind, tags = run.data.tags.get(layout.KIND, ""), run.data.tags
+    kind, tags = run.data.tags.get(run_names.KIND, ""), run.data.tags
     held = few(sorted({*pieces_of(tags), *pieces_by_role(tags)}))
     nested = ", and the evaluations of its rankers in nested runs" if kind == "experiment" else ""
     return f"it is a run of kind {kind!r}, and holds {held}{nested}: load(run, label)"
@@ -70,7 +70,7 @@ def held_instead(run: Any) -> str:
 def manifest_of(client: Any, run: Any, label: str) -> dict[str, Any]:
     """Return the manifest of a piece."""
     return checked_manifest(
-        artifact(client, run, layout.manifest_path(label)), label, run.data.tags
+        artifact(client, run, run_names.manifest_path(label)), label, run.data.tags
     )
 
 
@@ -190,7 +190,7 @@ def _loaded(client: Any, run: Any, label: str | None) -> Any:
 
 def _record_in(client: Any, run: Any, label: str) -> tuple[dict[str, Any], str]:
     """Return the manifest of the piece that holds a result, and the folder of its record."""
-    pieces, folder = whole_pieces(run), layout.folder(label)
+    pieces, folder = whole_pieces(run), run_names.folder(label)
     for piece in sorted(pieces, key=lambda piece: piece != label):
         manifest = manifest_of(client, run, piece)
         for within in (f"{folder}/{CROSS_VALIDATION}", folder):
@@ -222,7 +222,7 @@ def _of_record(client: Any, run: Any, manifest: dict[str, Any], within: str) -> 
     ]
     runs = {str(child.data.tags["mlflow.runName"]): child for child in children}
     systems = [str(system) for system in record.tables["folds"].index.unique("system")]
-    held = {system: runs.get(layout.short_name(system, most=200)) for system in systems}
+    held = {system: runs.get(run_names.short_name(system, most=200)) for system in systems}
     gone = [system for system, child in held.items() if child is None]
     refuse(
         (
@@ -240,14 +240,16 @@ def evaluation_of(client: Any, run: Any, role: str | None) -> Evaluation:
     role, label = _chosen(run, role)
     manifest = manifest_of(client, run, label)
     # A record of an experiment keeps its evaluations by role and not under its own label.
-    path = layout.evaluation_path(label if layout.role_of(label) == layout.role_of(role) else role)
+    path = run_names.evaluation_path(
+        label if run_names.role_of(label) == run_names.role_of(role) else role
+    )
     return from_bytes(checked_file(client, run, manifest, path, f"the evaluation of role {role!r}"))
 
 
 def _chosen(run: Any, role: str | None) -> tuple[str, str]:
     whole_pieces(run)
     held = pieces_by_role(run.data.tags)
-    if role is not None and role != layout.role_of(role) and role in pieces_of(run.data.tags):
+    if role is not None and role != run_names.role_of(role) and role in pieces_of(run.data.tags):
         return role, role  # one step of several: "dev/step-3"
     chosen = resolving.chosen_role(f"run {run.info.run_id}", held, role, held_instead(run))
     return chosen, held[chosen]
@@ -257,7 +259,7 @@ def logged_for(client: Any, version: Any, role: str) -> list[tuple[Any, Evaluati
     """Return the runs with evaluations of a role logged for a version or its logged model, oldest first."""
     called, named = (
         f"models:/{version.name}/{version.version}",
-        layout.evaluated_runs(version.tags).get(role),
+        run_names.evaluated_runs(version.tags).get(role),
     )
     linked = list(_linked(client, resolving.model_behind(version), role))
     runs = [*(_naming(client, version, role) if named else ()), *(run for run, _ in linked)]
@@ -287,7 +289,7 @@ def _content(run: Any, role: str) -> str:
 
 
 def _naming(client: Any, version: Any, role: str) -> Iterator[Any]:
-    key = layout.version_tag(role)
+    key = run_names.version_tag(role)
     asked = f"tags.`{key}` LIKE '%/{version.version}%'"
     for run in resolving.pages(
         client.search_runs, resolving.experiment_ids(client, None), asked, max_results=PAGE
@@ -304,7 +306,7 @@ def _linked(client: Any, model_id: str | None, role: str) -> Iterator[tuple[Any,
         if metric.dataset_digest and metric.run_id:  # others are no aggregates of evaluations
             linked.setdefault(metric.run_id, {})[metric.key] = metric.value
     for run in map(client.get_run, linked):
-        bare, metrics = run.data.tags.get(layout.ROLE) == role, linked[run.info.run_id]
+        bare, metrics = run.data.tags.get(run_names.ROLE) == role, linked[run.info.run_id]
         start = "" if bare else f"{role}/"
         own = [key for key in metrics if bare != ("/" in key) and key.startswith(start)]
         values = {key.removeprefix(start): metrics[key] for key in own}

@@ -19,7 +19,7 @@ from rankeval._registry import unknown
 from rankeval.errors import InvalidInput
 from rankeval_mlflow.delivery.connection import NOT_READ, asking, existing
 from rankeval_mlflow.delivery.payload import pieces_by_role, pieces_of
-from rankeval_mlflow.layout import evaluated_runs
+from rankeval_mlflow.run_names import evaluated_runs
 
 _FORMS = (
     "the id of a run, 'models:/ranker/3', 'models:/ranker/latest', 'models:/ranker@champion', 'models:/m-...', or what "

@@ -1,4 +1,4 @@
-"""The layout of a run: names of tags, paths of artifacts, and names and values that every MLflow store accepts.
+"""The names in a run: of its tags and artifacts, and names and values that every MLflow store accepts.
 
 A run of MLflow holds one or more *pieces*, each logged by one call: an evaluation of a role, a
 comparison, the record of an experiment. Each piece has a folder ``rankeval/<label>/`` among the
@@ -57,9 +57,6 @@ CARD = "rankeval.card"
 HEADLINE = "rankeval.headline"
 """The tag with the result of a run's only comparison; named comparisons, and results of judging, have
 ``rankeval.NAME.headline``."""
-
-STANDING = "rankeval.standing"
-"""The tag with the standing of an experiment: confirmatory or exploratory."""
 
 GUARD_LEDGER, GUARD_HEAD = "rankeval.guard.ledger", "rankeval.guard.head"
 """The tags with the place of the ledger, and its head when the run was logged."""
