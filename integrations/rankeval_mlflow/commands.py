@@ -299,7 +299,8 @@ def _tell_promotion(done: Promotion) -> None:
 
 
 def _floors(given: list[str]) -> float | dict[str, float] | None:
-    named, found = dict[str, float](), " ".join(given)
+    named = dict[str, float]()
+    found = " ".join(given)
     for value, _, text in (one.rpartition("=") for one in given):
         try:
             named[value] = float(text)

@@ -38,7 +38,6 @@ from typing import Any
 
 from mlflow.entities import AssessmentError, Feedback
 from mlflow.genai.scorers import Scorer
-from pydantic import PrivateAttr
 
 from rankeval._arguments import explained
 from rankeval._checks import count, few, refuse, require, shown
@@ -111,9 +110,10 @@ def _refuse_same_text(named: Mapping[str, Any], given: Mapping[Any, Any]) -> Non
     refuse((len(named) < len(given), "two documents have the same id as text, such as 1 and '1'"))
 
 
-def document_ids(documents: list[Any], ids: Iterable[str] = IDS) -> list[str | int]:
+def document_ids(documents: list[Any], ids: Iterable[str]) -> list[str | int]:
     """Return the id of each document: itself, or the first of the given fields that every document has."""
-    ids, alone = tuple(ids), [_without_score(one) for one in documents]
+    ids = tuple(ids)
+    alone = [_without_score(one) for one in documents]
     objects = [one for one in alone if not _is_id(one)]
     for one in objects:
         is_plain = one is None or isinstance(one, (Real, str))
@@ -140,7 +140,8 @@ def ranking_of_row(
     outputs: Any, trace: Any, retrieved: Retrieved, ids: Iterable[str] = IDS
 ) -> dict[str, float]:
     """Return the ranking of a row of an evaluation."""
-    ids, found = tuple(ids), {}
+    ids = tuple(ids)
+    found = {}
     for place, value in _places(outputs, trace, retrieved):
         try:
             found[place] = as_ranking(value, ids)
@@ -257,14 +258,9 @@ def _without_score(document: Any) -> Any:
 
 
 def _fields(document: Any) -> list[str]:
-    fields = (
-        document
-        if isinstance(document, Mapping)
-        else vars(document)
-        if hasattr(document, "__dict__")
-        else ()
-    )
-    return [str(one) for one in fields] or [type(document).__name__]
+    is_mapping = isinstance(document, Mapping)
+    fields = document if is_mapping else getattr(document, "__dict__", ())
+    return [str(name) for name in fields] or [type(document).__name__]
 
 
 def _described(value: Any) -> str:
@@ -274,12 +270,13 @@ def _described(value: Any) -> str:
 
 
 def judgments_of_row(
-    expectations: Mapping[str, Any] | None, expected: Expected, ids: Iterable[str] = IDS
+    expectations: Mapping[str, Any] | None, expected: Expected, ids: Iterable[str]
 ) -> dict[str, Any] | None:
     """Return the grade of each judged document of a row, or None if the row is not judged."""
     given = expectations or {}
     if callable(expected):
-        name, value = "the result of expected", expected(given)
+        name = "the result of expected"
+        value = expected(given)
     else:
         name = expected or next((name for name in FIELDS if given.get(name) is not None), "")
         value = given.get(name)
@@ -345,10 +342,10 @@ class RankingScorer(Scorer):  # type: ignore[misc]  # MLflow has no types
     docid: str | None = None
     qid: str | None = None
 
-    _asked: Any = PrivateAttr(default=None)
-    _rules: Any = PrivateAttr(default=None)
-    _retrieved: Any = PrivateAttr(default=None)
-    _expected: Any = PrivateAttr(default=None)
+    _asked: Any = None
+    _rules: Any = None
+    _retrieved: Any = None
+    _expected: Any = None
 
     def __call__(
         self,
@@ -360,7 +357,8 @@ class RankingScorer(Scorer):  # type: ignore[misc]  # MLflow has no types
     ) -> Any:
         """Score one row."""
         inputs, outputs, expectations = _completed(inputs, outputs, expectations, trace)
-        query, code = query_id(inputs, self.qid), "INVALID"
+        query = query_id(inputs, self.qid)
+        code = "INVALID"
         ids = ids_for(expectations, self._expected, self.docid)
         try:
             judgments = judgments_of_row(expectations, self._expected, ids)
@@ -383,7 +381,8 @@ class RankingScorer(Scorer):  # type: ignore[misc]  # MLflow has no types
             return self._failed(code, str(error))
 
     def _feedbacks(self, evaluation: Evaluation, said: str) -> Any:
-        values, undefined = evaluation.scores[0].tolist(), evaluation.facts.undefined[0]
+        values = evaluation.scores[0].tolist()
+        undefined = evaluation.facts.undefined[0]
         found = [
             Feedback(
                 name=column,
@@ -495,26 +494,19 @@ def genai_scorer(
 
 def _bound(measures: Specs, rules: Convention) -> list[LabelledMeasure]:
     """Return the measures as the convention means them; refuse what a row, or a mean of rows, cannot answer."""
-    labels, found = zip(*parse_measures(measures, rules), strict=True)
-    of_all, ways = (
-        "needs the grades of all rows, and a scorer sees one",
-        [one.family.aggregate for one in found],
-    )
-    odd = [
-        (label, way) for label, way in zip(labels, ways, strict=True) if way not in ("mean", "sum")
-    ]
-    refuse(
-        (rules.unjudged == "highest", f"the rule unjudged='highest' {of_all}"),
-        *(
-            (
-                True,
-                f"{label} is aggregated by {way}, and MLflow shows the mean of rows: choose another measure",
+    asked = parse_measures(measures, rules)
+    of_all = "needs the grades of all rows, and a scorer sees one"
+    if rules.unjudged == "highest":
+        raise InvalidInput(f"the rule unjudged='highest' {of_all}")
+    for label, measure in asked:
+        aggregate = measure.family.aggregate
+        if aggregate not in ("mean", "sum"):
+            raise InvalidInput(
+                f"{label} is aggregated by {aggregate}, and MLflow shows the mean of rows: choose another measure"
             )
-            for label, way in odd
-        ),
-    )
+    bound = bound_measures([measure for _, measure in asked], rules)
     return [
-        LabelledMeasure(*pair) for pair in zip(labels, bound_measures(found, rules), strict=True)
+        LabelledMeasure(label, measure) for (label, _), measure in zip(asked, bound, strict=True)
     ]
 
 
@@ -530,20 +522,15 @@ def _columns(asked: list[LabelledMeasure], name: str | None) -> dict[str, str]:
 def _completed(inputs: Any, outputs: Any, expectations: Any, trace: Any) -> tuple[Any, Any, Any]:
     if trace is None:
         return inputs, outputs, expectations
-    root = (
-        next((span for span in trace.data.spans if span.parent_id is None), None)
-        if trace.data
-        else None
-    )
     if expectations is None:
-        expectations = {
-            one.name: one.expectation.value for one in trace.search_assessments(type="expectation")
-        }
-    return (
-        inputs if inputs is not None or root is None else root.inputs,
-        outputs if outputs is not None or root is None else root.outputs,
-        expectations,
-    )
+        assessments = trace.search_assessments(type="expectation")
+        expectations = {known.name: known.expectation.value for known in assessments}
+    for root in (
+        [span for span in trace.data.spans if span.parent_id is None][:1] if trace.data else ()
+    ):
+        inputs = root.inputs if inputs is None else inputs
+        outputs = root.outputs if outputs is None else outputs
+    return inputs, outputs, expectations
 
 
 def _left_out(

@@ -68,8 +68,9 @@ def send_node(
         page,
         "a page, as rankeval.report.report_for_queries returns it",
     )
-    files = {} if page is None else {f"{folder(node.label)}/{PAGE}": page.encode()}
-    node = replace(node, files={**node.files, **files})
+    if page is not None:
+        files = {f"{folder(node.label)}/{PAGE}": page.encode()}
+        node = replace(node, files={**node.files, **files})
     is_id = run_id is None or (isinstance(run_id, str) and _RUN_ID.fullmatch(run_id) is not None)
     require(is_id, "run_id", run_id, "the id of a run, such as .run_id of a TrackedRun")
     active = mlflow.active_run()
@@ -91,10 +92,8 @@ def _experiment() -> tuple[str | None, str | None]:
     `mlflow.set_experiment` writes the id to the environment, and a user may set an id or a name
     there too.
     """
-    experiment_id, name = (
-        os.environ.get("MLFLOW_EXPERIMENT_ID"),
-        os.environ.get("MLFLOW_EXPERIMENT_NAME"),
-    )
+    experiment_id = os.environ.get("MLFLOW_EXPERIMENT_ID")
+    name = os.environ.get("MLFLOW_EXPERIMENT_NAME")
     if experiment_id:
         return experiment_id, None
     return (None, name) if name else ("0", None)
@@ -127,7 +126,8 @@ def _say_once() -> None:
 
 def _holds(content: RegisteredContent, ev: Evaluation) -> bool:
     """Return whether half of the queries are registered: the same id, and as many relevant documents if labels tell."""
-    signature, labels = content.signature, content.signature.label_counts
+    signature = content.signature
+    labels = content.signature.label_counts
     order = np.argsort(signature.ids)
     ids = text_hashes(ev.queries)
     place = order[
@@ -267,14 +267,12 @@ def log(
     (1.0, 'bm25')
     """
     data_name, given = _name_and_given(data)
-    asked = {"role": role, "data": data_name, "step": step, "slices": slices, "folds": folds}
-    options = {option: value for option, value in asked.items() if value is not None}
+    options = {"role": role, "data": data_name, "step": step, "slices": slices, "folds": folds}
+    options = {option: value for option, value in options.items() if value is not None}
     if isinstance(result, CrossValidation | CrossValidations):
         options |= {"predictions": False} | ({} if name is None else {"name": name})
-    is_evaluation, of_a_model = (
-        isinstance(result, Evaluation),
-        model_id is not None or model_version is not None,
-    )
+    is_evaluation = isinstance(result, Evaluation)
+    of_a_model = model_id is not None or model_version is not None
     refuse(
         (of_a_model and not is_evaluation, "model_id= and model_version= belong to an Evaluation"),
         (
@@ -304,11 +302,10 @@ def _name_and_given(data: Any) -> tuple[Any, dict[str, str]]:
             "its name, an mlflow.data.Dataset, RankingData or LoggedData",
         )
         return data, {}
-    told = {key: str(value) for key, value in data.to_dict().items() if key != "name" and value}
-    given = {key: text for key, text in told.items() if len(text) <= _LONGEST} | {
-        "source": hidden(told["source"])
-    }
-    return None if data.name == _NO_NAME else data.name, given
+    facts = {key: str(value) for key, value in data.to_dict().items() if key != "name" and value}
+    short = {key: text for key, text in facts.items() if len(text) <= _LONGEST}
+    short["source"] = hidden(facts["source"])
+    return None if data.name == _NO_NAME else data.name, short
 
 
 def push(
@@ -327,11 +324,9 @@ def _label(record: Record, name: str | None) -> str:
 def _evaluations(result: Any) -> list[Evaluation]:
     if isinstance(result, CrossValidations):
         return [*result.evaluations.values()]
-    return (
-        [result.evaluation]
-        if isinstance(result, CrossValidation)
-        else [result][: isinstance(result, Evaluation)]
-    )
+    if isinstance(result, CrossValidation):
+        return [result.evaluation]
+    return [result] if isinstance(result, Evaluation) else []
 
 
 class MlflowTracker:

@@ -230,7 +230,8 @@ def way_of(estimator: Any) -> tuple[dict[str, Any], set[str]]:
         types, modules = by_skops
         way: dict[str, Any] = {"serialization_format": "skops", "skops_trusted_types": types}
     else:
-        modules, way = _by_cloudpickle(estimator), {"serialization_format": "cloudpickle"}
+        modules = _by_cloudpickle(estimator)
+        way = {"serialization_format": "cloudpickle"}
     if ours := sorted(name for name in modules if name.partition(".")[0] in _OURS):
         raise InvalidInput(
             f"ranker cannot be saved without rankeval: it holds something of {ours[0]}. Take that out, or log it by "
@@ -382,23 +383,21 @@ def _name_loader(inner: Any, path: Path, flavor: str, coded: Mapping[str, Any]) 
         "flavor": flavor,
         "gives_classes": gives_classes(inner),
         "keep_unknown": keeps_unknown(inner),
-        "categories": {
-            name: {
-                "categories": kind.categories.tolist(),
-                # XGBoost asks for whole numbers of the same width.
-                "dtype": None
-                if kind.categories.inferred_type == "string"
-                else str(kind.categories.dtype),
-                "ordered": kind.ordered,
-            }
-            for name, kind in coded["categories"].items()
-        },
+        "categories": {name: _plain(kind) for name, kind in coded["categories"].items()},
         "numbers": coded["numbers"],
     }
     (path / served_ranker.SETTINGS).write_text(json.dumps(settings, indent=1))
     model = mlflow.models.Model.load(str(path))
     model.flavors["python_function"]["loader_module"] = served_ranker.__name__.rpartition(".")[2]
     model.save(str(path / MLMODEL))
+
+
+def _plain(kind: Any) -> dict[str, Any]:
+    """Return a type of categories as JSON holds it."""
+    values = kind.categories
+    # XGBoost asks for whole numbers of the same width.
+    dtype = None if values.inferred_type == "string" else str(values.dtype)
+    return {"categories": values.tolist(), "dtype": dtype, "ordered": kind.ordered}
 
 
 def _predicts_by(booster: Booster, inner: Any) -> bool:
@@ -492,11 +491,12 @@ def unpacked_model(content: bytes, name: str) -> SavedModel:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             facts = json.loads(archive.read(_FACTS))
             files = {
-                path: archive.read(path) for path in archive.namelist() if path.startswith(_MODEL)
+                path.removeprefix(_MODEL): archive.read(path)
+                for path in archive.namelist()
+                if path.startswith(_MODEL)
             }
-        paths = {path.removeprefix(_MODEL): content for path, content in files.items()}
         return SavedModel(
-            name, paths, dict(facts["params"]), dict(facts["tags"]), facts["flavor"], MODEL_TYPE
+            name, files, dict(facts["params"]), dict(facts["tags"]), facts["flavor"], MODEL_TYPE
         )
     except (zipfile.BadZipFile, LookupError, ValueError, TypeError, NotImplementedError) as error:
         raise InvalidInput(

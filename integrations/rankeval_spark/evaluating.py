@@ -186,7 +186,8 @@ class KeptRows:
         session = rows.sparkSession
         level = session.sparkContext._getJavaStorageLevel(StorageLevel.MEMORY_AND_DISK_DESER)  # noqa: SLF001
         # The JVM's own RDD, since that of Python would pickle each row twice.
-        frame, spark = rows._jdf, session._jsparkSession  # noqa: SLF001
+        frame = rows._jdf  # noqa: SLF001
+        spark = session._jsparkSession  # noqa: SLF001
         rdd = frame.javaRDD().persist(level)
         return cls(DataFrame(spark.createDataFrame(rdd, frame.schema()), session), rdd)
 

@@ -67,11 +67,8 @@ class PartScoring:
             return
         note, evidence, part = self._noted(pa.Table.from_batches(filled))
         note["version"] = __version__
-        row = [json.dumps(note, default=str)], [evidence], [part]
-        yield pa.RecordBatch.from_arrays(
-            [pa.array(value, field.type) for value, field in zip(row, _SCHEMA, strict=True)],
-            schema=_SCHEMA,
-        )
+        row = {"note": json.dumps(note, default=str), "evidence": evidence, "part": part}
+        yield pa.RecordBatch.from_pylist([row], schema=_SCHEMA)
 
     def _noted(self, table: pa.Table) -> tuple[Note, bytes | None, bytes | None]:
         if gaps := gaps_of(table):

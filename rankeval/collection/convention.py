@@ -116,11 +116,8 @@ class Convention:
         )
         require(fits, "bind", self.bind, "parameters of families: {'nDCG': {'gain': 'exp'}}")
         if self.depth is not None and self.ties == "expected":
-            problem, remedy = (
-                "a cut needs an order of tied rows",
-                "choose ties='docid' or ties='stable' with it",
-            )
-            raise InvalidInput(problem, argument="depth", remedy=remedy)
+            remedy = "choose ties='docid' or ties='stable' with it"
+            raise InvalidInput("a cut needs an order of tied rows", argument="depth", remedy=remedy)
         # Copied and frozen, so that nobody changes the rules behind the name.
         frozen = {family: MappingProxyType(dict(bound)) for family, bound in self.bind.items()}
         object.__setattr__(self, "bind", MappingProxyType(frozen))

@@ -63,7 +63,8 @@ T = TypeVar("T")
 
 def checked_path(path: str) -> str:
     """Return a path of a file of a record; raise if it leads elsewhere or is not portable."""
-    steps, size = path.split("/"), len(path.encode())
+    steps = path.split("/")
+    size = len(path.encode())
     is_plain = path.isprintable() and "\\" not in path and all(step.strip(". ") for step in steps)
     is_long = size > _LONGEST_PATH or max(len(step.encode()) for step in steps) > _LONGEST_STEP
     most = f"{_LONGEST_STEP} between two slashes and {_LONGEST_PATH} in all"
@@ -155,14 +156,16 @@ class Stored(Mapping[str, T]):
         found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != expected:
             file.close()
-            raise FileFormatError(
-                f"the file {path!r} was altered or replaced", where=self._where, remedy=_RESTORE
-            )
+            raise _damaged(f"the file {path!r} was altered or replaced", self._where)
         file.seek(0)
         return file
 
 
 _RESTORE = "restore a copy, or save the result again"
+
+
+def _damaged(problem: str, where: str) -> FileFormatError:
+    return FileFormatError(problem, where=where, remedy=_RESTORE)
 
 
 def file_names(titles: list[str]) -> list[str]:
@@ -241,8 +244,8 @@ def _filled(put: Put, record: Record) -> str:
     tables = {f"tables/{plain[name]}.parquet": (name, record.tables) for name in plain}
     resources = []
     for path, (name, held) in (*files.items(), *tables.items()):
-        with _content(name, held) as content:
-            resources.append({"path": path, **put(path, content)})
+        with _content(name, held) as file:
+            resources.append({"path": path, **put(path, file)})
         if path in tables:
             resources[-1]["table"] = name
     written = {name: _plain(getattr(record, name)) for name in _PLAIN}
@@ -253,13 +256,13 @@ def _filled(put: Put, record: Record) -> str:
     }
     of = {kind: _records(put, kind, getattr(record, kind)) for kind in ("parts", "children")}
     try:
-        told = json.dumps(
+        content = json.dumps(
             {
                 "format": FORMAT,
                 **written,
                 "metrics": metrics,
                 "series": series,
-                "data": [asdict(one) for one in record.data],
+                "data": [asdict(data) for data in record.data],
                 "resources": resources,
                 **of,
             },
@@ -274,13 +277,13 @@ def _filled(put: Put, record: Record) -> str:
         raise InvalidInput(problem) from error
     refuse(
         (
-            len(told) > _MOST_BYTES,
-            f"{NAME} would have {len(told):,} bytes, and may have {_MOST_BYTES:,}",
+            len(content) > _MOST_BYTES,
+            f"{NAME} would have {len(content):,} bytes, and may have {_MOST_BYTES:,}",
         )
     )
     put(README, io.BytesIO(_readme(record).encode()))
-    put(NAME, io.BytesIO(told))
-    return hashlib.sha256(told).hexdigest()
+    put(NAME, io.BytesIO(content))
+    return hashlib.sha256(content).hexdigest()
 
 
 def _plain(value: Any) -> Any:
@@ -385,7 +388,7 @@ def _opened(where: Path, path: str) -> io.BufferedIOBase:
     """Open a file of a folder; links to folders could repeat a part very many times."""
     file = where / path
     if not file.is_file() or file.parent.resolve() != where.resolve() / PurePosixPath(path).parent:
-        raise FileFormatError(f"there is no file {path!r}", where=str(where), remedy=_RESTORE)
+        raise _damaged(f"there is no file {path!r}", str(where))
     return file.open("rb")
 
 
@@ -407,31 +410,25 @@ def fetched(
         with opened(NAME) as file:
             content = file.read(_MOST_BYTES + 1)
         if seal is not None and not hashlib.sha256(content).hexdigest().startswith(seal):
-            raise FileFormatError(f"{NAME} was altered or replaced", where=where, remedy=_RESTORE)
+            raise _damaged(f"{NAME} was altered or replaced", where)
         found = _Written.model_validate(_of_this_format(content, where))
         return _read(found, opened, where, children=children)
     except RecursionError as error:
-        raise FileFormatError(
-            "too many parts stand within each other", where=where, remedy=_RESTORE
-        ) from error
+        raise _damaged("too many parts stand within each other", where) from error
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         problem = f"{NAME} is no whole record: {'.'.join(map(str, first['loc']))}: {first['msg']}"
-        raise FileFormatError(problem, where=where, remedy=_RESTORE) from error
+        raise _damaged(problem, where) from error
 
 
 def _of_this_format(content: bytes, where: str) -> Any:
     if len(content) > _MOST_BYTES:
-        raise FileFormatError(
-            f"{NAME} has more than {_MOST_BYTES:,} bytes", where=where, remedy=_RESTORE
-        )
+        raise _damaged(f"{NAME} has more than {_MOST_BYTES:,} bytes", where)
     try:
         found = json.loads(content)
         version = found.pop("format")
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise FileFormatError(
-            f"{NAME} is no record: {said(error)}", where=where, remedy=_RESTORE
-        ) from error
+        raise _damaged(f"{NAME} is no record: {said(error)}", where) from error
     if version != FORMAT:
         is_known = isinstance(version, str) and version.startswith(_FAMILY)
         remedy = "read it with the version that wrote it" if is_known else _RESTORE
@@ -444,15 +441,18 @@ def _read(found: _Written, opened: Opened, where: str, *, children: bool) -> Rec
     plain: dict[str, Any] = {name: getattr(found, name) for name in _PLAIN if name != "series"}
     paths = [one.path for one in (*found.resources, *found.parts, *found.children)]
     if len({*paths}) < len(paths):
-        raise FileFormatError(f"{NAME} names one path twice", where=where, remedy=_RESTORE)
-    hashes = {one.path: one.hash.removeprefix("sha256:") for one in found.resources}
-    tables = {
-        one.table: (one.path, hashes[one.path]) for one in found.resources if one.table is not None
-    }
-    files = {one.path: (one.path, hashes[one.path]) for one in found.resources if one.table is None}
+        raise _damaged(f"{NAME} names one path twice", where)
+    files: dict[str, tuple[str, str]] = {}
+    tables: dict[str, tuple[str, str]] = {}
+    for resource in found.resources:
+        place = resource.path, resource.hash.removeprefix("sha256:")
+        if resource.table is None:
+            files[resource.path] = place
+        else:
+            tables[resource.table] = place
 
     def read_all(held: list[_Held]) -> dict[str, Record]:
-        return {one.name: _part(one, opened, where, children=children) for one in held}
+        return {part.name: _part(part, opened, where, children=children) for part in held}
 
     series = {name: dict(points) for name, points in found.series.items()}
     return Record(

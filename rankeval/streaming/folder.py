@@ -242,10 +242,12 @@ def _refuse_other(folder: Folder) -> None:
             problem = f"{where} holds other files ({few(others)})"
             raise InvalidInput(problem, remedy="give an empty or a new folder")
         return
-    known, card = state.get("call", {}), folder.card
+    known = state.get("call", {})
+    card = folder.card
     differ = []
     for key in dict.fromkeys([*known, *card]):
-        there, here = known.get(key), card.get(key)
+        there = known.get(key)
+        here = card.get(key)
         if there != here:
             differ.append(f"{key} is {json.dumps(there)} there and {json.dumps(here)} here")
     if state.get("format") != _FORMAT:

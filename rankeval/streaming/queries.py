@@ -222,10 +222,13 @@ def whole_queries(part: Part, columns: ReadColumns, most: int) -> Iterator[Query
             goes_on = cut == begin and bool(held) and ids[begin] == last
             if not goes_on and n_held + cut - begin >= _LEAST:
                 yield _block([*held, _part_of(batch, begin, cut)])
-                held, n_held, begin = [], 0, cut
+                held = []
+                n_held = 0
+                begin = cut
             held.append(_part_of(batch, begin, end))
             n_held += end - begin
-            last, n_last = ids[end - 1], end - cut + (n_last if goes_on else 0)
+            last = ids[end - 1]
+            n_last = end - cut + (n_last if goes_on else 0)
             refuse_great(last, n_last, most)
         if end < batch.rows.num_rows:
             break
@@ -314,7 +317,8 @@ def _runs(part: Part, columns: ReadColumns, run: int) -> Iterator[pa.RecordBatch
             refuse_bad_values(rows)
         if n_held + rows.num_rows > run:
             yield _together(held)
-            held, n_held = [], 0
+            held = []
+            n_held = 0
         held.append(rows)
         n_held += rows.num_rows
     if held:
@@ -391,7 +395,8 @@ def blocks_of(
         return (run for path in paths for run in batches_of(path, len(ranges), place))
 
     held: list[tuple[pa.RecordBatch, Ints]] = []
-    n_bytes, sizes = 0, np.zeros(len(ranges[place]), dtype=np.int64)
+    n_bytes = 0
+    sizes = np.zeros(len(ranges[place]), dtype=np.int64)
     for rows, starts in read():
         n_bytes += rows.nbytes
         sizes += np.diff(starts)
@@ -470,7 +475,8 @@ def _bins(rows: pa.RecordBatch, shift: int) -> NDArray[Any]:
 
 
 def _sizes(counted: Iterator[tuple[pa.RecordBatch, Ints]], number: int) -> tuple[Ints, Floats]:
-    sizes, n_bytes = np.zeros(number, dtype=np.int64), np.zeros(number)
+    sizes = np.zeros(number, dtype=np.int64)
+    n_bytes = np.zeros(number)
     for rows, counts in counted:
         sizes += counts
         n_bytes += counts * (rows.nbytes / max(rows.num_rows, 1))
@@ -486,7 +492,8 @@ def _lots(
         if begin < place and not share.holds(n_held + more, together(n_rows, size)):
             yield slice(begin, place)
             begin, n_held, n_rows = place, 0.0, 0
-        n_held, n_rows = n_held + more, together(n_rows, size)
+        n_held = n_held + more
+        n_rows = together(n_rows, size)
     yield slice(begin, len(sizes))
 
 

@@ -135,7 +135,7 @@ def _as_type(column: pa.Array, kind: pa.DataType, what: str) -> pa.Array:
     is_coded = pa.types.is_dictionary(held)
     if is_coded and _lacks_values(column):
         raise FileFormatError(
-            "its dictionary holds a value twice", where=f"{what}", remedy="write the file again"
+            "its dictionary holds a value twice", where=what, remedy="write the file again"
         )
     if held == kind:
         return column
@@ -160,10 +160,8 @@ def _lacks_values(coded: pa.DictionaryArray) -> bool:
 
 def join_arguments(rows: Any) -> dict[str, Any]:
     """Return the columns of rows as arguments of `join_arrays`; ``docid`` may be None."""
-    names, roles = (
-        {"y": "relevance", "score": "score", "qid": "qid", "docid": "docid"},
-        rows.schema.names,
-    )
+    names = {"y": "relevance", "score": "score", "qid": "qid", "docid": "docid"}
+    roles = rows.schema.names
     found = {name: rows[role] if role in roles else None for name, role in names.items()}
     return found | {"read": {name: rows[role] for name, role in columns_of_roles(roles).items()}}
 

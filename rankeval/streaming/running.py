@@ -280,12 +280,13 @@ class _Call:
             parts is None or self.kept.state.get("plan", {}).get("order") == "any"
         ):  # what a call before this one found
             raise Unsorted
-        self.kept.begin({"order": "by query", "parts": [part.n_rows for part in parts]})
+        sizes = [part.n_rows for part in parts]
+        self.kept.begin({"order": "by query", "parts": sizes})
         tasks = [
             partial(whole_queries, part, self.source.columns, self.share.most_rows)
             for part in parts
         ]
-        return self._score(tasks, [part.n_rows for part in parts], self.kept.read_all(len(parts)))
+        return self._score(tasks, sizes, self.kept.read_all(len(parts)))
 
     def by_bucket(self) -> list[Evaluation | None]:
         """Score a data set in any order: write its rows by bucket, then score the buckets."""
@@ -351,10 +352,9 @@ class _Call:
             shown_rows += evidence
             self.bar.add(sizes[place])
         try:
-            for one in (
-                shown_rows
-            ):  # only now: rows out of order end the pass, and then all are shown again
-                self.check.add(one)
+            # Only now: rows out of order end the pass, and then all are shown again.
+            for evidence in shown_rows:
+                self.check.add(evidence)
             self.check.refuse(action="evaluate")
         except Refusal:
             self.kept.clear()
@@ -391,7 +391,8 @@ def _score_part(
 
 def codes_of(measure: Measure) -> list[str]:
     """Return a hash of the code of each measure of the user's own that a measure is made of."""
-    family, codes = measure.family, []
+    family = measure.family
+    codes = []
     if not family.kernel.__module__.startswith("rankeval."):
         own = (family.kernel, family.expected)
         codes = [hash_of_code(function) for function in own if callable(function)]

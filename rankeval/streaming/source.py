@@ -63,15 +63,15 @@ def fragments_of(data: Any) -> list[tuple[ds.Fragment, pa.Schema]]:
         for dataset in _leaves(_opened(data))
         for one in dataset.get_fragments()
     ]
-    with _said_if_unreadable(data):
+    with _explained_if_unreadable(data):
         hidden = _hidden_names(data)
     rows = [one for one in hidden if _looks_like_rows(one)]
-    passed = f"{count(len(rows), 'file')} of {_said(data)} would be passed over: {few(rows)}"
+    passed = f"{count(len(rows), 'file')} of {_shown(data)} would be passed over: {few(rows)}"
     why = "a name that begins with _ or . is hidden to readers of Parquet"
     beside = f" (passed over: {', '.join(hidden[:5])})" if hidden else ""
     refuse(
         (rows, f"{passed}; {why}", "rename or remove it, or give the files to be read as a list"),
-        (not found, f"there is no Parquet file in {_said(data)}{beside}"),
+        (not found, f"there is no Parquet file in {_shown(data)}{beside}"),
     )
     return found
 
@@ -81,7 +81,7 @@ def _addresses(data: Any) -> list[str]:
     return [one for one in given if isinstance(one, str) and "://" in one]
 
 
-def _said(data: Any) -> str:
+def _shown(data: Any) -> str:
     if isinstance(data, (list, tuple)):
         return shown([masked(one) if isinstance(one, str) else one for one in data])
     is_path = isinstance(data, (str, os.PathLike))
@@ -107,14 +107,14 @@ def _opened(data: Any) -> ds.Dataset:
             f"{type(data).__name__}",
             remedy="a frame in memory goes to rankeval.evaluate, with the same names of columns",
         )
-    with _said_if_unreadable(data):
+    with _explained_if_unreadable(data):
         if isinstance(data, list) and _addresses(data):
             return _from_urls(data)
         return ds.dataset(data, format="parquet", partitioning="hive")
 
 
 @contextmanager
-def _said_if_unreadable(data: Any) -> Iterator[None]:
+def _explained_if_unreadable(data: Any) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
@@ -123,7 +123,7 @@ def _said_if_unreadable(data: Any) -> Iterator[None]:
         ) from None
     except (pa.ArrowException, OSError, TypeError, ValueError) as error:
         raise InvalidInput(
-            f"cannot open the data set {_said(data)}: {hidden(str(error), _addresses(data))}"
+            f"cannot open the data set {_shown(data)}: {hidden(str(error), _addresses(data))}"
         ) from None
 
 
@@ -142,32 +142,30 @@ def _from_urls(urls: list[str]) -> ds.Dataset:
 def _leaves(dataset: ds.Dataset) -> list[ds.Dataset]:
     import pyarrow.dataset as ds
 
-    if getattr(
-        dataset, "_scan_options", None
-    ):  # a filter lives there: to read past it would score other rows
+    # A filter lives there: to read past it would score other rows.
+    if getattr(dataset, "_scan_options", None):
         raise InvalidInput(
             "the data set has a filter, which is not applied row by row here",
             remedy="give the files of these rows alone, or write what the filter leaves: pyarrow.dataset.write_dataset",
         )
     if isinstance(dataset, ds.UnionDataset):
         return [leaf for child in dataset.children for leaf in _leaves(child)]
-    if not isinstance(dataset, ds.FileSystemDataset) or not isinstance(
-        dataset.format, ds.ParquetFileFormat
-    ):
-        is_files = isinstance(dataset, ds.FileSystemDataset)
-        found = f"one of {dataset.format.default_extname} files" if is_files else "rows in memory"
-        raise InvalidInput(
-            f"expected a data set of Parquet files, found {found}",
-            remedy="write it as Parquet first (pyarrow.dataset.write_dataset), or give its columns as arrays",
-        )
-    return [dataset]
+    is_files = isinstance(dataset, ds.FileSystemDataset)
+    if is_files and isinstance(dataset.format, ds.ParquetFileFormat):
+        return [dataset]
+    kind = f"one of {dataset.format.default_extname} files" if is_files else "rows in memory"
+    raise InvalidInput(
+        f"expected a data set of Parquet files, found {kind}",
+        remedy="write it as Parquet first (pyarrow.dataset.write_dataset), or give its columns as arrays",
+    )
 
 
 def _hidden_names(data: Any) -> list[str]:
     """Return the files that readers pass over, below a folder whose name begins with _ or a dot."""
     if not isinstance(data, (str, os.PathLike)):
         return []
-    filesystem, root = pafs.LocalFileSystem(), os.fspath(data)
+    filesystem = pafs.LocalFileSystem()
+    root = os.fspath(data)
     if "://" in root:
         filesystem, root = pafs.FileSystem.from_uri(root)
     else:
@@ -369,7 +367,8 @@ class ParquetSource:
 
     def card(self) -> dict[str, Any]:
         """Return what identifies a data set: its files, with sizes, times and numbers of rows."""
-        digest, n_bytes = hashlib.sha256(), 0
+        digest = hashlib.sha256()
+        n_bytes = 0
         for file in self.files:
             info = file.filesystem.get_file_info(file.path)
             n_bytes += info.size or 0
@@ -451,8 +450,10 @@ def _file(footer: _Footer, columns: ReadColumns) -> File:
 
 
 def _row_group(footer: _Footer, number: int, columns: ReadColumns) -> RowGroup:
-    name, kind = columns.names["qid"], columns.types["qid"]
-    metadata, keys = footer.metadata, footer.keys
+    name = columns.names["qid"]
+    kind = columns.types["qid"]
+    metadata = footer.metadata
+    keys = footer.keys
     group = metadata.row_group(number)
     if name in keys:
         # A folder names its query by a text; rows are compared by what it stands for.
@@ -468,9 +469,9 @@ def _row_group(footer: _Footer, number: int, columns: ReadColumns) -> RowGroup:
         one.startswith("DELTA") for one in column.encodings
     )
     # A file of another type has the same order: texts or whole numbers of another width.
-    if not is_ordered(kind) or known is None or not known.has_min_max or known.min != known.min:
-        return RowGroup(number, group.num_rows, None, reads_coded)
-    return RowGroup(number, group.num_rows, (known.min, known.max), reads_coded)
+    has_ends = is_ordered(kind) and known is not None and known.has_min_max
+    ends = (known.min, known.max) if has_ends and known.min == known.min else None
+    return RowGroup(number, group.num_rows, ends, reads_coded)
 
 
 def is_ordered(kind: pa.DataType) -> bool:

@@ -131,7 +131,8 @@ def _refusal(error: ValidationError) -> InvalidInput:
     ours = first.get("ctx", {}).get("error")  # what a validator of `EvaluatorSettings` raised
     if isinstance(ours, InvalidInput):
         return ours.having(where=_CONFIG)
-    key, found = str(first["loc"][0]), shown(first["input"])
+    key = str(first["loc"][0])
+    found = shown(first["input"])
     return InvalidInput(f"{first['msg']}, found {found}", where=_CONFIG, argument=key, found=found)
 
 
@@ -158,8 +159,10 @@ class EvaluatedRows:
         if settings.qrels is not None:
             _refuse_two_truths(dataset, settings)
             return cls(features, ids, **taken)
-        missing = "targets is missing: name the column with the relevance (for a Dataset: from_pandas(..., targets=)), "
-        missing += "or give the judgments of a collection as the key 'qrels' of evaluator_config"
+        missing = (
+            "targets is missing: name the column with the relevance (for a Dataset: from_pandas(..., targets=)), "
+            "or give the judgments of a collection as the key 'qrels' of evaluator_config"
+        )
         refuse((not dataset.has_targets, missing))
         relevance = columns.labels(dataset.labels_data, "targets")
         columns.refuse_unbounded(relevance, "targets")
@@ -230,8 +233,8 @@ def static_scores(dataset: Any) -> NDArray[Any]:
     """Return the predictions that the data set holds."""
     neither = (
         "there is neither a model nor predictions: give model=, or name the column of the scores "
+        "(predictions=; for a Dataset: from_pandas(..., predictions=))"
     )
-    neither += "(predictions=; for a Dataset: from_pandas(..., predictions=))"
     refuse((not dataset.has_predictions, neither))
     return _checked(dataset.predictions_data, len(dataset.features_data))
 
@@ -317,14 +320,15 @@ def evaluate_ranker(
     settings.respect_guard()
     rows = EvaluatedRows.of(dataset, settings)
     if model is None:
-        scores, name = static_scores(dataset), str(dataset.predictions_name)
+        scores = static_scores(dataset)
+        name = str(dataset.predictions_name)
     else:
-        scores, name = predicted_scores(model, rows, column, pass_ids=settings.pass_ids), None
+        scores = predicted_scores(model, rows, column, pass_ids=settings.pass_ids)
+        name = None
     # By the features: `rankeval.evaluate` sees labels and documents only.
     features = rows.for_guard() if settings.qrels is None and discovery.active_urls() else None
     if features is not None:
-        check = ContaminationCheck.current()
-        check.refuse(
+        ContaminationCheck.current().refuse(
             features, rows.relevance, rows.qid, docid=rows.docid, score=scores, action=_ACTION
         )
     if model_id and not settings.name:
@@ -344,11 +348,14 @@ def evaluate_ranker(
 def _evaluated(
     rows: EvaluatedRows, scores: NDArray[Any], settings: EvaluatorSettings, name: str | None
 ) -> Evaluation:
-    rules: dict[str, Any] = {"convention": settings.convention, "query_weight": rows.query_weight}
-    rules |= {"measures": settings.measures, "name": name}
+    rules: dict[str, Any] = {
+        "measures": settings.measures,
+        "convention": settings.convention,
+        "query_weight": rows.query_weight,
+        "name": name,
+    }
     if settings.qrels is not None:
-        ranking = Run(rows.qid, rows.docid, scores)
-        return evaluate(settings.qrels, ranking, **rules)
+        return evaluate(settings.qrels, Run(rows.qid, rows.docid, scores), **rules)
     return evaluate(rows.relevance, scores, qid=rows.qid, docid=rows.docid, **rules)
 
 

@@ -31,6 +31,7 @@ from rankeval.errors import InvalidInput, RankevalError
 from rankeval.measures import Measure, direction, measure_from_key
 from rankeval.measures import measure as parsed
 from rankeval.render.tables import Table
+from rankeval.shelf.record import INTERVAL_ENDS
 from rankeval.significance.orders import competition_ranks
 from rankeval_mlflow.delivery.connection import asking
 from rankeval_mlflow.packing.nodes import keys_of, values_of
@@ -65,6 +66,7 @@ COLUMNS = (
     "n_queries",
     "logged_at",
 )
+OTHER_COLUMNS = ("run_id", "system", "reason")
 _TESTED = (
     'group: "below" is shown to differ from the first (paired t test over queries, alpha {alpha:g}{corrected}); '
     '"tied" is not'
@@ -113,17 +115,15 @@ def chosen_measure(
 ) -> Chosen:
     """Return the measure that was asked for, or the one that comes first in most evaluations."""
     logged = dict.fromkeys(key for entry in entries for key in entry.metrics)
-    first = Counter(entry.run.data.params.get("measure", "") for entry in entries).most_common(1)[
-        0
-    ][0]
-    asked = first if measure is None else str(measure)
+    firsts = Counter(entry.run.data.params.get("measure", "") for entry in entries)
+    asked = firsts.most_common(1)[0][0] if measure is None else str(measure)
     key = asked if asked in logged else _key(asked)
     if key not in logged:
         newest = max(entries, key=lambda entry: entry.logged_at)
         keys = keys_of(evaluation_of(client, newest.run, newest.content.role))
         key = next(iter(keys.values())) if measure is None else keys.get(asked, key)
     if key not in logged:
-        known = [_name(each) for each in logged if not each.endswith(("_ci_low", "_ci_high"))]
+        known = [_name(each) for each in logged if not each.endswith(INTERVAL_ENDS)]
         raise unknown("measure of these evaluations", asked, known)
     return Chosen(key, _name(key))
 
@@ -292,35 +292,35 @@ def leaderboard_table(
     others: Sequence[Other],
     chosen: Chosen,
     limit: int,
-    alpha: float = 0.05,
+    alpha: float,
 ) -> Leaderboard:
     """Make the leaderboard of ranked evaluations."""
     shown = ranked[:limit]
     names = _names(shown)
     compared, why = _compared(shown, names, chosen, alpha)
     groups = _groups(compared, names, shown)
-    ranks = (
-        competition_ranks([direction(chosen.name).sign * one.value for one in shown])
-        if len(shown) > 1
-        else [1]
-    )
-    rows = zip(map(int, ranks), shown, names, groups, strict=True)
-    entry = shown[0].entry
+    sign = direction(chosen.name).sign
+    values = [sign * evaluated.value for evaluated in shown]
+    ranks = competition_ranks(values) if len(values) > 1 else [1]
+    rows = [
+        _row(int(rank), evaluated, group, chosen)
+        for rank, evaluated, group in zip(ranks, shown, groups, strict=True)
+    ]
+    left_out = pd.DataFrame([asdict(other) for other in others], columns=list(OTHER_COLUMNS))
+    content = shown[0].entry.content
+    data_names = Counter(evaluated.entry.data for evaluated in ranked)
+    n_tested = len(shown) - groups.count("weighted")
     return Leaderboard(
-        table=pd.DataFrame(
-            [_row(rank, one, group, chosen) for rank, one, _, group in rows], columns=list(COLUMNS)
-        ),
-        others=pd.DataFrame(
-            [asdict(one) for one in others], columns=["run_id", "system", "reason"]
-        ),
+        table=pd.DataFrame(rows, columns=list(COLUMNS)),
+        others=left_out,
         measure=chosen.name,
-        data=Counter(one.entry.data for one in ranked).most_common(1)[0][0],
-        digest=entry.content.digest,
-        role=entry.content.role,
-        convention=entry.content.convention,
+        data=data_names.most_common(1)[0][0],
+        digest=content.digest,
+        role=content.role,
+        convention=content.convention,
         n_ranked=len(ranked),
         comparison=compared,
-        notes=(*why, *_flattered(compared, len(ranked), len(shown) - groups.count("weighted"))),
+        notes=(*why, *_flattered(compared, len(ranked), n_tested)),
     )
 
 
@@ -333,8 +333,9 @@ def _names(shown: Sequence[RankedEvaluation]) -> list[str]:
 
 
 def _row(rank: int, one: RankedEvaluation, group: str, chosen: Chosen) -> tuple[Any, ...]:
-    entry, metrics = one.entry, one.entry.metrics
-    ends = (metrics.get(f"{chosen.key}{end}", float("nan")) for end in ("_ci_low", "_ci_high"))
+    entry = one.entry
+    metrics = entry.metrics
+    ends = (metrics.get(f"{chosen.key}{end}", math.nan) for end in INTERVAL_ENDS)
     size = entry.n_queries if one.evaluation is None else one.evaluation.n_queries
     return (rank, entry.system, entry.run_id, one.value, *ends, group, size, entry.logged_at)
 

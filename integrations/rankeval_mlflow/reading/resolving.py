@@ -155,15 +155,14 @@ def _parsed_text(name: str) -> _Name:
 def run_with(client: Any, run_id: str) -> Any:
     """Return the run with an id."""
     run = existing(client.get_run, run_id, codes=NOT_READ)
-    none = f"there is no run {shown(run_id)} in the store; `rankeval mlflow list` shows the runs that hold evaluations"
-    back = f"`mlflow runs restore --run-id {run_id}` brings it back"
-    refuse(
-        (run is None, none),
-        (
-            run is not None and is_deleted(run),
-            f"run {run_id} was deleted, so nothing in it counts; {back}",
-        ),
-    )
+    if run is None:
+        raise InvalidInput(
+            f"there is no run {shown(run_id)} in the store; `rankeval mlflow list` shows the runs that hold evaluations"
+        )
+    if is_deleted(run):
+        raise InvalidInput(
+            f"run {run_id} was deleted, so nothing in it counts; `mlflow runs restore --run-id {run_id}` brings it back"
+        )
     return run
 
 
@@ -181,12 +180,11 @@ def _version(client: Any, parts: _Name) -> Any:
         aliases = aliases_of(client, parts.registered)
         if parts.alias:
             raise unknown(f"alias of {parts.registered}", parts.alias, aliases)
-        there = sorted(
-            (int(one.version) for one in versions_of(client, parts.registered)), reverse=True
-        )
+        numbers = [int(version.version) for version in versions_of(client, parts.registered)]
+        numbers.sort(reverse=True)
         raise InvalidInput(
             f"{parts.registered} has no version {parts.version}, or it was deleted; its versions are "
-            f"{few(there) or 'none'}"
+            f"{few(numbers) or 'none'}"
         )
     return found
 
@@ -195,9 +193,8 @@ def aliases_of(client: Any, model: str) -> dict[str, str]:
     """Return the version of each alias of a registered model."""
     found = existing(client.get_registered_model, model, codes=NOT_READ)
     if found is None:
-        raise unknown(
-            "registered model", model, [one.name for one in pages(client.search_registered_models)]
-        )
+        known = [registered.name for registered in pages(client.search_registered_models)]
+        raise unknown("registered model", model, known)
     return {str(alias): str(version) for alias, version in found.aliases.items()}
 
 
@@ -209,7 +206,8 @@ def versions_of(client: Any, model: str) -> list[Any]:
 
 def _of_version(client: Any, version: Any, role: str | None) -> Any:
     spelt = f"{version.name}/{version.version}"
-    logged, model_id = evaluated_runs(version.tags), model_behind(version)
+    logged = evaluated_runs(version.tags)
+    model_id = model_behind(version)
     if not logged and model_id:
         return _of_model(client, model_id, role)
     if role not in logged and len(set(logged.values())) > 1:
@@ -239,7 +237,7 @@ def _of_model(client: Any, model_id: str, role: str | None) -> Any:
 
 def _only(name: str, runs: Sequence[Any], role: str | None) -> Any:
     held = [(run, pieces_by_role(run.data.tags)) for run in runs]
-    roles = sorted({each for _, labels in held for each in labels})
+    roles = sorted({label_role for _, labels in held for label_role in labels})
     instead = f"it has {roles or 'none'}. rankeval_mlflow.log(ev, model_id=...) logs one"
     wanted = chosen_role(name, roles, role, instead)
     found = [
