@@ -92,10 +92,10 @@ def left_to_us(should_log: Callable[[Any], bool]) -> Callable[[Any], bool]:
     """Return MLflow's question whether to log an estimator, answered with no for searches that are logged here."""
 
     @wraps(should_log)
-    def asked(session: Any) -> bool:
+    def is_logged(session: Any) -> bool:
         return _scored(session.estimator) is None and should_log(session)
 
-    return asked
+    return is_logged
 
 
 def watched_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
@@ -129,29 +129,31 @@ def watched_validation(cross_validate: Callable[..., Any]) -> Callable[..., Any]
 
     @wraps(cross_validate)
     def logged(*args: Any, **kwargs: Any) -> Any:
-        given = (
+        arguments = (
             {}
             if _within.get() or STATE.settings is None
             else spec.bind_partial(*args, **kwargs).arguments
         )
-        scored = Scored.of(given.get("scoring"), given.get("estimator"))
+        scored = Scored.of(arguments.get("scoring"), arguments.get("estimator"))
         if scored is None:
             with _apart(None):
                 return cross_validate(*args, **kwargs)
-        with _watched("cross_validate", "cross-validation", given["estimator"]) as call:
+        with _watched("cross_validate", "cross-validation", arguments["estimator"]) as call:
             result = cross_validate(*args, **kwargs)
             call.log(
                 lambda settings: replace(
                     validation_node(
                         result,
-                        given["estimator"],
+                        arguments["estimator"],
                         scored,
                         settings,
                         call.label,
                         call.started_ms,
                         call.failures,
                     ),
-                    datasets=scored.data(given["X"], given.get("y"), given.get("params") or {}),
+                    datasets=scored.data(
+                        arguments["X"], arguments.get("y"), arguments.get("params") or {}
+                    ),
                 )
             )
         return result
@@ -160,12 +162,12 @@ def watched_validation(cross_validate: Callable[..., Any]) -> Callable[..., Any]
 
 
 @contextmanager
-def of_cross_validation(given: Mapping[str, Any]) -> Iterator[Callable[[Any], None]]:
+def of_cross_validation(arguments: Mapping[str, Any]) -> Iterator[Callable[[Any], None]]:
     """Watch a call of `rankeval.cross_validate`."""
     if _within.get() or STATE.settings is None:
         yield lambda _: None
         return
-    X = given.get("X")
+    X = arguments.get("X")
     data = X if isinstance(X, RankingData) else None
     folds = STATE.settings.log_folds
     with _watched("rankeval.cross_validate", "cross-validation", X) as call:
@@ -178,7 +180,7 @@ def noting_failures(warn_of: Callable[..., None]) -> Callable[..., None]:
     @wraps(warn_of)
     def noted(results: Any, error_score: Any) -> None:
         if (kept := _failures.get()) is not None:
-            kept += [one["fit_error"] for one in results]
+            kept += [fit["fit_error"] for fit in results]
         warn_of(results, error_score)
 
     return noted

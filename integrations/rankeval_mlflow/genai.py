@@ -78,23 +78,25 @@ Specs = str | Measure | Iterable[str | Measure]
 
 def query_id(inputs: Any, qid: str | None) -> str:
     """Return the id of a row's query."""
-    given = inputs if isinstance(inputs, Mapping) else {"inputs": inputs}
-    if qid is not None and given.get(qid) is None:
-        raise InvalidInput(f"qid is {qid!r}, but the inputs of a row are {sorted(map(str, given))}")
+    fields = inputs if isinstance(inputs, Mapping) else {"inputs": inputs}
+    if qid is not None and fields.get(qid) is None:
+        raise InvalidInput(
+            f"qid is {qid!r}, but the inputs of a row are {sorted(map(str, fields))}"
+        )
     for name in [qid] if qid else QUERY_IDS:
-        if isinstance(given.get(name), (str, int)) or qid:
-            return str(given[name])
-    alone = next(iter(given.values())) if len(given) == 1 else None
+        if isinstance(fields.get(name), (str, int)) or qid:
+            return str(fields[name])
+    alone = next(iter(fields.values())) if len(fields) == 1 else None
     if isinstance(alone, str) and 0 < len(alone) <= LONGEST_QUESTION:
         return alone
-    text = json.dumps(given, sort_keys=True, default=str)
+    text = json.dumps(fields, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def as_ranking(value: Any, ids: Iterable[str] = IDS) -> dict[str, float]:
     """Return a list of ids or documents, or scores by id, as scores by document, best first."""
     if _is_scores(value):
-        scores = {str(one): float(score) for one, score in value.items()}
+        scores = {str(docid): float(score) for docid, score in value.items()}
         _refuse_same_text(scores, value)
         return dict(sorted(scores.items(), key=lambda item: -item[1]))
     documents = _listed(value)
@@ -102,29 +104,31 @@ def as_ranking(value: Any, ids: Iterable[str] = IDS) -> dict[str, float]:
         raise InvalidInput(
             f"it is {_described(value)}; expected a list of ids or of documents, or scores by id"
         )
-    places = dict.fromkeys(str(one) for one in document_ids(documents, ids))
-    return {one: float(len(places) - place) for place, one in enumerate(places)}
+    places = dict.fromkeys(str(docid) for docid in document_ids(documents, ids))
+    return {docid: float(len(places) - place) for place, docid in enumerate(places)}
 
 
-def _refuse_same_text(named: Mapping[str, Any], given: Mapping[Any, Any]) -> None:
-    refuse((len(named) < len(given), "two documents have the same id as text, such as 1 and '1'"))
+def _refuse_same_text(named: Mapping[str, Any], mapping: Mapping[Any, Any]) -> None:
+    refuse((len(named) < len(mapping), "two documents have the same id as text, such as 1 and '1'"))
 
 
 def document_ids(documents: list[Any], ids: Iterable[str]) -> list[str | int]:
     """Return the id of each document: itself, or the first of the given fields that every document has."""
     ids = tuple(ids)
-    alone = [_without_score(one) for one in documents]
-    objects = [one for one in alone if not _is_id(one)]
-    for one in objects:
-        is_plain = one is None or isinstance(one, (Real, str))
-        refuse((is_plain, f"a document is {shown(one)}; expected an id or a document"))
-    key = next((key for key in ids if all(_is_id(field(one, key)) for one in objects)), None)
+    alone = [_without_score(document) for document in documents]
+    objects = [document for document in alone if not _is_id(document)]
+    for document in objects:
+        is_plain = document is None or isinstance(document, (Real, str))
+        refuse((is_plain, f"a document is {shown(document)}; expected an id or a document"))
+    key = next(
+        (key for key in ids if all(_is_id(field(document, key)) for document in objects)), None
+    )
     if key is None:
         raise InvalidInput(
             f"the documents have no common field {' or '.join(map(repr, ids[:4]))}{' ...' if len(ids) > 4 else ''} "
             f"with an id; a document has {few(_fields(objects[0]))}: name the field of the id with docid="
         )
-    return [one if _is_id(one) else field(one, key) for one in alone]
+    return [document if _is_id(document) else field(document, key) for document in alone]
 
 
 def field(value: Any, path: str) -> Any:
@@ -141,31 +145,29 @@ def ranking_of_row(
 ) -> dict[str, float]:
     """Return the ranking of a row of an evaluation."""
     ids = tuple(ids)
-    found = {}
+    rankings = {}
     for place, value in _places(outputs, trace, retrieved):
         try:
-            found[place] = as_ranking(value, ids)
+            rankings[place] = as_ranking(value, ids)
         except InvalidInput as error:
             raise InvalidInput(f"{place} is no ranking: {error}") from error
     if retrieved == "all spans":
-        return as_ranking([document for one in found.values() for document in one])
-    if len({tuple(one) for one in found.values()}) > 1:
+        return as_ranking([document for ranking in rankings.values() for document in ranking])
+    if len({tuple(ranking) for ranking in rankings.values()}) > 1:
         raise InvalidInput(
-            f"there are {len(found)} different rankings ({', '.join(found)}): choose one by retrieved=, such as "
+            f"there are {len(rankings)} different rankings ({', '.join(rankings)}): choose one by retrieved=, such as "
             "'outputs', 'last span', 'all spans' or 'span NAME'"
         )
-    return next(iter(found.values()))
+    return next(iter(rankings.values()))
 
 
 def _places(outputs: Any, trace: Any, retrieved: Retrieved) -> list[tuple[str, Any]]:
     if callable(retrieved):
         return [("the result of retrieved", retrieved(outputs, trace))]
     if retrieved is None:
-        given = (
-            [("outputs", outputs)] if _is_scores(outputs) or _listed(outputs) is not None else []
-        )
-        if found := [*given, *_spans(trace)]:
-            return found
+        own = [("outputs", outputs)] if _is_scores(outputs) or _listed(outputs) is not None else []
+        if places := [*own, *_spans(trace)]:
+            return places
         raise InvalidInput(
             f"no ranking: outputs is {_described(outputs)} and the trace has no RETRIEVER span. Return the ranking, or "
             "say where it is with retrieved=, such as 'outputs.documents'"
@@ -273,17 +275,17 @@ def judgments_of_row(
     expectations: Mapping[str, Any] | None, expected: Expected, ids: Iterable[str]
 ) -> dict[str, Any] | None:
     """Return the grade of each judged document of a row, or None if the row is not judged."""
-    given = expectations or {}
+    fields = expectations or {}
     if callable(expected):
         name = "the result of expected"
-        value = expected(given)
+        value = expected(fields)
     else:
-        name = expected or next((name for name in FIELDS if given.get(name) is not None), "")
-        value = given.get(name)
+        name = expected or next((name for name in FIELDS if fields.get(name) is not None), "")
+        value = fields.get(name)
     if value is None:
         return None
     grades = value if isinstance(value, Mapping) else _grades(name, value, ids)
-    named = {str(one): grade for one, grade in grades.items()}
+    named = {str(docid): grade for docid, grade in grades.items()}
     _refuse_same_text(named, grades)
     return named or None
 
@@ -300,7 +302,7 @@ def ids_for(
     first = (
         ("doc_uri", "metadata.doc_uri") if is_context and CONTEXT in (expectations or {}) else ()
     )
-    return (*first, *(one for one in IDS if one not in first))
+    return (*first, *(name for name in IDS if name not in first))
 
 
 def why_not_judged(expectations: Mapping[str, Any] | None, expected: Expected) -> str:
@@ -320,12 +322,13 @@ def _grades(name: str, value: Any, ids: Iterable[str]) -> dict[Any, Any]:
     require(is_list, name, value, "grades by document id, or a list of relevant documents")
     grades: dict[Any, Any] = {}
     listed = list(documents)
-    for one, document in zip(document_ids(listed, ids), listed, strict=True):
+    for docid, document in zip(document_ids(listed, ids), listed, strict=True):
         graded = None if isinstance(document, (str, int)) else field(document, "relevance")
         grade = graded if isinstance(graded, Real) else 1
-        if grades.setdefault(one, grade) != grade:
+        if grades.setdefault(docid, grade) != grade:
             raise InvalidInput(
-                f"the document {shown(one)} has the grades {grades[one]} and {grade}", argument=name
+                f"the document {shown(docid)} has the grades {grades[docid]} and {grade}",
+                argument=name,
             )
     return grades
 
@@ -342,7 +345,7 @@ class RankingScorer(Scorer):  # type: ignore[misc]  # MLflow has no types
     docid: str | None = None
     qid: str | None = None
 
-    _asked: Any = None
+    _labelled: Any = None
     _rules: Any = None
     _retrieved: Any = None
     _expected: Any = None
@@ -366,32 +369,35 @@ class RankingScorer(Scorer):  # type: ignore[misc]  # MLflow has no types
             ranking = ranking_of_row(outputs, trace, self._retrieved, ids)
             if judgments is None:
                 return self._failed("NOT_JUDGED", why_not_judged(expectations, self._expected))
-            if reason := _left_out(ranking, judgments, self._rules, self._asked):
+            if reason := _left_out(ranking, judgments, self._rules, self._labelled):
                 return self._failed("LEFT_OUT", f"left out by the convention: {reason}")
             code = "INVALID"
-            found = evaluate(
-                {query: judgments}, {query: ranking}, measures=self._asked, convention=self._rules
+            evaluation = evaluate(
+                {query: judgments},
+                {query: ranking},
+                measures=self._labelled,
+                convention=self._rules,
             )
-            if not found.n_queries:
+            if not evaluation.n_queries:
                 return self._failed(
-                    "LEFT_OUT", f"left out by the convention: {', '.join(found.excluded)}"
+                    "LEFT_OUT", f"left out by the convention: {', '.join(evaluation.excluded)}"
                 )
-            return self._feedbacks(found, _rationale(ranking, judgments))
+            return self._feedbacks(evaluation, _rationale(ranking, judgments))
         except RankevalError as error:
             return self._failed(code, str(error))
 
-    def _feedbacks(self, evaluation: Evaluation, said: str) -> Any:
+    def _feedbacks(self, evaluation: Evaluation, rationale: str) -> Any:
         values = evaluation.scores[0].tolist()
         undefined = evaluation.facts.undefined[0]
-        found = [
+        feedbacks = [
             Feedback(
                 name=column,
                 value=value,
-                rationale=f"{said}; 0/0 by the convention" if zero else said,
+                rationale=f"{rationale}; 0/0 by the convention" if zero else rationale,
             )
             for column, value, zero in zip(self.columns.values(), values, undefined, strict=True)
         ]
-        return found[0] if len(found) == 1 else found
+        return feedbacks[0] if len(feedbacks) == 1 else feedbacks
 
     def _failed(self, code: str, message: str) -> Feedback:
         # A single one, since MLflow counts only those.
@@ -469,17 +475,17 @@ def genai_scorer(
     ('nDCG_at_10', 0.659, '2 of 2 relevant documents among 3 retrieved')
     """
     rules = get_convention(convention)
-    asked = _bound(measures, rules)
+    labelled = _bound(measures, rules)
     check_retrieved(retrieved)
     for option, value in (("name", name), ("docid", docid), ("qid", qid), ("expected", expected)):
         text = "a text, or a function of all expectations" if option == "expected" else "a text"
         is_text = value is None or (isinstance(value, str) and value != "")
         require(is_text or (option == "expected" and callable(value)), option, value, text)
-    columns = _columns(asked, name)
+    columns = _columns(labelled, name)
     scorer = RankingScorer(
-        name=name or (columns[asked[0].label] if len(asked) == 1 else "retrieval"),
+        name=name or (columns[labelled[0].label] if len(labelled) == 1 else "retrieval"),
         description=f"{', '.join(columns)} by the convention {rules.name}",
-        measures={label: str(one) for label, one in asked},
+        measures={label: str(measure) for label, measure in labelled},
         columns=columns,
         card=rules.card(),
         retrieved=_named(retrieved),
@@ -487,35 +493,36 @@ def genai_scorer(
         docid=docid,
         qid=qid,
     )
-    scorer._asked, scorer._rules = asked, rules  # noqa: SLF001 - pydantic has no other way in
+    scorer._labelled, scorer._rules = labelled, rules  # noqa: SLF001 - pydantic has no other way in
     scorer._retrieved, scorer._expected = retrieved, expected  # noqa: SLF001 - as above
     return scorer
 
 
 def _bound(measures: Specs, rules: Convention) -> list[LabelledMeasure]:
     """Return the measures as the convention means them; refuse what a row, or a mean of rows, cannot answer."""
-    asked = parse_measures(measures, rules)
+    labelled = parse_measures(measures, rules)
     of_all = "needs the grades of all rows, and a scorer sees one"
     if rules.unjudged == "highest":
         raise InvalidInput(f"the rule unjudged='highest' {of_all}")
-    for label, measure in asked:
+    for label, measure in labelled:
         aggregate = measure.family.aggregate
         if aggregate not in ("mean", "sum"):
             raise InvalidInput(
                 f"{label} is aggregated by {aggregate}, and MLflow shows the mean of rows: choose another measure"
             )
-    bound = bound_measures([measure for _, measure in asked], rules)
+    bound = bound_measures([measure for _, measure in labelled], rules)
     return [
-        LabelledMeasure(label, measure) for (label, _), measure in zip(asked, bound, strict=True)
+        LabelledMeasure(label, measure) for (label, _), measure in zip(labelled, bound, strict=True)
     ]
 
 
-def _columns(asked: list[LabelledMeasure], name: str | None) -> dict[str, str]:
-    if name is not None and len(asked) == 1:
-        return {asked[0].label: name}
-    safe = safe_names(one.measure.key for one in asked)
+def _columns(labelled: list[LabelledMeasure], name: str | None) -> dict[str, str]:
+    if name is not None and len(labelled) == 1:
+        return {labelled[0].label: name}
+    safe = safe_names(measure.key for _, measure in labelled)
     return {
-        label: safe[one.key] if name is None else f"{name}/{safe[one.key]}" for label, one in asked
+        label: safe[measure.key] if name is None else f"{name}/{safe[measure.key]}"
+        for label, measure in labelled
     }
 
 
@@ -537,19 +544,24 @@ def _left_out(
     ranking: Mapping[str, float],
     judgments: Mapping[str, Any],
     rules: Convention,
-    asked: list[LabelledMeasure],
+    labelled: list[LabelledMeasure],
 ) -> str:
     # Asked here, since `evaluate` would warn that no query is left.
     if rules.missing == "skip" and not ranking:
         return "nothing was retrieved"
-    level = min((one.level for _, one in asked if one.level > -math.inf), default=math.ulp(0.0))
+    level = min(
+        (measure.level for _, measure in labelled if measure.level > -math.inf),
+        default=math.ulp(0.0),
+    )
     is_barren = all(isinstance(grade, Real) and grade < level for grade in judgments.values())
     return "no relevant document" if rules.no_relevant == "skip" and is_barren else ""
 
 
 def _rationale(ranking: Mapping[str, float], judgments: Mapping[str, Any]) -> str:
-    relevant = [one for one, grade in judgments.items() if isinstance(grade, Mapping) or grade > 0]
-    hits = sum(one in ranking for one in relevant)
+    relevant = [
+        docid for docid, grade in judgments.items() if isinstance(grade, Mapping) or grade > 0
+    ]
+    hits = sum(docid in ranking for docid in relevant)
     return f"{hits} of {count(len(relevant), 'relevant document')} among {len(ranking)} retrieved"
 
 

@@ -36,6 +36,6 @@ def node_with_settings(node: Node, settings: Mapping[str, Any], changed: Collect
 
 def with_estimator(node: Node, estimator: Any) -> Node:
     """Return a node with the parameters of an estimator; None changes nothing."""
-    found = {} if estimator is None else settings_of(estimator)
-    changed = [name for name, (_, is_changed) in found.items() if is_changed]
-    return node_with_settings(node, {name: text for name, (text, _) in found.items()}, changed)
+    settings = {} if estimator is None else settings_of(estimator)
+    changed = [name for name, (_, is_changed) in settings.items() if is_changed]
+    return node_with_settings(node, {name: text for name, (text, _) in settings.items()}, changed)

@@ -108,7 +108,7 @@ def hint_at_guard(ev: Evaluation, role: str) -> None:
     ):
         return
     try:
-        known = any(_holds(one, ev) for _, one in ContaminationCheck.current().contents())
+        known = any(_holds(content, ev) for _, content in ContaminationCheck.current().contents())
     except LedgerError:  # nobody can say, and the evaluation is logged all the same
         return
     if not known:
@@ -266,7 +266,7 @@ def log(
     >>> logged.metrics["nDCG_at_10"], logged.params["system"]
     (1.0, 'bm25')
     """
-    data_name, given = _name_and_given(data)
+    data_name, facts = _name_and_given(data)
     options = {"role": role, "data": data_name, "step": step, "slices": slices, "folds": folds}
     options = {option: value for option, value in options.items() if value is not None}
     if isinstance(result, CrossValidation | CrossValidations):
@@ -282,7 +282,7 @@ def log(
         ),
     )
     record = record_of(result, options)
-    node = with_given(node_of(record, _label(record, name), report=report), given)
+    node = with_given(node_of(record, _label(record, name), report=report), facts)
     version = None if model_version is None else registered_version(model_version)
     model_id = model_id or (mlflow.get_active_model_id() if is_evaluation else None)
     tracked = send_node(node, run_id, model_id, version, page)
@@ -433,7 +433,7 @@ def _registered(model_id: str, name: str) -> str:
 
     def there() -> list[Any]:
         versions = mlflow.MlflowClient().search_model_versions(f"name = '{name}'")
-        return [one for one in versions if model_behind(one) == model_id]
+        return [version for version in versions if model_behind(version) == model_id]
 
     try:
         return str(made_once(lambda: mlflow.register_model(uri, name), there)[0].version)

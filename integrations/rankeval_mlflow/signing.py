@@ -171,17 +171,18 @@ def signature(
     truths = [name for name in rows if rows[name].dtype.kind == "b"]
     free = {*known, *truths, *any_typed(rows, numeric)}
     plain = with_columns(rows, dict.fromkeys([*free, *numeric], 0.0))
-    found = infer_signature(plain, scores)
-    if not found.inputs.has_input_names():
+    inferred = infer_signature(plain, scores)
+    if not inferred.inputs.has_input_names():
         unknown = _odd(
             list(rows), lambda names: infer_signature(plain[names]).inputs.has_input_names()
         )
         free.update(unknown)
-        found = infer_signature(with_columns(plain, dict.fromkeys(unknown, 0.0)), scores)
+        inferred = infer_signature(with_columns(plain, dict.fromkeys(unknown, 0.0)), scores)
     columns = [
-        ColSpec(AnyType(), one.name) if one.name in free else one for one in found.inputs.inputs
+        ColSpec(AnyType(), column.name) if column.name in free else column
+        for column in inferred.inputs.inputs
     ]
-    return ModelSignature(Schema(columns), found.outputs)
+    return ModelSignature(Schema(columns), inferred.outputs)
 
 
 def categories(ranker: Any, X: Any) -> dict[str, Any]:

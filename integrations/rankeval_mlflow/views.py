@@ -54,9 +54,9 @@ def with_sections(note: str, sections: Mapping[str, str]) -> str:
         if len(block) > MAX_TAG // 2:
             first = text.split("\n\n", maxsplit=1)[0][:500]
             block = f"{start}\n\n{first} The table is long: see the report among the artifacts.\n\n{end}"
-        before, found, rest = note.partition(start)
+        before, mark, rest = note.partition(start)
         after = rest.partition(end)[2]
-        joined = f"{before}{block}{after}" if found else f"{note}\n\n{block}".lstrip()
+        joined = f"{before}{block}{after}" if mark else f"{note}\n\n{block}".lstrip()
         if len(joined) <= MAX_TAG:
             note = joined
     return note
@@ -67,7 +67,7 @@ def with_measures(
 ) -> str | None:
     """Return the saved view with columns for measures and parameters; None if it needs no change, or is not ours."""
     wanted = [f"metrics.`{key}`" for key in keys if len(key) <= _LONGEST]
-    asked = [f"params.`{name}`" for name in params if len(name) <= _LONGEST]
+    param_columns = [f"params.`{name}`" for name in params if len(name) <= _LONGEST]
     try:
         held = _columns(before) if before else []
     except (ValueError, LookupError, TypeError):
@@ -79,7 +79,7 @@ def with_measures(
     chosen = [
         *columns,
         *others,
-        *[name for name in dict.fromkeys(asked) if name not in others][:room],
+        *[name for name in dict.fromkeys(param_columns) if name not in others][:room],
     ]
     if not columns or set(chosen) == set(held):
         return None

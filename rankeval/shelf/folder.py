@@ -53,7 +53,7 @@ _FAMILY = "rankeval.record/"
 _MOST_BYTES = 4 << 20
 _LONGEST_STEP, _LONGEST_PATH, _LONGEST_NAME = 240, 1000, 60
 _CONTENT = ("tables", "files", "parts", "children")
-_PLAIN = tuple(one.name for one in fields(Record) if one.name not in _CONTENT)
+_PLAIN = tuple(part.name for part in fields(Record) if part.name not in _CONTENT)
 _OBJECTS = b"rankeval.objects"
 """Columns of Python's own values, such as positions and "all", which are stored as JSON."""
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9_.\- ]")
@@ -153,8 +153,8 @@ class Stored(Mapping[str, T]):
         """Open a file whose hash was checked, block by block."""
         path, expected = self._resources[name]
         file = self._opened(path)
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != expected:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest != expected:
             file.close()
             raise _damaged(f"the file {path!r} was altered or replaced", self._where)
         file.seek(0)
@@ -397,8 +397,8 @@ def with_hashes_checked(record: Record) -> Record:
     for held in (record.files, record.tables):
         for name in held:
             _content(name, held).close()
-    for one in (*record.parts.values(), *record.children.values()):
-        with_hashes_checked(one)
+    for part in (*record.parts.values(), *record.children.values()):
+        with_hashes_checked(part)
     return record
 
 
@@ -411,8 +411,8 @@ def fetched(
             content = file.read(_MOST_BYTES + 1)
         if seal is not None and not hashlib.sha256(content).hexdigest().startswith(seal):
             raise _damaged(f"{NAME} was altered or replaced", where)
-        found = _Written.model_validate(_of_this_format(content, where))
-        return _read(found, opened, where, children=children)
+        written = _Written.model_validate(_of_this_format(content, where))
+        return _read(written, opened, where, children=children)
     except RecursionError as error:
         raise _damaged("too many parts stand within each other", where) from error
     except ValidationError as error:
@@ -425,8 +425,8 @@ def _of_this_format(content: bytes, where: str) -> Any:
     if len(content) > _MOST_BYTES:
         raise _damaged(f"{NAME} has more than {_MOST_BYTES:,} bytes", where)
     try:
-        found = json.loads(content)
-        version = found.pop("format")
+        written = json.loads(content)
+        version = written.pop("format")
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise _damaged(f"{NAME} is no record: {said(error)}", where) from error
     if version != FORMAT:
@@ -434,17 +434,17 @@ def _of_this_format(content: bytes, where: str) -> Any:
         remedy = "read it with the version that wrote it" if is_known else _RESTORE
         problem = f"{NAME} has the format {shown(version)}, and this version reads {FORMAT!r}"
         raise FileFormatError(problem, where=where, remedy=remedy)
-    return found
+    return written
 
 
-def _read(found: _Written, opened: Opened, where: str, *, children: bool) -> Record:
-    plain: dict[str, Any] = {name: getattr(found, name) for name in _PLAIN if name != "series"}
-    paths = [one.path for one in (*found.resources, *found.parts, *found.children)]
+def _read(written: _Written, opened: Opened, where: str, *, children: bool) -> Record:
+    plain: dict[str, Any] = {name: getattr(written, name) for name in _PLAIN if name != "series"}
+    paths = [item.path for item in (*written.resources, *written.parts, *written.children)]
     if len({*paths}) < len(paths):
         raise _damaged(f"{NAME} names one path twice", where)
     files: dict[str, tuple[str, str]] = {}
     tables: dict[str, tuple[str, str]] = {}
-    for resource in found.resources:
+    for resource in written.resources:
         place = resource.path, resource.hash.removeprefix("sha256:")
         if resource.table is None:
             files[resource.path] = place
@@ -454,14 +454,14 @@ def _read(found: _Written, opened: Opened, where: str, *, children: bool) -> Rec
     def read_all(held: list[_Held]) -> dict[str, Record]:
         return {part.name: _part(part, opened, where, children=children) for part in held}
 
-    series = {name: dict(points) for name, points in found.series.items()}
+    series = {name: dict(points) for name, points in written.series.items()}
     return Record(
         **plain,
         series=series,
         files=Stored(opened, files, lambda file: file.read(), where),
         tables=Stored(opened, tables, _table, where),
-        parts=read_all(found.parts),
-        children=read_all(found.children if children else []),
+        parts=read_all(written.parts),
+        children=read_all(written.children if children else []),
     )
 
 

@@ -58,32 +58,32 @@ def name_of(path: str) -> str:
 
 def fragments_of(data: Any) -> list[tuple[ds.Fragment, pa.Schema]]:
     """Return the files of a data set, each with the schema of its data set."""
-    found = [
-        (one, dataset.schema)
+    fragments = [
+        (fragment, dataset.schema)
         for dataset in _leaves(_opened(data))
-        for one in dataset.get_fragments()
+        for fragment in dataset.get_fragments()
     ]
     with _explained_if_unreadable(data):
         hidden = _hidden_names(data)
-    rows = [one for one in hidden if _looks_like_rows(one)]
+    rows = [name for name in hidden if _looks_like_rows(name)]
     passed = f"{count(len(rows), 'file')} of {_shown(data)} would be passed over: {few(rows)}"
     why = "a name that begins with _ or . is hidden to readers of Parquet"
     beside = f" (passed over: {', '.join(hidden[:5])})" if hidden else ""
     refuse(
         (rows, f"{passed}; {why}", "rename or remove it, or give the files to be read as a list"),
-        (not found, f"there is no Parquet file in {_shown(data)}{beside}"),
+        (not fragments, f"there is no Parquet file in {_shown(data)}{beside}"),
     )
-    return found
+    return fragments
 
 
 def _addresses(data: Any) -> list[str]:
-    given = data if isinstance(data, (list, tuple)) else [data]
-    return [one for one in given if isinstance(one, str) and "://" in one]
+    items = data if isinstance(data, (list, tuple)) else [data]
+    return [item for item in items if isinstance(item, str) and "://" in item]
 
 
 def _shown(data: Any) -> str:
     if isinstance(data, (list, tuple)):
-        return shown([masked(one) if isinstance(one, str) else one for one in data])
+        return shown([masked(item) if isinstance(item, str) else item for item in data])
     is_path = isinstance(data, (str, os.PathLike))
     return repr(masked(os.fspath(data))) if is_path else "the data set"
 
@@ -100,7 +100,7 @@ def _opened(data: Any) -> ds.Dataset:
         and not isinstance(data, Mapping)
         and getattr(data, "ndim", 1) == 1
     ):
-        data = [os.fspath(one) if isinstance(one, (str, os.PathLike)) else one for one in data]
+        data = [os.fspath(item) if isinstance(item, (str, os.PathLike)) else item for item in data]
     else:
         raise InvalidInput(
             f"expected a Parquet data set (a path, a URL, a list of files, or a pyarrow.dataset), found a "
@@ -131,11 +131,11 @@ def _from_urls(urls: list[str]) -> ds.Dataset:
     # pyarrow takes several URLs one at a time only.
     import pyarrow.dataset as ds
 
-    found = [pafs.FileSystem.from_uri(one) for one in urls]
-    is_one = all(filesystem == found[0][0] for filesystem, _ in found)
-    require(is_one, "data", [masked(one) for one in urls], "URLs on one file system")
+    opened = [pafs.FileSystem.from_uri(url) for url in urls]
+    is_one = all(filesystem == opened[0][0] for filesystem, _ in opened)
+    require(is_one, "data", [masked(url) for url in urls], "URLs on one file system")
     return ds.dataset(
-        [path for _, path in found], filesystem=found[0][0], format="parquet", partitioning="hive"
+        [path for _, path in opened], filesystem=opened[0][0], format="parquet", partitioning="hive"
     )
 
 
@@ -174,8 +174,10 @@ def _hidden_names(data: Any) -> list[str]:
     if filesystem.get_file_info(root).type != pafs.FileType.Directory:
         return []
     files = filesystem.get_file_info(pafs.FileSelector(root, recursive=True))
-    names = (one.path[len(root) :].lstrip("/") for one in files if one.is_file)
-    return sorted(one for one in names if any(part.startswith(_HIDDEN) for part in one.split("/")))
+    names = (file.path[len(root) :].lstrip("/") for file in files if file.is_file)
+    return sorted(
+        name for name in names if any(part.startswith(_HIDDEN) for part in name.split("/"))
+    )
 
 
 def _looks_like_rows(name: str) -> bool:
@@ -248,12 +250,14 @@ def common(role: str, name: str, kinds: Mapping[Any, str]) -> pa.DataType:
     """Return the one type in which the column of all files is read."""
     known = [kind for kind in kinds if not pa.types.is_null(kind)] or list(kinds)
     fitting = _texts_or_whole if role in _IDS else _number
-    found = known[0] if len(known) == 1 else fitting(known)
-    told = next((kind for kind in known if kinds[kind] == SCHEMA and _rounds(kind, found)), None)
-    if found is not None and told is None:
-        return found
-    pairs = ((one, other) for one in known for other in known if one != other)
-    first, other = next(((a, b) for a, b in pairs if fitting([a, b]) is None), (known[0], told))
+    shared = known[0] if len(known) == 1 else fitting(known)
+    declared = next(
+        (kind for kind in known if kinds[kind] == SCHEMA and _rounds(kind, shared)), None
+    )
+    if shared is not None and declared is None:
+        return shared
+    pairs = ((a, b) for a in known for b in known if a != b)
+    first, other = next(((a, b) for a, b in pairs if fitting([a, b]) is None), (known[0], declared))
     remedy = "ids of one type" if role in _IDS else "numbers of one type"
     raise (QueryIdError if role == "qid" else InvalidInput)(
         f"{role}={name!r} is of type {first} in {kinds[first]} and of type {other} in {kinds[other]}, and to read "
@@ -261,9 +265,11 @@ def common(role: str, name: str, kinds: Mapping[Any, str]) -> pa.DataType:
     )
 
 
-def _rounds(told: pa.DataType, found: pa.DataType | None) -> bool:
+def _rounds(declared: pa.DataType, shared: pa.DataType | None) -> bool:
     """Say whether the type of the schema would change values, though it is a common type."""
-    return told != found and bool(pa.types.is_boolean(told) or pa.types.is_floating(told))
+    return declared != shared and bool(
+        pa.types.is_boolean(declared) or pa.types.is_floating(declared)
+    )
 
 
 def _texts_or_whole(kinds: list[pa.DataType]) -> pa.DataType | None:
@@ -312,7 +318,7 @@ class File:
     @property
     def n_rows(self) -> int:
         """Number of rows to be read."""
-        return sum(one.n_rows for one in self.row_groups)
+        return sum(group.n_rows for group in self.row_groups)
 
 
 @dataclass(frozen=True)
@@ -344,14 +350,17 @@ class ParquetSource:
         for role, name in names.items():
             _refuse_no_column(fragments[0][1], role, name, "the data set")
         with ThreadPoolExecutor(_FOOTERS) as pool:
-            footers = list(pool.map(lambda one: _footer(one[0], one[1], names), fragments))
-        refuse_two_spellings(((one.fragment.path, one.keys) for one in footers), names["qid"])
+            footers = list(pool.map(lambda fragment: _footer(*fragment, names), fragments))
+        refuse_two_spellings(
+            ((footer.fragment.path, footer.keys) for footer in footers), names["qid"]
+        )
         columns = ReadColumns(
             names, {role: common(role, name, _kinds(footers, name)) for role, name in names.items()}
         )
         files = tuple(_file(footer, columns) for footer in footers)
         refuse_twice(
-            (one.filesystem, one.path, [group.number for group in one.row_groups]) for one in files
+            (file.filesystem, file.path, [group.number for group in file.row_groups])
+            for file in files
         )
         source = cls(files, columns)
         if not source.n_rows:
@@ -372,7 +381,7 @@ class ParquetSource:
         for file in self.files:
             info = file.filesystem.get_file_info(file.path)
             n_bytes += info.size or 0
-            groups = [(one.number, one.n_rows) for one in file.row_groups]
+            groups = [(group.number, group.n_rows) for group in file.row_groups]
             digest.update(repr((file.path, info.size, info.mtime_ns, groups)).encode())
         return {
             "files": len(self.files),
@@ -385,9 +394,9 @@ class ParquetSource:
 def _refuse_no_column(schema: pa.Schema, role: str, name: str, where: str) -> None:
     places = [place for place, known in enumerate(schema.names) if known == name]
     if len(places) != 1:
-        found = f"stands {len(places)} times in" if places else "is not in"
+        problem = f"stands {len(places)} times in" if places else "is not in"
         raise InvalidInput(
-            f"{role}={name!r} {found} {where}; its columns are: {', '.join(schema.names)}"
+            f"{role}={name!r} {problem} {where}; its columns are: {', '.join(schema.names)}"
         )
     kind = schema.field(places[0]).type
     if pa.types.is_nested(kind):
@@ -397,7 +406,7 @@ def _refuse_no_column(schema: pa.Schema, role: str, name: str, where: str) -> No
 class _Footer(NamedTuple):
     """What the footer of a file says, with the values and types of what stands in the names of its folders.
 
-    ``told`` are the types in the schema of the data set: those of its first file, or what the
+    ``declared`` are the types in the schema of the data set: those of its first file, or what the
     caller asked for.
     """
 
@@ -405,7 +414,7 @@ class _Footer(NamedTuple):
     metadata: pq.FileMetaData
     keys: Mapping[str, Any]
     kinds: Mapping[str, Any]
-    told: Mapping[str, Any]
+    declared: Mapping[str, Any]
 
 
 def _footer(fragment: Any, known: pa.Schema, names: Mapping[str, str]) -> _Footer:
@@ -429,24 +438,24 @@ def _footer(fragment: Any, known: pa.Schema, names: Mapping[str, str]) -> _Foote
         if name not in keys:
             _refuse_no_column(schema, role, name, fragment.path)
         kinds[name] = stored_type((known if name in keys else schema).field(name).type)
-    told = {name: stored_type(known.field(name).type) for name in kinds}
-    return _Footer(fragment, metadata, keys, kinds, told)
+    declared = {name: stored_type(known.field(name).type) for name in kinds}
+    return _Footer(fragment, metadata, keys, kinds, declared)
 
 
 def _kinds(footers: Sequence[_Footer], name: str) -> dict[Any, str]:
-    found: dict[Any, str] = {}
+    kinds: dict[Any, str] = {}
     for footer in footers:
-        found.setdefault(footer.kinds[name], footer.fragment.path)
+        kinds.setdefault(footer.kinds[name], footer.fragment.path)
     for footer in footers:
-        found.setdefault(footer.told[name], SCHEMA)
-    return found
+        kinds.setdefault(footer.declared[name], SCHEMA)
+    return kinds
 
 
 def _file(footer: _Footer, columns: ReadColumns) -> File:
-    numbers = [one.id for one in footer.fragment.row_groups]
-    groups = tuple(_row_group(footer, number, columns) for number in numbers)
-    filled = tuple(one for one in groups if one.n_rows)
-    return File(footer.fragment.path, footer.fragment.filesystem, footer.keys, filled)
+    fragment = footer.fragment
+    groups = [_row_group(footer, group.id, columns) for group in fragment.row_groups]
+    filled = tuple(group for group in groups if group.n_rows)
+    return File(fragment.path, fragment.filesystem, footer.keys, filled)
 
 
 def _row_group(footer: _Footer, number: int, columns: ReadColumns) -> RowGroup:
@@ -466,7 +475,7 @@ def _row_group(footer: _Footer, number: int, columns: ReadColumns) -> RowGroup:
     column = group.column(place)
     known = column.statistics
     reads_coded = is_text_type(kind) and not any(
-        one.startswith("DELTA") for one in column.encodings
+        encoding.startswith("DELTA") for encoding in column.encodings
     )
     # A file of another type has the same order: texts or whole numbers of another width.
     has_ends = is_ordered(kind) and known is not None and known.has_min_max

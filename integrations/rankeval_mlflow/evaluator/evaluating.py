@@ -93,17 +93,17 @@ class EvaluatorSettings(BaseModel):
     @classmethod
     def of(cls, evaluator_config: Mapping[str, Any] | None) -> EvaluatorSettings:
         """Read an ``evaluator_config``, flat or nested under the name of the evaluator."""
-        given = {} if evaluator_config is None else evaluator_config
-        if isinstance(given, Mapping) and set(given) == {NAME}:
-            given = given[NAME]
-        require(isinstance(given, Mapping), _CONFIG, given, "a mapping of keys")
-        if answer := gone(given, cls.model_fields):
+        config = {} if evaluator_config is None else evaluator_config
+        if isinstance(config, Mapping) and set(config) == {NAME}:
+            config = config[NAME]
+        require(isinstance(config, Mapping), _CONFIG, config, "a mapping of keys")
+        if answer := gone(config, cls.model_fields):
             raise answer.having(where=_CONFIG)
-        for key in given:
+        for key in config:
             if key not in cls.model_fields:
                 raise unknown("key of evaluator_config", key, cls.model_fields)
         try:
-            settings = cls(**given)
+            settings = cls(**config)
         except ValidationError as error:
             raise _refusal(error) from error
         # A misspelt name is an error before the model predicts.
@@ -152,9 +152,11 @@ class EvaluatedRows:
         """Take the columns that the settings name."""
         features = dataset.features_data
         keys = {"qid": settings.qid, "docid": settings.docid, "query_weight": settings.query_weight}
-        taken = {key: _column(features, key, given) for key, given in keys.items()}
+        taken = {key: _column(features, key, column) for key, column in keys.items()}
         ids = tuple(
-            given for given in keys.values() if isinstance(given, str) and given in _names(features)
+            column
+            for column in keys.values()
+            if isinstance(column, str) and column in _names(features)
         )
         if settings.qrels is not None:
             _refuse_two_truths(dataset, settings)
@@ -183,20 +185,20 @@ class EvaluatedRows:
         return bare if bare.shape[1] else None
 
 
-def _column(features: Any, key: str, given: Any) -> Any:
-    if isinstance(given, str):
-        return _named(features, key, given)
-    if given is None:
+def _column(features: Any, key: str, column: Any) -> Any:
+    if isinstance(column, str):
+        return _named(features, key, column)
+    if column is None:
         if key == "qid":
             expected = "the column with the query of each row"
             raise QueryIdError(where=_CONFIG, argument=key, found="None", expected=expected)
         return None
-    if hasattr(given, "items") and key == "query_weight":
-        return given  # by query
-    fits = hasattr(given, "__len__") and len(given) == len(features)
-    require(fits, key, given, f"one value for each of {len(features)} rows of data", _CONFIG)
-    check_rows(data=features, **{key: given})
-    return given.to_numpy() if hasattr(given, "to_numpy") else given
+    if hasattr(column, "items") and key == "query_weight":
+        return column  # by query
+    fits = hasattr(column, "__len__") and len(column) == len(features)
+    require(fits, key, column, f"one value for each of {len(features)} rows of data", _CONFIG)
+    check_rows(data=features, **{key: column})
+    return column.to_numpy() if hasattr(column, "to_numpy") else column
 
 
 def _named(features: Any, key: str, name: str) -> Any:
@@ -294,7 +296,7 @@ def _checked(values: Any, n_rows: int) -> NDArray[Any]:
     return scores
 
 
-def refuse_extras(**given: Any) -> None:
+def refuse_extras(**extras: Any) -> None:
     """Refuse metrics and artifacts of MLflow's own kind."""
     ways = {
         "extra_metrics": "they score rows, and a ranking is scored by query: give a measure of your own as "
@@ -302,7 +304,7 @@ def refuse_extras(**given: Any) -> None:
         "custom_artifacts": "they are not made here: log them to the run yourself (mlflow.log_artifact, "
         "mlflow.log_figure); result.artifacts['per_query'].content has the scores of the queries",
     }
-    for name, value in given.items():
+    for name, value in extras.items():
         if value:
             raise InvalidInput(ways[name], argument=name)
 

@@ -36,9 +36,9 @@ def pages(search: Any, *arguments: Any, **options: Any) -> Iterator[Any]:
     """Yield the results of a search of MLflow, page by page."""
     token = None
     while True:
-        found = search(*arguments, page_token=token, **options)
-        yield from found
-        token = found.token
+        page = search(*arguments, page_token=token, **options)
+        yield from page
+        token = page.token
         if not token:
             return
 
@@ -83,8 +83,8 @@ def registered_version(name: Any) -> tuple[str, str]:
     if parts.version:
         return parts.registered, parts.version
     with asking(None, f"models:/{parts.registered}@{parts.alias}") as client:
-        found = _version(client, parts)
-        return str(found.name), str(found.version)
+        version = _version(client, parts)
+        return str(version.name), str(version.version)
 
 
 def version_named(client: Any, name: Any, argument: str, model: str) -> Any:
@@ -121,9 +121,9 @@ def _parsed(name: Any, argument: str = "name", expected: str = _FORMS) -> _Name:
     Objects first by the version that they are, then by the run: a ModelInfo of a logged model has a
     run of its own, which made the model and evaluated nothing, so a model's id goes before that.
     """
-    found = _parsed_text(name) if isinstance(name, str) else _parsed_object(name)
-    require(found != _Name(), argument, name, expected)
-    return found
+    parts = _parsed_text(name) if isinstance(name, str) else _parsed_object(name)
+    require(parts != _Name(), argument, name, expected)
+    return parts
 
 
 def _parsed_object(name: Any) -> _Name:
@@ -240,15 +240,15 @@ def _only(name: str, runs: Sequence[Any], role: str | None) -> Any:
     roles = sorted({label_role for _, labels in held for label_role in labels})
     instead = f"it has {roles or 'none'}. rankeval_mlflow.log(ev, model_id=...) logs one"
     wanted = chosen_role(name, roles, role, instead)
-    found = [
+    matching = [
         (run, pieces_of(run.data.tags)[labels[wanted]]) for run, labels in held if wanted in labels
     ]
-    ids = few([run.info.run_id for run, _ in found])
+    ids = few([run.info.run_id for run, _ in matching])
     several = (
         f"{name} has several evaluations of role {wanted!r}; give the id of one of the runs {ids}"
     )
-    refuse((len({content for _, content in found}) > 1, several))
-    return max((run for run, _ in found), key=lambda run: run.info.start_time)
+    refuse((len({content for _, content in matching}) > 1, several))
+    return max((run for run, _ in matching), key=lambda run: run.info.start_time)
 
 
 def chosen_role(name: str, roles: Collection[str], role: str | None, instead: str) -> str:
