@@ -240,8 +240,8 @@ def packed(record: Record) -> dict[str, bytes]:
 
 def _filled(put: Put, record: Record) -> str:
     files = {checked_path(path): (path, record.files) for path in record.files}
-    plain = dict(zip(record.tables, file_names([*record.tables]), strict=True))
-    tables = {f"tables/{plain[name]}.parquet": (name, record.tables) for name in plain}
+    plain = zip(record.tables, file_names([*record.tables]), strict=True)
+    tables = {f"tables/{file}.parquet": (name, record.tables) for name, file in plain}
     resources = []
     for path, (name, held) in (*files.items(), *tables.items()):
         with _content(name, held) as file:

@@ -350,7 +350,7 @@ class ParquetSource:
         for role, name in names.items():
             _refuse_no_column(fragments[0][1], role, name, "the data set")
         with ThreadPoolExecutor(_FOOTERS) as pool:
-            footers = list(pool.map(lambda fragment: _footer(*fragment, names), fragments))
+            footers = list(pool.map(lambda pair: _footer(pair[0], pair[1], names), fragments))
         refuse_two_spellings(
             ((footer.fragment.path, footer.keys) for footer in footers), names["qid"]
         )

@@ -47,12 +47,12 @@ def experiment_ids(client: Any, name: str | None) -> list[str]:
     """Return the id of one experiment, or of all."""
     if name is None:
         return [experiment.experiment_id for experiment in pages(client.search_experiments)]
-    found = client.get_experiment_by_name(name)
-    if found is None:
+    named = client.get_experiment_by_name(name)
+    if named is None:
         raise unknown(
             "experiment", name, [experiment.name for experiment in pages(client.search_experiments)]
         )
-    return [found.experiment_id]
+    return [named.experiment_id]
 
 
 @dataclass(frozen=True)
@@ -173,10 +173,9 @@ def is_deleted(run: Any) -> bool:
 
 
 def _version(client: Any, parts: _Name) -> Any:
-    by_alias = client.get_model_version_by_alias, parts.registered, parts.alias
-    by_number = client.get_model_version, parts.registered, parts.version
-    found = existing(*(by_alias if parts.alias else by_number), codes=NOT_READ)
-    if found is None:
+    get = client.get_model_version_by_alias if parts.alias else client.get_model_version
+    held = existing(get, parts.registered, parts.alias or parts.version, codes=NOT_READ)
+    if held is None:
         aliases = aliases_of(client, parts.registered)
         if parts.alias:
             raise unknown(f"alias of {parts.registered}", parts.alias, aliases)
@@ -186,16 +185,16 @@ def _version(client: Any, parts: _Name) -> Any:
             f"{parts.registered} has no version {parts.version}, or it was deleted; its versions are "
             f"{few(numbers) or 'none'}"
         )
-    return found
+    return held
 
 
 def aliases_of(client: Any, model: str) -> dict[str, str]:
     """Return the version of each alias of a registered model."""
-    found = existing(client.get_registered_model, model, codes=NOT_READ)
-    if found is None:
+    holder = existing(client.get_registered_model, model, codes=NOT_READ)
+    if holder is None:
         known = [registered.name for registered in pages(client.search_registered_models)]
         raise unknown("registered model", model, known)
-    return {str(alias): str(version) for alias, version in found.aliases.items()}
+    return {str(alias): str(version) for alias, version in holder.aliases.items()}
 
 
 def versions_of(client: Any, model: str) -> list[Any]:
