@@ -482,10 +482,12 @@ def genai_scorer(
         is_text = value is None or (isinstance(value, str) and value != "")
         require(is_text or (option == "expected" and callable(value)), option, value, text)
     columns = _columns(labelled, name)
+    column = columns[labelled[0].label] if len(labelled) == 1 else "retrieval"
+    spellings = {label: str(measure) for label, measure in labelled}
     scorer = RankingScorer(
-        name=name or (columns[labelled[0].label] if len(labelled) == 1 else "retrieval"),
+        name=name or column,
         description=f"{', '.join(columns)} by the convention {rules.name}",
-        measures={label: str(measure) for label, measure in labelled},
+        measures=spellings,
         columns=columns,
         card=rules.card(),
         retrieved=_named(retrieved),
@@ -532,11 +534,10 @@ def _completed(inputs: Any, outputs: Any, expectations: Any, trace: Any) -> tupl
     if expectations is None:
         assessments = trace.search_assessments(type="expectation")
         expectations = {known.name: known.expectation.value for known in assessments}
-    for root in (
-        [span for span in trace.data.spans if span.parent_id is None][:1] if trace.data else ()
-    ):
-        inputs = root.inputs if inputs is None else inputs
-        outputs = root.outputs if outputs is None else outputs
+    roots = [span for span in trace.data.spans if span.parent_id is None] if trace.data else []
+    if roots:
+        inputs = roots[0].inputs if inputs is None else inputs
+        outputs = roots[0].outputs if outputs is None else outputs
     return inputs, outputs, expectations
 
 

@@ -317,6 +317,7 @@ def leaderboard_table(
     content = shown[0].entry.content
     data_names = Counter(evaluated.entry.data for evaluated in ranked)
     n_tested = len(shown) - groups.count("weighted")
+    flattered = _flattered(compared, len(ranked), n_tested)
     return Leaderboard(
         table=pd.DataFrame(rows, columns=list(COLUMNS)),
         others=left_out,
@@ -327,7 +328,7 @@ def leaderboard_table(
         convention=content.convention,
         n_ranked=len(ranked),
         comparison=compared,
-        notes=(*why, *_flattered(compared, len(ranked), n_tested)),
+        notes=why + flattered,
     )
 
 
