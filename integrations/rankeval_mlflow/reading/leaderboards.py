@@ -313,13 +313,14 @@ def leaderboard_table(
         _row(int(rank), evaluated, group, chosen)
         for rank, evaluated, group in zip(ranks, shown, groups, strict=True)
     ]
+    table = pd.DataFrame(rows, columns=list(COLUMNS))
     left_out = pd.DataFrame([asdict(other) for other in others], columns=list(OTHER_COLUMNS))
     content = shown[0].entry.content
     data_names = Counter(evaluated.entry.data for evaluated in ranked)
     n_tested = len(shown) - groups.count("weighted")
     flattered = _flattered(compared, len(ranked), n_tested)
     return Leaderboard(
-        table=pd.DataFrame(rows, columns=list(COLUMNS)),
+        table=table,
         others=left_out,
         measure=chosen.name,
         data=data_names.most_common(1)[0][0],
