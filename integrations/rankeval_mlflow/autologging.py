@@ -92,10 +92,10 @@ def left_to_us(should_log: Callable[[Any], bool]) -> Callable[[Any], bool]:
     """Return MLflow's question whether to log an estimator, answered with no for searches that are logged here."""
 
     @wraps(should_log)
-    def asked(session: Any) -> bool:
+    def is_logged(session: Any) -> bool:
         return _scored(session.estimator) is None and should_log(session)
 
-    return asked
+    return is_logged
 
 
 def watched_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
@@ -129,29 +129,31 @@ def watched_validation(cross_validate: Callable[..., Any]) -> Callable[..., Any]
 
     @wraps(cross_validate)
     def logged(*args: Any, **kwargs: Any) -> Any:
-        given = (
+        arguments = (
             {}
             if _within.get() or STATE.settings is None
             else spec.bind_partial(*args, **kwargs).arguments
         )
-        scored = Scored.of(given.get("scoring"), given.get("estimator"))
+        scored = Scored.of(arguments.get("scoring"), arguments.get("estimator"))
         if scored is None:
             with _apart(None):
                 return cross_validate(*args, **kwargs)
-        with _watched("cross_validate", "cross-validation", given["estimator"]) as call:
+        with _watched("cross_validate", "cross-validation", arguments["estimator"]) as call:
             result = cross_validate(*args, **kwargs)
             call.log(
                 lambda settings: replace(
                     validation_node(
                         result,
-                        given["estimator"],
+                        arguments["estimator"],
                         scored,
                         settings,
                         call.label,
                         call.started_ms,
                         call.failures,
                     ),
-                    datasets=scored.data(given["X"], given.get("y"), given.get("params") or {}),
+                    datasets=scored.data(
+                        arguments["X"], arguments.get("y"), arguments.get("params") or {}
+                    ),
                 )
             )
         return result
@@ -160,12 +162,12 @@ def watched_validation(cross_validate: Callable[..., Any]) -> Callable[..., Any]
 
 
 @contextmanager
-def of_cross_validation(given: Mapping[str, Any]) -> Iterator[Callable[[Any], None]]:
+def of_cross_validation(arguments: Mapping[str, Any]) -> Iterator[Callable[[Any], None]]:
     """Watch a call of `rankeval.cross_validate`."""
     if _within.get() or STATE.settings is None:
         yield lambda _: None
         return
-    X = given.get("X")
+    X = arguments.get("X")
     data = X if isinstance(X, RankingData) else None
     folds = STATE.settings.log_folds
     with _watched("rankeval.cross_validate", "cross-validation", X) as call:
@@ -178,7 +180,7 @@ def noting_failures(warn_of: Callable[..., None]) -> Callable[..., None]:
     @wraps(warn_of)
     def noted(results: Any, error_score: Any) -> None:
         if (kept := _failures.get()) is not None:
-            kept += [one["fit_error"] for one in results]
+            kept += [fit["fit_error"] for fit in results]
         warn_of(results, error_score)
 
     return noted
@@ -199,10 +201,10 @@ def _apart(search: Any) -> Iterator[None]:
 def _watched(name: str, kind: str, of: Any) -> Iterator[_Call]:
     """Watch one call: what it leads to is a part of it, and what it raises is logged."""
     call = _Call(name, kind, of)
-    token, noting = _within.set(call), _failures.set(call.failures)
-    with (
-        disable_autologging()
-    ):  # MLflow's; it switches everything on at its end, so a caller's own one ends here too
+    token = _within.set(call)
+    noting = _failures.set(call.failures)
+    # MLflow's, which switches everything on at its end: a caller's own one ends here too.
+    with disable_autologging():
         try:
             yield call
         except BaseException as error:
@@ -225,7 +227,8 @@ class _Call:
 
     def log(self, pack: Callable[[AutologSettings], Node]) -> None:
         """Pack what the call found, and send it."""
-        settings, ended = STATE.settings, now_ms()
+        settings = STATE.settings
+        ended = now_ms()
         if settings is not None:
             self.guarded(lambda: self._registered(self._sent(pack(settings), ended), settings))
 
@@ -235,12 +238,9 @@ class _Call:
             log()
         except Exception as error:  # noqa: BLE001 - stores raise whatever their own clients raise
             if STATE.settings is None or not STATE.settings.silent:
-                said = (
-                    str(error)
-                    if isinstance(error, RankevalError)
-                    else f"{type(error).__name__}: {error}"
-                )
-                warn(f"{self.name} was not logged: {said}")
+                is_ours = isinstance(error, RankevalError)
+                problem = str(error) if is_ours else f"{type(error).__name__}: {error}"
+                warn(f"{self.name} was not logged: {problem}")
 
     @property
     def label(self) -> str:
@@ -256,8 +256,10 @@ class _Call:
         node = replace(node, started_ms=self.started_ms, ended_ms=ended_ms)
         # A run that MLflow made for this call gets our name.
         if _made_by_mlflow():
-            return send_node(replace(node, tags={**node.tags, _NAME: node.name}), None)
-        return send_node(node if mlflow.active_run() is None else _beside_others(node), None)
+            node = replace(node, tags={**node.tags, _NAME: node.name})
+        elif mlflow.active_run() is not None:
+            node = _beside_others(node)
+        return send_node(node, None)
 
     def failed(self, error: BaseException) -> None:
         """Log what the call raised."""
@@ -276,11 +278,10 @@ class _Call:
 
 def _beside_others(node: Node) -> Node:
     # A run of the caller may hold evaluations and other searches by that measure.
-    return replace(
-        node,
-        metrics={f"{node.label}/{key}": value for key, value in node.metrics.items()},
-        steps=tuple((f"{node.label}/{key}", value, step) for key, value, step in node.steps),
-    )
+    before = f"{node.label}/"
+    metrics = {before + key: value for key, value in node.metrics.items()}
+    steps = [(before + key, value, step) for key, value, step in node.steps]
+    return replace(node, metrics=metrics, steps=tuple(steps))
 
 
 def _made_by_mlflow() -> bool:
@@ -291,12 +292,10 @@ def _made_by_mlflow() -> bool:
 def _best_models(
     search: Any, X: Any, settings: AutologSettings, call: _Call
 ) -> tuple[SavedModel, ...]:
+    if not (settings.log_models and hasattr(search, "best_estimator_")):
+        return ()
     try:
-        return (
-            (saved(search, X=X),)
-            if settings.log_models and hasattr(search, "best_estimator_")
-            else ()
-        )
+        return (saved(search, X=X),)
     except InvalidInput as error:
         if not settings.silent:
             warn(f"the best model of {call.name} was not logged: {error}")

@@ -106,7 +106,7 @@ def list_all(*, experiment: str | None, uri: str | None, output: Format, wait: b
 
 @app.command()
 @options("MODELS baseline measures role test correction alpha uri output", measures=None)
-def compare(*, models: list[str], output: Format, **given: Any) -> None:
+def compare(*, models: list[str], output: Format, **settings: Any) -> None:
     """Compare the evaluations of several runs, paired by query.
 
     The baseline is a run, a model or the name of an evaluation; without it all pairs are compared.
@@ -114,13 +114,13 @@ def compare(*, models: list[str], output: Format, **given: Any) -> None:
     """
     from rankeval_mlflow.reading.loading import compare_runs
 
-    print_result(compare_runs(models, **given), output)
+    print_result(compare_runs(models, **settings), output)
 
 
 @app.command()
 @options("EXPERIMENT data_set most measure role alpha uri output significance", measure=None)
 def leaderboard(
-    *, experiment: str, data_set: str | None, most: int, output: Format, **given: Any
+    *, experiment: str, data_set: str | None, most: int, output: Format, **settings: Any
 ) -> None:
     """Rank the evaluations of an experiment that may be compared, and count the others by reason.
 
@@ -128,7 +128,7 @@ def leaderboard(
     """
     from rankeval_mlflow.reading.leaderboards import leaderboard as rank
 
-    board = rank(experiment, data=data_set, limit=most, **given)
+    board = rank(experiment, data=data_set, limit=most, **settings)
     print_result(board, output)
     for other in board.others.itertuples(index=False) if output is not Format.table else ():
         tell(f"not ranked: {other.run_id} {other.system}: {other.reason}", to_stderr=True)
@@ -237,13 +237,13 @@ def verify_guard(*, models: list[str], ledger: str | None, uri: str | None) -> N
             )
         for where, head in heads:
             url = ledger_url(ledger or where)
-            found = (
+            problems = (
                 Ledger(url).problems(head)
                 if may_exist(url)
                 else [f"the ledger {ledger or where} is gone"]
             )
-            faults += [f"run {run}: {fault}" for fault in found]
-            if not found:
+            faults += [f"run {run}: {fault}" for fault in problems]
+            if not problems:
                 tell(f"run {run}: {Ledger(url).where} is whole, and holds its head {head}")
     if faults:
         raise GuardRefusal("; ".join(faults))
@@ -258,7 +258,7 @@ def verify_guard(*, models: list[str], ledger: str | None, uri: str | None) -> N
     claim="better",
     role="test",
 )
-def promote(*, model: str, slices: str | None, floors: list[str] | None, **given: Any) -> None:
+def promote(*, model: str, slices: str | None, floors: list[str] | None, **settings: Any) -> None:
     """Move an alias of a registered model to a version that is shown to be better than the one in use.
 
     The claim is better or not_worse, alpha the one-sided level of all decisions on the same
@@ -270,12 +270,12 @@ def promote(*, model: str, slices: str | None, floors: list[str] | None, **given
     """
     from rankeval_mlflow.promotion.promoting import promote as move
 
-    _tell_promotion(move(model, slices=_slices(slices), floors=_floors(floors or []), **given))
+    _tell_promotion(move(model, slices=_slices(slices), floors=_floors(floors or []), **settings))
 
 
 @app.command()
 @options("MODEL reason alias experiment who uri", reason=...)
-def rollback(*, model: str, **given: Any) -> None:
+def rollback(*, model: str, **settings: Any) -> None:
     """Give an alias back to the version that had it before the last recorded promotion.
 
     The decision is written to a run of the experiment, by default "MODEL promotions".
@@ -285,7 +285,7 @@ def rollback(*, model: str, **given: Any) -> None:
     """
     from rankeval_mlflow.promotion.promoting import rollback as give_back
 
-    _tell_promotion(give_back(model, **given))
+    _tell_promotion(give_back(model, **settings))
 
 
 def _tell_promotion(done: Promotion) -> None:
@@ -298,24 +298,25 @@ def _tell_promotion(done: Promotion) -> None:
         raise typer.Exit(1)
 
 
-def _floors(given: list[str]) -> float | dict[str, float] | None:
-    named, found = dict[str, float](), " ".join(given)
-    for value, _, text in (one.rpartition("=") for one in given):
+def _floors(texts: list[str]) -> float | dict[str, float] | None:
+    named = dict[str, float]()
+    joined = " ".join(texts)
+    for value, _, text in (floor.rpartition("=") for floor in texts):
         try:
             named[value] = float(text)
         except ValueError:
             raise InvalidInput(
-                argument="--floor", found=found, expected="a loss such as 0.05, or tail=0.05"
+                argument="--floor", found=joined, expected="a loss such as 0.05, or tail=0.05"
             ) from None
-    if len(named) < len(given) or ("" in named and len(given) > 1):
+    if len(named) < len(texts) or ("" in named and len(texts) > 1):
         raise InvalidInput(
             argument="--floor",
-            found=found,
+            found=joined,
             expected="each slice once, or one loss alone for all slices",
         )
     return named.get("", named) if named else None
 
 
-def _slices(given: str | None) -> pd.Series[Any] | str | None:
-    path = given and Path(given)
-    return by_query(path, "slices") if path and (path.suffix or path.exists()) else given
+def _slices(text: str | None) -> pd.Series[Any] | str | None:
+    path = text and Path(text)
+    return by_query(path, "slices") if path and (path.suffix or path.exists()) else text

@@ -38,7 +38,6 @@ from typing import Any
 
 from mlflow.entities import AssessmentError, Feedback
 from mlflow.genai.scorers import Scorer
-from pydantic import PrivateAttr
 
 from rankeval._arguments import explained
 from rankeval._checks import count, few, refuse, require, shown
@@ -48,7 +47,7 @@ from rankeval.evaluation import Evaluation, evaluate
 from rankeval.evaluation.scoring import bound_measures
 from rankeval.measures import LabelledMeasure, Measure
 from rankeval.measures import measures as parse_measures
-from rankeval_mlflow.layout import safe_names
+from rankeval_mlflow.run_names import safe_names
 
 # The inputs that may hold the query's id.
 QUERY_IDS = ("qid", "query_id", "id")
@@ -79,23 +78,25 @@ Specs = str | Measure | Iterable[str | Measure]
 
 def query_id(inputs: Any, qid: str | None) -> str:
     """Return the id of a row's query."""
-    given = inputs if isinstance(inputs, Mapping) else {"inputs": inputs}
-    if qid is not None and given.get(qid) is None:
-        raise InvalidInput(f"qid is {qid!r}, but the inputs of a row are {sorted(map(str, given))}")
+    fields = inputs if isinstance(inputs, Mapping) else {"inputs": inputs}
+    if qid is not None and fields.get(qid) is None:
+        raise InvalidInput(
+            f"qid is {qid!r}, but the inputs of a row are {sorted(map(str, fields))}"
+        )
     for name in [qid] if qid else QUERY_IDS:
-        if isinstance(given.get(name), (str, int)) or qid:
-            return str(given[name])
-    alone = next(iter(given.values())) if len(given) == 1 else None
+        if isinstance(fields.get(name), (str, int)) or qid:
+            return str(fields[name])
+    alone = next(iter(fields.values())) if len(fields) == 1 else None
     if isinstance(alone, str) and 0 < len(alone) <= LONGEST_QUESTION:
         return alone
-    text = json.dumps(given, sort_keys=True, default=str)
+    text = json.dumps(fields, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def as_ranking(value: Any, ids: Iterable[str] = IDS) -> dict[str, float]:
     """Return a list of ids or documents, or scores by id, as scores by document, best first."""
     if _is_scores(value):
-        scores = {str(one): float(score) for one, score in value.items()}
+        scores = {str(docid): float(score) for docid, score in value.items()}
         _refuse_same_text(scores, value)
         return dict(sorted(scores.items(), key=lambda item: -item[1]))
     documents = _listed(value)
@@ -103,28 +104,31 @@ def as_ranking(value: Any, ids: Iterable[str] = IDS) -> dict[str, float]:
         raise InvalidInput(
             f"it is {_described(value)}; expected a list of ids or of documents, or scores by id"
         )
-    places = dict.fromkeys(str(one) for one in document_ids(documents, ids))
-    return {one: float(len(places) - place) for place, one in enumerate(places)}
+    places = dict.fromkeys(str(docid) for docid in document_ids(documents, ids))
+    return {docid: float(len(places) - place) for place, docid in enumerate(places)}
 
 
-def _refuse_same_text(named: Mapping[str, Any], given: Mapping[Any, Any]) -> None:
-    refuse((len(named) < len(given), "two documents have the same id as text, such as 1 and '1'"))
+def _refuse_same_text(named: Mapping[str, Any], mapping: Mapping[Any, Any]) -> None:
+    refuse((len(named) < len(mapping), "two documents have the same id as text, such as 1 and '1'"))
 
 
-def document_ids(documents: list[Any], ids: Iterable[str] = IDS) -> list[str | int]:
+def document_ids(documents: list[Any], ids: Iterable[str]) -> list[str | int]:
     """Return the id of each document: itself, or the first of the given fields that every document has."""
-    ids, alone = tuple(ids), [_without_score(one) for one in documents]
-    objects = [one for one in alone if not _is_id(one)]
-    for one in objects:
-        is_plain = one is None or isinstance(one, (Real, str))
-        refuse((is_plain, f"a document is {shown(one)}; expected an id or a document"))
-    key = next((key for key in ids if all(_is_id(field(one, key)) for one in objects)), None)
+    ids = tuple(ids)
+    alone = [_without_score(document) for document in documents]
+    objects = [document for document in alone if not _is_id(document)]
+    for document in objects:
+        is_plain = document is None or isinstance(document, (Real, str))
+        refuse((is_plain, f"a document is {shown(document)}; expected an id or a document"))
+    key = next(
+        (key for key in ids if all(_is_id(field(document, key)) for document in objects)), None
+    )
     if key is None:
         raise InvalidInput(
             f"the documents have no common field {' or '.join(map(repr, ids[:4]))}{' ...' if len(ids) > 4 else ''} "
             f"with an id; a document has {few(_fields(objects[0]))}: name the field of the id with docid="
         )
-    return [one if _is_id(one) else field(one, key) for one in alone]
+    return [document if _is_id(document) else field(document, key) for document in alone]
 
 
 def field(value: Any, path: str) -> Any:
@@ -140,31 +144,30 @@ def ranking_of_row(
     outputs: Any, trace: Any, retrieved: Retrieved, ids: Iterable[str] = IDS
 ) -> dict[str, float]:
     """Return the ranking of a row of an evaluation."""
-    ids, found = tuple(ids), {}
+    ids = tuple(ids)
+    rankings = {}
     for place, value in _places(outputs, trace, retrieved):
         try:
-            found[place] = as_ranking(value, ids)
+            rankings[place] = as_ranking(value, ids)
         except InvalidInput as error:
             raise InvalidInput(f"{place} is no ranking: {error}") from error
     if retrieved == "all spans":
-        return as_ranking([document for one in found.values() for document in one])
-    if len({tuple(one) for one in found.values()}) > 1:
+        return as_ranking([document for ranking in rankings.values() for document in ranking])
+    if len({tuple(ranking) for ranking in rankings.values()}) > 1:
         raise InvalidInput(
-            f"there are {len(found)} different rankings ({', '.join(found)}): choose one by retrieved=, such as "
+            f"there are {len(rankings)} different rankings ({', '.join(rankings)}): choose one by retrieved=, such as "
             "'outputs', 'last span', 'all spans' or 'span NAME'"
         )
-    return next(iter(found.values()))
+    return next(iter(rankings.values()))
 
 
 def _places(outputs: Any, trace: Any, retrieved: Retrieved) -> list[tuple[str, Any]]:
     if callable(retrieved):
         return [("the result of retrieved", retrieved(outputs, trace))]
     if retrieved is None:
-        given = (
-            [("outputs", outputs)] if _is_scores(outputs) or _listed(outputs) is not None else []
-        )
-        if found := [*given, *_spans(trace)]:
-            return found
+        own = [("outputs", outputs)] if _is_scores(outputs) or _listed(outputs) is not None else []
+        if places := [*own, *_spans(trace)]:
+            return places
         raise InvalidInput(
             f"no ranking: outputs is {_described(outputs)} and the trace has no RETRIEVER span. Return the ranking, or "
             "say where it is with retrieved=, such as 'outputs.documents'"
@@ -257,14 +260,9 @@ def _without_score(document: Any) -> Any:
 
 
 def _fields(document: Any) -> list[str]:
-    fields = (
-        document
-        if isinstance(document, Mapping)
-        else vars(document)
-        if hasattr(document, "__dict__")
-        else ()
-    )
-    return [str(one) for one in fields] or [type(document).__name__]
+    is_mapping = isinstance(document, Mapping)
+    fields = document if is_mapping else getattr(document, "__dict__", ())
+    return [str(name) for name in fields] or [type(document).__name__]
 
 
 def _described(value: Any) -> str:
@@ -274,19 +272,20 @@ def _described(value: Any) -> str:
 
 
 def judgments_of_row(
-    expectations: Mapping[str, Any] | None, expected: Expected, ids: Iterable[str] = IDS
+    expectations: Mapping[str, Any] | None, expected: Expected, ids: Iterable[str]
 ) -> dict[str, Any] | None:
     """Return the grade of each judged document of a row, or None if the row is not judged."""
-    given = expectations or {}
+    fields = expectations or {}
     if callable(expected):
-        name, value = "the result of expected", expected(given)
+        name = "the result of expected"
+        value = expected(fields)
     else:
-        name = expected or next((name for name in FIELDS if given.get(name) is not None), "")
-        value = given.get(name)
+        name = expected or next((name for name in FIELDS if fields.get(name) is not None), "")
+        value = fields.get(name)
     if value is None:
         return None
     grades = value if isinstance(value, Mapping) else _grades(name, value, ids)
-    named = {str(one): grade for one, grade in grades.items()}
+    named = {str(docid): grade for docid, grade in grades.items()}
     _refuse_same_text(named, grades)
     return named or None
 
@@ -303,7 +302,7 @@ def ids_for(
     first = (
         ("doc_uri", "metadata.doc_uri") if is_context and CONTEXT in (expectations or {}) else ()
     )
-    return (*first, *(one for one in IDS if one not in first))
+    return (*first, *(name for name in IDS if name not in first))
 
 
 def why_not_judged(expectations: Mapping[str, Any] | None, expected: Expected) -> str:
@@ -323,12 +322,13 @@ def _grades(name: str, value: Any, ids: Iterable[str]) -> dict[Any, Any]:
     require(is_list, name, value, "grades by document id, or a list of relevant documents")
     grades: dict[Any, Any] = {}
     listed = list(documents)
-    for one, document in zip(document_ids(listed, ids), listed, strict=True):
+    for docid, document in zip(document_ids(listed, ids), listed, strict=True):
         graded = None if isinstance(document, (str, int)) else field(document, "relevance")
         grade = graded if isinstance(graded, Real) else 1
-        if grades.setdefault(one, grade) != grade:
+        if grades.setdefault(docid, grade) != grade:
             raise InvalidInput(
-                f"the document {shown(one)} has the grades {grades[one]} and {grade}", argument=name
+                f"the document {shown(docid)} has the grades {grades[docid]} and {grade}",
+                argument=name,
             )
     return grades
 
@@ -345,10 +345,10 @@ class RankingScorer(Scorer):  # type: ignore[misc]  # MLflow has no types
     docid: str | None = None
     qid: str | None = None
 
-    _asked: Any = PrivateAttr(default=None)
-    _rules: Any = PrivateAttr(default=None)
-    _retrieved: Any = PrivateAttr(default=None)
-    _expected: Any = PrivateAttr(default=None)
+    _labelled: Any = None
+    _rules: Any = None
+    _retrieved: Any = None
+    _expected: Any = None
 
     def __call__(
         self,
@@ -360,7 +360,8 @@ class RankingScorer(Scorer):  # type: ignore[misc]  # MLflow has no types
     ) -> Any:
         """Score one row."""
         inputs, outputs, expectations = _completed(inputs, outputs, expectations, trace)
-        query, code = query_id(inputs, self.qid), "INVALID"
+        query = query_id(inputs, self.qid)
+        code = "INVALID"
         ids = ids_for(expectations, self._expected, self.docid)
         try:
             judgments = judgments_of_row(expectations, self._expected, ids)
@@ -368,31 +369,35 @@ class RankingScorer(Scorer):  # type: ignore[misc]  # MLflow has no types
             ranking = ranking_of_row(outputs, trace, self._retrieved, ids)
             if judgments is None:
                 return self._failed("NOT_JUDGED", why_not_judged(expectations, self._expected))
-            if reason := _left_out(ranking, judgments, self._rules, self._asked):
+            if reason := _left_out(ranking, judgments, self._rules, self._labelled):
                 return self._failed("LEFT_OUT", f"left out by the convention: {reason}")
             code = "INVALID"
-            found = evaluate(
-                {query: judgments}, {query: ranking}, measures=self._asked, convention=self._rules
+            evaluation = evaluate(
+                {query: judgments},
+                {query: ranking},
+                measures=self._labelled,
+                convention=self._rules,
             )
-            if not found.n_queries:
+            if not evaluation.n_queries:
                 return self._failed(
-                    "LEFT_OUT", f"left out by the convention: {', '.join(found.excluded)}"
+                    "LEFT_OUT", f"left out by the convention: {', '.join(evaluation.excluded)}"
                 )
-            return self._feedbacks(found, _rationale(ranking, judgments))
+            return self._feedbacks(evaluation, _rationale(ranking, judgments))
         except RankevalError as error:
             return self._failed(code, str(error))
 
-    def _feedbacks(self, evaluation: Evaluation, said: str) -> Any:
-        values, undefined = evaluation.scores[0].tolist(), evaluation.facts.undefined[0]
-        found = [
+    def _feedbacks(self, evaluation: Evaluation, rationale: str) -> Any:
+        values = evaluation.scores[0].tolist()
+        undefined = evaluation.facts.undefined[0]
+        feedbacks = [
             Feedback(
                 name=column,
                 value=value,
-                rationale=f"{said}; 0/0 by the convention" if zero else said,
+                rationale=f"{rationale}; 0/0 by the convention" if zero else rationale,
             )
             for column, value, zero in zip(self.columns.values(), values, undefined, strict=True)
         ]
-        return found[0] if len(found) == 1 else found
+        return feedbacks[0] if len(feedbacks) == 1 else feedbacks
 
     def _failed(self, code: str, message: str) -> Feedback:
         # A single one, since MLflow counts only those.
@@ -470,17 +475,19 @@ def genai_scorer(
     ('nDCG_at_10', 0.659, '2 of 2 relevant documents among 3 retrieved')
     """
     rules = get_convention(convention)
-    asked = _bound(measures, rules)
+    labelled = _bound(measures, rules)
     check_retrieved(retrieved)
     for option, value in (("name", name), ("docid", docid), ("qid", qid), ("expected", expected)):
         text = "a text, or a function of all expectations" if option == "expected" else "a text"
         is_text = value is None or (isinstance(value, str) and value != "")
         require(is_text or (option == "expected" and callable(value)), option, value, text)
-    columns = _columns(asked, name)
+    columns = _columns(labelled, name)
+    column = columns[labelled[0].label] if len(labelled) == 1 else "retrieval"
+    spellings = {label: str(measure) for label, measure in labelled}
     scorer = RankingScorer(
-        name=name or (columns[asked[0].label] if len(asked) == 1 else "retrieval"),
+        name=name or column,
         description=f"{', '.join(columns)} by the convention {rules.name}",
-        measures={label: str(one) for label, one in asked},
+        measures=spellings,
         columns=columns,
         card=rules.card(),
         retrieved=_named(retrieved),
@@ -488,81 +495,74 @@ def genai_scorer(
         docid=docid,
         qid=qid,
     )
-    scorer._asked, scorer._rules = asked, rules  # noqa: SLF001 - pydantic has no other way in
+    scorer._labelled, scorer._rules = labelled, rules  # noqa: SLF001 - pydantic has no other way in
     scorer._retrieved, scorer._expected = retrieved, expected  # noqa: SLF001 - as above
     return scorer
 
 
 def _bound(measures: Specs, rules: Convention) -> list[LabelledMeasure]:
     """Return the measures as the convention means them; refuse what a row, or a mean of rows, cannot answer."""
-    labels, found = zip(*parse_measures(measures, rules), strict=True)
-    of_all, ways = (
-        "needs the grades of all rows, and a scorer sees one",
-        [one.family.aggregate for one in found],
-    )
-    odd = [
-        (label, way) for label, way in zip(labels, ways, strict=True) if way not in ("mean", "sum")
-    ]
-    refuse(
-        (rules.unjudged == "highest", f"the rule unjudged='highest' {of_all}"),
-        *(
-            (
-                True,
-                f"{label} is aggregated by {way}, and MLflow shows the mean of rows: choose another measure",
+    labelled = parse_measures(measures, rules)
+    of_all = "needs the grades of all rows, and a scorer sees one"
+    if rules.unjudged == "highest":
+        raise InvalidInput(f"the rule unjudged='highest' {of_all}")
+    for label, measure in labelled:
+        aggregate = measure.family.aggregate
+        if aggregate not in ("mean", "sum"):
+            raise InvalidInput(
+                f"{label} is aggregated by {aggregate}, and MLflow shows the mean of rows: choose another measure"
             )
-            for label, way in odd
-        ),
-    )
+    bound = bound_measures([measure for _, measure in labelled], rules)
     return [
-        LabelledMeasure(*pair) for pair in zip(labels, bound_measures(found, rules), strict=True)
+        LabelledMeasure(label, measure) for (label, _), measure in zip(labelled, bound, strict=True)
     ]
 
 
-def _columns(asked: list[LabelledMeasure], name: str | None) -> dict[str, str]:
-    if name is not None and len(asked) == 1:
-        return {asked[0].label: name}
-    safe = safe_names(one.measure.key for one in asked)
+def _columns(labelled: list[LabelledMeasure], name: str | None) -> dict[str, str]:
+    if name is not None and len(labelled) == 1:
+        return {labelled[0].label: name}
+    safe = safe_names(measure.key for _, measure in labelled)
     return {
-        label: safe[one.key] if name is None else f"{name}/{safe[one.key]}" for label, one in asked
+        label: safe[measure.key] if name is None else f"{name}/{safe[measure.key]}"
+        for label, measure in labelled
     }
 
 
 def _completed(inputs: Any, outputs: Any, expectations: Any, trace: Any) -> tuple[Any, Any, Any]:
     if trace is None:
         return inputs, outputs, expectations
-    root = (
-        next((span for span in trace.data.spans if span.parent_id is None), None)
-        if trace.data
-        else None
-    )
     if expectations is None:
-        expectations = {
-            one.name: one.expectation.value for one in trace.search_assessments(type="expectation")
-        }
-    return (
-        inputs if inputs is not None or root is None else root.inputs,
-        outputs if outputs is not None or root is None else root.outputs,
-        expectations,
-    )
+        assessments = trace.search_assessments(type="expectation")
+        expectations = {known.name: known.expectation.value for known in assessments}
+    roots = [span for span in trace.data.spans if span.parent_id is None] if trace.data else []
+    if roots:
+        inputs = roots[0].inputs if inputs is None else inputs
+        outputs = roots[0].outputs if outputs is None else outputs
+    return inputs, outputs, expectations
 
 
 def _left_out(
     ranking: Mapping[str, float],
     judgments: Mapping[str, Any],
     rules: Convention,
-    asked: list[LabelledMeasure],
+    labelled: list[LabelledMeasure],
 ) -> str:
     # Asked here, since `evaluate` would warn that no query is left.
     if rules.missing == "skip" and not ranking:
         return "nothing was retrieved"
-    level = min((one.level for _, one in asked if one.level > -math.inf), default=math.ulp(0.0))
+    level = min(
+        (measure.level for _, measure in labelled if measure.level > -math.inf),
+        default=math.ulp(0.0),
+    )
     is_barren = all(isinstance(grade, Real) and grade < level for grade in judgments.values())
     return "no relevant document" if rules.no_relevant == "skip" and is_barren else ""
 
 
 def _rationale(ranking: Mapping[str, float], judgments: Mapping[str, Any]) -> str:
-    relevant = [one for one, grade in judgments.items() if isinstance(grade, Mapping) or grade > 0]
-    hits = sum(one in ranking for one in relevant)
+    relevant = [
+        docid for docid, grade in judgments.items() if isinstance(grade, Mapping) or grade > 0
+    ]
+    hits = sum(docid in ranking for docid in relevant)
     return f"{hits} of {count(len(relevant), 'relevant document')} among {len(ranking)} retrieved"
 
 

@@ -13,8 +13,8 @@ from rankeval_mlflow.versions import note_on_newer
 def _later(module: str, name: str) -> Callable[..., Any]:
     """Return a function of a module that is imported when it is called: MLflow takes seconds."""
 
-    def called(*given: Any, **options: Any) -> Any:
-        return getattr(import_module(f"rankeval_mlflow.{module}"), name)(*given, **options)
+    def called(*arguments: Any, **options: Any) -> Any:
+        return getattr(import_module(f"rankeval_mlflow.{module}"), name)(*arguments, **options)
 
     return called
 

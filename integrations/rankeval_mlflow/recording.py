@@ -41,11 +41,11 @@ from rankeval_mlflow.delivery.addresses import now_ms
 from rankeval_mlflow.delivery.connection import made_once, run_context, store
 from rankeval_mlflow.delivery.payload import Node, Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
-from rankeval_mlflow.layout import PAGE, checked_model_name, folder, safe_name
 from rankeval_mlflow.packing.nodes import node_of, with_given
 from rankeval_mlflow.packing.record import record_node
 from rankeval_mlflow.parameters import with_estimator
 from rankeval_mlflow.reading.resolving import model_behind, registered_version
+from rankeval_mlflow.run_names import PAGE, checked_model_name, folder, safe_name
 from rankeval_mlflow.saving import saved
 
 _NO_NAME = "dataset"  # MLflow's name of a data set without one
@@ -68,8 +68,9 @@ def send_node(
         page,
         "a page, as rankeval.report.report_for_queries returns it",
     )
-    files = {} if page is None else {f"{folder(node.label)}/{PAGE}": page.encode()}
-    node = replace(node, files={**node.files, **files})
+    if page is not None:
+        files = {f"{folder(node.label)}/{PAGE}": page.encode()}
+        node = replace(node, files={**node.files, **files})
     is_id = run_id is None or (isinstance(run_id, str) and _RUN_ID.fullmatch(run_id) is not None)
     require(is_id, "run_id", run_id, "the id of a run, such as .run_id of a TrackedRun")
     active = mlflow.active_run()
@@ -91,10 +92,8 @@ def _experiment() -> tuple[str | None, str | None]:
     `mlflow.set_experiment` writes the id to the environment, and a user may set an id or a name
     there too.
     """
-    experiment_id, name = (
-        os.environ.get("MLFLOW_EXPERIMENT_ID"),
-        os.environ.get("MLFLOW_EXPERIMENT_NAME"),
-    )
+    experiment_id = os.environ.get("MLFLOW_EXPERIMENT_ID")
+    name = os.environ.get("MLFLOW_EXPERIMENT_NAME")
     if experiment_id:
         return experiment_id, None
     return (None, name) if name else ("0", None)
@@ -109,7 +108,7 @@ def hint_at_guard(ev: Evaluation, role: str) -> None:
     ):
         return
     try:
-        known = any(_holds(one, ev) for _, one in ContaminationCheck.current().contents())
+        known = any(_holds(content, ev) for _, content in ContaminationCheck.current().contents())
     except LedgerError:  # nobody can say, and the evaluation is logged all the same
         return
     if not known:
@@ -127,7 +126,8 @@ def _say_once() -> None:
 
 def _holds(content: RegisteredContent, ev: Evaluation) -> bool:
     """Return whether half of the queries are registered: the same id, and as many relevant documents if labels tell."""
-    signature, labels = content.signature, content.signature.label_counts
+    signature = content.signature
+    labels = content.signature.label_counts
     order = np.argsort(signature.ids)
     ids = text_hashes(ev.queries)
     place = order[
@@ -266,15 +266,13 @@ def log(
     >>> logged.metrics["nDCG_at_10"], logged.params["system"]
     (1.0, 'bm25')
     """
-    data_name, given = _name_and_given(data)
-    asked = {"role": role, "data": data_name, "step": step, "slices": slices, "folds": folds}
-    options = {option: value for option, value in asked.items() if value is not None}
+    data_name, facts = _name_and_given(data)
+    options = {"role": role, "data": data_name, "step": step, "slices": slices, "folds": folds}
+    options = {option: value for option, value in options.items() if value is not None}
     if isinstance(result, CrossValidation | CrossValidations):
         options |= {"predictions": False} | ({} if name is None else {"name": name})
-    is_evaluation, of_a_model = (
-        isinstance(result, Evaluation),
-        model_id is not None or model_version is not None,
-    )
+    is_evaluation = isinstance(result, Evaluation)
+    of_a_model = model_id is not None or model_version is not None
     refuse(
         (of_a_model and not is_evaluation, "model_id= and model_version= belong to an Evaluation"),
         (
@@ -284,7 +282,7 @@ def log(
         ),
     )
     record = record_of(result, options)
-    node = with_given(node_of(record, _label(record, name), report=report), given)
+    node = with_given(node_of(record, _label(record, name), report=report), facts)
     version = None if model_version is None else registered_version(model_version)
     model_id = model_id or (mlflow.get_active_model_id() if is_evaluation else None)
     tracked = send_node(node, run_id, model_id, version, page)
@@ -304,11 +302,10 @@ def _name_and_given(data: Any) -> tuple[Any, dict[str, str]]:
             "its name, an mlflow.data.Dataset, RankingData or LoggedData",
         )
         return data, {}
-    told = {key: str(value) for key, value in data.to_dict().items() if key != "name" and value}
-    given = {key: text for key, text in told.items() if len(text) <= _LONGEST} | {
-        "source": hidden(told["source"])
-    }
-    return None if data.name == _NO_NAME else data.name, given
+    facts = {key: str(value) for key, value in data.to_dict().items() if key != "name" and value}
+    short = {key: text for key, text in facts.items() if len(text) <= _LONGEST}
+    short["source"] = hidden(facts["source"])
+    return None if data.name == _NO_NAME else data.name, short
 
 
 def push(
@@ -327,11 +324,9 @@ def _label(record: Record, name: str | None) -> str:
 def _evaluations(result: Any) -> list[Evaluation]:
     if isinstance(result, CrossValidations):
         return [*result.evaluations.values()]
-    return (
-        [result.evaluation]
-        if isinstance(result, CrossValidation)
-        else [result][: isinstance(result, Evaluation)]
-    )
+    if isinstance(result, CrossValidation):
+        return [result.evaluation]
+    return [result] if isinstance(result, Evaluation) else []
 
 
 class MlflowTracker:
@@ -438,7 +433,7 @@ def _registered(model_id: str, name: str) -> str:
 
     def there() -> list[Any]:
         versions = mlflow.MlflowClient().search_model_versions(f"name = '{name}'")
-        return [one for one in versions if model_behind(one) == model_id]
+        return [version for version in versions if model_behind(version) == model_id]
 
     try:
         return str(made_once(lambda: mlflow.register_model(uri, name), there)[0].version)

@@ -84,7 +84,7 @@ from rankeval.model_selection.query_ids import n_rows
 from rankeval_mlflow import served_ranker
 from rankeval_mlflow.delivery.connection import hushed
 from rankeval_mlflow.delivery.payload import MLMODEL, SavedModel, without_run_ids
-from rankeval_mlflow.layout import param_text, safe_names
+from rankeval_mlflow.run_names import param_text, safe_names
 from rankeval_mlflow.served_ranker import as_floats, with_columns
 from rankeval_mlflow.signing import (
     any_typed,
@@ -144,7 +144,7 @@ def unwrapped(ranker: Any) -> Any:
         pipeline = copy.copy(ranker)
         *head, (name, last) = ranker.steps
         pipeline.steps = [
-            *((step, _without(one, "step")) for step, one in head),
+            *((step, _without(member, "step")) for step, member in head),
             (name, unwrapped(last)),
         ]
         return pipeline
@@ -180,10 +180,10 @@ def _without(value: Any, name: str) -> Any:
     if isinstance(value, QueryRanker):
         return _member(value)
     if type(value) in (list, tuple):
-        parts = [_without(one, name) for one in value]
+        parts = [_without(part, name) for part in value]
         return value if _same(parts, value) else type(value)(parts)
     if isinstance(value, dict):  # also scikit-learn's Bunch
-        changed = {key: _without(one, str(key)) for key, one in value.items()}
+        changed = {key: _without(part, str(key)) for key, part in value.items()}
         if _same(changed.values(), value.values()):
             return value
         copied = copy.copy(value)
@@ -194,7 +194,7 @@ def _without(value: Any, name: str) -> Any:
     plain = not (hasattr(value, "get_params") and hasattr(value, "__dict__"))
     if isinstance(value, type) or plain or boosters.booster_of(value):
         return value
-    state = {key: _without(one, key) for key, one in vars(value).items()}
+    state = {key: _without(part, key) for key, part in vars(value).items()}
     if _same(state.values(), vars(value).values()):
         return value
     changed_one = copy.copy(value)
@@ -216,7 +216,7 @@ def _member(ranker: QueryRanker) -> Any:
 
 
 def _same(new: Iterable[Any], old: Iterable[Any]) -> bool:
-    return all(one is other for one, other in zip(new, old, strict=True))
+    return all(left is right for left, right in zip(new, old, strict=True))
 
 
 def way_of(estimator: Any) -> tuple[dict[str, Any], set[str]]:
@@ -228,28 +228,31 @@ def way_of(estimator: Any) -> tuple[dict[str, Any], set[str]]:
     by_skops = _by_skops(estimator)
     if by_skops is not None and "__main__" not in by_skops[1]:
         types, modules = by_skops
-        way: dict[str, Any] = {"serialization_format": "skops", "skops_trusted_types": types}
+        options: dict[str, Any] = {"serialization_format": "skops", "skops_trusted_types": types}
     else:
-        modules, way = _by_cloudpickle(estimator), {"serialization_format": "cloudpickle"}
+        modules = _by_cloudpickle(estimator)
+        options = {"serialization_format": "cloudpickle"}
     if ours := sorted(name for name in modules if name.partition(".")[0] in _OURS):
         raise InvalidInput(
             f"ranker cannot be saved without rankeval: it holds something of {ours[0]}. Take that out, or log it by "
             "mlflow.sklearn.log_model(..., serialization_format='cloudpickle') and load it where rankeval is installed"
         )
-    return way, modules
+    return options, modules
 
 
 def pinned(packages: Iterable[str]) -> list[str]:
     """Return pip requirements with the installed versions; a module of no package or of Python's own is left out."""
-    found = {}
+    versions = {}
     for name in set(packages) - sys.stdlib_module_names:
         package = _PACKAGES.get(name, name)
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
             for other in _distributions().get(name, [])[:1]:
-                found[other] = version(other)
-    return [f"{package}=={number.partition('+')[0]}" for package, number in sorted(found.items())]
+                versions[other] = version(other)
+    return [
+        f"{package}=={number.partition('+')[0]}" for package, number in sorted(versions.items())
+    ]
 
 
 # The file lists of all installed packages are read.
@@ -326,12 +329,12 @@ def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
 def parameters(ranker: Any) -> dict[str, str]:
     """Return the parameters of a fitted ranker, without those that are None or no plain values."""
     inner = unwrapped(ranker)
-    given = (
+    settings = (
         inner.get_params() if hasattr(inner, "get_params") else dict(getattr(inner, "params", {}))
     )
     plain = {
         key: value
-        for key, value in given.items()
+        for key, value in settings.items()
         if isinstance(value, (str, bool, int, float))
         and not (isinstance(value, float) and math.isnan(value))
     }
@@ -382,23 +385,21 @@ def _name_loader(inner: Any, path: Path, flavor: str, coded: Mapping[str, Any]) 
         "flavor": flavor,
         "gives_classes": gives_classes(inner),
         "keep_unknown": keeps_unknown(inner),
-        "categories": {
-            name: {
-                "categories": kind.categories.tolist(),
-                # XGBoost asks for whole numbers of the same width.
-                "dtype": None
-                if kind.categories.inferred_type == "string"
-                else str(kind.categories.dtype),
-                "ordered": kind.ordered,
-            }
-            for name, kind in coded["categories"].items()
-        },
+        "categories": {name: _plain(kind) for name, kind in coded["categories"].items()},
         "numbers": coded["numbers"],
     }
     (path / served_ranker.SETTINGS).write_text(json.dumps(settings, indent=1))
     model = mlflow.models.Model.load(str(path))
     model.flavors["python_function"]["loader_module"] = served_ranker.__name__.rpartition(".")[2]
     model.save(str(path / MLMODEL))
+
+
+def _plain(kind: Any) -> dict[str, Any]:
+    """Return a type of categories as JSON holds it."""
+    values = kind.categories
+    # XGBoost asks for whole numbers of the same width.
+    dtype = None if values.inferred_type == "string" else str(values.dtype)
+    return {"categories": values.tolist(), "dtype": dtype, "ordered": kind.ordered}
 
 
 def _predicts_by(booster: Booster, inner: Any) -> bool:
@@ -414,12 +415,14 @@ def _write_estimator(inner: Any, path: Path, beside: dict[str, Any]) -> None:
             f"ranker is a {type(inner).__name__}; give a QueryRanker, an estimator of LightGBM, XGBoost, CatBoost or "
             "scikit-learn, or a Pipeline"
         )
-    way, modules = way_of(inner)
+    options, modules = way_of(inner)
     packages = sorted(
         {module.partition(".")[0] for module in modules}
-        | {"sklearn", "pandas", way["serialization_format"]}
+        | {"sklearn", "pandas", options["serialization_format"]}
     )
-    mlflow.sklearn.save_model(inner, str(path), pip_requirements=pinned(packages), **way, **beside)
+    mlflow.sklearn.save_model(
+        inner, str(path), pip_requirements=pinned(packages), **options, **beside
+    )
 
 
 def _check(
@@ -447,13 +450,13 @@ def _check(
 def _differing(model: Any, rows: Any, scores: NDArray[np.float64]) -> NDArray[np.intp] | None:
     """Return the rows that get another score; None if there is another number of scores."""
     # MLflow up to 3.12 aligns columns of any type by the index, in which ids of queries repeat.
-    given = rows.reset_index(drop=True) if hasattr(rows, "reset_index") else rows
-    found = np.asarray(model.predict(given), dtype=np.float64)
-    if found.size != len(scores):
+    table = rows.reset_index(drop=True) if hasattr(rows, "reset_index") else rows
+    predicted = np.asarray(model.predict(table), dtype=np.float64)
+    if predicted.size != len(scores):
         return None
     # A sum of products depends in its last bits on how the rows lie in memory, and MLflow makes a
     # frame of its own.
-    return np.flatnonzero(~np.isclose(found.reshape(-1), scores, rtol=1e-9, atol=1e-12))
+    return np.flatnonzero(~np.isclose(predicted.reshape(-1), scores, rtol=1e-9, atol=1e-12))
 
 
 def _gives(model: Any, scores: NDArray[np.float64], rows: Any) -> bool:
@@ -492,11 +495,12 @@ def unpacked_model(content: bytes, name: str) -> SavedModel:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             facts = json.loads(archive.read(_FACTS))
             files = {
-                path: archive.read(path) for path in archive.namelist() if path.startswith(_MODEL)
+                path.removeprefix(_MODEL): archive.read(path)
+                for path in archive.namelist()
+                if path.startswith(_MODEL)
             }
-        paths = {path.removeprefix(_MODEL): content for path, content in files.items()}
         return SavedModel(
-            name, paths, dict(facts["params"]), dict(facts["tags"]), facts["flavor"], MODEL_TYPE
+            name, files, dict(facts["params"]), dict(facts["tags"]), facts["flavor"], MODEL_TYPE
         )
     except (zipfile.BadZipFile, LookupError, ValueError, TypeError, NotImplementedError) as error:
         raise InvalidInput(

@@ -84,10 +84,11 @@ def rows_to_check(estimator: Any, X: Any) -> Any:
 def _of_objects(rows: Any) -> list[pd.Series]:
     """Return the columns that are not NumPy's own numbers: those of objects, texts, categories and nullable types."""
     table = _as_frame(rows)
-    columns = [] if table is None else [column for _, column in table.items()]
+    if table is None:
+        return []
     return [
         column
-        for column in columns
+        for _, column in table.items()
         if not isinstance(column.dtype, np.dtype) or column.dtype == object
     ]
 
@@ -149,14 +150,11 @@ def _as_double(name: Any) -> str:
 
 def any_typed(rows: Any, numeric: Iterable[Any]) -> list[Any]:
     """Return those columns of numbers that MLflow must hand on as they are; it makes doubles of the others."""
-    small = [
-        name for name in numeric if rows[name].dtype.kind in "iu" and _width(rows[name].dtype) <= 4
+    kinds = [(name, rows[name].dtype) for name in numeric]
+    # pandas' sparse types have no size of an item.
+    return [
+        name for name, kind in kinds if kind.kind not in "iu" or getattr(kind, "itemsize", 8) > 4
     ]
-    return [name for name in numeric if name not in small]
-
-
-def _width(kind: Any) -> int:
-    return getattr(kind, "itemsize", 8)  # pandas' sparse types have none
 
 
 def signature(
@@ -173,17 +171,18 @@ def signature(
     truths = [name for name in rows if rows[name].dtype.kind == "b"]
     free = {*known, *truths, *any_typed(rows, numeric)}
     plain = with_columns(rows, dict.fromkeys([*free, *numeric], 0.0))
-    found = infer_signature(plain, scores)
-    if not found.inputs.has_input_names():
+    inferred = infer_signature(plain, scores)
+    if not inferred.inputs.has_input_names():
         unknown = _odd(
             list(rows), lambda names: infer_signature(plain[names]).inputs.has_input_names()
         )
         free.update(unknown)
-        found = infer_signature(with_columns(plain, dict.fromkeys(unknown, 0.0)), scores)
+        inferred = infer_signature(with_columns(plain, dict.fromkeys(unknown, 0.0)), scores)
     columns = [
-        ColSpec(AnyType(), one.name) if one.name in free else one for one in found.inputs.inputs
+        ColSpec(AnyType(), column.name) if column.name in free else column
+        for column in inferred.inputs.inputs
     ]
-    return ModelSignature(Schema(columns), found.outputs)
+    return ModelSignature(Schema(columns), inferred.outputs)
 
 
 def categories(ranker: Any, X: Any) -> dict[str, Any]:
@@ -259,9 +258,8 @@ def check_gaps(gives_scores: Callable[[Any], bool], rows: Any, known: Iterable[A
     texts = {
         column.name: column
         for column in _of_objects(rows)
-        if column.dtype.kind in "OSU" and column.isna().any()
+        if column.name not in known and column.dtype.kind in "OSU" and column.isna().any()
     }
-    texts = {name: column for name, column in texts.items() if name not in known}
 
     def are_alike(names: Sequence[Any]) -> bool:
         return all(

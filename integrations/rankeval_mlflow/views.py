@@ -1,7 +1,7 @@
 """Descriptions of a run in Markdown, its tables and its pages. Names come from outside, and are escaped.
 
 Of itself MLflow's table of runs shows no metric. A view that was saved for all, which is a tag of
-the experiment, does: it stands in the menu "Views" of the page, and `layout.VIEW_ADDRESS` opens it.
+the experiment, does: it stands in the menu "Views" of the page, and `run_names.VIEW_ADDRESS` opens it.
 
 Delivery draws tables and pages from the files that hold the numbers of a run, when it sends an
 upload and again at a resend: the numbers are safe on disk by then.
@@ -26,7 +26,7 @@ from rankeval.evaluation import Evaluation, from_bytes
 from rankeval.evaluation.result import worst_first
 from rankeval.report import report_for_evaluation, report_for_judging
 from rankeval.report.queries import TextTable
-from rankeval_mlflow.layout import MAX_TAG, short_name
+from rankeval_mlflow.run_names import MAX_TAG, short_name
 
 NAME = "Rankings"
 # Measures that have a column. A tag of an experiment holds 5,000 characters.
@@ -48,25 +48,26 @@ Drawing = Callable[[bytes, Mapping[str, Any]], dict[str, bytes]]
 def with_sections(note: str, sections: Mapping[str, str]) -> str:
     """Insert or replace our sections in the description of a run; the text of the user stays."""
     for key, text in sections.items():
-        start, end = f"<!-- rankeval {key} -->", f"<!-- /rankeval {key} -->"
+        start = f"<!-- rankeval {key} -->"
+        end = f"<!-- /rankeval {key} -->"
         block = f"{start}\n\n{text}\n\n{end}"
         if len(block) > MAX_TAG // 2:
             first = text.split("\n\n", maxsplit=1)[0][:500]
             block = f"{start}\n\n{first} The table is long: see the report among the artifacts.\n\n{end}"
-        before, found, rest = note.partition(start)
-        after = rest.partition(end)[2] if found else ""
-        joined = f"{before}{block}{after}" if found else f"{note}\n\n{block}".lstrip()
+        before, mark, rest = note.partition(start)
+        after = rest.partition(end)[2]
+        joined = f"{before}{block}{after}" if mark else f"{note}\n\n{block}".lstrip()
         if len(joined) <= MAX_TAG:
             note = joined
     return note
 
 
 def with_measures(
-    before: str | None, keys: Sequence[str], now_ms: int, params: Sequence[str] = ()
+    before: str | None, keys: Sequence[str], now_ms: int, params: Sequence[str]
 ) -> str | None:
     """Return the saved view with columns for measures and parameters; None if it needs no change, or is not ours."""
     wanted = [f"metrics.`{key}`" for key in keys if len(key) <= _LONGEST]
-    asked = [f"params.`{name}`" for name in params if len(name) <= _LONGEST]
+    param_columns = [f"params.`{name}`" for name in params if len(name) <= _LONGEST]
     try:
         held = _columns(before) if before else []
     except (ValueError, LookupError, TypeError):
@@ -78,7 +79,7 @@ def with_measures(
     chosen = [
         *columns,
         *others,
-        *[name for name in dict.fromkeys(asked) if name not in others][:room],
+        *[name for name in dict.fromkeys(param_columns) if name not in others][:room],
     ]
     if not columns or set(chosen) == set(held):
         return None
@@ -94,12 +95,14 @@ def _columns(value: str) -> list[str]:
 def worst_first_table(evaluation: Evaluation) -> bytes:
     """Return the queries that a ranking can change, with all scores, the worst first, at most `MOST_QUERIES`."""
     worst = worst_first(evaluation, evaluation.measure_names[0])[:MOST_QUERIES]
-    ids = [str(query) for query in np.asarray(evaluation.queries, dtype=object)[worst]]
+    queries = np.asarray(evaluation.queries, dtype=object)[worst]
     scores = dict(zip(evaluation.measure_names, evaluation.scores.T, strict=True))
     numbers = {
         name: values[worst] for name, values in {**scores, **evaluation.facts.query_counts}.items()
     }
-    return log_table(pd.DataFrame({"query": [short_name(one) for one in ids], **numbers}))
+    return log_table(
+        pd.DataFrame({"query": [short_name(str(query)) for query in queries], **numbers})
+    )
 
 
 def query_table_note(n_telling: int, n_queries: int, path: str) -> str:
@@ -109,13 +112,11 @@ def query_table_note(n_telling: int, n_queries: int, path: str) -> str:
         if n_telling <= MOST_QUERIES
         else f"The {MOST_QUERIES:,} worst queries"
     )
-    said = f"{some}: {path} among the artifacts; evaluation.parquet beside it has all."
+    note = f"{some}: {path} among the artifacts; evaluation.parquet beside it has all."
     left_out = n_queries - n_telling
-    return (
-        f"{said} Left out: {count(left_out, 'query')} whose score no ranking changes."
-        if left_out
-        else said
-    )
+    if not left_out:
+        return note
+    return f"{note} Left out: {count(left_out, 'query')} whose score no ranking changes."
 
 
 def log_table(frame: pd.DataFrame) -> bytes:
@@ -134,9 +135,9 @@ def _evaluation(content: bytes, options: Mapping[str, Any]) -> dict[str, bytes]:
         return {}
     drawn = {QUERIES: worst_first_table(evaluation)} if options.get("table", True) else {}
     if options.get("report", True):
-        told = {name: options[name] for name in ("role", "said") if name in options}
+        words = {name: options[name] for name in ("role", "said") if name in options}
         slices = TextTable(**options["slices"]) if "slices" in options else None
-        drawn[REPORT] = report_for_evaluation(evaluation, **told, slices=slices).encode()
+        drawn[REPORT] = report_for_evaluation(evaluation, **words, slices=slices).encode()
     return drawn
 
 

@@ -135,8 +135,8 @@ class SparkEvaluation:
 
         It holds about 100 bytes a query and 8 a score.
         """
-        found = self._kept.select("part").toArrow()["part"]
-        return warned_if_empty(merged(from_bytes(part.as_py()) for part in found))
+        parts = self._kept.select("part").toArrow()["part"]
+        return warned_if_empty(merged(from_bytes(part.as_py()) for part in parts))
 
     @property
     def _kept(self) -> DataFrame:
@@ -186,7 +186,8 @@ class KeptRows:
         session = rows.sparkSession
         level = session.sparkContext._getJavaStorageLevel(StorageLevel.MEMORY_AND_DISK_DESER)  # noqa: SLF001
         # The JVM's own RDD, since that of Python would pickle each row twice.
-        frame, spark = rows._jdf, session._jsparkSession  # noqa: SLF001
+        frame = rows._jdf  # noqa: SLF001
+        spark = session._jsparkSession  # noqa: SLF001
         rdd = frame.javaRDD().persist(level)
         return cls(DataFrame(spark.createDataFrame(rdd, frame.schema()), session), rdd)
 
@@ -329,8 +330,8 @@ def evaluate(
     """
     refuse_session(df)
     rules = get_convention(convention)
-    asked = tuple(parse_measures(measures, rules))
-    bound = bound_measures([one for _, one in asked], rules)
+    labelled = tuple(parse_measures(measures, rules))
+    bound = bound_measures([measure for _, measure in labelled], rules)
     _refuse_order_of_rows(rules)
     if partitions is not None:
         check_count("partitions", partitions)
@@ -342,17 +343,17 @@ def evaluate(
         "query_weight": query_weight,
     }
     names |= {
-        column_role(column): name for column, name in columns_read(columns, asked, rules).items()
+        column_role(column): name for column, name in columns_read(columns, labelled, rules).items()
     }
     rows = chosen_columns(df, names)
     check = StreamedCheck.current()
     watch = df.sparkSession.sparkContext.broadcast(check.snapshot()) if check.is_needed else None
-    mapped = rules.ties in ("best", "worst") and any(one.gain_map for one in bound)
-    scoring = PartScoring(rules, asked, name, needs_grades=mapped, watch=watch)
+    mapped = rules.ties in ("best", "worst") and any(measure.gain_map for measure in bound)
+    scoring = PartScoring(rules, labelled, name, needs_grades=mapped, watch=watch)
     whole = partitioned_by_query(
         rows, partitions_for(rows) if partitions is None else int(partitions)
     )
-    shown = score_columns([label for label, _ in asked], query_weight is not None)
+    shown = score_columns([label for label, _ in labelled], query_weight is not None)
     text_ids = rows.schema["qid"].dataType.typeName() == "string"
     with ExitStack() as failing:
         if watch is not None:
@@ -360,10 +361,10 @@ def evaluate(
         with executors_explained():
             parts = KeptRows.of(whole.mapInArrow(scoring.parts, PART))
             failing.callback(parts.forget)
-            found = parts.rows.select("note", "evidence").toArrow()
-        notes: list[Note] = [json.loads(note) for note in found["note"].to_pylist()]
+            collected = parts.rows.select("note", "evidence").toArrow()
+        notes: list[Note] = [json.loads(note) for note in collected["note"].to_pylist()]
         _refuse(notes, names, rules, bound)
-        for evidence in found["evidence"].to_pylist():
+        for evidence in collected["evidence"].to_pylist():
             check.add(None if evidence is None else pickle.loads(evidence))  # noqa: S301 - our own workers wrote it
         check.refuse(action="evaluate")
         return SparkEvaluation(parts.rows, shown, text_ids=text_ids, forget=failing.pop_all().close)
@@ -397,5 +398,5 @@ def _refuse(
     if not any(note["weighs"] for note in notes):
         refuse_weights(np.zeros(1))
     grades = np.unique([grade for note in notes for grade in note["grades"]])
-    for one in bound:
-        one.refuse_falling_gains(rules.ties, grades)
+    for measure in bound:
+        measure.refuse_falling_gains(rules.ties, grades)

@@ -55,7 +55,7 @@ class PartScoring:
     """Scores partitions of whole queries, in the worker processes of Spark."""
 
     convention: Convention  # The rules
-    asked: tuple[tuple[str, Measure], ...]  # The measures, under the names asked for
+    measures: tuple[tuple[str, Measure], ...]  # The measures, under the names asked for
     name: str | None = None  # The name of the system
     needs_grades: bool = False  # Whether the driver must see the distinct grades of all rows
     watch: Any | None = None  # The registered content to look for; None if nothing is registered
@@ -67,11 +67,8 @@ class PartScoring:
             return
         note, evidence, part = self._noted(pa.Table.from_batches(filled))
         note["version"] = __version__
-        row = [json.dumps(note, default=str)], [evidence], [part]
-        yield pa.RecordBatch.from_arrays(
-            [pa.array(value, field.type) for value, field in zip(row, _SCHEMA, strict=True)],
-            schema=_SCHEMA,
-        )
+        row = {"note": json.dumps(note, default=str), "evidence": evidence, "part": part}
+        yield pa.RecordBatch.from_pylist([row], schema=_SCHEMA)
 
     def _noted(self, table: pa.Table) -> tuple[Note, bytes | None, bytes | None]:
         if gaps := gaps_of(table):
@@ -82,19 +79,19 @@ class PartScoring:
             return {"error": (type(error).__name__, error.fields)}, None, None
 
     def _scored(self, table: pa.Table) -> tuple[Note, bytes | None, bytes]:
-        given = join_arguments(table)
-        joined = join_arrays(**given, convention=self.convention)
+        arguments = join_arguments(table)
+        joined = join_arrays(**arguments, convention=self.convention)
         column = table["query_weight"] if "query_weight" in table.column_names else None
         weights = query_weights(column, joined, all_queries=False)
-        evaluation = score_part(joined, self.asked, weights=weights, name=self.name)
+        evaluation = score_part(joined, self.measures, weights=weights, name=self.name)
         grades = (
             np.unique(joined.relevance).astype(np.float64).tolist() if self.needs_grades else []
         )
         note: Note = {"weighs": weights is None or bool((weights > 0).any()), "grades": grades}
         evidence = None
         if self.watch is not None:
-            rows = {role: given[role] for role in ("docid", "score")}
-            evidence = self.watch.value.evidence(given["y"], given["qid"], **rows)
+            rows = {role: arguments[role] for role in ("docid", "score")}
+            evidence = self.watch.value.evidence(arguments["y"], arguments["qid"], **rows)
         return note, None if evidence is None else pickle.dumps(evidence), to_bytes(evaluation)
 
 

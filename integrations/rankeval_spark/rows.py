@@ -59,11 +59,11 @@ def chosen_columns(df: DataFrame, names: Mapping[str, str | None]) -> DataFrame:
     """Return the columns of a DataFrame for an evaluation, by the names of its arguments."""
     from pyspark.sql import functions
 
-    given = {
+    wanted = {
         role: name for role, name in names.items() if name is not None or role not in _OPTIONAL
     }
-    found = {role: _checked(df, role, name) for role, name in given.items()}
-    quoted = {role: f"`{name.replace('`', '``')}`" for role, name in found.items()}
+    checked = {role: _checked(df, role, name) for role, name in wanted.items()}
+    quoted = {role: f"`{name.replace('`', '``')}`" for role, name in checked.items()}
     return df.select(*(functions.col(name).alias(role) for role, name in quoted.items()))
 
 
@@ -95,8 +95,8 @@ def _checked(df: DataFrame, role: str, name: str | None) -> str:
 
 def gaps_of(table: pa.Table) -> dict[str, Gap]:
     """Return the columns with gaps: how many by kind, and a query in which there is one."""
-    found = {role: _gap(table, role) for role in table.column_names}
-    return {role: gap for role, gap in found.items() if gap["kinds"]}
+    gaps = {role: _gap(table, role) for role in table.column_names}
+    return {role: gap for role, gap in gaps.items() if gap["kinds"]}
 
 
 def _gap(table: pa.Table, role: str) -> Gap:
@@ -158,10 +158,10 @@ def _places(session: SparkSession, partitions: int) -> tuple[int, ...]:
     The hash is asked of Spark; a partition that no number was found for in time is left to chance.
     """
     tried = math.ceil(partitions * (math.log(partitions) + 10))
-    found = session.sql(
+    row = session.sql(
         f"SELECT transform(sequence(0, {tried}), x -> pmod(hash(x), {partitions})) AS at"
     ).first()
-    first = {at: number for number, at in reversed(list(enumerate(found["at"] if found else ())))}
+    first = {at: number for number, at in reversed(list(enumerate(row["at"] if row else ())))}
     return tuple(first.get(at, at) for at in range(partitions))
 
 
@@ -209,8 +209,8 @@ def _stream_of(rows: pa.RecordBatch) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_batch(rows)
-    found: bytes = sink.getvalue().to_pybytes()
-    return found
+    stream: bytes = sink.getvalue().to_pybytes()
+    return stream
 
 
 def unpacked(batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:

@@ -116,11 +116,8 @@ class Convention:
         )
         require(fits, "bind", self.bind, "parameters of families: {'nDCG': {'gain': 'exp'}}")
         if self.depth is not None and self.ties == "expected":
-            problem, remedy = (
-                "a cut needs an order of tied rows",
-                "choose ties='docid' or ties='stable' with it",
-            )
-            raise InvalidInput(problem, argument="depth", remedy=remedy)
+            remedy = "choose ties='docid' or ties='stable' with it"
+            raise InvalidInput("a cut needs an order of tied rows", argument="depth", remedy=remedy)
         # Copied and frozen, so that nobody changes the rules behind the name.
         frozen = {family: MappingProxyType(dict(bound)) for family, bound in self.bind.items()}
         object.__setattr__(self, "bind", MappingProxyType(frozen))
@@ -142,7 +139,7 @@ class Convention:
                 problem, remedy=f"choose another, or write convention={preset!r} for the preset"
             )
         for rule in self._changed(PRESETS.get(name, self)):
-            found, expected = (repr(getattr(one, rule)) for one in (self, PRESETS[name]))
+            found, expected = (repr(getattr(rules, rule)) for rules in (self, PRESETS[name]))
             problem = f"the name {name!r} is that of a preset, whose rule {rule} is {expected} and not {found}"
             remedy = f"choose another name, or change rules of convention={name!r} in the call"
             raise InvalidInput(problem, remedy=remedy)
@@ -201,15 +198,15 @@ class Convention:
         'trec_eval-10+'
         """
         own = get_convention(*base or ("rankeval",))
-        given = {rule: value for rule, value in rules.items() if value is not None}
-        for rule in given:
+        changes = {rule: value for rule, value in rules.items() if value is not None}
+        for rule in changes:
             chosen("rule of a convention", rule, _rules())
-        if not given:
+        if not changes:
             return own
         # Making it checks the values, so that they can be compared afterwards.
         name = own.name if own.name.endswith("+") else f"{own.name}+"
-        changed = replace(own, name=name, **given)
-        is_same = all(getattr(own, rule) == getattr(changed, rule) for rule in given)
+        changed = replace(own, name=name, **changes)
+        is_same = all(getattr(own, rule) == getattr(changed, rule) for rule in changes)
         return own if is_same else changed
 
     @classmethod

@@ -61,8 +61,8 @@ class RankingData:
         require(self.name is None or isinstance(self.name, str), "name", self.name, "text")
         n_rows = self.X.shape[0]
         for part in ("y", "qid") if self.docid is None else ("y", "qid", "docid"):
-            given = getattr(self, part)
-            column = labels(given, "y") if part == "y" else as_typed(given, part)
+            values = getattr(self, part)
+            column = labels(values, "y") if part == "y" else as_typed(values, part)
             object.__setattr__(self, part, column)
             if column.shape != (n_rows,):
                 problem = f"{part} has shape {column.shape}, but X has {count(n_rows, 'row')}"
@@ -113,7 +113,7 @@ class RankingData:
     def __repr__(self) -> str:
         label = f"{self.name!r}, " if self.name else ""
         sizes = ((len(self), "row"), (self.n_queries, "query"), (self.X.shape[1], "feature"))
-        return f"RankingData({label}{', '.join(count(*one) for one in sizes)})"
+        return f"RankingData({label}{', '.join(count(*size) for size in sizes)})"
 
 
 def stack_rows(tables: list[Any]) -> Any:

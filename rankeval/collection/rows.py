@@ -42,9 +42,9 @@ def check_rows(**columns: Any) -> None:
             continue
         if known is None:
             first, known = name, index
-        elif len(known) == len(index) and (found := _difference(known, index)):
-            row, one, other = found
-            differ = f"row {row} is {one!r} in {first} and {other!r} in {name}"
+        elif len(known) == len(index) and (difference := _difference(known, index)):
+            row, label, other = difference
+            differ = f"row {row} is {label!r} in {first} and {other!r} in {name}"
             by_label = (
                 f"give {name}.loc[{first}.index] if the labels say which rows belong together, or "
             )
@@ -81,17 +81,17 @@ def index_of(column: Any) -> Any | None:
     return index if hasattr(index, "get_indexer") else None
 
 
-def same_rows(one: Any, other: Any) -> bool:
+def same_rows(index: Any, other: Any) -> bool:
     """Say whether two pandas indexes have equal labels in the same order."""
-    return len(one) == len(other) and _difference(one, other) is None
+    return len(index) == len(other) and _difference(index, other) is None
 
 
-def _difference(one: Any, other: Any) -> tuple[int, Any, Any] | None:
+def _difference(index: Any, other: Any) -> tuple[int, Any, Any] | None:
     """Return the first row at which two indexes of one length differ, and its labels, or None."""
-    if one is other or one.equals(other):
+    if index is other or index.equals(other):
         return None
     # Compare labels too: for pandas an index of pyarrow's integers never equals one of NumPy's.
-    for row, (left, right) in enumerate(zip(one.tolist(), other.tolist(), strict=True)):
+    for row, (left, right) in enumerate(zip(index.tolist(), other.tolist(), strict=True)):
         if left is right:  # pd.NA cannot be compared with itself
             continue
         are_nan = left != left and right != right  # noqa: PLR0124 - only nan differs from itself
@@ -114,12 +114,12 @@ class Rows:
 
     def __post_init__(self) -> None:
         check_rows(**{name: getattr(self, name) for name in (*self._ids, self._value)})
-        given = [
+        names = [
             name
             for name in self._ids
             if name in ("qid", "docid") or getattr(self, name) is not None
         ]
-        columns: dict[str, Any] = {name: id_column(getattr(self, name), name) for name in given}
+        columns: dict[str, Any] = {name: id_column(getattr(self, name), name) for name in names}
         columns[self._value] = self._numbers(
             value_column(getattr(self, self._value), self._value, self._value)
         )

@@ -53,7 +53,7 @@ _FAMILY = "rankeval.record/"
 _MOST_BYTES = 4 << 20
 _LONGEST_STEP, _LONGEST_PATH, _LONGEST_NAME = 240, 1000, 60
 _CONTENT = ("tables", "files", "parts", "children")
-_PLAIN = tuple(one.name for one in fields(Record) if one.name not in _CONTENT)
+_PLAIN = tuple(part.name for part in fields(Record) if part.name not in _CONTENT)
 _OBJECTS = b"rankeval.objects"
 """Columns of Python's own values, such as positions and "all", which are stored as JSON."""
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9_.\- ]")
@@ -63,7 +63,8 @@ T = TypeVar("T")
 
 def checked_path(path: str) -> str:
     """Return a path of a file of a record; raise if it leads elsewhere or is not portable."""
-    steps, size = path.split("/"), len(path.encode())
+    steps = path.split("/")
+    size = len(path.encode())
     is_plain = path.isprintable() and "\\" not in path and all(step.strip(". ") for step in steps)
     is_long = size > _LONGEST_PATH or max(len(step.encode()) for step in steps) > _LONGEST_STEP
     most = f"{_LONGEST_STEP} between two slashes and {_LONGEST_PATH} in all"
@@ -152,17 +153,19 @@ class Stored(Mapping[str, T]):
         """Open a file whose hash was checked, block by block."""
         path, expected = self._resources[name]
         file = self._opened(path)
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != expected:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest != expected:
             file.close()
-            raise FileFormatError(
-                f"the file {path!r} was altered or replaced", where=self._where, remedy=_RESTORE
-            )
+            raise _damaged(f"the file {path!r} was altered or replaced", self._where)
         file.seek(0)
         return file
 
 
 _RESTORE = "restore a copy, or save the result again"
+
+
+def _damaged(problem: str, where: str) -> FileFormatError:
+    return FileFormatError(problem, where=where, remedy=_RESTORE)
 
 
 def file_names(titles: list[str]) -> list[str]:
@@ -237,12 +240,12 @@ def packed(record: Record) -> dict[str, bytes]:
 
 def _filled(put: Put, record: Record) -> str:
     files = {checked_path(path): (path, record.files) for path in record.files}
-    plain = dict(zip(record.tables, file_names([*record.tables]), strict=True))
-    tables = {f"tables/{plain[name]}.parquet": (name, record.tables) for name in plain}
+    plain = zip(record.tables, file_names([*record.tables]), strict=True)
+    tables = {f"tables/{file}.parquet": (name, record.tables) for name, file in plain}
     resources = []
     for path, (name, held) in (*files.items(), *tables.items()):
-        with _content(name, held) as content:
-            resources.append({"path": path, **put(path, content)})
+        with _content(name, held) as file:
+            resources.append({"path": path, **put(path, file)})
         if path in tables:
             resources[-1]["table"] = name
     written = {name: _plain(getattr(record, name)) for name in _PLAIN}
@@ -253,13 +256,13 @@ def _filled(put: Put, record: Record) -> str:
     }
     of = {kind: _records(put, kind, getattr(record, kind)) for kind in ("parts", "children")}
     try:
-        told = json.dumps(
+        content = json.dumps(
             {
                 "format": FORMAT,
                 **written,
                 "metrics": metrics,
                 "series": series,
-                "data": [asdict(one) for one in record.data],
+                "data": [asdict(data) for data in record.data],
                 "resources": resources,
                 **of,
             },
@@ -274,13 +277,13 @@ def _filled(put: Put, record: Record) -> str:
         raise InvalidInput(problem) from error
     refuse(
         (
-            len(told) > _MOST_BYTES,
-            f"{NAME} would have {len(told):,} bytes, and may have {_MOST_BYTES:,}",
+            len(content) > _MOST_BYTES,
+            f"{NAME} would have {len(content):,} bytes, and may have {_MOST_BYTES:,}",
         )
     )
     put(README, io.BytesIO(_readme(record).encode()))
-    put(NAME, io.BytesIO(told))
-    return hashlib.sha256(told).hexdigest()
+    put(NAME, io.BytesIO(content))
+    return hashlib.sha256(content).hexdigest()
 
 
 def _plain(value: Any) -> Any:
@@ -385,7 +388,7 @@ def _opened(where: Path, path: str) -> io.BufferedIOBase:
     """Open a file of a folder; links to folders could repeat a part very many times."""
     file = where / path
     if not file.is_file() or file.parent.resolve() != where.resolve() / PurePosixPath(path).parent:
-        raise FileFormatError(f"there is no file {path!r}", where=str(where), remedy=_RESTORE)
+        raise _damaged(f"there is no file {path!r}", str(where))
     return file.open("rb")
 
 
@@ -394,8 +397,8 @@ def with_hashes_checked(record: Record) -> Record:
     for held in (record.files, record.tables):
         for name in held:
             _content(name, held).close()
-    for one in (*record.parts.values(), *record.children.values()):
-        with_hashes_checked(one)
+    for part in (*record.parts.values(), *record.children.values()):
+        with_hashes_checked(part)
     return record
 
 
@@ -407,61 +410,58 @@ def fetched(
         with opened(NAME) as file:
             content = file.read(_MOST_BYTES + 1)
         if seal is not None and not hashlib.sha256(content).hexdigest().startswith(seal):
-            raise FileFormatError(f"{NAME} was altered or replaced", where=where, remedy=_RESTORE)
-        found = _Written.model_validate(_of_this_format(content, where))
-        return _read(found, opened, where, children=children)
+            raise _damaged(f"{NAME} was altered or replaced", where)
+        written = _Written.model_validate(_of_this_format(content, where))
+        return _read(written, opened, where, children=children)
     except RecursionError as error:
-        raise FileFormatError(
-            "too many parts stand within each other", where=where, remedy=_RESTORE
-        ) from error
+        raise _damaged("too many parts stand within each other", where) from error
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         problem = f"{NAME} is no whole record: {'.'.join(map(str, first['loc']))}: {first['msg']}"
-        raise FileFormatError(problem, where=where, remedy=_RESTORE) from error
+        raise _damaged(problem, where) from error
 
 
 def _of_this_format(content: bytes, where: str) -> Any:
     if len(content) > _MOST_BYTES:
-        raise FileFormatError(
-            f"{NAME} has more than {_MOST_BYTES:,} bytes", where=where, remedy=_RESTORE
-        )
+        raise _damaged(f"{NAME} has more than {_MOST_BYTES:,} bytes", where)
     try:
-        found = json.loads(content)
-        version = found.pop("format")
+        written = json.loads(content)
+        version = written.pop("format")
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise FileFormatError(
-            f"{NAME} is no record: {said(error)}", where=where, remedy=_RESTORE
-        ) from error
+        raise _damaged(f"{NAME} is no record: {said(error)}", where) from error
     if version != FORMAT:
         is_known = isinstance(version, str) and version.startswith(_FAMILY)
         remedy = "read it with the version that wrote it" if is_known else _RESTORE
         problem = f"{NAME} has the format {shown(version)}, and this version reads {FORMAT!r}"
         raise FileFormatError(problem, where=where, remedy=remedy)
-    return found
+    return written
 
 
-def _read(found: _Written, opened: Opened, where: str, *, children: bool) -> Record:
-    plain: dict[str, Any] = {name: getattr(found, name) for name in _PLAIN if name != "series"}
-    paths = [one.path for one in (*found.resources, *found.parts, *found.children)]
+def _read(written: _Written, opened: Opened, where: str, *, children: bool) -> Record:
+    plain: dict[str, Any] = {name: getattr(written, name) for name in _PLAIN if name != "series"}
+    paths = [item.path for item in (*written.resources, *written.parts, *written.children)]
     if len({*paths}) < len(paths):
-        raise FileFormatError(f"{NAME} names one path twice", where=where, remedy=_RESTORE)
-    hashes = {one.path: one.hash.removeprefix("sha256:") for one in found.resources}
-    tables = {
-        one.table: (one.path, hashes[one.path]) for one in found.resources if one.table is not None
-    }
-    files = {one.path: (one.path, hashes[one.path]) for one in found.resources if one.table is None}
+        raise _damaged(f"{NAME} names one path twice", where)
+    files: dict[str, tuple[str, str]] = {}
+    tables: dict[str, tuple[str, str]] = {}
+    for resource in written.resources:
+        place = resource.path, resource.hash.removeprefix("sha256:")
+        if resource.table is None:
+            files[resource.path] = place
+        else:
+            tables[resource.table] = place
 
     def read_all(held: list[_Held]) -> dict[str, Record]:
-        return {one.name: _part(one, opened, where, children=children) for one in held}
+        return {part.name: _part(part, opened, where, children=children) for part in held}
 
-    series = {name: dict(points) for name, points in found.series.items()}
+    series = {name: dict(points) for name, points in written.series.items()}
     return Record(
         **plain,
         series=series,
         files=Stored(opened, files, lambda file: file.read(), where),
         tables=Stored(opened, tables, _table, where),
-        parts=read_all(found.parts),
-        children=read_all(found.children if children else []),
+        parts=read_all(written.parts),
+        children=read_all(written.children if children else []),
     )
 
 

@@ -47,15 +47,15 @@ def class_of(kind: str) -> Any:
     return getattr(import_module(f"rankeval.{module}"), name)
 
 
-def record_of(result: Any, options: Mapping[str, Any], argument: str = "result") -> Record:
+def record_of(result: Any, options: Mapping[str, Any]) -> Record:
     """Return the record of a result; refuse options of other classes, and name these classes."""
     expected = "a result such as evaluate, compare or cross_validate return"
     require(
-        hasattr(result, "record") and not isinstance(result, type), argument, type(result), expected
+        hasattr(result, "record") and not isinstance(result, type), "result", type(result), expected
     )
     for option in options.keys() - _options_of(type(result)):
         takers = sorted(
-            {one.__name__ for one in map(class_of, KINDS) if option in _options_of(one)}
+            {taker.__name__ for taker in map(class_of, KINDS) if option in _options_of(taker)}
         )
         whose = (
             f"{option}= belongs to {' or '.join(takers)}"

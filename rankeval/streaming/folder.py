@@ -56,7 +56,7 @@ class Folder:
         """Make the folder of the buckets, if the disk has room for them."""
         self.buckets.mkdir(exist_ok=True)
         free = shutil.disk_usage(self.buckets).free + sum(
-            one.stat().st_size for one in self.buckets.iterdir()
+            file.stat().st_size for file in self.buckets.iterdir()
         )
         if free < n_bytes:
             raise InvalidInput(
@@ -66,7 +66,7 @@ class Folder:
             )
 
     @contextmanager
-    def told_if_full(self) -> Iterator[None]:
+    def explaining_full_disk(self) -> Iterator[None]:
         """Raise the error of a full disk as one that says which disk, and what to do."""
         try:
             yield
@@ -93,7 +93,7 @@ class Folder:
     def read_all(self, n_parts: int) -> dict[int, Evaluation | None]:
         """Return the parts that are there, by number."""
         return {
-            number: found for number in range(n_parts) if (found := self._read(number)) is not None
+            number: part for number in range(n_parts) if (part := self._read(number)) is not None
         }
 
     def _read(self, number: int) -> Evaluation | None:
@@ -111,14 +111,14 @@ class Folder:
         path = self.path / _MANIFEST
         if not path.exists():
             return {}
-        found = json.loads(path.read_text())
-        if not isinstance(found, dict) or "format" not in found:
+        state = json.loads(path.read_text())
+        if not isinstance(state, dict) or "format" not in state:
             raise ValueError("it names no format")
-        if found["format"] == _FORMAT and not all(
-            isinstance(found.get(key), dict) for key in ("call", "plan")
+        if state["format"] == _FORMAT and not all(
+            isinstance(state.get(key), dict) for key in ("call", "plan")
         ):
             raise ValueError("it lacks the call or its plan")
-        return found
+        return state
 
     def begin(self, plan: Mapping[str, Any]) -> None:
         """Write down how the data set is cut into parts, and remove parts of another cut first."""
@@ -152,7 +152,7 @@ def opened(scores: Any | None, card: Mapping[str, Any], data: Any = None) -> Ite
     if scores is None:
         with tempfile.TemporaryDirectory(prefix="rankeval-") as path:
             folder = Folder(Path(path), keeps=False, card=card)
-            with folder.told_if_full():
+            with folder.explaining_full_disk():
                 yield folder
         return
     folder = Folder(_path_of(scores), keeps=True, card=json.loads(json.dumps(card)))
@@ -163,7 +163,7 @@ def opened(scores: Any | None, card: Mapping[str, Any], data: Any = None) -> Ite
         reason = getattr(error, "strerror", None) or error
         raise InvalidInput(f"folder={str(scores)!r}: cannot make this folder ({reason})") from error
     _refuse_other(folder)
-    with folder.told_if_full():
+    with folder.explaining_full_disk():
         yield folder
 
 
@@ -219,9 +219,11 @@ def _roots(data: Any) -> set[Path]:
     # A pyarrow data set does not say whether it was opened as a folder, so that of each file counts
     # as one.
     local = {
-        Path(one.path).parent for one in data.get_fragments() if one.filesystem.type_name == "local"
+        Path(fragment.path).parent
+        for fragment in data.get_fragments()
+        if fragment.filesystem.type_name == "local"
     }
-    folders = [(one, *one.parents) for one in (path.resolve() for path in local)]
+    folders = [(place, *place.parents) for place in map(Path.resolve, local)]
     # Above the partitions.
     return {next(path for path in upwards if "=" not in path.name) for upwards in folders}
 
@@ -242,12 +244,14 @@ def _refuse_other(folder: Folder) -> None:
             problem = f"{where} holds other files ({few(others)})"
             raise InvalidInput(problem, remedy="give an empty or a new folder")
         return
-    known, card = state.get("call", {}), folder.card
+    known = state.get("call", {})
+    card = folder.card
     differ = []
     for key in dict.fromkeys([*known, *card]):
-        there, here = known.get(key), card.get(key)
-        if there != here:
-            differ.append(f"{key} is {json.dumps(there)} there and {json.dumps(here)} here")
+        stored = known.get(key)
+        own = card.get(key)
+        if stored != own:
+            differ.append(f"{key} is {json.dumps(stored)} there and {json.dumps(own)} here")
     if state.get("format") != _FORMAT:
         differ = [f"its format is {state.get('format')} there and {_FORMAT} here"]
     if differ:

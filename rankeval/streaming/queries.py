@@ -102,10 +102,10 @@ def sorted_parts(source: ParquetSource, *, keep_order: bool) -> list[Part] | Non
     pieces = [_Piece(*ends, place, file) for place, file, ends in known if ends is not None]
     if len(pieces) < len(groups):
         return None
-    pieces.sort(key=lambda one: one[:3])
-    for one, behind in pairwise(pieces):
-        if one.upto > behind.begin or (
-            keep_order and one.upto == behind.begin and one.place > behind.place
+    pieces.sort(key=lambda piece: piece[:3])
+    for piece, behind in pairwise(pieces):
+        if piece.upto > behind.begin or (
+            keep_order and piece.upto == behind.begin and piece.place > behind.place
         ):
             return None
     return _parts(pieces)
@@ -135,7 +135,7 @@ def row_parts(source: ParquetSource) -> list[Part]:
     groups = _groups(source)
     for file in groups:
         held.append(file)
-        n_rows = sum(one.n_rows for one in held)
+        n_rows = sum(file.n_rows for file in held)
         if n_rows >= PART or file is groups[-1]:
             parts.append(Part(len(parts), tuple(held), n_rows))
             held = []
@@ -222,10 +222,13 @@ def whole_queries(part: Part, columns: ReadColumns, most: int) -> Iterator[Query
             goes_on = cut == begin and bool(held) and ids[begin] == last
             if not goes_on and n_held + cut - begin >= _LEAST:
                 yield _block([*held, _part_of(batch, begin, cut)])
-                held, n_held, begin = [], 0, cut
+                held = []
+                n_held = 0
+                begin = cut
             held.append(_part_of(batch, begin, end))
             n_held += end - begin
-            last, n_last = ids[end - 1], end - cut + (n_last if goes_on else 0)
+            last = ids[end - 1]
+            n_last = end - cut + (n_last if goes_on else 0)
             refuse_great(last, n_last, most)
         if end < batch.rows.num_rows:
             break
@@ -282,8 +285,8 @@ def write_buckets(
     with replacing(path, draft_of(path)) as sink, pa.ipc.new_file(sink, schema) as writer:
         for rows in _runs(part, columns, _run_of(part, columns, share)):
             ordered, starts = by_bucket(rows, ranges[-1].stop)
-            for one in ranges:
-                begins = starts[one.start : one.stop + 1]
+            for buckets in ranges:
+                begins = starts[buckets.start : buckets.stop + 1]
                 piece = ordered.slice(begins[0], begins[-1] - begins[0])
                 writer.write_batch(piece, custom_metadata={_STARTS: (begins - begins[0]).tobytes()})
 
@@ -314,7 +317,8 @@ def _runs(part: Part, columns: ReadColumns, run: int) -> Iterator[pa.RecordBatch
             refuse_bad_values(rows)
         if n_held + rows.num_rows > run:
             yield _together(held)
-            held, n_held = [], 0
+            held = []
+            n_held = 0
         held.append(rows)
         n_held += rows.num_rows
     if held:
@@ -346,10 +350,10 @@ def _keys(ids: pa.Array, number: int, bits: int, kind: type[np.uint32 | np.uint6
     # The bucket, by the upper half of a hash, stands above the row in one number: plain numbers are
     # sorted.
     is_whole = pa.types.is_integer(ids.type)
-    found = numbers_of(ids) if is_whole else hashes_of(ids)
-    keys: NDArray[Any] = np.arange(len(found), dtype=kind)
-    for start in range(0, len(found), _BLOCK):
-        hashes = found[start : start + _BLOCK].astype(np.uint64)
+    numbers = numbers_of(ids) if is_whole else hashes_of(ids)
+    keys: NDArray[Any] = np.arange(len(numbers), dtype=kind)
+    for start in range(0, len(numbers), _BLOCK):
+        hashes = numbers[start : start + _BLOCK].astype(np.uint64)
         if is_whole:
             hashes *= GOLDEN  # of numbers a product is hash enough
         hashes >>= _HALF
@@ -375,8 +379,8 @@ def hashes_of(ids: pa.Array) -> Hashes:
     if any(is_kind(names.type) for is_kind in _BYTES):
         names = names.cast(pa.large_binary()).view(pa.large_string())  # bytes need not be a text
     names = names if is_text_type(names.type) else pc.cast(names, pa.string())
-    found: Hashes = hash_ids(names)[numbers_of(coded.indices)]
-    return found
+    hashes: Hashes = hash_ids(names)[numbers_of(coded.indices)]
+    return hashes
 
 
 Runs = Iterator[tuple[pa.RecordBatch, Ints]]
@@ -391,7 +395,8 @@ def blocks_of(
         return (run for path in paths for run in batches_of(path, len(ranges), place))
 
     held: list[tuple[pa.RecordBatch, Ints]] = []
-    n_bytes, sizes = 0, np.zeros(len(ranges[place]), dtype=np.int64)
+    n_bytes = 0
+    sizes = np.zeros(len(ranges[place]), dtype=np.int64)
     for rows, starts in read():
         n_bytes += rows.nbytes
         sizes += np.diff(starts)
@@ -407,9 +412,9 @@ def _by_bucket(held: list[tuple[pa.RecordBatch, Ints]], number: int) -> Iterator
     begins = [starts.tolist() for _, starts in held]
     for bucket in range(number):
         slices = [
-            rows.slice(one[bucket], one[bucket + 1] - one[bucket])
-            for (rows, _), one in zip(held, begins, strict=True)
-            if one[bucket] < one[bucket + 1]
+            rows.slice(starts[bucket], starts[bucket + 1] - starts[bucket])
+            for (rows, _), starts in zip(held, begins, strict=True)
+            if starts[bucket] < starts[bucket + 1]
         ]
         if slices:
             yield QueryBlock(pa.Table.from_batches(slices), [])
@@ -470,7 +475,8 @@ def _bins(rows: pa.RecordBatch, shift: int) -> NDArray[Any]:
 
 
 def _sizes(counted: Iterator[tuple[pa.RecordBatch, Ints]], number: int) -> tuple[Ints, Floats]:
-    sizes, n_bytes = np.zeros(number, dtype=np.int64), np.zeros(number)
+    sizes = np.zeros(number, dtype=np.int64)
+    n_bytes = np.zeros(number)
     for rows, counts in counted:
         sizes += counts
         n_bytes += counts * (rows.nbytes / max(rows.num_rows, 1))
@@ -486,7 +492,8 @@ def _lots(
         if begin < place and not share.holds(n_held + more, together(n_rows, size)):
             yield slice(begin, place)
             begin, n_held, n_rows = place, 0.0, 0
-        n_held, n_rows = n_held + more, together(n_rows, size)
+        n_held = n_held + more
+        n_rows = together(n_rows, size)
     yield slice(begin, len(sizes))
 
 

@@ -112,14 +112,14 @@ def _of_group(
     wanted = [name for name in dict.fromkeys(columns.names.values()) if name not in keys]
     wanted = wanted or parquet.schema_arrow.names[:1]
     for batch in parquet.iter_batches(most, [place.group.number], wanted, use_threads=False):
-        found = []
+        arrays = []
         for role, name in columns.names.items():
             if name in keys:
                 column = pa.repeat(pa.scalar(keys[name], columns.types[role]), batch.num_rows)
             else:
                 column = batch.column(name)
-            found.append(_as_type(column, kinds[role], f"{place}: {role}={name!r}"))
-        yield RowBatch(pa.RecordBatch.from_arrays(found, list(columns.names)), place)
+            arrays.append(_as_type(column, kinds[role], f"{place}: {role}={name!r}"))
+        yield RowBatch(pa.RecordBatch.from_arrays(arrays, list(columns.names)), place)
 
 
 def _kinds(columns: ReadColumns, *, coded: bool) -> dict[str, pa.DataType]:
@@ -135,7 +135,7 @@ def _as_type(column: pa.Array, kind: pa.DataType, what: str) -> pa.Array:
     is_coded = pa.types.is_dictionary(held)
     if is_coded and _lacks_values(column):
         raise FileFormatError(
-            "its dictionary holds a value twice", where=f"{what}", remedy="write the file again"
+            "its dictionary holds a value twice", where=what, remedy="write the file again"
         )
     if held == kind:
         return column
@@ -160,12 +160,12 @@ def _lacks_values(coded: pa.DictionaryArray) -> bool:
 
 def join_arguments(rows: Any) -> dict[str, Any]:
     """Return the columns of rows as arguments of `join_arrays`; ``docid`` may be None."""
-    names, roles = (
-        {"y": "relevance", "score": "score", "qid": "qid", "docid": "docid"},
-        rows.schema.names,
-    )
-    found = {name: rows[role] if role in roles else None for name, role in names.items()}
-    return found | {"read": {name: rows[role] for name, role in columns_of_roles(roles).items()}}
+    names = {"y": "relevance", "score": "score", "qid": "qid", "docid": "docid"}
+    roles = rows.schema.names
+    arguments = {name: rows[role] if role in roles else None for name, role in names.items()}
+    return arguments | {
+        "read": {name: rows[role] for name, role in columns_of_roles(roles).items()}
+    }
 
 
 @dataclass(frozen=True)
@@ -188,12 +188,12 @@ def share_of(memory: int | str | None, n_jobs: int, n_columns: int = 0) -> Share
     """Return what each process may have of the memory of a call."""
     programs = (n_jobs + (n_jobs > 1)) * _PROGRAM  # the caller's own process waits for the others
     least = programs + n_jobs * 2 * BATCH * _ROW
-    given = max(n_jobs * 512_000_000, least) if memory is None else bytes_of(memory)
+    total = max(n_jobs * 512_000_000, least) if memory is None else bytes_of(memory)
     needed = f"{-(-least // 1_000_000)}MB for n_jobs={n_jobs}" + (
         ", or fewer processes" if n_jobs > 1 else ""
     )
-    require(given >= least, "memory", memory, needed)
-    return Share((given - programs) // n_jobs * _ROW // (_ROW + n_columns * _COLUMN))
+    require(total >= least, "memory", memory, needed)
+    return Share((total - programs) // n_jobs * _ROW // (_ROW + n_columns * _COLUMN))
 
 
 def bytes_of(memory: int | str) -> int:
@@ -205,8 +205,8 @@ def bytes_of(memory: int | str) -> int:
     (1500000000, 2097152)
     """
     if isinstance(memory, str):
-        found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", memory)
-        amount = float(found[1]) * _UNITS.get(found[2].upper(), 0) if found else 0.0
+        match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", memory)
+        amount = float(match[1]) * _UNITS.get(match[2].upper(), 0) if match else 0.0
         if 0 < amount < 2**63:
             return int(amount)
     elif (n_bytes := whole_number(memory)) is not None and n_bytes > 0:
@@ -240,10 +240,10 @@ def of_queries(
     except InvalidInput as error:
         for place in places:
             _refuse_bad_rows(place, columns)
-        found = _query_at_fault(rows, work)
-        if found is None:
+        fault = _query_at_fault(rows, work)
+        if fault is None:
             raise _by_name(error, columns) from error
-        query, alone = found
+        query, alone = fault
         where = f"query {shown(query)}{_where(query, places)}"
         raise _by_name(alone, columns).having(where=where) from error
 
@@ -269,9 +269,9 @@ def _query_at_fault(
 def _where(query: Any, places: Sequence[Place]) -> str:
     """Return the row groups that may have rows of a query, as the end of a phrase."""
     known = [
-        one
-        for one in places
-        if one.group.ends is None or one.group.ends[0] <= query <= one.group.ends[1]
+        place
+        for place in places
+        if place.group.ends is None or place.group.ends[0] <= query <= place.group.ends[1]
     ]
     return (
         f" in {', '.join(map(str, known[:3]))}{', ...' if len(known) > 3 else ''}" if known else ""
@@ -280,13 +280,13 @@ def _where(query: Any, places: Sequence[Place]) -> str:
 
 def refuse_bad_values(rows: pa.RecordBatch | pa.Table) -> None:
     """Refuse rows without an id, without a finite number, or with a weight below 0."""
-    given = join_arguments(rows)
-    io_columns.refuse_unbounded(io_columns.labels(given["y"], "relevance"), "relevance")
-    io_columns.refuse_unbounded(io_columns.scores(given["score"], "score"), "score")
-    for name, column in given["read"].items():
+    arguments = join_arguments(rows)
+    io_columns.refuse_unbounded(io_columns.labels(arguments["y"], "relevance"), "relevance")
+    io_columns.refuse_unbounded(io_columns.scores(arguments["score"], "score"), "score")
+    for name, column in arguments["read"].items():
         number_column(column, name)
     for role in ("qid", "docid"):
-        ids = given[role]
+        ids = arguments[role]
         if ids is not None and (
             ids.null_count or pa.types.is_floating(ids.type)
         ):  # to group by texts is dear

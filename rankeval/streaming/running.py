@@ -64,8 +64,8 @@ def _joined(rows: pa.Table, request: Request) -> Joined:
 
 def _evaluated(rows: pa.Table, request: Request) -> Evaluation:
     joined = _joined(rows, request)
-    given = rows["query_weight"] if "query_weight" in rows.schema.names else request.weights
-    weights = query_weights(given, joined, all_queries=False)
+    by_query = rows["query_weight"] if "query_weight" in rows.schema.names else request.weights
+    weights = query_weights(by_query, joined, all_queries=False)
     return score_part(joined, request.measures, weights=weights, name=request.name)
 
 
@@ -116,8 +116,8 @@ def each_done(
     try:
         with TemporaryDirectory(prefix="rankeval-results-") as folder:
             results = [Path(folder, str(place)) for place in range(len(tasks))]
-            asked = enumerate(zip(tasks, results, strict=True))
-            for place in run(joblib.delayed(_done)(caller, *each) for each in asked):
+            numbered = enumerate(zip(tasks, results, strict=True))
+            for place in run(joblib.delayed(_done)(caller, *item) for item in numbered):
                 yield place, pickle.loads(results[place].read_bytes())  # noqa: S301 - a process of this call wrote it
                 results[place].unlink()
     except TerminatedWorkerError as error:
@@ -127,13 +127,13 @@ def each_done(
         ) from error
 
 
-def _done(caller: int, place: int, asked: tuple[Callable[[], Any], Path]) -> int:
+def _done(caller: int, place: int, work: tuple[Callable[[], Any], Path]) -> int:
     end_with(caller)
     from joblib.externals.loky.backend.reduction import (
         dumps,
     )  # as loky does: a measure may be a function of the caller's script
 
-    task, path = asked
+    task, path = work
     path.write_bytes(dumps(task()))
     return place
 
@@ -233,16 +233,16 @@ def evaluate_dataset(
         {} if query_weight is None or hasattr(by_query, "items") else {"query_weight": query_weight}
     )
     rules = get_convention(convention)
-    asked = tuple(parse_measures(measures, rules))
+    labelled = tuple(parse_measures(measures, rules))
     read = columns_read(
-        columns, asked, rules
+        columns, labelled, rules
     )  # what cannot be computed is an error before anything is read
     names |= {column_role(column): name for column, name in read.items()}
     refuse_unnamed(names, "the data set")
     n_workers = number_of_workers(n_jobs)
     share = share_of(memory, n_workers, len(read))
     source = ParquetSource.of(data, names)
-    request = Request(source.columns, asked, rules, by_query, name)
+    request = Request(source.columns, labelled, rules, by_query, name)
     with (
         opened(folder, _card(source, request), data) as kept,
         Bar(progress, source.n_rows, "evaluate") as bar,
@@ -252,7 +252,7 @@ def evaluate_dataset(
             results = call.by_interval()
         except Unsorted:
             results = call.by_bucket()
-        evaluation = merged(one for one in results if one is not None)
+        evaluation = merged(part for part in results if part is not None)
         if evaluation.weights is not None and evaluation.n_queries:
             refuse_weights(evaluation.weights)  # all 0: only all parts together show it
         kept.end()
@@ -280,12 +280,13 @@ class _Call:
             parts is None or self.kept.state.get("plan", {}).get("order") == "any"
         ):  # what a call before this one found
             raise Unsorted
-        self.kept.begin({"order": "by query", "parts": [part.n_rows for part in parts]})
+        sizes = [part.n_rows for part in parts]
+        self.kept.begin({"order": "by query", "parts": sizes})
         tasks = [
             partial(whole_queries, part, self.source.columns, self.share.most_rows)
             for part in parts
         ]
-        return self._score(tasks, [part.n_rows for part in parts], self.kept.read_all(len(parts)))
+        return self._score(tasks, sizes, self.kept.read_all(len(parts)))
 
     def by_bucket(self) -> list[Evaluation | None]:
         """Score a data set in any order: write its rows by bucket, then score the buckets."""
@@ -294,7 +295,10 @@ class _Call:
             range(start, min(start + _OF_A_PART, number)) for start in range(0, number, _OF_A_PART)
         ]
         parts = queries.row_parts(self.source)
-        cut = {"rows": [part.n_rows for part in parts], "buckets": [len(one) for one in ranges]}
+        cut = {
+            "rows": [part.n_rows for part in parts],
+            "buckets": [len(buckets) for buckets in ranges],
+        }
         self.kept.begin({"order": "any", **cut})
         paths = [self.kept.buckets / f"rows-{part.number:05}.arrow" for part in parts]
         kept = self.kept.read_all(len(ranges))
@@ -325,19 +329,19 @@ class _Call:
         self,
         blocks: Sequence[Callable[[], Iterator[QueryBlock]]],
         sizes: list[int],
-        found: dict[int, Evaluation | None],
+        scored: dict[int, Evaluation | None],
     ) -> list[Evaluation | None]:
         if self.check.is_needed:
             self._ask_guard(blocks, sizes)
-        left = [place for place in range(len(blocks)) if place not in found]
-        self.bar.add(sum(sizes[place] for place in found))
+        left = [place for place in range(len(blocks)) if place not in scored]
+        self.bar.add(sum(sizes[place] for place in scored))
         tasks = [
             partial(_score_part, blocks[place], self.request, self.kept, place) for place in left
         ]
         for number, result in self._each(tasks):
-            found[left[number]] = result
+            scored[left[number]] = result
             self.bar.add(sizes[left[number]])
-        return [found[place] for place in sorted(found)]
+        return [scored[place] for place in sorted(scored)]
 
     def _ask_guard(
         self, blocks: Sequence[Callable[[], Iterator[QueryBlock]]], sizes: list[int]
@@ -346,15 +350,14 @@ class _Call:
         self.bar.total += sum(sizes)
         shown_rows = []
         for place, evidence in self._each(
-            [partial(_evidence_of, one, self.request, self.check) for one in blocks]
+            [partial(_evidence_of, part, self.request, self.check) for part in blocks]
         ):
             shown_rows += evidence
             self.bar.add(sizes[place])
         try:
-            for one in (
-                shown_rows
-            ):  # only now: rows out of order end the pass, and then all are shown again
-                self.check.add(one)
+            # Only now: rows out of order end the pass, and then all are shown again.
+            for evidence in shown_rows:
+                self.check.add(evidence)
             self.check.refuse(action="evaluate")
         except Refusal:
             self.kept.clear()
@@ -391,7 +394,8 @@ def _score_part(
 
 def codes_of(measure: Measure) -> list[str]:
     """Return a hash of the code of each measure of the user's own that a measure is made of."""
-    family, codes = measure.family, []
+    family = measure.family
+    codes = []
     if not family.kernel.__module__.startswith("rankeval."):
         own = (family.kernel, family.expected)
         codes = [hash_of_code(function) for function in own if callable(function)]

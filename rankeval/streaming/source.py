@@ -58,32 +58,32 @@ def name_of(path: str) -> str:
 
 def fragments_of(data: Any) -> list[tuple[ds.Fragment, pa.Schema]]:
     """Return the files of a data set, each with the schema of its data set."""
-    found = [
-        (one, dataset.schema)
+    fragments = [
+        (fragment, dataset.schema)
         for dataset in _leaves(_opened(data))
-        for one in dataset.get_fragments()
+        for fragment in dataset.get_fragments()
     ]
-    with _said_if_unreadable(data):
+    with _explained_if_unreadable(data):
         hidden = _hidden_names(data)
-    rows = [one for one in hidden if _looks_like_rows(one)]
-    passed = f"{count(len(rows), 'file')} of {_said(data)} would be passed over: {few(rows)}"
+    rows = [name for name in hidden if _looks_like_rows(name)]
+    passed = f"{count(len(rows), 'file')} of {_shown(data)} would be passed over: {few(rows)}"
     why = "a name that begins with _ or . is hidden to readers of Parquet"
     beside = f" (passed over: {', '.join(hidden[:5])})" if hidden else ""
     refuse(
         (rows, f"{passed}; {why}", "rename or remove it, or give the files to be read as a list"),
-        (not found, f"there is no Parquet file in {_said(data)}{beside}"),
+        (not fragments, f"there is no Parquet file in {_shown(data)}{beside}"),
     )
-    return found
+    return fragments
 
 
 def _addresses(data: Any) -> list[str]:
-    given = data if isinstance(data, (list, tuple)) else [data]
-    return [one for one in given if isinstance(one, str) and "://" in one]
+    items = data if isinstance(data, (list, tuple)) else [data]
+    return [item for item in items if isinstance(item, str) and "://" in item]
 
 
-def _said(data: Any) -> str:
+def _shown(data: Any) -> str:
     if isinstance(data, (list, tuple)):
-        return shown([masked(one) if isinstance(one, str) else one for one in data])
+        return shown([masked(item) if isinstance(item, str) else item for item in data])
     is_path = isinstance(data, (str, os.PathLike))
     return repr(masked(os.fspath(data))) if is_path else "the data set"
 
@@ -100,21 +100,21 @@ def _opened(data: Any) -> ds.Dataset:
         and not isinstance(data, Mapping)
         and getattr(data, "ndim", 1) == 1
     ):
-        data = [os.fspath(one) if isinstance(one, (str, os.PathLike)) else one for one in data]
+        data = [os.fspath(item) if isinstance(item, (str, os.PathLike)) else item for item in data]
     else:
         raise InvalidInput(
             f"expected a Parquet data set (a path, a URL, a list of files, or a pyarrow.dataset), found a "
             f"{type(data).__name__}",
             remedy="a frame in memory goes to rankeval.evaluate, with the same names of columns",
         )
-    with _said_if_unreadable(data):
+    with _explained_if_unreadable(data):
         if isinstance(data, list) and _addresses(data):
             return _from_urls(data)
         return ds.dataset(data, format="parquet", partitioning="hive")
 
 
 @contextmanager
-def _said_if_unreadable(data: Any) -> Iterator[None]:
+def _explained_if_unreadable(data: Any) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
@@ -123,7 +123,7 @@ def _said_if_unreadable(data: Any) -> Iterator[None]:
         ) from None
     except (pa.ArrowException, OSError, TypeError, ValueError) as error:
         raise InvalidInput(
-            f"cannot open the data set {_said(data)}: {hidden(str(error), _addresses(data))}"
+            f"cannot open the data set {_shown(data)}: {hidden(str(error), _addresses(data))}"
         ) from None
 
 
@@ -131,43 +131,41 @@ def _from_urls(urls: list[str]) -> ds.Dataset:
     # pyarrow takes several URLs one at a time only.
     import pyarrow.dataset as ds
 
-    found = [pafs.FileSystem.from_uri(one) for one in urls]
-    is_one = all(filesystem == found[0][0] for filesystem, _ in found)
-    require(is_one, "data", [masked(one) for one in urls], "URLs on one file system")
+    opened = [pafs.FileSystem.from_uri(url) for url in urls]
+    is_one = all(filesystem == opened[0][0] for filesystem, _ in opened)
+    require(is_one, "data", [masked(url) for url in urls], "URLs on one file system")
     return ds.dataset(
-        [path for _, path in found], filesystem=found[0][0], format="parquet", partitioning="hive"
+        [path for _, path in opened], filesystem=opened[0][0], format="parquet", partitioning="hive"
     )
 
 
 def _leaves(dataset: ds.Dataset) -> list[ds.Dataset]:
     import pyarrow.dataset as ds
 
-    if getattr(
-        dataset, "_scan_options", None
-    ):  # a filter lives there: to read past it would score other rows
+    # A filter lives there: to read past it would score other rows.
+    if getattr(dataset, "_scan_options", None):
         raise InvalidInput(
             "the data set has a filter, which is not applied row by row here",
             remedy="give the files of these rows alone, or write what the filter leaves: pyarrow.dataset.write_dataset",
         )
     if isinstance(dataset, ds.UnionDataset):
         return [leaf for child in dataset.children for leaf in _leaves(child)]
-    if not isinstance(dataset, ds.FileSystemDataset) or not isinstance(
-        dataset.format, ds.ParquetFileFormat
-    ):
-        is_files = isinstance(dataset, ds.FileSystemDataset)
-        found = f"one of {dataset.format.default_extname} files" if is_files else "rows in memory"
-        raise InvalidInput(
-            f"expected a data set of Parquet files, found {found}",
-            remedy="write it as Parquet first (pyarrow.dataset.write_dataset), or give its columns as arrays",
-        )
-    return [dataset]
+    is_files = isinstance(dataset, ds.FileSystemDataset)
+    if is_files and isinstance(dataset.format, ds.ParquetFileFormat):
+        return [dataset]
+    kind = f"one of {dataset.format.default_extname} files" if is_files else "rows in memory"
+    raise InvalidInput(
+        f"expected a data set of Parquet files, found {kind}",
+        remedy="write it as Parquet first (pyarrow.dataset.write_dataset), or give its columns as arrays",
+    )
 
 
 def _hidden_names(data: Any) -> list[str]:
     """Return the files that readers pass over, below a folder whose name begins with _ or a dot."""
     if not isinstance(data, (str, os.PathLike)):
         return []
-    filesystem, root = pafs.LocalFileSystem(), os.fspath(data)
+    filesystem = pafs.LocalFileSystem()
+    root = os.fspath(data)
     if "://" in root:
         filesystem, root = pafs.FileSystem.from_uri(root)
     else:
@@ -176,8 +174,10 @@ def _hidden_names(data: Any) -> list[str]:
     if filesystem.get_file_info(root).type != pafs.FileType.Directory:
         return []
     files = filesystem.get_file_info(pafs.FileSelector(root, recursive=True))
-    names = (one.path[len(root) :].lstrip("/") for one in files if one.is_file)
-    return sorted(one for one in names if any(part.startswith(_HIDDEN) for part in one.split("/")))
+    names = (file.path[len(root) :].lstrip("/") for file in files if file.is_file)
+    return sorted(
+        name for name in names if any(part.startswith(_HIDDEN) for part in name.split("/"))
+    )
 
 
 def _looks_like_rows(name: str) -> bool:
@@ -250,12 +250,14 @@ def common(role: str, name: str, kinds: Mapping[Any, str]) -> pa.DataType:
     """Return the one type in which the column of all files is read."""
     known = [kind for kind in kinds if not pa.types.is_null(kind)] or list(kinds)
     fitting = _texts_or_whole if role in _IDS else _number
-    found = known[0] if len(known) == 1 else fitting(known)
-    told = next((kind for kind in known if kinds[kind] == SCHEMA and _rounds(kind, found)), None)
-    if found is not None and told is None:
-        return found
-    pairs = ((one, other) for one in known for other in known if one != other)
-    first, other = next(((a, b) for a, b in pairs if fitting([a, b]) is None), (known[0], told))
+    shared = known[0] if len(known) == 1 else fitting(known)
+    declared = next(
+        (kind for kind in known if kinds[kind] == SCHEMA and _rounds(kind, shared)), None
+    )
+    if shared is not None and declared is None:
+        return shared
+    pairs = ((a, b) for a in known for b in known if a != b)
+    first, other = next(((a, b) for a, b in pairs if fitting([a, b]) is None), (known[0], declared))
     remedy = "ids of one type" if role in _IDS else "numbers of one type"
     raise (QueryIdError if role == "qid" else InvalidInput)(
         f"{role}={name!r} is of type {first} in {kinds[first]} and of type {other} in {kinds[other]}, and to read "
@@ -263,9 +265,11 @@ def common(role: str, name: str, kinds: Mapping[Any, str]) -> pa.DataType:
     )
 
 
-def _rounds(told: pa.DataType, found: pa.DataType | None) -> bool:
+def _rounds(declared: pa.DataType, shared: pa.DataType | None) -> bool:
     """Say whether the type of the schema would change values, though it is a common type."""
-    return told != found and bool(pa.types.is_boolean(told) or pa.types.is_floating(told))
+    return declared != shared and bool(
+        pa.types.is_boolean(declared) or pa.types.is_floating(declared)
+    )
 
 
 def _texts_or_whole(kinds: list[pa.DataType]) -> pa.DataType | None:
@@ -314,7 +318,7 @@ class File:
     @property
     def n_rows(self) -> int:
         """Number of rows to be read."""
-        return sum(one.n_rows for one in self.row_groups)
+        return sum(group.n_rows for group in self.row_groups)
 
 
 @dataclass(frozen=True)
@@ -346,14 +350,17 @@ class ParquetSource:
         for role, name in names.items():
             _refuse_no_column(fragments[0][1], role, name, "the data set")
         with ThreadPoolExecutor(_FOOTERS) as pool:
-            footers = list(pool.map(lambda one: _footer(one[0], one[1], names), fragments))
-        refuse_two_spellings(((one.fragment.path, one.keys) for one in footers), names["qid"])
+            footers = list(pool.map(lambda pair: _footer(pair[0], pair[1], names), fragments))
+        refuse_two_spellings(
+            ((footer.fragment.path, footer.keys) for footer in footers), names["qid"]
+        )
         columns = ReadColumns(
             names, {role: common(role, name, _kinds(footers, name)) for role, name in names.items()}
         )
         files = tuple(_file(footer, columns) for footer in footers)
         refuse_twice(
-            (one.filesystem, one.path, [group.number for group in one.row_groups]) for one in files
+            (file.filesystem, file.path, [group.number for group in file.row_groups])
+            for file in files
         )
         source = cls(files, columns)
         if not source.n_rows:
@@ -369,11 +376,12 @@ class ParquetSource:
 
     def card(self) -> dict[str, Any]:
         """Return what identifies a data set: its files, with sizes, times and numbers of rows."""
-        digest, n_bytes = hashlib.sha256(), 0
+        digest = hashlib.sha256()
+        n_bytes = 0
         for file in self.files:
             info = file.filesystem.get_file_info(file.path)
             n_bytes += info.size or 0
-            groups = [(one.number, one.n_rows) for one in file.row_groups]
+            groups = [(group.number, group.n_rows) for group in file.row_groups]
             digest.update(repr((file.path, info.size, info.mtime_ns, groups)).encode())
         return {
             "files": len(self.files),
@@ -386,9 +394,9 @@ class ParquetSource:
 def _refuse_no_column(schema: pa.Schema, role: str, name: str, where: str) -> None:
     places = [place for place, known in enumerate(schema.names) if known == name]
     if len(places) != 1:
-        found = f"stands {len(places)} times in" if places else "is not in"
+        problem = f"stands {len(places)} times in" if places else "is not in"
         raise InvalidInput(
-            f"{role}={name!r} {found} {where}; its columns are: {', '.join(schema.names)}"
+            f"{role}={name!r} {problem} {where}; its columns are: {', '.join(schema.names)}"
         )
     kind = schema.field(places[0]).type
     if pa.types.is_nested(kind):
@@ -398,7 +406,7 @@ def _refuse_no_column(schema: pa.Schema, role: str, name: str, where: str) -> No
 class _Footer(NamedTuple):
     """What the footer of a file says, with the values and types of what stands in the names of its folders.
 
-    ``told`` are the types in the schema of the data set: those of its first file, or what the
+    ``declared`` are the types in the schema of the data set: those of its first file, or what the
     caller asked for.
     """
 
@@ -406,7 +414,7 @@ class _Footer(NamedTuple):
     metadata: pq.FileMetaData
     keys: Mapping[str, Any]
     kinds: Mapping[str, Any]
-    told: Mapping[str, Any]
+    declared: Mapping[str, Any]
 
 
 def _footer(fragment: Any, known: pa.Schema, names: Mapping[str, str]) -> _Footer:
@@ -430,29 +438,31 @@ def _footer(fragment: Any, known: pa.Schema, names: Mapping[str, str]) -> _Foote
         if name not in keys:
             _refuse_no_column(schema, role, name, fragment.path)
         kinds[name] = stored_type((known if name in keys else schema).field(name).type)
-    told = {name: stored_type(known.field(name).type) for name in kinds}
-    return _Footer(fragment, metadata, keys, kinds, told)
+    declared = {name: stored_type(known.field(name).type) for name in kinds}
+    return _Footer(fragment, metadata, keys, kinds, declared)
 
 
 def _kinds(footers: Sequence[_Footer], name: str) -> dict[Any, str]:
-    found: dict[Any, str] = {}
+    kinds: dict[Any, str] = {}
     for footer in footers:
-        found.setdefault(footer.kinds[name], footer.fragment.path)
+        kinds.setdefault(footer.kinds[name], footer.fragment.path)
     for footer in footers:
-        found.setdefault(footer.told[name], SCHEMA)
-    return found
+        kinds.setdefault(footer.declared[name], SCHEMA)
+    return kinds
 
 
 def _file(footer: _Footer, columns: ReadColumns) -> File:
-    numbers = [one.id for one in footer.fragment.row_groups]
-    groups = tuple(_row_group(footer, number, columns) for number in numbers)
-    filled = tuple(one for one in groups if one.n_rows)
-    return File(footer.fragment.path, footer.fragment.filesystem, footer.keys, filled)
+    fragment = footer.fragment
+    groups = [_row_group(footer, group.id, columns) for group in fragment.row_groups]
+    filled = tuple(group for group in groups if group.n_rows)
+    return File(fragment.path, fragment.filesystem, footer.keys, filled)
 
 
 def _row_group(footer: _Footer, number: int, columns: ReadColumns) -> RowGroup:
-    name, kind = columns.names["qid"], columns.types["qid"]
-    metadata, keys = footer.metadata, footer.keys
+    name = columns.names["qid"]
+    kind = columns.types["qid"]
+    metadata = footer.metadata
+    keys = footer.keys
     group = metadata.row_group(number)
     if name in keys:
         # A folder names its query by a text; rows are compared by what it stands for.
@@ -465,12 +475,12 @@ def _row_group(footer: _Footer, number: int, columns: ReadColumns) -> RowGroup:
     column = group.column(place)
     known = column.statistics
     reads_coded = is_text_type(kind) and not any(
-        one.startswith("DELTA") for one in column.encodings
+        encoding.startswith("DELTA") for encoding in column.encodings
     )
     # A file of another type has the same order: texts or whole numbers of another width.
-    if not is_ordered(kind) or known is None or not known.has_min_max or known.min != known.min:
-        return RowGroup(number, group.num_rows, None, reads_coded)
-    return RowGroup(number, group.num_rows, (known.min, known.max), reads_coded)
+    has_ends = is_ordered(kind) and known is not None and known.has_min_max
+    ends = (known.min, known.max) if has_ends and known.min == known.min else None
+    return RowGroup(number, group.num_rows, ends, reads_coded)
 
 
 def is_ordered(kind: pa.DataType) -> bool:

@@ -23,7 +23,7 @@ import rankeval as rk
 import rankeval_mlflow as rkm
 from rankeval.experiment import run_experiment
 from rankeval.tracking import RunRecord, host
-from rankeval_mlflow.layout import VIEW_ADDRESS
+from rankeval_mlflow.run_names import VIEW_ADDRESS
 
 pytestmark = [pytest.mark.browser, pytest.mark.server]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import rankeval as rk
 from rankeval.evaluation.result import info_of
-from rankeval_mlflow.layout import MAX_TAG
+from rankeval_mlflow.run_names import MAX_TAG
 from rankeval_mlflow.views import with_sections
 
 TEXT = st.text(alphabet="ab |\n", max_size=200).map(lambda text: text * 40)

@@ -12,7 +12,7 @@ import pytest
 @pytest.mark.parametrize(
     "name",
     [
-        "rankeval_mlflow.layout",
+        "rankeval_mlflow.run_names",
         "rankeval_mlflow.autologging",
         "rankeval_mlflow.evaluator.entry",
         "rankeval_mlflow.saving",

@@ -18,7 +18,7 @@ from rankeval.evaluation import to_bytes
 from rankeval.tracking import LoggedData
 from rankeval_mlflow.delivery.payload import checked_manifest, pieces_of
 from rankeval_mlflow.delivery.spool import waiting
-from rankeval_mlflow.layout import COMPLETE, manifest_path
+from rankeval_mlflow.run_names import COMPLETE, manifest_path
 
 
 @pytest.mark.parametrize(

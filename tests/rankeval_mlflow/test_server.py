@@ -14,7 +14,7 @@ from rankeval.errors import InvalidInput
 from rankeval.report import report_for_queries
 from rankeval.tracking import LoggedData, RunRecord, host
 from rankeval_mlflow.delivery.spool import waiting
-from rankeval_mlflow.layout import COMPLETE
+from rankeval_mlflow.run_names import COMPLETE
 
 pytestmark = pytest.mark.server
 

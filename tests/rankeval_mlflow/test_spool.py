@@ -37,8 +37,8 @@ from rankeval_mlflow.delivery.payload import (
 )
 from rankeval_mlflow.delivery.sending import send
 from rankeval_mlflow.delivery.spool import locked_upload, put, read_payload, spool_directory, waiting
-from rankeval_mlflow.layout import COMPLETE
 from rankeval_mlflow.packing.record import record_node
+from rankeval_mlflow.run_names import COMPLETE
 
 WRITES = ("create_experiment", "create_run", "log_inputs", "log_artifacts", "log_batch", "set_tag", "set_terminated")
 

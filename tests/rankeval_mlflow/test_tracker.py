@@ -8,7 +8,7 @@ import pytest
 from rankeval.errors import TrackingError
 from rankeval.tracking import LoggedData, RunRecord, host
 from rankeval_mlflow.delivery.spool import waiting
-from rankeval_mlflow.layout import COMPLETE
+from rankeval_mlflow.run_names import COMPLETE
 
 DIGEST = "0123456789abcdef" * 4
 

@@ -28,7 +28,7 @@ from rankeval_mlflow.delivery.connection import connected
 from rankeval_mlflow.delivery.payload import Node, Payload, Target, roles_of
 from rankeval_mlflow.delivery.sending import send
 from rankeval_mlflow.delivery.spool import held, put, waiting
-from rankeval_mlflow.layout import NOTE, ROLE, TABLES, evaluated_runs
+from rankeval_mlflow.run_names import NOTE, ROLE, TABLES, evaluated_runs
 
 CONFIG = """
 name: twice

@@ -31,7 +31,7 @@ from pydantic import ConfigDict
 
 from rankeval._checks import refuse
 from rankeval.errors import InvalidInput, TrackingError
-from rankeval_mlflow.layout import (
+from rankeval_mlflow.run_names import (
     COMPLETE,
     MAX_NAME,
     MAX_TAG,

@@ -41,7 +41,7 @@ from rankeval_mlflow.delivery.connection import (
 )
 from rankeval_mlflow.delivery.payload import Payload, checked_experiment, storable
 from rankeval_mlflow.delivery.upload import Steps, refuse_deleted
-from rankeval_mlflow.layout import name_hash
+from rankeval_mlflow.run_names import name_hash
 
 # A report of many queries is drawn within seconds; a process that sends one for longer hangs.
 _PATIENCE = 600.0

@@ -47,7 +47,7 @@ from rankeval.io.opening import replacing
 from rankeval.ledger.folder import take
 from rankeval.shelf.folder import checked_path
 from rankeval_mlflow.delivery.payload import FORMAT, Payload, Target, contents, plain_node, walk
-from rankeval_mlflow.layout import sha256
+from rankeval_mlflow.run_names import sha256
 
 # A draft or a remnant this old belongs to a process that is gone.
 _STALE = 3600.0

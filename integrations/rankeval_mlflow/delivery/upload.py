@@ -39,7 +39,7 @@ from rankeval._secrets import bare
 from rankeval.errors import InvalidInput, warn
 from rankeval.shelf.record import INTERVAL_ENDS
 from rankeval.tracking import TrackedRun
-from rankeval_mlflow import layout
+from rankeval_mlflow import run_names as layout
 from rankeval_mlflow.delivery.addresses import now_ms, where_to_look
 from rankeval_mlflow.delivery.connection import existing, made_once
 from rankeval_mlflow.delivery.payload import (

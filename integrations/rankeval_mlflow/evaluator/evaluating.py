@@ -42,9 +42,9 @@ from rankeval_mlflow.delivery.addresses import now_ms
 from rankeval_mlflow.delivery.connection import store
 from rankeval_mlflow.delivery.payload import Node, Payload, Target, manifest
 from rankeval_mlflow.delivery.sending import deliver
-from rankeval_mlflow.layout import ROLE, evaluation_path, manifest_path
 from rankeval_mlflow.packing.nodes import node_of
 from rankeval_mlflow.recording import hint_at_guard
+from rankeval_mlflow.run_names import ROLE, evaluation_path, manifest_path
 
 # The names that the arguments have in errors.
 _CONFIG, _HERE = "evaluator_config", "predictions"
@@ -93,17 +93,17 @@ class EvaluatorSettings(BaseModel):
     @classmethod
     def of(cls, evaluator_config: Mapping[str, Any] | None) -> EvaluatorSettings:
         """Read an ``evaluator_config``, flat or nested under the name of the evaluator."""
-        given = {} if evaluator_config is None else evaluator_config
-        if isinstance(given, Mapping) and set(given) == {NAME}:
-            given = given[NAME]
-        require(isinstance(given, Mapping), _CONFIG, given, "a mapping of keys")
-        if answer := gone(given, cls.model_fields):
+        config = {} if evaluator_config is None else evaluator_config
+        if isinstance(config, Mapping) and set(config) == {NAME}:
+            config = config[NAME]
+        require(isinstance(config, Mapping), _CONFIG, config, "a mapping of keys")
+        if answer := gone(config, cls.model_fields):
             raise answer.having(where=_CONFIG)
-        for key in given:
+        for key in config:
             if key not in cls.model_fields:
                 raise unknown("key of evaluator_config", key, cls.model_fields)
         try:
-            settings = cls(**given)
+            settings = cls(**config)
         except ValidationError as error:
             raise _refusal(error) from error
         # A misspelt name is an error before the model predicts.
@@ -131,7 +131,8 @@ def _refusal(error: ValidationError) -> InvalidInput:
     ours = first.get("ctx", {}).get("error")  # what a validator of `EvaluatorSettings` raised
     if isinstance(ours, InvalidInput):
         return ours.having(where=_CONFIG)
-    key, found = str(first["loc"][0]), shown(first["input"])
+    key = str(first["loc"][0])
+    found = shown(first["input"])
     return InvalidInput(f"{first['msg']}, found {found}", where=_CONFIG, argument=key, found=found)
 
 
@@ -151,15 +152,19 @@ class EvaluatedRows:
         """Take the columns that the settings name."""
         features = dataset.features_data
         keys = {"qid": settings.qid, "docid": settings.docid, "query_weight": settings.query_weight}
-        taken = {key: _column(features, key, given) for key, given in keys.items()}
+        taken = {key: _column(features, key, column) for key, column in keys.items()}
         ids = tuple(
-            given for given in keys.values() if isinstance(given, str) and given in _names(features)
+            column
+            for column in keys.values()
+            if isinstance(column, str) and column in _names(features)
         )
         if settings.qrels is not None:
             _refuse_two_truths(dataset, settings)
             return cls(features, ids, **taken)
-        missing = "targets is missing: name the column with the relevance (for a Dataset: from_pandas(..., targets=)), "
-        missing += "or give the judgments of a collection as the key 'qrels' of evaluator_config"
+        missing = (
+            "targets is missing: name the column with the relevance (for a Dataset: from_pandas(..., targets=)), "
+            "or give the judgments of a collection as the key 'qrels' of evaluator_config"
+        )
         refuse((not dataset.has_targets, missing))
         relevance = columns.labels(dataset.labels_data, "targets")
         columns.refuse_unbounded(relevance, "targets")
@@ -180,20 +185,20 @@ class EvaluatedRows:
         return bare if bare.shape[1] else None
 
 
-def _column(features: Any, key: str, given: Any) -> Any:
-    if isinstance(given, str):
-        return _named(features, key, given)
-    if given is None:
+def _column(features: Any, key: str, column: Any) -> Any:
+    if isinstance(column, str):
+        return _named(features, key, column)
+    if column is None:
         if key == "qid":
             expected = "the column with the query of each row"
             raise QueryIdError(where=_CONFIG, argument=key, found="None", expected=expected)
         return None
-    if hasattr(given, "items") and key == "query_weight":
-        return given  # by query
-    fits = hasattr(given, "__len__") and len(given) == len(features)
-    require(fits, key, given, f"one value for each of {len(features)} rows of data", _CONFIG)
-    check_rows(data=features, **{key: given})
-    return given.to_numpy() if hasattr(given, "to_numpy") else given
+    if hasattr(column, "items") and key == "query_weight":
+        return column  # by query
+    fits = hasattr(column, "__len__") and len(column) == len(features)
+    require(fits, key, column, f"one value for each of {len(features)} rows of data", _CONFIG)
+    check_rows(data=features, **{key: column})
+    return column.to_numpy() if hasattr(column, "to_numpy") else column
 
 
 def _named(features: Any, key: str, name: str) -> Any:
@@ -230,8 +235,8 @@ def static_scores(dataset: Any) -> NDArray[Any]:
     """Return the predictions that the data set holds."""
     neither = (
         "there is neither a model nor predictions: give model=, or name the column of the scores "
+        "(predictions=; for a Dataset: from_pandas(..., predictions=))"
     )
-    neither += "(predictions=; for a Dataset: from_pandas(..., predictions=))"
     refuse((not dataset.has_predictions, neither))
     return _checked(dataset.predictions_data, len(dataset.features_data))
 
@@ -291,7 +296,7 @@ def _checked(values: Any, n_rows: int) -> NDArray[Any]:
     return scores
 
 
-def refuse_extras(**given: Any) -> None:
+def refuse_extras(**extras: Any) -> None:
     """Refuse metrics and artifacts of MLflow's own kind."""
     ways = {
         "extra_metrics": "they score rows, and a ranking is scored by query: give a measure of your own as "
@@ -299,7 +304,7 @@ def refuse_extras(**given: Any) -> None:
         "custom_artifacts": "they are not made here: log them to the run yourself (mlflow.log_artifact, "
         "mlflow.log_figure); result.artifacts['per_query'].content has the scores of the queries",
     }
-    for name, value in given.items():
+    for name, value in extras.items():
         if value:
             raise InvalidInput(ways[name], argument=name)
 
@@ -317,14 +322,15 @@ def evaluate_ranker(
     settings.respect_guard()
     rows = EvaluatedRows.of(dataset, settings)
     if model is None:
-        scores, name = static_scores(dataset), str(dataset.predictions_name)
+        scores = static_scores(dataset)
+        name = str(dataset.predictions_name)
     else:
-        scores, name = predicted_scores(model, rows, column, pass_ids=settings.pass_ids), None
+        scores = predicted_scores(model, rows, column, pass_ids=settings.pass_ids)
+        name = None
     # By the features: `rankeval.evaluate` sees labels and documents only.
     features = rows.for_guard() if settings.qrels is None and discovery.active_urls() else None
     if features is not None:
-        check = ContaminationCheck.current()
-        check.refuse(
+        ContaminationCheck.current().refuse(
             features, rows.relevance, rows.qid, docid=rows.docid, score=scores, action=_ACTION
         )
     if model_id and not settings.name:
@@ -344,11 +350,14 @@ def evaluate_ranker(
 def _evaluated(
     rows: EvaluatedRows, scores: NDArray[Any], settings: EvaluatorSettings, name: str | None
 ) -> Evaluation:
-    rules: dict[str, Any] = {"convention": settings.convention, "query_weight": rows.query_weight}
-    rules |= {"measures": settings.measures, "name": name}
+    rules: dict[str, Any] = {
+        "measures": settings.measures,
+        "convention": settings.convention,
+        "query_weight": rows.query_weight,
+        "name": name,
+    }
     if settings.qrels is not None:
-        ranking = Run(rows.qid, rows.docid, scores)
-        return evaluate(settings.qrels, ranking, **rules)
+        return evaluate(settings.qrels, Run(rows.qid, rows.docid, scores), **rules)
     return evaluate(rows.relevance, scores, qid=rows.qid, docid=rows.docid, **rules)
 
 

@@ -52,7 +52,7 @@ from rankeval.shelf.folder import packed
 from rankeval.shelf.kinds import KINDS, result_of
 from rankeval.shelf.record import Record, checked_word
 from rankeval.tracking import LoggedData
-from rankeval_mlflow import layout
+from rankeval_mlflow import run_names as layout
 from rankeval_mlflow.delivery.addresses import now_ms
 from rankeval_mlflow.delivery.payload import DatasetUse, Node, Rendering, Scores
 from rankeval_mlflow.parameters import node_with_settings

@@ -24,7 +24,7 @@ from rankeval.errors import warn
 from rankeval.render.tables import Table
 from rankeval.shelf.record import checked_word
 from rankeval.tracking import RunRecord
-from rankeval_mlflow import layout
+from rankeval_mlflow import run_names as layout
 from rankeval_mlflow.delivery.payload import Node, Rendering
 from rankeval_mlflow.packing.nodes import dataset_use, node_of, with_folds
 from rankeval_mlflow.parameters import with_params

@@ -30,9 +30,9 @@ from rankeval.model_selection.shelved import FOLD_END
 from rankeval.render.tables import Table
 from rankeval.shelf.record import Record
 from rankeval_mlflow.delivery.payload import DatasetUse, Node
-from rankeval_mlflow.layout import KIND, metrics_of, param_text, params_of, safe_names
 from rankeval_mlflow.packing.nodes import dataset_use, node_of, steps_of
 from rankeval_mlflow.parameters import with_estimator
+from rankeval_mlflow.run_names import KIND, metrics_of, param_text, params_of, safe_names
 
 # Characters of the name of a nested run.
 _SHOWN = 60

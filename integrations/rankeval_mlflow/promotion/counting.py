@@ -31,11 +31,11 @@ from rankeval.errors import InvalidInput, LedgerError, RankevalError, TrackingEr
 from rankeval.guard.decisions import Budget, Made
 from rankeval.guard.exposure import is_few
 from rankeval_mlflow.delivery.connection import DELETED_TOO, NOT_READ, artifact, existing
-from rankeval_mlflow.layout import DECISION, KIND, OUTCOME, param_text
 from rankeval_mlflow.promotion.registry import Alias
 from rankeval_mlflow.reading.listing import PAGE
 from rankeval_mlflow.reading.loading import evaluation_of
 from rankeval_mlflow.reading.resolving import pages
+from rankeval_mlflow.run_names import DECISION, KIND, OUTCOME, param_text
 
 
 @dataclass(frozen=True)

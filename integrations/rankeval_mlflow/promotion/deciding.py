@@ -53,7 +53,6 @@ from rankeval.guard.collection import RegisteredCollection
 from rankeval.guard.decisions import CLAIMS, Account, Budget, Standard
 from rankeval.tracking import LoggedData
 from rankeval_mlflow.delivery.connection import reason
-from rankeval_mlflow.layout import sha256
 from rankeval_mlflow.promotion.counting import (
     chosen_here,
     made_elsewhere,
@@ -64,6 +63,7 @@ from rankeval_mlflow.promotion.counting import (
 from rankeval_mlflow.promotion.registry import Alias, Decided
 from rankeval_mlflow.reading.listing import entries_of
 from rankeval_mlflow.reading.loading import logged_for
+from rankeval_mlflow.run_names import sha256
 from rankeval_mlflow.signing import predicted_by
 
 # The difference by query up to which two evaluations of one version are the same.

@@ -45,7 +45,6 @@ from rankeval.shelf.record import checked_word
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow.delivery.connection import answered, connected, current_store, run_context
 from rankeval_mlflow.delivery.spool import alone
-from rankeval_mlflow.layout import sha256
 from rankeval_mlflow.promotion.counting import last_holder
 from rankeval_mlflow.promotion.deciding import (
     Floors,
@@ -61,6 +60,7 @@ from rankeval_mlflow.promotion.registry import (
     Question,
     checked_alias,
 )
+from rankeval_mlflow.run_names import sha256
 
 Outcome = Literal["moved", "in place", "rejected", "overtaken", "would move"]
 

@@ -54,7 +54,9 @@ from rankeval_mlflow.delivery.addresses import now_ms
 from rankeval_mlflow.delivery.connection import NOT_READ, answered, existing, run_context
 from rankeval_mlflow.delivery.payload import Node, Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
-from rankeval_mlflow.layout import (
+from rankeval_mlflow.packing.record import record_node
+from rankeval_mlflow.reading.resolving import aliases_of, version_named, versions_of
+from rankeval_mlflow.run_names import (
     DECISION,
     HEADLINE,
     KIND,
@@ -65,8 +67,6 @@ from rankeval_mlflow.layout import (
     param_text,
     state_of,
 )
-from rankeval_mlflow.packing.record import record_node
-from rankeval_mlflow.reading.resolving import aliases_of, version_named, versions_of
 
 _ALIAS = re.compile(r"(?!latest$|v\d+$)[\w\-]{1,200}", re.IGNORECASE)
 

@@ -31,9 +31,9 @@ from rankeval.errors import InvalidInput, RankevalError
 from rankeval.measures import Measure, direction, measure_from_key
 from rankeval.measures import measure as parsed
 from rankeval.render.tables import Table
+from rankeval.shelf.record import INTERVAL_ENDS
 from rankeval.significance.orders import competition_ranks
 from rankeval_mlflow.delivery.connection import asking
-from rankeval_mlflow.layout import short_digest
 from rankeval_mlflow.packing.nodes import keys_of, values_of
 from rankeval_mlflow.reading.listing import (
     PAGE,
@@ -46,6 +46,7 @@ from rankeval_mlflow.reading.listing import (
 )
 from rankeval_mlflow.reading.loading import evaluation_of
 from rankeval_mlflow.reading.resolving import experiment_ids, pages
+from rankeval_mlflow.run_names import short_digest
 
 # The relative difference that two computers may make of one mean.
 _SAME = 1e-9
@@ -65,6 +66,7 @@ COLUMNS = (
     "n_queries",
     "logged_at",
 )
+OTHER_COLUMNS = ("run_id", "system", "reason")
 _TESTED = (
     'group: "below" is shown to differ from the first (paired t test over queries, alpha {alpha:g}{corrected}); '
     '"tied" is not'
@@ -113,18 +115,16 @@ def chosen_measure(
 ) -> Chosen:
     """Return the measure that was asked for, or the one that comes first in most evaluations."""
     logged = dict.fromkeys(key for entry in entries for key in entry.metrics)
-    first = Counter(entry.run.data.params.get("measure", "") for entry in entries).most_common(1)[
-        0
-    ][0]
-    asked = first if measure is None else str(measure)
-    key = asked if asked in logged else _key(asked)
+    firsts = Counter(entry.run.data.params.get("measure", "") for entry in entries)
+    name = firsts.most_common(1)[0][0] if measure is None else str(measure)
+    key = name if name in logged else _key(name)
     if key not in logged:
         newest = max(entries, key=lambda entry: entry.logged_at)
         keys = keys_of(evaluation_of(client, newest.run, newest.content.role))
-        key = next(iter(keys.values())) if measure is None else keys.get(asked, key)
+        key = next(iter(keys.values())) if measure is None else keys.get(name, key)
     if key not in logged:
-        known = [_name(each) for each in logged if not each.endswith(("_ci_low", "_ci_high"))]
-        raise unknown("measure of these evaluations", asked, known)
+        known = [_name(metric) for metric in logged if not metric.endswith(INTERVAL_ENDS)]
+        raise unknown("measure of these evaluations", name, known)
     return Chosen(key, _name(key))
 
 
@@ -132,12 +132,17 @@ def by_value(
     entries: Sequence[ListedEvaluation], chosen: Chosen
 ) -> tuple[list[RankedEvaluation], list[Other]]:
     """Return the evaluations, the best first and of equal ones the earliest first, and those without a value."""
-    found = [(entry, entry.metrics.get(chosen.key)) for entry in entries]
-    ranked = [RankedEvaluation(entry, value) for entry, value in found if value is not None]
-    ranked.sort(key=lambda one: (-direction(chosen.name).sign * one.value, one.entry.logged_at))
+    values = [(entry, entry.metrics.get(chosen.key)) for entry in entries]
+    ranked = [RankedEvaluation(entry, value) for entry, value in values if value is not None]
+    ranked.sort(
+        key=lambda evaluated: (
+            -direction(chosen.name).sign * evaluated.value,
+            evaluated.entry.logged_at,
+        )
+    )
     missing = f"no value by {chosen.name}"
     return ranked, [
-        Other(entry.run_id, entry.system, missing) for entry, value in found if value is None
+        Other(entry.run_id, entry.system, missing) for entry, value in values if value is None
     ]
 
 
@@ -154,44 +159,46 @@ def with_scores(
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         first = list(pool.map(load, ranked[:limit]))
     digests = Counter(
-        one.evaluation.judgments_digest for one in first if isinstance(one, RankedEvaluation)
+        evaluated.evaluation.judgments_digest
+        for evaluated in first
+        if isinstance(evaluated, RankedEvaluation)
     )
     digest = max(digests, key=digests.__getitem__, default=None)
     kept: list[RankedEvaluation] = []
     others: list[Other] = []
-    for found in chain(first, map(load, ranked[limit:])):
-        if isinstance(found, Other):
-            others.append(found)
-        elif found.evaluation.judgments_digest == (
-            digest := digest or found.evaluation.judgments_digest
+    for loaded in chain(first, map(load, ranked[limit:])):
+        if isinstance(loaded, Other):
+            others.append(loaded)
+        elif loaded.evaluation.judgments_digest == (
+            digest := digest or loaded.evaluation.judgments_digest
         ):
-            kept.append(found)
+            kept.append(loaded)
         else:
-            n = found.evaluation.n_queries
+            n = loaded.evaluation.n_queries
             others.append(
-                _other(found, f"other queries or judgments ({n} queries) of the same data")
+                _other(loaded, f"other queries or judgments ({n} queries) of the same data")
             )
         if len(kept) == limit:
             break
     return [*kept, *ranked[len(kept) + len(others) :]], others
 
 
-def _loaded(client: Any, chosen: Chosen, one: RankedEvaluation) -> RankedEvaluation | Other:
+def _loaded(client: Any, chosen: Chosen, evaluated: RankedEvaluation) -> RankedEvaluation | Other:
     try:
-        evaluation = evaluation_of(client, one.entry.run, one.entry.content.role)
+        evaluation = evaluation_of(client, evaluated.entry.run, evaluated.entry.content.role)
     except InvalidInput as error:
-        return _other(one, str(error))
+        return _other(evaluated, str(error))
     own = values_of(evaluation).get(chosen.key, math.nan)
-    if not math.isclose(own, one.value, rel_tol=_SAME):
+    if not math.isclose(own, evaluated.value, rel_tol=_SAME):
         return _other(
-            one,
-            f"its metric {chosen.key} is {one.value:.6g}, and its evaluation {own:.6g}: another was logged later",
+            evaluated,
+            f"its metric {chosen.key} is {evaluated.value:.6g}, and its evaluation {own:.6g}: another was logged later",
         )
-    return replace(one, evaluation=evaluation)
+    return replace(evaluated, evaluation=evaluation)
 
 
-def _other(one: RankedEvaluation, reason: str) -> Other:
-    return Other(one.entry.run_id, one.entry.system, reason)
+def _other(evaluated: RankedEvaluation, reason: str) -> Other:
+    return Other(evaluated.entry.run_id, evaluated.entry.system, reason)
 
 
 def _key(name: str) -> str:
@@ -262,8 +269,8 @@ class Leaderboard(WithTable):
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<li>{escape(visible(f'{one.system} ({one.run_id}): {one.reason}'))}</li>"
-            for one in self.others.itertuples()
+            f"<li>{escape(visible(f'{other.system} ({other.run_id}): {other.reason}'))}</li>"
+            for other in self.others.itertuples()
         )
         more = (
             f"<details><summary>{escape(visible(self._left_out()))}</summary><ul>{rows}</ul></details>"
@@ -283,8 +290,8 @@ class Leaderboard(WithTable):
 
     def _left_out(self) -> str:
         reasons = Counter(self.others["reason"]).most_common(5)
-        said = "; ".join(f"{n} {reason}" for reason, n in reasons)
-        return f"not ranked: {count(len(self.others), 'evaluation')} ({said})"
+        listed = "; ".join(f"{n} {reason}" for reason, n in reasons)
+        return f"not ranked: {count(len(self.others), 'evaluation')} ({listed})"
 
 
 def leaderboard_table(
@@ -292,60 +299,67 @@ def leaderboard_table(
     others: Sequence[Other],
     chosen: Chosen,
     limit: int,
-    alpha: float = 0.05,
+    alpha: float,
 ) -> Leaderboard:
     """Make the leaderboard of ranked evaluations."""
     shown = ranked[:limit]
     names = _names(shown)
     compared, why = _compared(shown, names, chosen, alpha)
     groups = _groups(compared, names, shown)
-    ranks = (
-        competition_ranks([direction(chosen.name).sign * one.value for one in shown])
-        if len(shown) > 1
-        else [1]
-    )
-    rows = zip(map(int, ranks), shown, names, groups, strict=True)
-    entry = shown[0].entry
+    sign = direction(chosen.name).sign
+    values = [sign * evaluated.value for evaluated in shown]
+    ranks = competition_ranks(values) if len(values) > 1 else [1]
+    rows = [
+        _row(int(rank), evaluated, group, chosen)
+        for rank, evaluated, group in zip(ranks, shown, groups, strict=True)
+    ]
+    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    left_out = pd.DataFrame([asdict(other) for other in others], columns=list(OTHER_COLUMNS))
+    content = shown[0].entry.content
+    data_names = Counter(evaluated.entry.data for evaluated in ranked)
+    n_tested = len(shown) - groups.count("weighted")
+    flattered = _flattered(compared, len(ranked), n_tested)
     return Leaderboard(
-        table=pd.DataFrame(
-            [_row(rank, one, group, chosen) for rank, one, _, group in rows], columns=list(COLUMNS)
-        ),
-        others=pd.DataFrame(
-            [asdict(one) for one in others], columns=["run_id", "system", "reason"]
-        ),
+        table=table,
+        others=left_out,
         measure=chosen.name,
-        data=Counter(one.entry.data for one in ranked).most_common(1)[0][0],
-        digest=entry.content.digest,
-        role=entry.content.role,
-        convention=entry.content.convention,
+        data=data_names.most_common(1)[0][0],
+        digest=content.digest,
+        role=content.role,
+        convention=content.convention,
         n_ranked=len(ranked),
         comparison=compared,
-        notes=(*why, *_flattered(compared, len(ranked), len(shown) - groups.count("weighted"))),
+        notes=why + flattered,
     )
 
 
 def _names(shown: Sequence[RankedEvaluation]) -> list[str]:
-    n = Counter(one.entry.system for one in shown)
+    n = Counter(evaluated.entry.system for evaluated in shown)
     return [
-        one.entry.system if n[one.entry.system] == 1 else f"{one.entry.system} ({one.entry.run_id})"
-        for one in shown
+        evaluated.entry.system
+        if n[evaluated.entry.system] == 1
+        else f"{evaluated.entry.system} ({evaluated.entry.run_id})"
+        for evaluated in shown
     ]
 
 
-def _row(rank: int, one: RankedEvaluation, group: str, chosen: Chosen) -> tuple[Any, ...]:
-    entry, metrics = one.entry, one.entry.metrics
-    ends = (metrics.get(f"{chosen.key}{end}", float("nan")) for end in ("_ci_low", "_ci_high"))
-    size = entry.n_queries if one.evaluation is None else one.evaluation.n_queries
-    return (rank, entry.system, entry.run_id, one.value, *ends, group, size, entry.logged_at)
+def _row(rank: int, evaluated: RankedEvaluation, group: str, chosen: Chosen) -> tuple[Any, ...]:
+    entry = evaluated.entry
+    metrics = entry.metrics
+    ends = (metrics.get(f"{chosen.key}{end}", math.nan) for end in INTERVAL_ENDS)
+    size = entry.n_queries if evaluated.evaluation is None else evaluated.evaluation.n_queries
+    return (rank, entry.system, entry.run_id, evaluated.value, *ends, group, size, entry.logged_at)
 
 
 def _compared(
     shown: Sequence[RankedEvaluation], names: list[str], chosen: Chosen, alpha: float
 ) -> tuple[Comparison | None, tuple[str, ...]]:
-    if any(one.evaluation is None for one in shown):
+    if any(evaluated.evaluation is None for evaluated in shown):
         return None, ()
     tested = {
-        name: one.evaluation for name, one in zip(names, shown, strict=True) if not one.weighted
+        name: evaluated.evaluation
+        for name, evaluated in zip(names, shown, strict=True)
+        if not evaluated.weighted
     }
     notes = (_WEIGHTED,) if len(tested) < len(shown) else ()
     if len(tested) < 2:
@@ -371,7 +385,9 @@ def _compared(
 def _groups(
     compared: Comparison | None, names: Sequence[str], shown: Sequence[RankedEvaluation]
 ) -> list[str]:
-    groups = {name: "weighted" for name, one in zip(names, shown, strict=True) if one.weighted}
+    groups = {
+        name: "weighted" for name, evaluated in zip(names, shown, strict=True) if evaluated.weighted
+    }
     if compared is not None:
         first, *others = (name for name in names if name not in groups)
         pairs = compared.table.loc[compared.shown, ["baseline", "system"]]
@@ -384,10 +400,10 @@ def _flattered(compared: Comparison | None, n_ranked: int, n_tested: int) -> tup
     """Say what choosing the first is worth, if all candidates were compared, else that its value is too good."""
     if n_ranked < 2:
         return ()
-    said = f"the first of {n_ranked:,} is chosen by these scores, so its value flatters it"
+    warning = f"the first of {n_ranked:,} is chosen by these scores, so its value flatters it"
     if compared is None or n_ranked > n_tested:
-        return (f"{said}; a test set that was not looked at tells its worth",)
-    return (f"{said}. {compared.best}",)
+        return (f"{warning}; a test set that was not looked at tells its worth",)
+    return (f"{warning}. {compared.best}",)
 
 
 @explained
@@ -475,10 +491,10 @@ def leaderboard(
             raise InvalidInput(
                 f"experiment {shown(experiment)} holds no whole evaluation", remedy=remedy
             )
-        asked = entries if data is None else of_data(entries, data)
-        held = [entry for entry in asked if role in (None, entry.content.role)]
+        on_data = entries if data is None else of_data(entries, data)
+        held = [entry for entry in on_data if role in (None, entry.content.role)]
         if not held:
-            raise unknown("role", role, {entry.content.role for entry in asked})
+            raise unknown("role", role, {entry.content.role for entry in on_data})
         content = prevailing(held)
         alike = [entry for entry in entries if entry.content == content]
         chosen = chosen_measure(client, alike, measure)

@@ -13,8 +13,8 @@ from rankeval._registry import unknown
 from rankeval.model_selection.shelved import FOLD_END, FOLD_START
 from rankeval_mlflow.delivery.connection import asking
 from rankeval_mlflow.delivery.payload import pieces_by_role, roles_of
-from rankeval_mlflow.layout import CARD, COMPLETE, RECORD, ROLE, SHOWN_DIGEST, short_digest
 from rankeval_mlflow.reading.resolving import experiment_ids, pages, resolve, text_of
+from rankeval_mlflow.run_names import CARD, COMPLETE, RECORD, ROLE, SHOWN_DIGEST, short_digest
 
 # The end of the tags that hold the head of a ledger.
 _HEAD = ".guard.head"
@@ -65,36 +65,37 @@ class ListedEvaluation:
     @property
     def metrics(self) -> dict[str, float]:
         """The aggregates by key; those of other roles have the role before the key."""
-        found: Mapping[str, float] = self.run.data.metrics
-        if self.run.data.tags.get(ROLE) == self.content.role:
-            return {key: value for key, value in found.items() if "/" not in key}
-        before = f"{self.content.role}/"
-        return {
-            key.removeprefix(before): value
-            for key, value in found.items()
-            if key.startswith(before)
-        }
+        return metrics_of_role(self.run, self.run.data.metrics, self.content.role)
+
+
+def metrics_of_role(run: Any, metrics: Mapping[str, float], role: str) -> dict[str, float]:
+    """Return the metrics of one role by bare key; only the role of the run's tag has its metrics under bare keys."""
+    is_bare = run.data.tags.get(ROLE) == role
+    before = "" if is_bare else f"{role}/"
+    return {
+        key.removeprefix(before): value
+        for key, value in metrics.items()
+        if is_bare != ("/" in key) and key.startswith(before)
+    }
 
 
 def entries_of(run: Any) -> list[ListedEvaluation]:
     """Return the whole evaluations of a run, as far as their data is known."""
     tags = run.data.tags
     used: dict[str, Any] = {}
-    for each in run.inputs.dataset_inputs if COMPLETE in tags else ():
-        about = {tag.key: tag.value for tag in each.tags}
-        if about.get("rankeval.digest"):
-            used.setdefault(
-                about.get("rankeval.role", ""), (each.dataset, about["rankeval.digest"])
-            )
-    found = []
+    for use in run.inputs.dataset_inputs if COMPLETE in tags else ():
+        facts = {tag.key: tag.value for tag in use.tags}
+        digest = facts.get("rankeval.digest")
+        if digest:
+            used.setdefault(facts.get("rankeval.role", ""), (use.dataset, digest))
+    entries = []
     for role in pieces_by_role(tags):
         if role in used:
             dataset, digest = used[role]
             size = json.loads(dataset.profile or "{}").get("num_queries")
-            found.append(
-                ListedEvaluation(run, Content(role, digest, tags.get(CARD, "")), dataset.name, size)
-            )
-    return found
+            content = Content(role, digest, tags.get(CARD, ""))
+            entries.append(ListedEvaluation(run, content, dataset.name, size))
+    return entries
 
 
 def broke_off(run: Any) -> bool:
@@ -105,16 +106,16 @@ def broke_off(run: Any) -> bool:
 def of_data(entries: Sequence[ListedEvaluation], data: str) -> list[ListedEvaluation]:
     """Return the evaluations on a data set."""
     digest = data.removeprefix("sha256:")
-    long = len(digest) >= SHOWN_DIGEST // 2
-    found = [
+    is_long = len(digest) >= SHOWN_DIGEST // 2
+    alike = [
         entry
         for entry in entries
         if entry.data == data
-        or (long and entry.content.digest.removeprefix("sha256:").startswith(digest))
+        or (is_long and entry.content.digest.removeprefix("sha256:").startswith(digest))
     ]
-    if not found:
+    if not alike:
         raise unknown("data set", data, {entry.data for entry in entries})
-    return found
+    return alike
 
 
 def prevailing(entries: Sequence[ListedEvaluation]) -> Content:
@@ -126,14 +127,14 @@ def prevailing(entries: Sequence[ListedEvaluation]) -> Content:
 def difference(entry: ListedEvaluation, content: Content) -> str:
     """Say why an evaluation is not ranked with those of a content; "" if it is."""
     mine = entry.content
-    said = []
+    reasons = []
     if mine.role != content.role:
-        said.append(f"role {mine.role}")
+        reasons.append(f"role {mine.role}")
     if mine.digest != content.digest:
-        said.append(f"other data: {entry.data} ({short_digest(mine.digest)})")
+        reasons.append(f"other data: {entry.data} ({short_digest(mine.digest)})")
     if mine.card != content.card:
-        said.append(f"other convention: {mine.card or 'unknown'}")
-    return ", ".join(said)
+        reasons.append(f"other convention: {mine.card or 'unknown'}")
+    return ", ".join(reasons)
 
 
 @dataclass(frozen=True)
@@ -154,10 +155,10 @@ def logged_runs(experiment: str | None = None, uri: str | None = None) -> list[L
     ) as client:
         ids = experiment_ids(client, experiment)
         runs = list(pages(client.search_runs, ids, f"tags.`{COMPLETE}` LIKE '%'", max_results=PAGE))
-    return [found for found in map(_logged_run, runs) if found.roles]
+    return [logged for logged in map(_logged_run, runs) if logged.roles]
 
 
-def noted_heads(name: Any, uri: str | None = None) -> list[tuple[str, str]]:
+def noted_heads(name: Any, uri: str | None) -> list[tuple[str, str]]:
     """Return the ledgers that a run names, each with the head that it had then."""
     with asking(uri, text_of(name)) as client:
         tags = resolve(client, name).data.tags

@@ -31,7 +31,7 @@ from rankeval.model_selection.results import CrossValidations
 from rankeval.shelf.folder import NAME as RECORD
 from rankeval.shelf.folder import fetched
 from rankeval.shelf.kinds import result_of
-from rankeval_mlflow import layout
+from rankeval_mlflow import run_names
 from rankeval_mlflow.delivery.connection import artifact, asking
 from rankeval_mlflow.delivery.payload import (
     checked_manifest,
@@ -41,7 +41,7 @@ from rankeval_mlflow.delivery.payload import (
 )
 from rankeval_mlflow.packing.nodes import values_of
 from rankeval_mlflow.reading import resolving
-from rankeval_mlflow.reading.listing import PAGE
+from rankeval_mlflow.reading.listing import PAGE, metrics_of_role
 
 CROSS_VALIDATION, SEVERAL = "cross-validation", "cross-validations"
 CLOSE = 1e-9
@@ -51,9 +51,9 @@ CLOSE = 1e-9
 def whole_pieces(run: Any) -> tuple[str, ...]:
     """Return the labels of the whole pieces of a run."""
     run_id = run.info.run_id
-    if layout.COMPLETE not in run.data.tags:
+    if run_names.COMPLETE not in run.data.tags:
         raise InvalidInput(
-            f"run {run_id} has no tag {layout.COMPLETE}: it holds no whole evaluation. "
+            f"run {run_id} has no tag {run_names.COMPLETE}: it holds no whole evaluation. "
             "`rankeval mlflow list --waiting` shows pending uploads"
         )
     return tuple(pieces_of(run.data.tags))
@@ -61,7 +61,8 @@ def whole_pieces(run: Any) -> tuple[str, ...]:
 
 def held_instead(run: Any) -> str:
     """Say what a run holds that lacks what was asked for, and how to read that."""
-    kind, tags = run.data.tags.get(layout.KIND, ""), run.data.tags
+    kind = run.data.tags.get(run_names.KIND, "")
+    tags = run.data.tags
     held = few(sorted({*pieces_of(tags), *pieces_by_role(tags)}))
     nested = ", and the evaluations of its rankers in nested runs" if kind == "experiment" else ""
     return f"it is a run of kind {kind!r}, and holds {held}{nested}: load(run, label)"
@@ -70,7 +71,7 @@ def held_instead(run: Any) -> str:
 def manifest_of(client: Any, run: Any, label: str) -> dict[str, Any]:
     """Return the manifest of a piece."""
     return checked_manifest(
-        artifact(client, run, layout.manifest_path(label)), label, run.data.tags
+        artifact(client, run, run_names.manifest_path(label)), label, run.data.tags
     )
 
 
@@ -124,12 +125,12 @@ def load_evaluation(name: Any, role: str | None = None, *, uri: str | None = Non
         run = resolving.resolve(client, name, role)
         if (version := resolving.version_meant(client, name)) is not None:
             chosen = _chosen(run, role)[0]
-            found = {
-                _content(one, chosen): one.info.run_id for one in _naming(client, version, chosen)
+            run_ids = {
+                _content(logged, chosen): logged.info.run_id
+                for logged in _naming(client, version, chosen)
             }
-            others = [
-                run_id for content, run_id in found.items() if content != _content(run, chosen)
-            ]
+            run_ids.pop(_content(run, chosen), None)
+            others = [*run_ids.values()]
             if others:
                 warn(
                     f"{resolving.text_of(name)} has several evaluations of role {chosen!r}; this is the last, of run "
@@ -176,8 +177,7 @@ def load(run: Any, label: str | None = None, *, uri: str | None = None) -> Any:
     True
     """
     with asking(uri, resolving.text_of(run)) as client:
-        found = resolving.resolve(client, run)
-        return _loaded(client, found, label)
+        return _loaded(client, resolving.resolve(client, run), label)
 
 
 def _loaded(client: Any, run: Any, label: str | None) -> Any:
@@ -190,7 +190,8 @@ def _loaded(client: Any, run: Any, label: str | None) -> Any:
 
 def _record_in(client: Any, run: Any, label: str) -> tuple[dict[str, Any], str]:
     """Return the manifest of the piece that holds a result, and the folder of its record."""
-    pieces, folder = whole_pieces(run), layout.folder(label)
+    pieces = whole_pieces(run)
+    folder = run_names.folder(label)
     for piece in sorted(pieces, key=lambda piece: piece != label):
         manifest = manifest_of(client, run, piece)
         for within in (f"{folder}/{CROSS_VALIDATION}", folder):
@@ -216,20 +217,18 @@ def _of_record(client: Any, run: Any, manifest: dict[str, Any], within: str) -> 
     record = fetched(opened, f"run {run.info.run_id}", children=False)
     if record.kind != SEVERAL:
         return result_of(record)
-    asked = f"tags.`mlflow.parentRunId` = '{run.info.run_id}'"
-    children = [
-        *resolving.pages(client.search_runs, [run.info.experiment_id], asked, max_results=PAGE)
-    ]
+    query = f"tags.`mlflow.parentRunId` = '{run.info.run_id}'"
+    children = resolving.pages(
+        client.search_runs, [run.info.experiment_id], query, max_results=PAGE
+    )
     runs = {str(child.data.tags["mlflow.runName"]): child for child in children}
     systems = [str(system) for system in record.tables["folds"].index.unique("system")]
-    held = {system: runs.get(layout.short_name(system, most=200)) for system in systems}
+    held = {system: runs.get(run_names.short_name(system, most=200)) for system in systems}
     gone = [system for system, child in held.items() if child is None]
-    refuse(
-        (
-            bool(gone),
-            f"run {run.info.run_id} has no child run of {few(gone)}: it was deleted or has another name",
+    if gone:
+        raise InvalidInput(
+            f"run {run.info.run_id} has no child run of {few(gone)}: it was deleted or has another name"
         )
-    )
     return CrossValidations(
         {system: _loaded(client, child, None) for system, child in held.items()}
     )
@@ -240,14 +239,16 @@ def evaluation_of(client: Any, run: Any, role: str | None) -> Evaluation:
     role, label = _chosen(run, role)
     manifest = manifest_of(client, run, label)
     # A record of an experiment keeps its evaluations by role and not under its own label.
-    path = layout.evaluation_path(label if layout.role_of(label) == layout.role_of(role) else role)
+    path = run_names.evaluation_path(
+        label if run_names.role_of(label) == run_names.role_of(role) else role
+    )
     return from_bytes(checked_file(client, run, manifest, path, f"the evaluation of role {role!r}"))
 
 
 def _chosen(run: Any, role: str | None) -> tuple[str, str]:
     whole_pieces(run)
     held = pieces_by_role(run.data.tags)
-    if role is not None and role != layout.role_of(role) and role in pieces_of(run.data.tags):
+    if role is not None and role != run_names.role_of(role) and role in pieces_of(run.data.tags):
         return role, role  # one step of several: "dev/step-3"
     chosen = resolving.chosen_role(f"run {run.info.run_id}", held, role, held_instead(run))
     return chosen, held[chosen]
@@ -255,10 +256,8 @@ def _chosen(run: Any, role: str | None) -> tuple[str, str]:
 
 def logged_for(client: Any, version: Any, role: str) -> list[tuple[Any, Evaluation]]:
     """Return the runs with evaluations of a role logged for a version or its logged model, oldest first."""
-    called, named = (
-        f"models:/{version.name}/{version.version}",
-        layout.evaluated_runs(version.tags).get(role),
-    )
+    called = f"models:/{version.name}/{version.version}"
+    named = run_names.evaluated_runs(version.tags).get(role)
     linked = list(_linked(client, resolving.model_behind(version), role))
     runs = [*(_naming(client, version, role) if named else ()), *(run for run, _ in linked)]
     if not runs:
@@ -287,10 +286,10 @@ def _content(run: Any, role: str) -> str:
 
 
 def _naming(client: Any, version: Any, role: str) -> Iterator[Any]:
-    key = layout.version_tag(role)
-    asked = f"tags.`{key}` LIKE '%/{version.version}%'"
+    key = run_names.version_tag(role)
+    query = f"tags.`{key}` LIKE '%/{version.version}%'"
     for run in resolving.pages(
-        client.search_runs, resolving.experiment_ids(client, None), asked, max_results=PAGE
+        client.search_runs, resolving.experiment_ids(client, None), query, max_results=PAGE
     ):
         if f"{version.name}/{version.version}" in run.data.tags[key].split("; ") and _content(
             run, role
@@ -304,18 +303,15 @@ def _linked(client: Any, model_id: str | None, role: str) -> Iterator[tuple[Any,
         if metric.dataset_digest and metric.run_id:  # others are no aggregates of evaluations
             linked.setdefault(metric.run_id, {})[metric.key] = metric.value
     for run in map(client.get_run, linked):
-        bare, metrics = run.data.tags.get(layout.ROLE) == role, linked[run.info.run_id]
-        start = "" if bare else f"{role}/"
-        own = [key for key in metrics if bare != ("/" in key) and key.startswith(start)]
-        values = {key.removeprefix(start): metrics[key] for key in own}
+        values = metrics_of_role(run, linked[run.info.run_id], role)
         if values and _content(run, role) and not resolving.is_deleted(run):
             yield run, values
 
 
-def _agree(said: Mapping[str, float], held: Mapping[str, float]) -> bool:
-    finite = {key: value for key, value in held.items() if math.isfinite(value)}
+def _agree(logged: Mapping[str, float], own: Mapping[str, float]) -> bool:
+    finite = {key: value for key, value in own.items() if math.isfinite(value)}
     return bool(finite) and all(
-        key in said and math.isclose(said[key], value, rel_tol=CLOSE, abs_tol=CLOSE)
+        math.isclose(logged.get(key, math.nan), value, rel_tol=CLOSE, abs_tol=CLOSE)
         for key, value in finite.items()
     )
 
@@ -362,16 +358,12 @@ def load_comparison(name: Any, label: str = "comparison", *, uri: str | None = N
     require(isinstance(label, str), "label", label, "the name that a comparison was logged under")
     with asking(uri, resolving.text_of(name)) as client:
         run = resolving.resolve(client, name)
-        found = _of_record(client, run, *_record_in(client, run, label))
-        is_comparison = isinstance(found, Comparison)
-        refuse(
-            (
-                not is_comparison,
-                f"run {run.info.run_id} holds no comparison {label!r}; {held_instead(run)}",
+        result = _of_record(client, run, *_record_in(client, run, label))
+        if not isinstance(result, Comparison):
+            raise InvalidInput(
+                f"run {run.info.run_id} holds no comparison {label!r}; {held_instead(run)}"
             )
-        )
-        compared: Comparison = found
-        return compared
+        return result
 
 
 @explained
@@ -431,14 +423,14 @@ def compare_runs(
     """
     are_several = isinstance(runs, Iterable) and not isinstance(runs, (str, bytes))
     require(are_several, "runs", runs, "several runs, each by its id or as a model")
-    given = list(runs)
-    spelt = [resolving.text_of(one) for one in given]
+    names = [*runs]
+    spelt = [resolving.text_of(name) for name in names]
     with asking(uri, few(spelt)) as client:
-        found = [resolving.resolve(client, one, role) for one in given]
-        _refuse_repeated(spelt, [run.info.run_id for run in found])
+        resolved = [resolving.resolve(client, name, role) for name in names]
+        _refuse_repeated(spelt, [run.info.run_id for run in resolved])
         loaded = {
             name: (run.info.run_id, evaluation_of(client, run, role))
-            for name, run in zip(spelt, found, strict=True)
+            for name, run in zip(spelt, resolved, strict=True)
         }
         reference = _among(client, baseline, loaded, role) if baseline is not None else None
     called = _called({name: evaluation for name, (_, evaluation) in loaded.items()})
@@ -471,8 +463,8 @@ def _among(
 def _called(evaluations: Mapping[str, Evaluation]) -> dict[str, str]:
     names = [evaluation.name for evaluation in evaluations.values()]
     return {
-        given: evaluation.name if evaluation.name and names.count(evaluation.name) == 1 else given
-        for given, evaluation in evaluations.items()
+        spelt: evaluation.name if evaluation.name and names.count(evaluation.name) == 1 else spelt
+        for spelt, evaluation in evaluations.items()
     }
 
 

@@ -19,7 +19,7 @@ from rankeval._registry import unknown
 from rankeval.errors import InvalidInput
 from rankeval_mlflow.delivery.connection import NOT_READ, asking, existing
 from rankeval_mlflow.delivery.payload import pieces_by_role, pieces_of
-from rankeval_mlflow.layout import evaluated_runs
+from rankeval_mlflow.run_names import evaluated_runs
 
 _FORMS = (
     "the id of a run, 'models:/ranker/3', 'models:/ranker/latest', 'models:/ranker@champion', 'models:/m-...', or what "
@@ -36,9 +36,9 @@ def pages(search: Any, *arguments: Any, **options: Any) -> Iterator[Any]:
     """Yield the results of a search of MLflow, page by page."""
     token = None
     while True:
-        found = search(*arguments, page_token=token, **options)
-        yield from found
-        token = found.token
+        page = search(*arguments, page_token=token, **options)
+        yield from page
+        token = page.token
         if not token:
             return
 
@@ -47,12 +47,12 @@ def experiment_ids(client: Any, name: str | None) -> list[str]:
     """Return the id of one experiment, or of all."""
     if name is None:
         return [experiment.experiment_id for experiment in pages(client.search_experiments)]
-    found = client.get_experiment_by_name(name)
-    if found is None:
+    named = client.get_experiment_by_name(name)
+    if named is None:
         raise unknown(
             "experiment", name, [experiment.name for experiment in pages(client.search_experiments)]
         )
-    return [found.experiment_id]
+    return [named.experiment_id]
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ def registered_version(name: Any) -> tuple[str, str]:
     if parts.version:
         return parts.registered, parts.version
     with asking(None, f"models:/{parts.registered}@{parts.alias}") as client:
-        found = _version(client, parts)
-        return str(found.name), str(found.version)
+        version = _version(client, parts)
+        return str(version.name), str(version.version)
 
 
 def version_named(client: Any, name: Any, argument: str, model: str) -> Any:
@@ -121,9 +121,9 @@ def _parsed(name: Any, argument: str = "name", expected: str = _FORMS) -> _Name:
     Objects first by the version that they are, then by the run: a ModelInfo of a logged model has a
     run of its own, which made the model and evaluated nothing, so a model's id goes before that.
     """
-    found = _parsed_text(name) if isinstance(name, str) else _parsed_object(name)
-    require(found != _Name(), argument, name, expected)
-    return found
+    parts = _parsed_text(name) if isinstance(name, str) else _parsed_object(name)
+    require(parts != _Name(), argument, name, expected)
+    return parts
 
 
 def _parsed_object(name: Any) -> _Name:
@@ -155,15 +155,14 @@ def _parsed_text(name: str) -> _Name:
 def run_with(client: Any, run_id: str) -> Any:
     """Return the run with an id."""
     run = existing(client.get_run, run_id, codes=NOT_READ)
-    none = f"there is no run {shown(run_id)} in the store; `rankeval mlflow list` shows the runs that hold evaluations"
-    back = f"`mlflow runs restore --run-id {run_id}` brings it back"
-    refuse(
-        (run is None, none),
-        (
-            run is not None and is_deleted(run),
-            f"run {run_id} was deleted, so nothing in it counts; {back}",
-        ),
-    )
+    if run is None:
+        raise InvalidInput(
+            f"there is no run {shown(run_id)} in the store; `rankeval mlflow list` shows the runs that hold evaluations"
+        )
+    if is_deleted(run):
+        raise InvalidInput(
+            f"run {run_id} was deleted, so nothing in it counts; `mlflow runs restore --run-id {run_id}` brings it back"
+        )
     return run
 
 
@@ -174,31 +173,28 @@ def is_deleted(run: Any) -> bool:
 
 
 def _version(client: Any, parts: _Name) -> Any:
-    by_alias = client.get_model_version_by_alias, parts.registered, parts.alias
-    by_number = client.get_model_version, parts.registered, parts.version
-    found = existing(*(by_alias if parts.alias else by_number), codes=NOT_READ)
-    if found is None:
+    get = client.get_model_version_by_alias if parts.alias else client.get_model_version
+    held = existing(get, parts.registered, parts.alias or parts.version, codes=NOT_READ)
+    if held is None:
         aliases = aliases_of(client, parts.registered)
         if parts.alias:
             raise unknown(f"alias of {parts.registered}", parts.alias, aliases)
-        there = sorted(
-            (int(one.version) for one in versions_of(client, parts.registered)), reverse=True
-        )
+        numbers = [int(version.version) for version in versions_of(client, parts.registered)]
+        numbers.sort(reverse=True)
         raise InvalidInput(
             f"{parts.registered} has no version {parts.version}, or it was deleted; its versions are "
-            f"{few(there) or 'none'}"
+            f"{few(numbers) or 'none'}"
         )
-    return found
+    return held
 
 
 def aliases_of(client: Any, model: str) -> dict[str, str]:
     """Return the version of each alias of a registered model."""
-    found = existing(client.get_registered_model, model, codes=NOT_READ)
-    if found is None:
-        raise unknown(
-            "registered model", model, [one.name for one in pages(client.search_registered_models)]
-        )
-    return {str(alias): str(version) for alias, version in found.aliases.items()}
+    holder = existing(client.get_registered_model, model, codes=NOT_READ)
+    if holder is None:
+        known = [registered.name for registered in pages(client.search_registered_models)]
+        raise unknown("registered model", model, known)
+    return {str(alias): str(version) for alias, version in holder.aliases.items()}
 
 
 def versions_of(client: Any, model: str) -> list[Any]:
@@ -209,7 +205,8 @@ def versions_of(client: Any, model: str) -> list[Any]:
 
 def _of_version(client: Any, version: Any, role: str | None) -> Any:
     spelt = f"{version.name}/{version.version}"
-    logged, model_id = evaluated_runs(version.tags), model_behind(version)
+    logged = evaluated_runs(version.tags)
+    model_id = model_behind(version)
     if not logged and model_id:
         return _of_model(client, model_id, role)
     if role not in logged and len(set(logged.values())) > 1:
@@ -239,18 +236,18 @@ def _of_model(client: Any, model_id: str, role: str | None) -> Any:
 
 def _only(name: str, runs: Sequence[Any], role: str | None) -> Any:
     held = [(run, pieces_by_role(run.data.tags)) for run in runs]
-    roles = sorted({each for _, labels in held for each in labels})
+    roles = sorted({label_role for _, labels in held for label_role in labels})
     instead = f"it has {roles or 'none'}. rankeval_mlflow.log(ev, model_id=...) logs one"
     wanted = chosen_role(name, roles, role, instead)
-    found = [
+    matching = [
         (run, pieces_of(run.data.tags)[labels[wanted]]) for run, labels in held if wanted in labels
     ]
-    ids = few([run.info.run_id for run, _ in found])
+    ids = few([run.info.run_id for run, _ in matching])
     several = (
         f"{name} has several evaluations of role {wanted!r}; give the id of one of the runs {ids}"
     )
-    refuse((len({content for _, content in found}) > 1, several))
-    return max((run for run, _ in found), key=lambda run: run.info.start_time)
+    refuse((len({content for _, content in matching}) > 1, several))
+    return max((run for run, _ in matching), key=lambda run: run.info.start_time)
 
 
 def chosen_role(name: str, roles: Collection[str], role: str | None, instead: str) -> str:

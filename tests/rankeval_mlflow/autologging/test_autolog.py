@@ -23,7 +23,7 @@ from tables import each_row
 import rankeval as rk
 import rankeval_mlflow as rkm
 from rankeval.errors import GuardRefusal, RankevalWarning
-from rankeval_mlflow.layout import NOTE
+from rankeval_mlflow.run_names import NOTE
 
 LIGHT = {"n_estimators": 5, "verbose": -1, "n_jobs": 1, "random_state": 0, "min_child_samples": 2}
 ORDERS = ("alone", "mlflow first", "mlflow last", "mlflow again", "mlflow off again")

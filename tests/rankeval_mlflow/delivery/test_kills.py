@@ -24,7 +24,7 @@ from rankeval.errors import InvalidInput, TrackingError
 from rankeval_mlflow.delivery.payload import roles_of
 from rankeval_mlflow.delivery.sending import send
 from rankeval_mlflow.delivery.spool import waiting
-from rankeval_mlflow.layout import COMPLETE
+from rankeval_mlflow.run_names import COMPLETE
 
 pytestmark = pytest.mark.server
 

@@ -17,7 +17,7 @@ from rankeval.errors import InvalidInput, LedgerError, TrackingError
 from rankeval.guard.journal import SERVICES
 from rankeval.ledger.discovery import ledger_url
 from rankeval.ledger.ledger import Ledger
-from rankeval_mlflow.layout import DECISION
+from rankeval_mlflow.run_names import DECISION
 
 ASKED = {"measure": "nDCG@10"}
 

@@ -14,7 +14,7 @@ from sklearn.linear_model import LinearRegression
 import rankeval as rk
 import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput, LedgerError
-from rankeval_mlflow.layout import DECISION
+from rankeval_mlflow.run_names import DECISION
 
 
 class Scores(mlflow.pyfunc.PythonModel):

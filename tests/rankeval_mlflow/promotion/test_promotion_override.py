@@ -12,7 +12,7 @@ import rankeval as rk
 import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput, LedgerError
 from rankeval_mlflow.commands import app
-from rankeval_mlflow.layout import DECISION, HEADLINE, PROMOTION
+from rankeval_mlflow.run_names import DECISION, HEADLINE, PROMOTION
 
 WHY = {"override": "the index of version 1 is broken.\n", "override_by": "ann"}
 SAID = "override by ann: the index of version 1 is broken"

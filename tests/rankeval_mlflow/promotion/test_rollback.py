@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval_mlflow.commands import app
-from rankeval_mlflow.layout import DECISION, KIND, OUTCOME, PROMOTION
+from rankeval_mlflow.run_names import DECISION, KIND, OUTCOME, PROMOTION
 
 
 def test_the_alias_returns_step_by_step_on_record(champions, client):

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput, RankevalWarning
 from rankeval_mlflow.commands import app
-from rankeval_mlflow.layout import DECISION
+from rankeval_mlflow.run_names import DECISION
 
 ASKED = {"measure": "nDCG@10"}
 

@@ -15,7 +15,7 @@ import rankeval as rk
 import rankeval_mlflow as rkm
 from rankeval.comparison.inputs import POOLED_FOLDS
 from rankeval.errors import InvalidInput, UnknownName
-from rankeval_mlflow.layout import COMPLETE
+from rankeval_mlflow.run_names import COMPLETE
 
 WEIGHTED = 'group: "weighted" is ranked by its weighted mean, and not tested, since the tests count every query once'
 

@@ -17,7 +17,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import rankeval as rk
 import rankeval_mlflow as rkm
-from rankeval_mlflow.layout import VIEW
+from rankeval_mlflow.run_names import VIEW
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from mlflow.utils.validation import (
 
 from rankeval.errors import InvalidInput
 from rankeval.shelf.record import checked_word
-from rankeval_mlflow.layout import (
+from rankeval_mlflow.run_names import (
     EVALUATION,
     evaluated_runs,
     metrics_of,

@@ -1,4 +1,4 @@
-"""The layout of a run: names of tags, paths of artifacts, and names and values that every MLflow store accepts.
+"""The names in a run: of its tags and artifacts, and names and values that every MLflow store accepts.
 
 A run of MLflow holds one or more *pieces*, each logged by one call: an evaluation of a role, a
 comparison, the record of an experiment. Each piece has a folder ``rankeval/<label>/`` among the
@@ -58,9 +58,6 @@ HEADLINE = "rankeval.headline"
 """The tag with the result of a run's only comparison; named comparisons, and results of judging, have
 ``rankeval.NAME.headline``."""
 
-STANDING = "rankeval.standing"
-"""The tag with the standing of an experiment: confirmatory or exploratory."""
-
 GUARD_LEDGER, GUARD_HEAD = "rankeval.guard.ledger", "rankeval.guard.head"
 """The tags with the place of the ledger, and its head when the run was logged."""
 
@@ -108,8 +105,13 @@ def safe_name(name: str) -> str:
     # at either end.
     safe = "/".join(step for step in safe.split("/") if step.strip(". "))
     if len(safe) > MAX_NAME:
-        safe = f"{safe[: MAX_NAME - 9]}_{sha256(name.encode())[:8]}"
+        safe = _marked(safe, name)
     return safe or "_"
+
+
+def _marked(safe: str, name: str) -> str:
+    """Return the start of a safe name, with the start of the digest of the name that it stands for."""
+    return f"{safe[: MAX_NAME - 9]}_{name_hash(name)[:8]}"
 
 
 def safe_names(names: Iterable[str]) -> dict[str, str]:
@@ -118,17 +120,14 @@ def safe_names(names: Iterable[str]) -> dict[str, str]:
     taken = {name for name, safe in wanted.items() if name == safe}
     chosen = {}
     for name, safe in wanted.items():
-        free = safe
-        if name != safe and safe in taken:
-            free = f"{safe[: MAX_NAME - 9]}_{sha256(name.encode())[:8]}"
-        taken.add(free)
-        chosen[name] = free
+        chosen[name] = _marked(safe, name) if name != safe and safe in taken else safe
+        taken.add(chosen[name])
     return chosen
 
 
 def short_name(name: str, most: int = MAX_SHOWN) -> str:
     """Return a name that fits where people read it: a longer one is cut, with a mark and the start of its digest."""
-    return name if len(name) <= most else f"{name[: most - 12]}...~{sha256(name.encode())[:8]}"
+    return name if len(name) <= most else f"{name[: most - 12]}...~{name_hash(name)[:8]}"
 
 
 def checked_model_name(name: str) -> str:
@@ -141,11 +140,9 @@ def checked_model_name(name: str) -> str:
 def param_text(value: Any) -> str:
     """Return the value of a parameter as text; a text that MLflow would cut is cut with a mark."""
     text = str(value)
-    return (
-        text
-        if len(text) <= MAX_PARAM
-        else f"{text[: MAX_PARAM - 40]}... (cut, {len(text)} characters)"
-    )
+    if len(text) <= MAX_PARAM:
+        return text
+    return f"{text[: MAX_PARAM - 40]}... (cut, {len(text)} characters)"
 
 
 def params_of(values: Mapping[str, Any]) -> dict[str, str]:
@@ -175,7 +172,7 @@ def name_hash(name: str) -> str:
     return sha256(name.encode())[:16]
 
 
-def label_of(role: str, step: int | None = None) -> str:
+def label_of(role: str, step: int | None) -> str:
     """Return the label of the piece with an evaluation: its role, or ``dev/step-3`` at a step of training."""
     return checked_word(role) if step is None else f"{checked_word(role)}{_STEP}{step}"
 
@@ -223,7 +220,9 @@ def with_evaluation(
 
 def evaluated_runs(tags: Mapping[str, str]) -> dict[str, str]:
     """Return the run of the last evaluation of each role by the tags of a version."""
-    return {role: str(found["run_id"]) for role, found in state_of(tags, EVALUATION).items()}
+    return {
+        role: str(evaluation["run_id"]) for role, evaluation in state_of(tags, EVALUATION).items()
+    }
 
 
 def folder(label: str) -> str:
