@@ -36,9 +36,9 @@ The layout of any other result called ``final``, such as a comparison or an agre
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
+from math import isfinite
 from typing import Any
 
 import pandas as pd
@@ -52,9 +52,25 @@ from rankeval.shelf.folder import packed
 from rankeval.shelf.kinds import KINDS, result_of
 from rankeval.shelf.record import Record, checked_word
 from rankeval.tracking import LoggedData
+<<<<<<< HEAD
 from rankeval_mlflow import run_names as layout
+=======
+>>>>>>> 8f4759f18850d71fe2491e216fdc58c0ead457dc
 from rankeval_mlflow.delivery.addresses import now_ms
 from rankeval_mlflow.delivery.payload import DatasetUse, Node, Rendering, Scores
+from rankeval_mlflow.layout import (
+    CARD,
+    KIND,
+    evaluation_path,
+    label_of,
+    metrics_of,
+    param_text,
+    params_of,
+    safe_names,
+    sha256,
+    short_name,
+)
+from rankeval_mlflow.layout import folder as folder_of
 from rankeval_mlflow.parameters import node_with_settings
 from rankeval_mlflow.views import QUERIES, REPORT, query_table_note
 
@@ -72,33 +88,35 @@ def node_of(
         node = _cross_validation(record)
     elif record.kind == "cross-validations":
         node = _cross_validations(record)
+    elif record.kind == "fold":
+        node = _fold(record)
     else:
-        node = _fold(record) if record.kind == "fold" else _result(record, label, report=report)
+        node = _result(record, label, report=report)
     ended_ms = now_ms() if ended_ms is None else ended_ms
     children = tuple(node_of(child, ended_ms=ended_ms) for child in record.children.values())
+    node = replace(node, children=children)
     if record.seconds is None:
-        return replace(node, children=children)
-    return replace(
-        node,
-        children=children,
-        started_ms=ended_ms - round(1000 * record.seconds),
-        ended_ms=ended_ms,
-    )
+        return node
+    return replace(node, started_ms=ended_ms - round(1000 * record.seconds), ended_ms=ended_ms)
 
 
 def _evaluation(record: Record, *, report: bool) -> Node:
     facts, (data,) = record.facts, record.data
     role, step, n_queries = facts["role"], facts["step"], facts["n_queries"]
-    label, content = layout.label_of(role, step), record.files[EVALUATION]
+    label = label_of(role, step)
     scores = Scores(
         role=role,
-        metrics=layout.metrics_of(record.metrics),
+        metrics=metrics_of(record.metrics),
         dataset_name=data.name,
         dataset_digest=data.digest,
-        evaluation_sha256=layout.sha256(content),
+        evaluation_sha256=sha256(record.files[EVALUATION]),
         step=step or 0,
     )
-    has_table = step is None and n_queries > 0
+    folder, section = folder_of(label), record.text
+    tables: tuple[str, ...] = ()
+    if step is None and n_queries > 0:
+        section += f"\n\n{query_table_note(facts['n_telling'], n_queries, f'{folder}/{QUERIES}')}"
+        tables = (QUERIES,)
     options = {
         "role": role,
         "said": " ".join(record.notes),
@@ -107,83 +125,68 @@ def _evaluation(record: Record, *, report: bool) -> Node:
     }
     if "slices" in record.tables:
         options["slices"] = vars(table_of_texts(record.tables["slices"]))
-    folder = layout.folder(label)
-    drawn = Rendering(
-        "evaluation",
-        layout.evaluation_path(label),
-        folder,
-        options,
-        (QUERIES,) if has_table else (),
-    )
-    section = record.text
-    if has_table:
-        section += f"\n\n{query_table_note(facts['n_telling'], n_queries, f'{folder}/{QUERIES}')}"
+    drawn = Rendering("evaluation", evaluation_path(label), folder, options, tables)
     return Node(
-        name=layout.short_name(record.name, most=200),
+        name=short_name(record.name, most=200),
         label=label,
         params=_params(record),
-        tags={layout.KIND: record.kind, layout.CARD: record.tags["card"]},
+        tags={KIND: record.kind, CARD: record.tags["card"]},
         facts={role: _facts(record, data)},
         scores=(scores,),
         datasets=(dataset_use(data),),
         files=within(folder, packed(record)),
-        renderings=(drawn,) if report or has_table else (),
+        renderings=(drawn,) if report or tables else (),
         # A later step takes the place of an earlier one in the description, which has room for few.
         sections={role: section},
     )
 
 
 def _facts(record: Record, data: LoggedData) -> dict[str, Any]:
-    safe = layout.safe_names(record.metrics)
-    infinite = [key for key, value in record.metrics.items() if not math.isfinite(value)]
-    told = {name: record.facts[name] for name in ("system", "convention", "judgments", "ranking")}
-    measures = {safe[key]: spelt for key, spelt in record.facts["measures"].items()}
+    facts, metrics, safe = record.facts, record.metrics, safe_names(record.metrics)
+    measures = facts["measures"]
     # MLflow turns infinity into the largest float, and nan of a model's metric into 0: neither is
     # sent.
-    not_finite = {
-        safe[key]: repr(record.metrics[key]) for key in record.facts["measures"] if key in infinite
-    }
-    named = {"name": data.name, "digest": data.digest}
-    version = rankeval.__version__
+    not_finite = {safe[key]: repr(metrics[key]) for key in measures if not isfinite(metrics[key])}
     return {
-        **told,
-        "measures": measures,
-        "data": named,
+        **{name: facts[name] for name in ("system", "convention", "judgments", "ranking")},
+        "measures": {safe[key]: spelling for key, spelling in measures.items()},
+        "data": {"name": data.name, "digest": data.digest},
         "not_finite": not_finite,
-        "rankeval": version,
+        "rankeval": rankeval.__version__,
     }
 
 
 def _cross_validation(record: Record) -> Node:
     ((role, evaluation),) = record.parts.items()
     node = with_folds(_evaluation(evaluation, report=True), record)
-    settings = {name: text for name, text in record.params.items() if name != "n_folds"}
+    settings = dict(record.params)
+    n_folds = str(settings.pop("n_folds"))
     # The evaluation is a piece of its own, from which the reader takes this part.
     own = {
         path: content for path, content in packed(record).items() if not path.startswith("parts/")
     }
-    told = replace(
+    node = replace(
         node,
-        name=layout.short_name(record.name, most=200),
-        files={**node.files, **within(f"{layout.folder(node.label)}/{record.kind}", own)},
-        params={**node.params, "n_folds": str(record.params["n_folds"])},
-        tags={**node.tags, layout.KIND: record.kind},
+        name=short_name(record.name, most=200),
+        files={**node.files, **within(f"{folder_of(node.label)}/{record.kind}", own)},
+        params={**node.params, "n_folds": n_folds},
+        tags={**node.tags, KIND: record.kind},
         sections={**node.sections, f"{role} folds": record.text},
     )
-    return node_with_settings(told, settings, record.facts["changed"])
+    return node_with_settings(node, settings, record.facts["changed"])
 
 
 def with_folds(node: Node, record: Record) -> Node:
     """Return a node with each fold as a step of metrics, the spread of the folds, and their table."""
-    folder, tables = layout.folder(node.label), record.tables
-    folds = (
-        tables["folds"].join(tables["best_params"]) if "best_params" in tables else tables["folds"]
-    )
+    folds = record.tables["folds"]
+    if "best_params" in record.tables:
+        folds = folds.join(record.tables["best_params"])
+    table = within(folder_of(node.label), {"folds.csv": folds.to_csv().encode()})
     return replace(
         node,
-        metrics={**node.metrics, **layout.metrics_of(record.metrics)},
+        metrics={**node.metrics, **metrics_of(record.metrics)},
         steps=(*node.steps, *steps_of(record.series)),
-        files={**node.files, **within(folder, {"folds.csv": folds.to_csv().encode()})},
+        files={**node.files, **table},
     )
 
 
@@ -194,26 +197,24 @@ def within(folder: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
 
 def steps_of(series: Mapping[str, Mapping[int, float]]) -> tuple[tuple[str, float, int], ...]:
     """Return series as metrics with steps; values that are not finite are left out."""
-    names = layout.safe_names(series)
+    names = safe_names(series)
     return tuple(
         (names[name], float(value), step)
         for name, values in series.items()
         for step, value in values.items()
-        if math.isfinite(value)
+        if isfinite(value)
     )
 
 
 def _cross_validations(record: Record) -> Node:
     label = "cross-validation"
+    folds = {"folds.csv": record.tables["folds"].to_csv().encode()}
     return Node(
         name=record.name,
         label=label,
         params=_params(record),
-        tags={layout.KIND: label},
-        files=within(
-            layout.folder(label),
-            {"folds.csv": record.tables["folds"].to_csv().encode(), **packed(record)},
-        ),
+        tags={KIND: label},
+        files=within(folder_of(label), {**folds, **packed(record)}),
         sections={label: record.text},
         datasets=tuple(map(dataset_use, record.data)),
     )
@@ -224,39 +225,39 @@ def _fold(record: Record) -> Node:
         name=record.name,
         label=record.kind,
         params=_params(record),
-        metrics=layout.metrics_of(record.metrics),
-        tags={layout.KIND: record.kind},
+        metrics=metrics_of(record.metrics),
+        tags={KIND: record.kind},
     )
 
 
 def _result(record: Record, label: str | None, *, report: bool) -> Node:
     label = checked_word(label or record.kind, "name")
-    folder, is_compared = layout.folder(label), record.kind == _UNNAMED
+    folder = folder_of(label)
+    drawn: tuple[Rendering, ...] = ()
     files = {f"{name}.csv": _csv(table) for name, table in record.tables.items()} | packed(record)
-    if not is_compared:
+    if record.kind != _UNNAMED:
         files["notes.txt"] = record.text.encode()
         # It is drawn here, since no file of the run holds the whole result.
         if report and record.kind in KINDS:
-            files[REPORT] = report_for_judging(
-                [result_of(record)], title=title_of(record.kind)
-            ).encode()
-    said = {
-        layout.HEADLINE: record.headline,
-        **{f"rankeval.{name}": value for name, value in record.tags.items()},
-    }
-    tags = {_tag(name, label): layout.param_text(value) for name, value in said.items()}
-    drawn = Rendering("comparison", f"{folder}/comparison.json", into=folder)
+            page = report_for_judging([result_of(record)], title=title_of(record.kind))
+            files[REPORT] = page.encode()
+    elif report:
+        drawn = (Rendering("comparison", f"{folder}/comparison.json", folder),)
+    # The comparison without a name of its own has plain tags, such as `layout.HEADLINE`.
+    start = "rankeval" if label == _UNNAMED else f"rankeval.{label}"
+    tags = {"headline": record.headline, **record.tags}
     facts = {**record.facts, "notes": list(record.notes), "rankeval": rankeval.__version__}
     return Node(
         name=label,
         label=label,
         params=_params(record, label),
-        metrics=layout.metrics_of(_named(record, record.metrics, label)),
-        tags={layout.KIND: record.kind, **tags},
+        metrics=metrics_of(_named(record, record.metrics, label)),
+        tags={KIND: record.kind}
+        | {f"{start}.{name}": param_text(value) for name, value in tags.items()},
         facts={label: facts},
         datasets=tuple(map(dataset_use, record.data)),
         files=within(folder, files),
-        renderings=(drawn,) if report and is_compared else (),
+        renderings=drawn,
         sections={label: record.text},
     )
 
@@ -265,28 +266,19 @@ def _csv(table: pd.DataFrame) -> bytes:
     return table.to_csv(index=table.index.name is not None).encode()
 
 
-def _named(record: Record, values: Mapping[str, Any], label: str) -> dict[str, Any]:
+def _named(record: Record, values: Mapping[str, Any], label: str) -> Mapping[str, Any]:
     """Return values with the label after what they are of, unless it is the kind of the result."""
     if label == record.kind:
-        return dict(values)
-    split = {name: name.partition("/") for name in values}
-    return {
-        f"{what}/{label}/{rest}" if rest else name: values[name]
-        for name, (what, _, rest) in split.items()
-    }
+        return values
+    return {name.replace("/", f"/{label}/", 1): value for name, value in values.items()}
 
 
 def _params(record: Record, label: str | None = None) -> dict[str, str]:
     shown = {
-        name: layout.short_name(str(value)) if name in _PEOPLE else value
+        name: short_name(str(value)) if name in _PEOPLE else value
         for name, value in record.params.items()
     }
-    return layout.params_of(_named(record, shown, label) if label else shown)
-
-
-def _tag(key: str, label: str) -> str:
-    """Return the name of a tag of a result: the plain one for the comparison without a name of its own."""
-    return key if label == _UNNAMED else f"rankeval.{label}.{key.removeprefix('rankeval.')}"
+    return params_of(_named(record, shown, label or record.kind))
 
 
 def dataset_use(data: LoggedData) -> DatasetUse:
@@ -313,5 +305,5 @@ def values_of(evaluation: Evaluation) -> dict[str, float]:
 
 def keys_of(evaluation: Evaluation) -> dict[str, str]:
     """Return the metric name of every measure by its label: the key, made safe for a user's own measures."""
-    safe = layout.safe_names(dict.fromkeys(measure.key for measure in evaluation.measures))
+    safe = safe_names(measure.key for measure in evaluation.measures)
     return {label: safe[measure.key] for label, measure in by_name(evaluation).items()}

@@ -8,15 +8,15 @@ under the names that the child uses, and a table of all (``rankeval/record/ranke
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
+from math import isfinite
 from typing import Any
 
 import pandas as pd
 
-from rankeval._checks import shown
+from rankeval._checks import said, shown
 from rankeval._visible import markdown
 from rankeval.comparison.record import best_first, main_measure
 from rankeval.comparison.shelved import difference_metrics
@@ -24,14 +24,28 @@ from rankeval.errors import warn
 from rankeval.render.tables import Table
 from rankeval.shelf.record import checked_word
 from rankeval.tracking import RunRecord
+<<<<<<< HEAD
 from rankeval_mlflow import run_names as layout
+=======
+>>>>>>> 8f4759f18850d71fe2491e216fdc58c0ead457dc
 from rankeval_mlflow.delivery.payload import Node, Rendering
+from rankeval_mlflow.layout import (
+    GUARD_HEAD,
+    GUARD_LEDGER,
+    folder,
+    metrics_of,
+    param_text,
+    params_of,
+    safe_name,
+    safe_names,
+    short_name,
+)
 from rankeval_mlflow.packing.nodes import dataset_use, node_of, with_folds
 from rankeval_mlflow.parameters import with_params
 from rankeval_mlflow.views import RANKERS, REPORT
 
 LABEL = "record"
-_CSV = f"{layout.folder(LABEL)}/rankers.csv"
+_CSV = f"{folder(LABEL)}/rankers.csv"
 _GUARD = "rankeval.guard."
 
 
@@ -42,45 +56,53 @@ def record_node(record: RunRecord) -> Node:
         node_of(ev.record(role=role, data=by_role.get(role), note=record.said.get(role, "")))
         for role, ev in record.evaluations.items()
     ]
-    ended = (
-        None
-        if record.started is None or record.seconds is None
-        else record.started + record.seconds
-    )
     children = tuple(_candidate(record, child) for child in record.children)
-    reports = {REPORT: f"{layout.folder(LABEL)}/{REPORT}"}
+    own = with_params(_own_piece(record, children), record.params)
+    if record.folds is not None:
+        own = with_folds(own, record.folds.record(predictions=False))
+    if record.comparison is not None:
+        compared = node_of(record.comparison.record())
+        system = {key: value for key, value in compared.params.items() if key == "system"}
+        pieces.append(replace(compared, params=system, datasets=()))
+    ranked = _ranked(record)
+    if ranked:
+        best = _best(record.children[ranked[0]], children[ranked[0]])
+        pieces = [best, *pieces, _table([record.children[place] for place in ranked], record)]
+    return _with_model(_joined([own, *pieces]), record)
+
+
+def _own_piece(record: RunRecord, children: tuple[Node, ...]) -> Node:
+    """Pack what the record itself says, without its evaluations and its comparison."""
+    report = f"{folder(LABEL)}/{REPORT}"
     # Of the tags of a guard the run has the two that its ledger is checked by; the facts have all.
-    checked = (layout.GUARD_LEDGER, layout.GUARD_HEAD) if record.tags.get(layout.GUARD_HEAD) else ()
+    checked = (GUARD_LEDGER, GUARD_HEAD) if record.tags.get(GUARD_HEAD) else ()
     tags = {
         name: value
         for name, value in record.tags.items()
         if name in checked or not name.startswith(_GUARD)
     }
-    own = Node(
-        name=layout.short_name(record.name, most=200),
+    started_ms = ended_ms = None
+    if record.started is not None:
+        started_ms = round(1000 * record.started)
+        if record.seconds is not None:
+            ended_ms = round(1000 * (record.started + record.seconds))
+    return Node(
+        name=short_name(record.name, most=200),
         label=LABEL,
-        metrics=layout.metrics_of(record.metrics),
-        tags=layout.params_of(tags),
+        metrics=metrics_of(record.metrics),
+        tags=params_of(tags),
         facts={LABEL: _facts(record)},
-        datasets=tuple(dataset_use(data) for data in record.data),
-        files={reports.get(path, path): content for path, content in record.artifacts.items()},
-        sections={LABEL: markdown(layout.param_text(record.reason))} if record.reason else {},
+        datasets=tuple(map(dataset_use, record.data)),
+        files={
+            report if path == REPORT else path: content
+            for path, content in record.artifacts.items()
+        },
+        sections={LABEL: markdown(param_text(record.reason))} if record.reason else {},
         children=children,
-        started_ms=_ms(record.started),
-        ended_ms=_ms(ended),
+        started_ms=started_ms,
+        ended_ms=ended_ms,
         status=record.status,
     )
-    own = with_params(own, record.params)
-    if record.folds is not None:
-        own = with_folds(own, record.folds.record(predictions=False))
-    ranked = _ranked(record)
-    best = [_best(record.children[ranked[0]], children[ranked[0]])] if ranked else []
-    table = [_table([record.children[place] for place in ranked], record)] if ranked else []
-    if record.comparison is not None:
-        compared = node_of(record.comparison.record())
-        named = {key: value for key, value in compared.params.items() if key == "system"}
-        pieces.append(replace(compared, params=named, datasets=()))
-    return _with_model(_joined(own, [*best, *pieces, *table]), record)
 
 
 def _candidate(record: RunRecord, child: RunRecord) -> Node:
@@ -88,7 +110,7 @@ def _candidate(record: RunRecord, child: RunRecord) -> Node:
     node, compared = record_node(child), record.comparison
     if compared is None or compared.settings.baseline is None:
         return node
-    own = layout.metrics_of(difference_metrics(compared, (compared.settings.baseline, child.name)))
+    own = metrics_of(difference_metrics(compared, (compared.settings.baseline, child.name)))
     return replace(node, metrics={**node.metrics, **own})
 
 
@@ -99,53 +121,53 @@ def _with_model(node: Node, record: RunRecord) -> Node:
     from rankeval_mlflow.saving import saved, unpacked_model
 
     # MLflow refuses these characters in names of models.
-    name = re.sub(r"[/:.%\"']", "_", layout.short_name(record.name))
+    name = re.sub(r"[/:.%\"']", "_", short_name(record.name))
     try:
-        packed = isinstance(record.model, bytes)
-        model = (
-            unpacked_model(record.model, name)
-            if packed
-            else saved(record.model, name, X=record.rows)
-        )
+        if isinstance(record.model, bytes):
+            model = unpacked_model(record.model, name)
+        else:
+            model = saved(record.model, name, X=record.rows)
     except Exception as error:  # noqa: BLE001 - the libraries of rankers raise whatever they want
-        said = f"The ranker was not saved: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
-        warn(f"{said} (run {shown(record.name)})")
-        return replace(node, sections={**node.sections, "model": markdown(said)})
+        problem = f"The ranker was not saved: {type(error).__name__}: {said(error)[:300]}"
+        warn(f"{problem} (run {shown(record.name)})")
+        return replace(node, sections={**node.sections, "model": markdown(problem)})
     return replace(with_params(node, model.params), models=(model,))
 
 
-def _ms(seconds: float | None) -> int | None:
-    return None if seconds is None else round(1000 * seconds)
-
-
-def _joined(node: Node, pieces: Iterable[Node]) -> Node:
-    """Add the content of more nodes to a node, whose own values come first; a repeated data set counts once."""
-    parts = [node, *pieces]
+def _joined(parts: Sequence[Node]) -> Node:
+    """Join the first node with the content of others; its own values come first, and a data set counts once."""
     uses = {(use.name, use.digest, use.role): use for part in parts for use in part.datasets}
-    roles = [part.params["role"] for part in parts if "role" in part.params]
-    params = dict(node.params)
-    for part in parts[1:]:
-        for name, value in part.params.items():
-            if name != "role":
-                params[
-                    name
-                    if params.get(name, value) == value
-                    else layout.safe_name(f"{part.label}/{name}")
-                ] = value
-    if roles:
-        params["role"] = ", ".join(dict.fromkeys(roles))
+    merged: dict[str, Any] = {
+        name: _merged(parts, name) for name in ("metrics", "files", "sections", "facts")
+    }
     return replace(
-        node,
-        params=params,
-        metrics={key: value for part in parts for key, value in part.metrics.items()},
-        tags={key: value for part in reversed(parts) for key, value in part.tags.items()},
+        parts[0],
+        params=_joined_params(parts),
+        tags=_merged(parts[::-1], "tags"),
         scores=tuple(scores for part in parts for scores in part.scores),
         datasets=tuple(uses.values()),
-        files={path: content for part in parts for path, content in part.files.items()},
-        sections={key: text for part in parts for key, text in part.sections.items()},
-        facts={key: facts for part in parts for key, facts in part.facts.items()},
         renderings=tuple(drawing for part in parts for drawing in part.renderings),
+        **merged,
     )
+
+
+def _merged(parts: Sequence[Node], name: str) -> dict[str, Any]:
+    """Return one mapping of all parts; of two values under one key, the later."""
+    return {key: value for part in parts for key, value in getattr(part, name).items()}
+
+
+def _joined_params(parts: Sequence[Node]) -> dict[str, str]:
+    """Return the parameters of all parts and all roles; another value of a name is called ``<label>/<name>``."""
+    params: dict[str, str] = {}
+    roles = [part.params["role"] for part in parts if "role" in part.params]
+    if roles:
+        params["role"] = ", ".join(dict.fromkeys(roles))
+    for part in parts:
+        for name, value in part.params.items():
+            if name != "role":
+                is_other = params.get(name, value) != value
+                params[safe_name(f"{part.label}/{name}") if is_other else name] = value
+    return params
 
 
 def _ranked(record: RunRecord) -> list[int]:
@@ -164,17 +186,10 @@ def _best(child: RunRecord, node: Node) -> Node:
         for place, scores in enumerate(node.scores)
         for key, value in scores.metrics.items()
     }
-    own = {
-        *layout.params_of(child.params),
-        *(name for model in node.models for name in model.params),
-    }
+    own = {*params_of(child.params)}.union(*(model.params for model in node.models))
     params = {name: value for name, value in node.params.items() if name not in own}
-    return Node(
-        name=node.name,
-        label=LABEL,
-        params={**params, "system": layout.short_name(child.name)},
-        metrics=metrics,
-    )
+    params["system"] = short_name(child.name)
+    return Node(node.name, LABEL, params, metrics)
 
 
 def _table(children: list[RunRecord], record: RunRecord) -> Node:
@@ -183,24 +198,22 @@ def _table(children: list[RunRecord], record: RunRecord) -> Node:
     caption = (
         f"The rankers, the best first; the metrics of this run are those of {rows[0]['ranker']}."
     )
-    tuned = [
-        {name: layout.param_text(value) for name, value in child.params.items()}
-        for child in children
-    ]
-    whole = pd.DataFrame(
-        [{**row, **params, **row} for row, params in zip(rows, tuned, strict=True)]
-    )
+    wide = []
+    for child, row in zip(children, rows, strict=True):
+        params = {name: param_text(value) for name, value in child.params.items()}
+        wide.append({**row, **params, **row})
+    table = pd.DataFrame(wide).to_csv(index=False)
     return Node(
         name=record.name,
         label=LABEL,
-        files={_CSV: whole.to_csv(index=False).encode()},
-        renderings=(Rendering("rankers", _CSV, into=layout.folder(LABEL), tables=(RANKERS,)),),
+        files={_CSV: table.encode()},
+        renderings=(Rendering("rankers", _CSV, folder(LABEL), tables=(RANKERS,)),),
         sections={"rankers": Table(pd.DataFrame(rows), caption=caption).to_markdown()},
     )
 
 
 def _means(child: RunRecord, measure: str) -> dict[str, Any]:
-    row: dict[str, Any] = {"ranker": layout.short_name(child.name)}
+    row: dict[str, Any] = {"ranker": short_name(child.name)}
     for role, evaluation in reversed(list(child.evaluations.items())):
         means = evaluation.aggregate()
         names = sorted(evaluation.measure_names, key=lambda name: name != measure)
@@ -211,21 +224,16 @@ def _means(child: RunRecord, measure: str) -> dict[str, Any]:
 def _facts(record: RunRecord) -> dict[str, Any]:
     changed: dict[str, str] = {}
     for names in (record.params, record.metrics, record.tags):
-        changed |= {safe: name for name, safe in layout.safe_names(names).items() if safe != name}
-    return {
-        "not_finite": {
-            name: repr(float(value))
-            for name, value in record.metrics.items()
-            if not math.isfinite(value)
-        },
-        "names": changed,
-        "data": {
-            checked_word(data.role): {"name": data.name, "digest": data.digest}
-            for data in record.data
-        },
-        "guard": {
-            key.removeprefix("rankeval."): value
-            for key, value in record.tags.items()
-            if key.startswith(_GUARD)
-        },
+        changed |= {safe: name for name, safe in safe_names(names).items() if safe != name}
+    not_finite = {
+        name: repr(float(value)) for name, value in record.metrics.items() if not isfinite(value)
     }
+    data = {
+        checked_word(data.role): {"name": data.name, "digest": data.digest} for data in record.data
+    }
+    guard = {
+        key.removeprefix("rankeval."): value
+        for key, value in record.tags.items()
+        if key.startswith(_GUARD)
+    }
+    return {"not_finite": not_finite, "names": changed, "data": data, "guard": guard}

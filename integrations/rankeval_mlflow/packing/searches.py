@@ -58,25 +58,23 @@ class Scored:
         """Return the measures of ``scoring=``, or None if none of them is ours."""
         if scoring is None and isinstance(last_of(estimator), QueryRanker):
             scoring = make_scorer(SCORE)
-        given = dict(scoring) if isinstance(scoring, Mapping) else {"score": scoring}
-        ours = {name: one for name, one in given.items() if isinstance(one, QueryScorer)}
+        scorers = dict(scoring) if isinstance(scoring, Mapping) else {"score": scoring}
+        ours = [scorer for scorer in scorers.values() if isinstance(scorer, QueryScorer)]
         if not ours:
             return None
         keys, directions, spelt = dict[str, str](), dict[str, int](), dict[str, str]()
-        for name, one in given.items():
-            if not isinstance(one, QueryScorer):
+        for name, scorer in scorers.items():
+            if not isinstance(scorer, QueryScorer):
                 keys[name], directions[name], spelt[name] = name, 1, name
                 continue
-            many = isinstance(one.measures, tuple)
-            for label, measure in one.by_name.items():
-                shown = label if many else name
+            for label, measure in scorer.by_name.items():
+                shown = label if isinstance(scorer.measures, tuple) else name
                 keys[shown] = measure.key if shown in {label, "score"} else shown
                 directions[shown] = signs([(shown, measure)])[shown]
                 spelt[shown] = str(measure)
-        safe = safe_names(dict.fromkeys(keys.values()))
-        scorer = next(iter(ours.values()))
+        safe = safe_names(keys.values())
         names = {name: safe[key] for name, key in keys.items()}
-        return cls(scorer, names, directions, spelt, next(iter(scorer.by_name.values())))
+        return cls(ours[0], names, directions, spelt, next(iter(ours[0].by_name.values())))
 
     def chosen_by(self, refit: Any) -> str:
         """Return the name of the score by which a search chooses: ``refit``, or the first if it names none."""
@@ -113,9 +111,9 @@ class AutologSettings:
 def means(folds: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
     """Return the mean over folds of each measure, and the standard deviation (n - 1) as ``<key>_sd``."""
     values = {}
-    for key, each in folds.items():
-        values[key] = float(np.mean(each))
-        values[f"{key}_sd"] = float(np.std(each, ddof=1)) if len(each) > 1 else math.nan
+    for key, fold in folds.items():
+        values[key] = float(np.mean(fold))
+        values[f"{key}_sd"] = float(np.std(fold, ddof=1)) if len(fold) > 1 else math.nan
     return metrics_of(values)
 
 
@@ -124,7 +122,7 @@ def steps(folds: Mapping[str, NDArray[np.float64]]) -> tuple[tuple[str, float, i
     return steps_of({f"{key}{FOLD_END}": dict(enumerate(values)) for key, values in folds.items()})
 
 
-def _fold(place: int, values: Mapping[str, float], started_ms: int) -> Node:
+def _fold(place: int, values: Mapping[Any, float], started_ms: int) -> Node:
     seconds = values["fit_seconds"] + values["score_seconds"]
     record = Record(
         "fold", f"fold {place}", params={"fold": place}, metrics=values, seconds=seconds
@@ -143,10 +141,11 @@ def reason_of(trace: str) -> str:
 
 def failed_node(name: str, reason: str, label: str) -> Node:
     """Pack a call that failed: a FAILED run that says why."""
+    kind = "search" if label.startswith("search") else "cross-validation"
     return Node(
         name=name,
         label=label,
-        tags={KIND: "search" if label.startswith("search") else "cross-validation"},
+        tags={KIND: kind},
         sections={label: f"**Failed.** {markdown(param_text(reason))}"},
         files={f"rankeval/{label}/error.txt": reason.encode()},
         status="FAILED",
@@ -166,39 +165,34 @@ def search_node(
     best = int(search.best_index_) if hasattr(search, "best_index_") else None
     ranked = results.ranked(best)
     shown = ranked if settings.max_tuning_runs is None else ranked[: settings.max_tuning_runs]
-    chosen = {} if best is None else results.params(best)
+    estimator = getattr(search, "best_estimator_", search.estimator)
     facts = {
         "search": type(search).__name__,
-        "estimator": kind_of(getattr(search, "best_estimator_", search.estimator)),
+        "estimator": kind_of(estimator),
         "measure": scored.spelt[results.chosen_by],
-        **(
-            {}
-            if search.refit is True
-            else {"refit": str(getattr(search.refit, "__name__", search.refit))}
-        ),
-        "convention": scored.scorer.convention.name,
-        "n_settings": len(ranked),
-        "n_folds": results.n_folds,
     }
+    if search.refit is not True:
+        facts["refit"] = str(getattr(search.refit, "__name__", search.refit))
+    facts["convention"] = scored.scorer.convention.name
+    params = params_of({**facts, "n_settings": len(ranked), "n_folds": results.n_folds})
+    table = pd.DataFrame(search.cv_results_).to_csv(index=False)
     node = Node(
-        name=f"{type(search).__name__} of {kind_of(search.estimator)}",
+        name=f"{facts['search']} of {kind_of(search.estimator)}",
         label=label,
-        params=params_of(facts),
-        metrics={} if best is None else results.metrics(best),
-        steps=() if best is None else steps(results.folds(best)),
+        params=params,
         tags={KIND: "search"},
-        files={
-            f"rankeval/{label}/cv_results.csv": pd.DataFrame(search.cv_results_)
-            .to_csv(index=False)
-            .encode()
-        },
+        files={f"rankeval/{label}/cv_results.csv": table.encode()},
         sections={label: results.section(ranked)},
         children=tuple(results.child(place, started_ms) for place in shown),
     )
-    told = with_estimator(node, getattr(search, "best_estimator_", search.estimator))
+    chosen = {}
+    if best is not None:
+        chosen = results.params(best)
+        node = replace(node, metrics=results.metrics(best), steps=steps(results.folds(best)))
+    node = with_estimator(node, estimator)
     return replace(
-        told,
-        params={**told.params, **params_of(chosen), **node.params},
+        node,
+        params={**node.params, **params_of(chosen), **params},
         columns=("estimator", *chosen),
     )
 
@@ -211,7 +205,7 @@ class _Results:
         self.n_folds = int(search.n_splits_)
         self.scored = scored
         self.chosen_by = scored.chosen_by(search.refit)
-        self.rows: list[dict[str, Any]] = [dict(one) for one in self.table["params"]]
+        self.rows: list[dict[str, Any]] = [dict(row) for row in self.table["params"]]
         self.names = shown_names(search.estimator)
         known = len(failures) == len(self.rows) * self.n_folds
         self.failures = failures if known else [None] * len(self.rows) * self.n_folds
@@ -235,23 +229,19 @@ class _Results:
 
     def folds(self, place: int) -> dict[str, NDArray[np.float64]]:
         """Return the value of each fold by metric."""
-        return {
-            key: self.scored.signs[name]
-            * np.array(
-                [self.table[f"split{fold}_test_{name}"][place] for fold in range(self.n_folds)],
-                dtype=float,
-            )
-            for name, key in self.scored.names.items()
-        }
+        folds = {}
+        for name, key in self.scored.names.items():
+            values = [self.table[f"split{fold}_test_{name}"][place] for fold in range(self.n_folds)]
+            folds[key] = self.scored.signs[name] * np.array(values, dtype=float)
+        return folds
 
     def metrics(self, place: int) -> dict[str, float]:
         """Return mean and spread of each measure, and the seconds."""
-        return means(self.folds(place)) | metrics_of(
-            {
-                "fit_seconds": float(self.table["mean_fit_time"][place]) * self.n_folds,
-                "score_seconds": float(self.table["mean_score_time"][place]) * self.n_folds,
-            }
-        )
+        seconds = {
+            f"{step}_seconds": float(self.table[f"mean_{step}_time"][place]) * self.n_folds
+            for step in ("fit", "score")
+        }
+        return means(self.folds(place)) | metrics_of(seconds)
 
     def errors(self, place: int) -> list[str]:
         """Return the tracebacks of the fits of a setting that failed."""
@@ -261,18 +251,19 @@ class _Results:
     def failed(self, place: int) -> bool:
         """Say whether no fold of a setting has a value: all fits failed, or all scores did."""
         values = self.folds(place).values()
-        return len(self.errors(place)) == self.n_folds or all(
-            np.isnan(each).all() for each in values
-        )
+        is_blank = all(np.isnan(fold).all() for fold in values)
+        return is_blank or len(self.errors(place)) == self.n_folds
 
     def child(self, place: int, started_ms: int) -> Node:
         """Pack one setting."""
         errors, failed = self.errors(place), self.failed(place)
-        why = (
-            _fits_failed(errors, self.n_folds)
-            if errors
-            else "No fold has a score: scoring failed, or is undefined."
-        )
+        why, files = "", dict[str, bytes]()
+        if errors:
+            why = _fits_failed(errors, self.n_folds)
+            files["rankeval/setting/error.txt"] = "\n".join(dict.fromkeys(errors)).encode()
+        elif failed:
+            why = "No fold has a score: scoring failed, or is undefined."
+        section = f"**Failed.** {why}" if failed else why
         params, values = self.params(place), self.metrics(place)
         text = ", ".join(f"{name}={value}" for name, value in params.items())
         seconds = values.get("fit_seconds", 0.0) + values.get("score_seconds", 0.0)
@@ -283,12 +274,8 @@ class _Results:
             metrics=values,
             steps=steps(self.folds(place)),
             tags={KIND: "setting"},
-            sections={"setting": f"**Failed.** {why}" if failed else why}
-            if failed or errors
-            else {},
-            files={"rankeval/setting/error.txt": "\n".join(dict.fromkeys(errors)).encode()}
-            if errors
-            else {},
+            sections={"setting": section} if section else {},
+            files=files,
             status="FAILED" if failed else "FINISHED",
             started_ms=started_ms,
             ended_ms=started_ms + round(1000 * seconds),
@@ -297,10 +284,8 @@ class _Results:
     def section(self, ranked: list[int]) -> str:
         """Describe the ten best settings in Markdown."""
         rows = [
-            {
-                **{name: str(value) for name, value in self.params(place).items()},
-                **means(self.folds(place)),
-            }
+            {name: str(value) for name, value in self.params(place).items()}
+            | means(self.folds(place))
             for place in ranked[:10]
         ]
         more = f" The best ten of {len(ranked)} settings." if len(ranked) > 10 else ""
@@ -336,23 +321,21 @@ def validation_node(
         "convention": scored.scorer.convention.name,
         "n_folds": len(result["fit_time"]),
     }
+    totals = {name: float(np.sum(values)) for name, values in seconds.items()}
     table = pd.DataFrame({**folds, **seconds}).rename_axis("fold")
+    rows = table.to_dict("records") if settings.log_folds else []
     errors = [trace for trace in failures if trace is not None]
     failed = f"{_fits_failed(errors, len(table))}\n\n" if errors else ""
     shown = Table(table.reset_index(), caption="Folds; the metrics are means of folds.")
     node = Node(
-        name=f"cross-validation of {kind_of(estimator)}",
+        name=f"cross-validation of {facts['estimator']}",
         label=label,
         params=params_of(facts),
-        metrics=means(folds)
-        | metrics_of({name: float(np.sum(value)) for name, value in seconds.items()}),
+        metrics=means(folds) | metrics_of(totals),
         steps=steps(folds),
         tags={KIND: "cross-validation"},
         files={f"rankeval/{label}/folds.csv": table.to_csv().encode()},
         sections={label: failed + shown.to_markdown()},
-        children=tuple(
-            _fold(place, {str(name): float(value) for name, value in row.items()}, started_ms)
-            for place, row in enumerate(table.to_dict("records") if settings.log_folds else [])
-        ),
+        children=tuple(_fold(place, row, started_ms) for place, row in enumerate(rows)),
     )
     return with_estimator(node, estimator)
