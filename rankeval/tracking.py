@@ -57,6 +57,7 @@ def observed(function: Callable[_P, _R]) -> Callable[_P, _R]:
     return watched
 
 
+@explained
 @dataclass(frozen=True)
 class LoggedData:
     """A data set that a run used: its name, its full digest, its role and its source, without secrets of addresses."""

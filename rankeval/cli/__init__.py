@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
@@ -504,6 +505,11 @@ def push(
     offer = hosts.host(host)
     if offer.push is None:
         raise errors.InvalidInput(f"the host {host!r} takes no results")
+    parameters = signature(offer.push).parameters.values()
+    takes_run = any(each.name == "run" or each.kind is each.VAR_KEYWORD for each in parameters)
+    if of_run and not takes_run:
+        problem = f"the host {host!r} writes to no run that is there already"
+        raise errors.InvalidInput(problem, argument="--run", remedy="leave out --run")
     destination = {"experiment": experiment, "uri": uri} | ({"run": of_run} if of_run else {})
     for folder in results:
         tracked = offer.push(read_record(folder), name=folder.absolute().name, **destination)

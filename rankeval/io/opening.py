@@ -379,7 +379,7 @@ def writing(path: Path) -> Iterator[None]:
     except OSError as error:
         folder = path.parent
         reason = error.strerror or said(error)
-        if not folder.is_dir():
+        if not os.path.isdir(folder):  # noqa: PTH112 - of a name too long, is_dir raises
             reason = f"there is no folder {str(folder)!r}{_with_folder(folder)}"
         raise InvalidInput(f"cannot write {str(path)!r}: {reason}") from error
 

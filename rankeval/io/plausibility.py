@@ -71,7 +71,8 @@ def reading_of_four(rows: Sequence[Sequence[str]]) -> Reading | None:
     queries, seconds, thirds, fourths = zip(*rows, strict=True)
     if not _are_numbers(fourths):
         return None
-    if _are_times(fourths) and _are_grades(thirds):
+    # Documents are not all called 0, as we and trec_eval write the iteration.
+    if _are_times(fourths) and _are_grades(thirds) and {*seconds} != {"0"}:
         why = f"column 4 holds times or dates, such as {fourths[0]}"
         return Reading("qid docid relevance time", why)
     last = [*map(float, fourths)]

@@ -108,12 +108,12 @@ def by_margins(events: Pair, sizes: Pair, tail: float) -> Unequal:
     least, most = support[[0, -1]] / sizes[1]
     room = 1e-9 * (most - least)
 
-    def end(side: int, extreme: float) -> float:
+    def end(side: int, extreme: int) -> float:
         """Return the difference from which the test refuses, or the last if it never does."""
-        share = extreme
-        if seen != extreme * sizes[1]:
+        share = extreme / sizes[1]
+        if seen != extreme:
             share = brentq(lambda x: tails(x)[side] - tail, least + room, most - room, xtol=1e-15)
         return share - of_control(share)
 
     equal_share = total / sum(sizes)
-    return Unequal(*tails(equal_share), end(1, least), end(0, most))
+    return Unequal(*tails(equal_share), end(1, support[0]), end(0, support[-1]))

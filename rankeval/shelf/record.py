@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rankeval._arguments import explained
-from rankeval._checks import require
+from rankeval._checks import is_text, require
 from rankeval.tracking import LoggedData
 
 if TYPE_CHECKING:
@@ -114,6 +114,11 @@ class Record:
     status: str = "FINISHED"
     started: float | None = None
     seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for field_name in ("kind", "name", "headline"):
+            text = getattr(self, field_name)
+            require(is_text(text), field_name, text, "text")
 
     def __repr__(self) -> str:
         return f"Record({self.kind!r}, {self.name!r}, {self.headline!r})"

@@ -151,6 +151,11 @@ def test_judgments_come_back_from_their_file(tmp_path_factory, rows):
     assert back.relevance.dtype == qrels.relevance.dtype
 
 
+def test_a_large_grade_that_we_wrote_is_no_time(tmp_path: Path):
+    rk.Qrels(["q"], ["0"], [10_000_000.0]).write(tmp_path / "qrels")
+    assert rk.Qrels.read(tmp_path / "qrels").relevance.tolist() == [10_000_000.0]
+
+
 @each_row("query", ["{", '{"', "{}", "["])
 def test_a_query_that_looks_like_another_format_comes_back(tmp_path: Path, query):
     """What a file is, its first characters alone do not say."""

@@ -99,6 +99,7 @@ def test_another_result_under_a_name_that_is_taken_is_refused(saved, tmp_path, c
     [
         (["new", "--host", "mute"], "the host 'mute' takes no results"),
         (["new", "--host", "boxx"], "unknown host 'boxx'; did you mean 'box'"),
+        (["new", "--host", "box", "--run", "17"], "the host 'box' writes to no run that is there already"),
         (["nothing", "--host", "box"], "holds no record: there is no record.json"),
     ],
 )

@@ -189,7 +189,7 @@ class OddCall(Call):
         """Call a public function, and try its arguments."""
         function = self.names.find(name)
         value = function(*args, **options)
-        self._vary(name, function, args, options)
+        self._vary(self.names.now(name), function, args, options)
         return value
 
     def of(self, thing: Any, name: str, /, *args: Any, **options: Any) -> Any:

@@ -61,6 +61,11 @@ def test_shares_are_tested_as_by_fisher(sizes, data):
     assert (found.high < 0) == (found.below < 0.025)
 
 
+def test_an_arm_with_as_many_events_as_there_can_be_has_that_end():
+    """7 of 25 is a share that, times 25, is no 7 in binary."""
+    assert by_margins((0, 7), (3, 25), 0.025).high == pytest.approx(0.28)
+
+
 @each_row("sizes", [(9, 3), (3, 9), (7, 4)])
 def test_random_arms_agree_with_all_arms(sizes):
     """SciPy goes through every division of a few users: p is the same within the error of the draws, on either side."""

@@ -112,13 +112,17 @@ class Names:
         MissingNameError
             If the commit has neither.
         """
+        return found(self.now(path))
+
+    def now(self, path: str) -> str:
+        """Return the path by which this commit has what has a name today."""
         try:
-            return found(path)
+            found(path)
         except (MissingNameError, ImportError):
-            new = self.names.get(path)
-            if new is None:
+            if path not in self.names:
                 raise MissingNameError(path) from None
-            return found(new)
+            return self.names[path]
+        return path
 
     def method(self, thing: Any, name: str) -> Any:
         """Return the method of an object that is ``Class.method`` today."""

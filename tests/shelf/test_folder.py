@@ -37,6 +37,19 @@ def saved(tmp_path_factory):
     return folder, {title: rk.save(one, folder / title, **options) for title, (one, options) in results().items()}
 
 
+@pytest.mark.parametrize("field", ["kind", "name", "headline"])
+@pytest.mark.parametrize("value", [["run"], None, "a\0b"])
+def test_a_record_has_words_for_people(field, value):
+    with pytest.raises(InvalidInput) as error:
+        rk.Record(**({"kind": "new"} | {field: value}))
+    assert error.value.argument == field
+
+
+def test_a_folder_with_a_name_that_is_too_long_is_refused(tmp_path):
+    with pytest.raises(InvalidInput):
+        write(rk.Record("new"), tmp_path / ("x" * 300) / "there")
+
+
 class TestAStranger:
     """Who has json, hashlib and pyarrow alone can check a folder, and read its numbers."""
 

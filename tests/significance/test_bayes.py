@@ -86,7 +86,7 @@ def test_a_system_and_its_baseline_change_places(values, rope):
     """Exactly for the t test; draws differ in the signed rank test, so to their error."""
     one, other = probabilities(correlated_t(values, rope)), probabilities(correlated_t(-values, rope))
     np.testing.assert_allclose(one, other[::-1], atol=1e-12)
-    one, other = (probabilities(signed_rank(v, rope, n_samples=4000, rng=0)) for v in (values, -values))
+    one, other = (probabilities(signed_rank(v, rope, n_samples=16_000, rng=0)) for v in (values, -values))
     np.testing.assert_allclose(one, other[::-1], atol=0.06)
 
 

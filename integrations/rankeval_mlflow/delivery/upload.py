@@ -39,7 +39,7 @@ from rankeval._secrets import bare
 from rankeval.errors import InvalidInput, warn
 from rankeval.shelf.record import INTERVAL_ENDS
 from rankeval.tracking import TrackedRun
-from rankeval_mlflow import run_names as layout
+from rankeval_mlflow import run_names
 from rankeval_mlflow.delivery.addresses import now_ms, where_to_look
 from rankeval_mlflow.delivery.connection import existing, made_once
 from rankeval_mlflow.delivery.payload import (
@@ -124,9 +124,9 @@ def shown_digests(run: Any, uses: Iterable[DatasetUse]) -> Digests:
     }
     chosen = {}
     for use in uses:
-        digest = use.given.get("digest") or layout.short_digest(use.digest)
+        digest = use.given.get("digest") or run_names.short_digest(use.digest)
         if roles.setdefault((use.name, digest), use.role) != use.role:
-            digest = f"{digest[: layout.SHOWN_DIGEST]}-{use.role}"[:_MAX_DIGEST]
+            digest = f"{digest[: run_names.SHOWN_DIGEST]}-{use.role}"[:_MAX_DIGEST]
         chosen[use.name, use.digest, use.role] = digest
     return chosen
 
@@ -173,7 +173,7 @@ class Steps:
             experiment_id = given.info.experiment_id
             tags = self.client.get_experiment(experiment_id).tags
         tracked = self._run("0", self.payload.root, experiment_id, given=given)
-        self._columns(experiment_id, tags, given.data.tags.get(layout.ROLE) if given else None)
+        self._columns(experiment_id, tags, given.data.tags.get(run_names.ROLE) if given else None)
         return tracked
 
     def _columns(self, experiment_id: str, tags: Mapping[str, str], headline: str | None) -> None:
@@ -186,11 +186,13 @@ class Steps:
         ]
         measures = [key for key in dict.fromkeys(keys) if not key.endswith(INTERVAL_ENDS)]
         params = [name for _, node in walk(self.payload.root) for name in node.columns]
-        if value := with_measures(tags.get(layout.VIEW), measures, self.payload.created_ms, params):
+        if value := with_measures(
+            tags.get(run_names.VIEW), measures, self.payload.created_ms, params
+        ):
             with contextlib.suppress(
                 MlflowException
             ):  # who may log runs may lack the right to change the experiment
-                self.client.set_experiment_tag(experiment_id, layout.VIEW, value)
+                self.client.set_experiment_tag(experiment_id, run_names.VIEW, value)
 
     def end_failed(self) -> None:
         """End the runs that this upload made: nobody is sending to them any more."""
@@ -274,7 +276,7 @@ class Steps:
         self._drawings(run, place, node, note)
         if given is not None:  # another process may have written to it meanwhile
             complete = with_piece(self.client.get_run(run_id), node)
-        self.client.set_tag(run_id, layout.COMPLETE, complete, synchronous=True)
+        self.client.set_tag(run_id, run_names.COMPLETE, complete, synchronous=True)
         if given is None:
             # After the time of its sending, but not after the time that an upload waited.
             ended = (
@@ -339,10 +341,10 @@ class Steps:
     ) -> Any:
         """Return the run or model at a place; make it if no attempt did, and end any second one."""
         ids, mark = self.state[kind], f"{self.upload.id}/{place}"
-        marked = f"tags.`{layout.RECORD}` = '{mark}'"
+        marked = f"tags.`{run_names.RECORD}` = '{mark}'"
 
         there = find(marked) if place in ids or not self.fresh else []
-        there = there or made_once(lambda: make({layout.RECORD: mark}), lambda: find(marked))
+        there = there or made_once(lambda: make({run_names.RECORD: mark}), lambda: find(marked))
         by_id = {str(one.info.run_id if kind == "runs" else one.model_id): one for one in there}
         chosen = ids[place] if ids.get(place) in by_id else next(iter(by_id))
         for other in by_id.keys() - {chosen}:
@@ -393,12 +395,14 @@ class Steps:
     def _files(self, run_id: str, place: str, node: Node) -> None:
         if node.files:
             self.client.log_artifacts(run_id, str(self.upload.files(place)))
-        with written({layout.manifest_path(node.label): manifest(node)}) as folder:
+        with written({run_names.manifest_path(node.label): manifest(node)}) as folder:
             self.client.log_artifacts(run_id, str(folder))
 
     def _batch(self, run: Any, node: Node, model_id: str | None, digests: Digests) -> str:
         """Log metrics, parameters and tags in one batch, synchronously; return the description."""
-        headline = run.data.tags.get(layout.ROLE) or (node.scores[0].role if node.scores else None)
+        headline = run.data.tags.get(run_names.ROLE) or (
+            node.scores[0].role if node.scores else None
+        )
         own = (
             model_id if node.models else None
         )  # the numbers of a run that made a model are those of the model
@@ -417,18 +421,18 @@ class Steps:
             )
         if is_held(run.data.tags, node):
             metrics = [self._again(run, metric) for metric in metrics]
-        note = with_sections(run.data.tags.get(layout.NOTE, ""), node.sections)
+        note = with_sections(run.data.tags.get(run_names.NOTE, ""), node.sections)
         tags = {
             **node.tags,
-            **({layout.ROLE: headline} if headline else {}),
-            **({layout.NOTE: note} if node.sections else {}),
+            **({run_names.ROLE: headline} if headline else {}),
+            **({run_names.NOTE: note} if node.sections else {}),
         }
-        if layout.KIND in run.data.tags:  # a run is what it was first
-            tags.pop(layout.KIND, None)
+        if run_names.KIND in run.data.tags:  # a run is what it was first
+            tags.pop(run_names.KIND, None)
         if tables := promised_tables(
             node
         ):  # with the numbers, to save a request: they are drawn next
-            tags[layout.TABLES] = _listed(run, tables)
+            tags[run_names.TABLES] = _listed(run, tables)
         self.client.log_batch(
             run.info.run_id,
             metrics=metrics,
@@ -452,7 +456,7 @@ class Steps:
                 scores.step,
                 model_id=model_id,
                 dataset_name=scores.dataset_name,
-                dataset_digest=digest or layout.short_digest(scores.dataset_digest),
+                dataset_digest=digest or run_names.short_digest(scores.dataset_digest),
             )
 
     def _again(self, run: Any, metric: Any) -> Any:
@@ -475,9 +479,11 @@ class Steps:
         tags, promised = {}, promised_tables(node)
         tables = [path for path in promised if path in drawn]
         if tables != promised:
-            tags[layout.TABLES] = _listed(run, tables)
+            tags[run_names.TABLES] = _listed(run, tables)
         if failures:
-            tags[layout.NOTE] = with_sections(note, {f"{node.label} drawings": " ".join(failures)})
+            tags[run_names.NOTE] = with_sections(
+                note, {f"{node.label} drawings": " ".join(failures)}
+            )
         if tags:
             listed = [entities.RunTag(*one) for one in tags.items()]
             self.client.log_batch(run.info.run_id, tags=listed, synchronous=True)
@@ -485,21 +491,21 @@ class Steps:
         self.upload.remember(self.state)
 
     def _model_version(self, name: str, version: str, run: Any, node: Node) -> None:
-        with alone(f"version-{layout.name_hash(f'{name}/{version}')}", _PATIENCE):
+        with alone(f"version-{run_names.name_hash(f'{name}/{version}')}", _PATIENCE):
             self._say_of_version(name, version, run, node)
 
     def _say_of_version(self, name: str, version: str, run: Any, node: Node) -> None:
         tags = self.client.get_model_version(name, version).tags
-        evaluations = layout.state_of(tags, layout.EVALUATION)
+        evaluations = run_names.state_of(tags, run_names.EVALUATION)
         for scores in node.scores:
-            key = layout.version_tag(scores.role)
+            key = run_names.version_tag(scores.role)
             named = {*filter(None, run.data.tags.get(key, "").split("; ")), f"{name}/{version}"}
             self.client.set_tag(run.info.run_id, key, "; ".join(sorted(named)), synchronous=True)
-            evaluations = layout.with_evaluation(
+            evaluations = run_names.with_evaluation(
                 evaluations, scores.role, scores.metrics, run.info.run_id
             )
         value = json.dumps(evaluations)
-        self.client.set_model_version_tag(name, version, layout.EVALUATION, value)
+        self.client.set_model_version_tag(name, version, run_names.EVALUATION, value)
 
 
 def refuse_deleted(experiment: Any | None) -> None:
@@ -513,7 +519,7 @@ def refuse_deleted(experiment: Any | None) -> None:
 
 def _listed(run: Any, tables: Iterable[str]) -> str:
     """Return the tag by which MLflow finds the tables of a run, with more of them."""
-    before = json.loads(run.data.tags.get(layout.TABLES, "[]"))
+    before = json.loads(run.data.tags.get(run_names.TABLES, "[]"))
     ours = [{"path": path, "type": "table"} for path in tables]
     return json.dumps([*before, *(one for one in ours if one not in before)])
 
@@ -531,5 +537,5 @@ def _params(before: Mapping[str, str], node: Node) -> dict[str, str]:
 
 def _names(label: str, name: str) -> Iterator[str]:
     yield name
-    yield layout.safe_name(f"{label}/{name}")
-    yield from (layout.safe_name(f"{label}/{name}-{number}") for number in itertools.count(2))
+    yield run_names.safe_name(f"{label}/{name}")
+    yield from (run_names.safe_name(f"{label}/{name}-{number}") for number in itertools.count(2))

@@ -52,13 +52,10 @@ from rankeval.shelf.folder import packed
 from rankeval.shelf.kinds import KINDS, result_of
 from rankeval.shelf.record import Record, checked_word
 from rankeval.tracking import LoggedData
-<<<<<<< HEAD
-from rankeval_mlflow import run_names as layout
-=======
->>>>>>> 8f4759f18850d71fe2491e216fdc58c0ead457dc
 from rankeval_mlflow.delivery.addresses import now_ms
 from rankeval_mlflow.delivery.payload import DatasetUse, Node, Rendering, Scores
-from rankeval_mlflow.layout import (
+from rankeval_mlflow.parameters import node_with_settings
+from rankeval_mlflow.run_names import (
     CARD,
     KIND,
     evaluation_path,
@@ -70,8 +67,7 @@ from rankeval_mlflow.layout import (
     sha256,
     short_name,
 )
-from rankeval_mlflow.layout import folder as folder_of
-from rankeval_mlflow.parameters import node_with_settings
+from rankeval_mlflow.run_names import folder as folder_of
 from rankeval_mlflow.views import QUERIES, REPORT, query_table_note
 
 _UNNAMED = "comparison"
@@ -243,7 +239,7 @@ def _result(record: Record, label: str | None, *, report: bool) -> Node:
             files[REPORT] = page.encode()
     elif report:
         drawn = (Rendering("comparison", f"{folder}/comparison.json", folder),)
-    # The comparison without a name of its own has plain tags, such as `layout.HEADLINE`.
+    # The comparison without a name of its own has plain tags, such as `run_names.HEADLINE`.
     start = "rankeval" if label == _UNNAMED else f"rankeval.{label}"
     tags = {"headline": record.headline, **record.tags}
     facts = {**record.facts, "notes": list(record.notes), "rankeval": rankeval.__version__}

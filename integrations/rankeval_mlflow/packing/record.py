@@ -24,12 +24,10 @@ from rankeval.errors import warn
 from rankeval.render.tables import Table
 from rankeval.shelf.record import checked_word
 from rankeval.tracking import RunRecord
-<<<<<<< HEAD
-from rankeval_mlflow import run_names as layout
-=======
->>>>>>> 8f4759f18850d71fe2491e216fdc58c0ead457dc
 from rankeval_mlflow.delivery.payload import Node, Rendering
-from rankeval_mlflow.layout import (
+from rankeval_mlflow.packing.nodes import dataset_use, node_of, with_folds
+from rankeval_mlflow.parameters import with_params
+from rankeval_mlflow.run_names import (
     GUARD_HEAD,
     GUARD_LEDGER,
     folder,
@@ -40,8 +38,6 @@ from rankeval_mlflow.layout import (
     safe_names,
     short_name,
 )
-from rankeval_mlflow.packing.nodes import dataset_use, node_of, with_folds
-from rankeval_mlflow.parameters import with_params
 from rankeval_mlflow.views import RANKERS, REPORT
 
 LABEL = "record"
