@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rankeval._arguments import explained
-from rankeval._checks import is_text, require
+from rankeval._checks import require
 from rankeval.tracking import LoggedData
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class Record:
     def __post_init__(self) -> None:
         for field_name in ("kind", "name", "headline"):
             text = getattr(self, field_name)
-            require(is_text(text), field_name, text, "text")
+            require(isinstance(text, str), field_name, text, "text")
 
     def __repr__(self) -> str:
         return f"Record({self.kind!r}, {self.name!r}, {self.headline!r})"

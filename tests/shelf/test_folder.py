@@ -38,7 +38,7 @@ def saved(tmp_path_factory):
 
 
 @pytest.mark.parametrize("field", ["kind", "name", "headline"])
-@pytest.mark.parametrize("value", [["run"], None, "a\0b"])
+@pytest.mark.parametrize("value", [["run"], None])
 def test_a_record_has_words_for_people(field, value):
     with pytest.raises(InvalidInput) as error:
         rk.Record(**({"kind": "new"} | {field: value}))
