@@ -56,8 +56,7 @@ if TYPE_CHECKING:
 SAID = ("name", "kind", "words", "title", "two_sided", "one_sided", "note")
 _WORLD = ("name", "test", "world", "n", "comparisons", "sides")
 RATES = (*_WORLD, "quantity", "rate", "standard_error", "replications")
-_LIBRARIES = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "mlflow")
-SHOWN_VERSIONS = (*_LIBRARIES, "lightgbm", "xgboost", "catboost")
+SHOWN_VERSIONS = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "mlflow")
 
 
 class _WithHosts(OwnAnswers):

@@ -77,9 +77,9 @@ def evaluations(
     from rankeval.collection.qrels import Qrels
     from rankeval.collection.run import Run
     from rankeval.evaluation import evaluate
-    from rankeval.measures import measures as find_measures
+    from rankeval.measures import measures as parse_measures
 
-    find_measures(measures, rules)  # answer a misspelt measure before reading a large file
+    parse_measures(measures, rules)  # answer a misspelt measure before reading a large file
     judgments = Qrels.read(qrels, form, **reading)
     options: dict[str, Any] = {"measures": measures, "convention": rules}
     options["queries"] = query_texts(texts, **reading)

@@ -317,7 +317,7 @@ def _first_two(record: ComparisonRecord, rows: pd.DataFrame, named: _Row) -> lis
                 f"The first two by their means, {first} and {second}, cannot be told apart: {gap}."
             )
         else:
-            verb = _direction(record).beats
+            verb = _direction(record).verb
             sentences.append(f"Of the first two by their means, {first} {verb} {second}: {gap}.")
     return sentences
 

@@ -29,7 +29,7 @@ from rankeval.io.columns import as_list, refuse_masked, refuse_ragged
 from rankeval.join.flat import Floats, Ints
 from rankeval.join.joined import Joined
 from rankeval.measures import Measure, measure
-from rankeval.measures import measures as find_measures
+from rankeval.measures import measures as parse_measures
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -250,7 +250,7 @@ def _labels_meant(wanted: str | Measure, labels: Sequence[str], kind: str) -> li
         with suppress(InvalidInput):  # a frame's column need not be one of our measures
             label_of.setdefault(measure(label), label)
     try:
-        return [label_of[meant] for _, meant in find_measures(wanted)]
+        return [label_of[meant] for _, meant in parse_measures(wanted)]
     except (InvalidInput, KeyError):
         raise unknown(kind, str(wanted), labels) from None
 

@@ -50,7 +50,7 @@ Named = Iterable[tuple[str, Measure]]
 
 
 @dataclass(frozen=True, eq=False)
-class Unread:
+class ScoreTable:
     """The scores in all readings of unjudged documents, filled in chunk by chunk."""
 
     # (3, n_queries, n_measures): the scores; if unjudged documents are relevant; without them. The
@@ -63,7 +63,7 @@ class Unread:
     drawn: dict[tuple[int, int], float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, joined: Joined, n_measures: int) -> Unread:
+    def of(cls, joined: Joined, n_measures: int) -> ScoreTable:
         """Return the scores to fill; arrays have no documents but their rows, so one reading."""
         is_read = joined.identity is not None and joined.convention.unjudged != "skip"
         if not is_read or not joined.rule_counts["unjudged"].any():
@@ -72,7 +72,7 @@ class Unread:
         scores = np.empty((3, joined.n_queries, n_measures))
         return cls(scores, np.empty_like(scores[0]), max(grades))
 
-    def read(self, queries: Ints, judged: Judged, measures: Mapping[int, Measure]) -> None:
+    def fill(self, queries: Ints, judged: Judged, measures: Mapping[int, Measure]) -> None:
         """Fill in the scores of a chunk by some measures, given by column, in all readings."""
         columns = np.empty((len(measures), judged.n_queries))
         for values, (column, measure) in zip(columns, measures.items(), strict=True):
@@ -157,8 +157,8 @@ def score_part(
         separate_unjudged=any(map(_zero_gains, measures)),
         reach=_reach(measures, joined.columns),
     )
-    unread = Unread.of(joined, len(measures))
-    scores = unread.scores[0]
+    table = ScoreTable.of(joined, len(measures))
+    scores = table.scores[0]
     counts = {count: np.zeros(joined.n_queries, dtype=np.int64) for count in QUERY_COUNTS}
     labels, rankings = (np.zeros(joined.n_queries, dtype=np.uint64) for _ in range(2))
     least, greatest = np.empty((2, joined.n_queries))
@@ -171,7 +171,7 @@ def score_part(
         group = ascending if by_docid and measure.family.ascending else others
         group[column] = measure
     for queries, judged, ties in joined.chunks_by_length():
-        unread.read(queries, judged, others)
+        table.fill(queries, judged, others)
         _count_documents(queries, judged, ties, counts)
         whole = ties.query[ties.end - ties.start == lengths[queries[ties.query]]]
         rules["constant"][queries] = np.bincount(whole, minlength=judged.n_queries)
@@ -186,15 +186,15 @@ def score_part(
     if ascending:
         turned = replace(joined, ascending=True, rule_counts={})
         for queries, judged, _ in turned.chunks_by_length():
-            unread.read(queries, judged, ascending)
+            table.fill(queries, judged, ascending)
     if joined.lacking is not None and joined.convention.missing == "zero":
         # A mean gains nothing. A geometric mean keeps its floor for an empty list, and counts of
         # judgments stay.
         means = np.array([measure.family.aggregate == "mean" for measure in measures])
-        unread.scores[:, joined.lacking[:, None] & means] = 0.0
+        table.scores[:, joined.lacking[:, None] & means] = 0.0
 
-    undefined = np.isnan(unread.scores)
-    unread.scores[undefined] = 0.0
+    undefined = np.isnan(table.scores)
+    table.scores[undefined] = 0.0
     columns = {name: column_hashes(column, joined) for name, column in joined.columns.items()}
     facts = QueryFacts(
         counts,
@@ -204,14 +204,14 @@ def score_part(
         rankings,
         least,
         greatest,
-        readings=unread.readings(measures),
+        readings=table.readings(measures),
         columns=columns,
         left_out=joined.left_out_counts,
         signs=joined.signs,
-        **unread.errors(),
+        **table.errors(),
     )
     named = dict(zip(names, measures, strict=True))
-    reasons = _settle_undefined(joined, named, facts, unread.scores, undefined)
+    reasons = _settle_undefined(joined, named, facts, table.scores, undefined)
     keep = ~np.any([*reasons.values()], axis=0) if reasons else slice(None)
     excluded = dict(joined.excluded)
     for reason, left in reasons.items():

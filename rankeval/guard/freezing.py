@@ -78,7 +78,7 @@ def freeze(
     )
     fields["unseen"] = int(CLAIMS[fields["claim"]].harmless)
     records = journal.read()
-    records.in_use(collection)
+    records.unretired(collection)
     journal.ledger.check_writable()
     loaded = collection.loaded()
     if folds is not None:
@@ -93,7 +93,7 @@ def freeze(
 
 
 def _record(journal: Journal, records: Records, asked: _Asked) -> Plan:
-    entry, ledger = records.in_use(asked.collection), journal.ledger
+    entry, ledger = records.unretired(asked.collection), journal.ledger
     loaded, rankings, places = asked.loaded, asked.rankings, None
     if asked.fresh:
         places = fresh_places(records, entry)

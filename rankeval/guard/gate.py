@@ -251,34 +251,39 @@ class Gate:
         check_text("baseline_name", baseline_name, "a name for the baseline")
         loaded = self.collection.loaded()
         candidate = Candidate.of(loaded, name, system)
-        given = None if baseline is None else Candidate.of(loaded, baseline_name, baseline)
+        baseline_given = None if baseline is None else Candidate.of(loaded, baseline_name, baseline)
         self._journal.check_lasting()
 
         def record(records: Records) -> Decision:
-            records.in_use(self.collection)
+            records.unretired(self.collection)
             gate = self._record(records)
-            told: dict[str, Any] = {
+            fields: dict[str, Any] = {
                 "name": name,
                 "gate": self.name,
                 "n_exposed": exposed(records, self.collection, gate),
             }
-            known = gate.decision(candidate.output, None if given is None else given.output)
-            if known is not None:
-                told["against"] = gate.known(known.question[1], known.baseline)
-                return gate.account.answer(known, bool, told)
-            against = given or self._standard(gate, loaded)
-            told |= {"baseline": against.name, "against": gate.known(against.output, against.name)}
+            past = gate.decision(
+                candidate.output, None if baseline_given is None else baseline_given.output
+            )
+            if past is not None:
+                fields["against"] = gate.known(past.question[1], past.baseline)
+                return gate.account.answer(past, bool, fields)
+            against = baseline_given or self._standard(gate, loaded)
+            fields |= {
+                "baseline": against.name,
+                "against": gate.known(against.output, against.name),
+            }
             if candidate.output != against.output:
                 return gate.account.answer(
-                    None, lambda: self._tested(gate, loaded, candidate, against), told
+                    None, lambda: self._tested(gate, loaded, candidate, against), fields
                 )
             # Nothing is learned of the labels, and nothing is recorded.
-            told |= {
+            fields |= {
                 "accepted": self.terms.claim == "not_worse",
                 "is_new": False,
                 "is_baseline": True,
             }
-            return Decision(**told, remaining=gate.account.remaining, budget=self.terms.budget)
+            return Decision(**fields, remaining=gate.account.remaining, budget=self.terms.budget)
 
         decision = self._journal.transact(record)
         self._warn_of_looks(decision)
@@ -399,7 +404,7 @@ def declare(
     grouped = loaded.grouped(groups)
 
     def record(records: Records) -> tuple[Terms, Groups]:
-        records.in_use(collection)
+        records.unretired(collection)
         found = GateRecord.find(records, name, records.registered(collection).hash)
         if found is not None:
             kept = groups_of(found, collection, loaded)

@@ -126,7 +126,7 @@ class Records:
             )
         return found[-1]
 
-    def in_use(self, collection: RegisteredCollection | str) -> Entry:
+    def unretired(self, collection: RegisteredCollection | str) -> Entry:
         """Return the entry of a collection as `registered` does; raises LedgerError if it was retired."""
         entry = self.registered(collection)
         reason = self.retired.get(entry.hash)

@@ -57,7 +57,7 @@ def open_plan(
             f"plan {plan.id} needs the data that {plan.collection!r} had when it was frozen: register it again, "
             f"guard.register({plan.collection!r}, ...), then open the plan"
         )
-    records.in_use(collection)
+    records.unretired(collection)
     if records.standings.opening_of(plan.id) is None:
         journal.check_lasting()
     loaded = collection.loaded()
@@ -70,7 +70,7 @@ def open_plan(
     made: list[tuple[Standing, Batch, Comparison]] = []
 
     def record(records: Records) -> Comparison:
-        records.in_use(collection)
+        records.unretired(collection)
         body = records.standings.body_of(plan.id)
         history, before = History(records.standings, body), records.standings.opening_of(plan.id)
         standing = records.standings.of(

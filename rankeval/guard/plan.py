@@ -188,7 +188,7 @@ _LATER = ("unseen", "groups", "grouped_by")
 
 
 def content_of(declared: Any, names: Iterable[str]) -> dict[str, Any]:
-    """Return fields of a plan or of terms as JSON can hold them; an id is that of before there were the later ones."""
+    """Return fields as JSON holds them; later ones only with a value, so that ids of old plans stay."""
     kept = [name for name in names if name not in _LATER or getattr(declared, name)]
     return {name: getattr(declared, name) for name in kept} | {
         "convention": declared.convention.card()
@@ -197,6 +197,6 @@ def content_of(declared: Any, names: Iterable[str]) -> dict[str, Any]:
 
 def fields_in(content: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """Return the fields of `content_of`; the later ones that it lacks have their defaults."""
-    # No copy: this mapping names a key that it lacks.
+    # Not copied to a dict: the body of an entry raises LedgerError for a key that it lacks.
     found = {name: content[name] for name in names if name in content or name not in _LATER}
     return found | {"convention": Convention.from_card(content["convention"])}

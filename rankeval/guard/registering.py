@@ -34,30 +34,35 @@ from rankeval.ledger.ledger import Ledger
 def register(
     journal: Journal,
     name: str,
-    content: LoadedCollection,
+    loaded: LoadedCollection,
     supersedes: RegisteredCollection | str | None = None,
     aim: Aim = NO_AIM,
 ) -> RegisteredCollection:
     """Record a collection and the findings of the checks, unless it is on record."""
-    data = content.prints
-    if not data.n_queries:
+    fingerprint = loaded.prints
+    if not fingerprint.n_queries:
         raise InvalidInput("the collection has no rows")
-    known = RegisteredContent(
-        signature=Signature.of(data),
+    described = RegisteredContent(
+        signature=Signature.of(fingerprint),
         project=journal.project,
         name=name,
-        digest=data.digest,
+        digest=fingerprint.digest,
         id="",
         who="",
         time="",
     )
-    new = Registration(data, known, content.labels, (), ranks_rows=content.qrels is None, aim=aim)
+    new = Registration(
+        fingerprint, described, loaded.labels, (), ranks_rows=loaded.qrels is None, aim=aim
+    )
 
     def record(records: Records) -> RegisteredCollection:
         before = _on_record(records, new)
         # Exempted queries are linked too.
         matches = [
-            replace(match_content(replace(one, exempt=None), data, for_looks=True), registered=one)
+            replace(
+                match_content(replace(one, exempt=None), fingerprint, for_looks=True),
+                registered=one,
+            )
             for one in records.contents
         ]
         revised = (
@@ -81,15 +86,15 @@ def register(
             name=name,
             project=records.project,
             id=registration,
-            digest=data.digest,
-            n_queries=data.n_queries,
-            n_rows=len(data.codes),
-            n_identifiable=known.n_identifiable,
+            digest=fingerprint.digest,
+            n_queries=fingerprint.n_queries,
+            n_rows=len(fingerprint.codes),
+            n_identifiable=described.n_identifiable,
             findings=found,
             revises=revised,
             ledger=records.where,
             head=head,
-            content=content,
+            content=loaded,
         )
 
     return journal.transact(record)

@@ -180,7 +180,7 @@ def retire(journal: Journal, collection: RegisteredCollection | str, reason: str
     check_text("reason", reason, "why the collection is given up; it goes on record")
 
     def record(records: Records) -> None:
-        entry = records.in_use(collection)
+        entry = records.unretired(collection)
         revisions = [
             one for one in records.named(entry.body["name"]) if one.hash not in records.retired
         ]

@@ -47,8 +47,8 @@ class _Found:
     """The project's own ledger; none if ledgers are switched off."""
 
     url: str | None = None  # The ledger; None if ledgers are switched off
-    named_by: str | None = None  # The setting that names the first one; None if it is the default
-    # Whether the first one lies in the working directory because there is no project around.
+    named_by: str | None = None  # The setting that names it; None if it is the default
+    # Whether it lies in the working directory because there is no project around.
     homeless: bool = False
 
 
@@ -62,12 +62,12 @@ _SAID: set[str] = set()
 
 def default_url() -> str | None:
     """Return the URL of the project's ledger, whether it exists or not; None if ledgers are switched off."""
-    return _ledgers().url
+    return _project_ledger().url
 
 
 def watch(url: str) -> None:
     """Look into this ledger too from now on, unless ledgers are switched off."""
-    if _ledgers().url is not None and url not in _WATCHED:
+    if _project_ledger().url is not None and url not in _WATCHED:
         _WATCHED.append(url)
 
 
@@ -77,11 +77,11 @@ def active_urls() -> list[str]:
     A ledger that is gone is among them, once it was there. If the project's own never was there
     although a setting names it, that is said once.
     """
-    own = _ledgers().url
+    own = _project_ledger().url
     if own is None:
         return []
     others = [url for url in _WATCHED if url != own and (may_exist(url) or url in _SEEN)]
-    return [own, *others] if may_exist(own) or _missed(own) else others
+    return [own, *others] if may_exist(own) or _was_there_or_warn(own) else others
 
 
 def reset() -> None:
@@ -101,7 +101,7 @@ def warn_once(key: str, message: str) -> None:
 
 def announce(url: str, where: str) -> None:
     """Warn once if other processes will not find a ledger that is about to be written, unless it is a trial."""
-    found, trials = _ledgers(), Path(tempfile.gettempdir()).resolve()
+    found, trials = _project_ledger(), Path(tempfile.gettempdir()).resolve()
     if url == found.url and found.homeless and not may_exist(url):
         warn_once(
             url,
@@ -166,9 +166,9 @@ def may_exist(url: str) -> bool:
     return there
 
 
-def _missed(url: str) -> bool:
+def _was_there_or_warn(url: str) -> bool:
     """Return whether the project's ledger, which is not there now, was there before; warns if it never was."""
-    found = _ledgers()
+    found = _project_ledger()
     if url not in _SEEN and found.named_by is not None:
         warn_once(
             url,
@@ -178,7 +178,7 @@ def _missed(url: str) -> bool:
     return url in _SEEN
 
 
-def _ledgers() -> _Found:
+def _project_ledger() -> _Found:
     return _found(os.environ.get(VARIABLE))
 
 

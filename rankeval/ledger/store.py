@@ -1,6 +1,9 @@
 """The contract of a store: what a `Ledger` needs of the place that keeps its entries and files.
 
-`FolderStore` and `SqlStore` follow it; `rankeval.ledger.ledger.store_at` chooses one by the URL. An
+`FolderStore` and `SqlStore` follow it. Three functions know which kinds there are: `ledger_url`
+makes the URL and `place_of` reads its kind, in `rankeval.ledger.discovery`, and
+`rankeval.ledger.ledger.store_at` makes the store. `STORES` in tests/ledger/conftest.py has the
+stores that all laws try. An
 entry is a text under its hash, and a file is bytes under a name that has its hash, so a store never
 changes what it keeps. A store raises OSError, ValueError or ImportError with a message for readers,
 or an error of ours.

@@ -40,7 +40,7 @@ class Direction(NamedTuple):
     worse: str = "worse"
 
     @property
-    def beats(self) -> str:
+    def verb(self) -> str:
         """The verb between a system and one that it is shown better than; no claim if unknown."""
         return _VERBS.get(self.better, f"is {self.better} than")
 
@@ -83,7 +83,7 @@ def direction(name: str, lower_is_better: Mapping[str, bool | None] | None = Non
     Examples
     --------
     >>> names = ("ARP", "p95 latency_ms", "cost per 1000", "bytes per second")
-    >>> [direction(name).beats for name in names]
+    >>> [direction(name).verb for name in names]
     ['beats', 'is faster than', 'is cheaper than', 'differs from']
     """
     names = names_behind(name.strip(), version_10=True) or [name.strip()]

@@ -81,7 +81,7 @@ class Claim:
     hypotheses: tuple[tuple[Side, int], ...] = ()
     margin: Literal["none", "optional", "required"] = "required"
     harmless: bool = False
-    verb: str = "{0.beats}"
+    verb: str = "{0.verb}"
     adjective: str = "{0.better}"
     nothing: str = "No gain was shown"
 

@@ -62,7 +62,7 @@ def main() -> None:
 def _wrapped(paragraph: str) -> str:
     """Break a paragraph into lines of a docstring, but never between a number and its sign."""
     glued = paragraph.replace(" %", "~%")
-    wrapped = textwrap.fill(glued, 120, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
+    wrapped = textwrap.fill(glued, 100, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
     return wrapped.replace("~%", " %")
 
 

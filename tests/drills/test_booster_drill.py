@@ -117,7 +117,7 @@ def test_errors_hints_and_the_doctor_name_it(rows, monkeypatch):
     with pytest.raises(UnknownName, match="StumpRanker has no parameter 'n_round'; did you mean 'n_rounds'"):
         check_names(StumpRanker(), {"n_round": 1}, where="space")
     other = type("Other", (BaseEstimator,), {"fit": StumpRanker.fit, "predict": StumpRanker.predict})
-    with pytest.raises(InvalidInput, match="only LightGBM, XGBoost, CatBoost and Stumps can stop early"):
+    with pytest.raises(InvalidInput, match=r"only .* and Stumps can stop early"):
         rk.QueryRanker(other(), early_stopping_rounds=2).fit(**rows)
     monkeypatch.setitem(sys.modules, "stumps", None)
     with pytest.raises(ConfigError) as refused:

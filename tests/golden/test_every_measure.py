@@ -91,7 +91,10 @@ def test_every_family_is_among_them():
 
 
 def make() -> None:
-    """Write the file anew: five queries of ties, grades, aspects, documents unjudged and not retrieved."""
+    """Add measures without values to the file; without a file, make its queries too.
+
+    They have ties, grades, aspects, documents unjudged and not retrieved. Values that are there stay.
+    """
     sys.path.insert(0, str(Path(__file__).parents[1]))
     from laws import test_aspect_laws, test_measure_laws
 
@@ -111,7 +114,13 @@ def make() -> None:
         run[q] = {documents[d]: float(s) for d, s in zip(listed, rng.integers(0, spread, len(listed)), strict=True)}
     names = list(dict.fromkeys([*test_measure_laws.all_members(), *test_aspect_laws.all_members()]))
     data = {"judgments": judgments, "run": run}
-    values = {case: evaluated(data, names, case) for case in CASES}
+    values: dict[str, dict] = {case: {} for case in CASES}
+    if FILE.exists():
+        stored = json.loads(lzma.decompress(FILE.read_bytes()))
+        data, values = {key: stored[key] for key in data}, stored["values"]
+    for case in CASES:
+        new = [name for name in names if name not in values[case]]
+        values[case] |= evaluated(data, new, case) if new else {}
     text = json.dumps({**data, "values": values})
     FILE.write_bytes(lzma.compress(text.encode(), preset=9))
 

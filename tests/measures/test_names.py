@@ -362,7 +362,7 @@ def test_a_name_that_may_mean_more_is_better_is_not_known(name):
 def test_measures_keep_their_direction_by_every_name():
     """Also a name of several measures, or one that lacks a parameter."""
     for name in ("AP", "nDCG@10", "ndcg_cut_10", "recall", "success", "rbp", "accuracy", "P", "MAP"):
-        assert direction(name).beats == "beats"
+        assert direction(name).verb == "beats"
         assert direction(name, {name: True}).sign == 1.0
     assert direction("ARP") == (-1.0, "better", "worse")
     assert direction("ARP").note == " (less is better)"

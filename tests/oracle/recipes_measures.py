@@ -310,7 +310,7 @@ def directions(draw: Draw, call: Call) -> None:
     """Make a direction by hand, and ask which of two values is better."""
     sign = draw.choice((1.0, -1.0))
     found = call("rankeval.measures.Direction", sign, "higher", "lower")
-    call.keep("note", [found.beats, found.sign])
+    call.keep("note", [getattr(found, "verb", None) or found.beats, found.sign])
 
 
 @recipe("measures", 40)

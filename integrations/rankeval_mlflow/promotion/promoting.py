@@ -173,7 +173,7 @@ class Attempt:
     # The person who overrides the decision, and the reason; empty without an override.
     override: Mapping[str, str]
 
-    def made(
+    def run(
         self,
         version: Any,
         decide: Callable[[Alias, str, str | None], Decided],
@@ -188,7 +188,7 @@ class Attempt:
         candidate = self.alias.version(version)
         number = str(candidate.version)
         if number == before:
-            said = f"Nothing was decided, and nothing written.{_overridden(self.alias, candidate)}"
+            said = f"Nothing was decided, and nothing written.{_note_on_override(self.alias, candidate)}"
             return Promotion(self.alias.model, self.alias.name, number, "in place", said, before)
         self.alias.refuse_unready(candidate)
         taken = self.alias.rolled_back(candidate)
@@ -198,17 +198,19 @@ class Attempt:
             )
         if before is None:
             self._refuse_first(first=first)
-        overridden = "" if before is None else _overridden(self.alias, self.alias.version(before))
+        overridden = (
+            "" if before is None else _note_on_override(self.alias, self.alias.version(before))
+        )
         question = Question(
             number, before, self.who, started, self.alias.ended_over(before), dry_run
         )
         decided = decide(self.alias, number, before)
         if taken:
             decided = replace(decided, reason=f"{decided.reason} Asked with again=True: {taken}.")
-        decided = self._overriding(replace(decided, reason=decided.reason + overridden))
+        decided = self._with_override(replace(decided, reason=decided.reason + overridden))
         if dry_run and (decided.decision is None or not decided.decision.is_new):
-            return self._told(question, decided, _DRY[decided.moves])
-        return self._recorded(question, decided)
+            return self._promotion(question, decided, _DRY[decided.moves])
+        return self._record_and_move(question, decided)
 
     def _refuse_first(self, *, first: bool) -> None:
         """Refuse to give an alias that no version has, unless it is new and that is said, or somebody overrides."""
@@ -232,7 +234,7 @@ class Attempt:
             remedy=remedy,
         )
 
-    def _overriding(self, decided: Decided) -> Decided:
+    def _with_override(self, decided: Decided) -> Decided:
         """Return the decision with the override of this attempt, unless a test made it needless."""
         if not self.override:
             return decided
@@ -243,7 +245,7 @@ class Attempt:
         facts = {**decided.facts, "override": self.override}
         return replace(decided, accepted=False, override=override, reason=told, facts=facts)
 
-    def taken_back(self, reason: str) -> Promotion:
+    def roll_back(self, reason: str) -> Promotion:
         """Take the steps of `rollback`, whose decision is the reason of the caller."""
         started, holder = time.time(), self.alias.holder()
         accepted = holder and self.alias.acceptance(self.alias.version(holder))
@@ -270,14 +272,16 @@ class Attempt:
         )
         ended = self.alias.ended_over(holder)
         question = Question(accepted.other, holder, self.who, started, ended)
-        return self._recorded(question, decided)
+        return self._record_and_move(question, decided)
 
-    def _recorded(self, question: Question, decided: Decided) -> Promotion:
+    def _record_and_move(self, question: Question, decided: Decided) -> Promotion:
         tracked = self.alias.write_record(question, decided, self.experiment)
-        outcome, said = self._moved(question, decided, tracked.run_id)
-        return self._told(question, decided, outcome, said, tracked)
+        outcome, said = self._tag_and_move(question, decided, tracked.run_id)
+        return self._promotion(question, decided, outcome, said, tracked)
 
-    def _moved(self, question: Question, decided: Decided, run_id: str) -> tuple[Outcome, str]:
+    def _tag_and_move(
+        self, question: Question, decided: Decided, run_id: str
+    ) -> tuple[Outcome, str]:
         """Tag the version and move the alias. The record says whether both were done, also after an error."""
         if question.dry_run:
             would = _DRY[decided.moves]
@@ -287,7 +291,9 @@ class Attempt:
             if not decided.takes_back:
                 self.alias.tag_version(question, decided, run_id)
             outcome, said = (
-                self._move(question, decided, run_id) if decided.moves else ("rejected", "")
+                self._move_if_unchanged(question, decided, run_id)
+                if decided.moves
+                else ("rejected", "")
             )
         except RankevalError as error:
             became = "unknown whether it moved" if isinstance(error, _NotKnown) else "not moved"
@@ -301,7 +307,9 @@ class Attempt:
         self.alias.note_outcome(run_id, outcome, f"{noted.get(outcome, outcome)} {said}".strip())
         return outcome, said
 
-    def _move(self, question: Question, decided: Decided, run_id: str) -> tuple[Outcome, str]:
+    def _move_if_unchanged(
+        self, question: Question, decided: Decided, run_id: str
+    ) -> tuple[Outcome, str]:
         now = self.alias.holder()
         if now != question.before:
             ways = (
@@ -310,15 +318,15 @@ class Attempt:
                 else "Promote again to compare with it."
             )
             return "overtaken", f"Meanwhile the alias went to {_named_version(now)}. {ways}"
-        self._set(question.version)
+        self._set_alias(question.version)
         try:
             if decided.takes_back:  # not before: a rollback that is killed here can be made again
                 self.alias.tag_version(question, decided, run_id)
-            return self._looked_again(question)
+            return self._check_after_move(question)
         except RankevalError as error:  # the alias moved, though its versions cannot be read now
             return "moved", f"Beware: whether another promoter moved it since is not known: {error}"
 
-    def _looked_again(self, question: Question) -> tuple[Outcome, str]:
+    def _check_after_move(self, question: Question) -> tuple[Outcome, str]:
         now = self.alias.holder()
         if now != question.version:
             return (
@@ -333,7 +341,7 @@ class Attempt:
             f"{_named_version(question.before)} too, and was not compared with this one."
         )
 
-    def _set(self, version: str) -> None:
+    def _set_alias(self, version: str) -> None:
         try:
             self.alias.move(version)
         except (
@@ -349,7 +357,7 @@ class Attempt:
             if now != version:
                 raise
 
-    def _told(
+    def _promotion(
         self,
         question: Question,
         decided: Decided,
@@ -378,7 +386,7 @@ def _named_version(version: str | None) -> str:
     return "no version" if version is None else f"version {version}"
 
 
-def _overridden(alias: Alias, version: Any) -> str:
+def _note_on_override(alias: Alias, version: Any) -> str:
     """Say that a version got the alias by an override; "" if it did not."""
     accepted = alias.acceptance(version)
     if accepted is None or not accepted.why:
@@ -577,7 +585,7 @@ def promote(
         )
     checked_alias(alias)
     with _attempt(name, alias, who, experiment, uri, overriding) as attempt:
-        return attempt.made(version, decide, first=first, again=again, dry_run=dry_run)
+        return attempt.run(version, decide, first=first, again=again, dry_run=dry_run)
 
 
 @explained
@@ -646,7 +654,7 @@ def rollback(
         "a sentence for the record",
     )
     with _attempt(name, alias, who, experiment, uri, {}) as attempt:
-        return attempt.taken_back(reason)
+        return attempt.roll_back(reason)
 
 
 def _checked_override(reason: Any, who: Any) -> dict[str, str]:
