@@ -32,7 +32,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rankeval._checks import said, shown
+from rankeval._checks import require, said, shown
 from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput, RankevalError
 from rankeval.io import opening
@@ -118,6 +118,9 @@ def add_format(declared: Format) -> Format:
     'bars'
     >>> del FORMATS["bars"]
     """
+    # `suffix_of` takes the last part of a name, so a longer one would never be found.
+    several = [suffix for suffix in declared.suffixes if suffix.count(".") != 1]
+    require(not several, "suffixes", several, "suffixes with one dot, at the start")
     FORMATS[declared.name] = declared
     return declared
 

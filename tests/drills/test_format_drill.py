@@ -161,3 +161,8 @@ def test_a_format_of_runs_writes_no_judgments(declared, tmp_path):
         judgments.write(tmp_path / "judged", format="bars")
     rk.Run.from_dict({"q": {"d": 1.0}}).write(tmp_path / "run.bars")
     assert (tmp_path / "run.bars").read_bytes().startswith(MARK)
+
+
+def test_a_suffix_that_would_never_be_found_is_refused():
+    with pytest.raises(InvalidInput, match="suffixes with one dot"):
+        add_format(Format("bars", "rows with bars", print, suffixes=(".bars.txt",)))
