@@ -95,11 +95,11 @@ def send(
 
 def _addressed(payload: Payload, uri: str | None) -> Payload:
     target = payload.target
-    there = complete(target.uri) if uri is None else absolute(uri)
+    address = complete(target.uri) if uri is None else absolute(uri)
     registry = target.registry_uri
     if registry is not None:
-        registry = there if registry == target.uri else complete(registry, uri)
-    return replace(payload, target=replace(target, uri=there, registry_uri=registry))
+        registry = address if registry == target.uri else complete(registry, uri)
+    return replace(payload, target=replace(target, uri=address, registry_uri=registry))
 
 
 def _twin(
@@ -160,9 +160,8 @@ def _sent(
                 if _for_good(error):
                     steps.end_failed()
                 raise
-    except (
-        Exception
-    ) as error:  # stores and artifact repositories raise whatever their own clients raise
+    except Exception as error:
+        # Stores and artifact repositories raise whatever their own clients raise.
         why = hidden(reason(error), (payload.target.uri, payload.target.registry_uri))
         if _for_good(error):
             upload.remember({**upload.sent(), "refused": why})
@@ -261,7 +260,8 @@ def _will_be_made(where: str) -> bool:
     if kind != "sqlite" or not path or path.startswith((":memory:", "file:")):
         return False
     try:
-        if not (there := Path(path).exists()):
+        is_new = not Path(path).exists()
+        if is_new:
             try_writing(Path(path).parent)
         else:
             with contextlib.closing(sqlite3.connect(path)) as connection:
@@ -269,4 +269,4 @@ def _will_be_made(where: str) -> bool:
     except (OSError, sqlite3.Error) as error:
         if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY:
             raise TrackingError(f"the tracking store {bare(where)} refuses: {error}") from error
-    return not there
+    return is_new

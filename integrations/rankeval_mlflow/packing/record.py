@@ -177,11 +177,9 @@ def _ranked(record: RunRecord) -> list[int]:
 
 def _best(child: RunRecord, node: Node) -> Node:
     """Return the piece that gives the run of an experiment the metrics of its best ranker, under the same names."""
-    metrics = {
-        key if place == 0 else f"{scores.role}/{key}": value
-        for place, scores in enumerate(node.scores)
-        for key, value in scores.metrics.items()
-    }
+    metrics: dict[str, float] = {}
+    for place, scores in enumerate(node.scores):
+        metrics |= scores.keyed(bare=place == 0)
     own = {*params_of(child.params)}.union(*(model.params for model in node.models))
     params = {name: value for name, value in node.params.items() if name not in own}
     params["system"] = short_name(child.name)
