@@ -119,12 +119,9 @@ class Alias:
 
     def refuse_unready(self, found: Any) -> None:
         """Raise InvalidInput if a version is not ready, or was archived."""
-        if found.status not in {None, "READY"} or found.current_stage == "Archived":
-            state = (
-                "archived"
-                if found.current_stage == "Archived"
-                else f"not ready: its status is {found.status}"
-            )
+        is_archived = found.current_stage == "Archived"
+        if is_archived or found.status not in {None, "READY"}:
+            state = "archived" if is_archived else f"not ready: its status is {found.status}"
             raise InvalidInput(
                 f"version {found.version} of {self.model} is {state}", remedy="promote another"
             )
@@ -327,30 +324,32 @@ def _record_of(alias: Alias, question: Question, decided: Decided) -> Node:
         "holder": question.before or "none",
     }
     params |= {name: str(rule[name]) for name in _TERMS if name in rule}
-    params |= {"override": decided.override} if decided.override else {}
-    # A decision is true if the version was accepted.
-    params |= {} if decided.decision is None else {"counted": decided.decision.counted}
+    if decided.override:
+        params["override"] = decided.override
+    if decided.decision is not None:  # a decision is true if the version was accepted
+        params["counted"] = decided.decision.counted
+    params["decision"] = verdict
+    content = json.dumps(_decision(alias, question, decided), indent=1).encode()
     name = f"{alias.model} v{question.version} for {alias.name}: {verdict}"
     node = record_node(
         RunRecord(
             name=name,
-            params={**params, "decision": verdict},
+            params=params,
             comparison=decided.comparison,
             data=(decided.data,) if decided.data else (),
-            artifacts={
-                DECISION: json.dumps(_decision(alias, question, decided), indent=1).encode()
-            },
+            artifacts={DECISION: content},
             started=question.started,
             seconds=time.time() - question.started,
         )
     )
-    said = f"**{name}**\n\n{escape(decided.reason, quote=False)}\n\n{_runs(decided)}".strip()
+    text = f"**{name}**\n\n{escape(decided.reason, quote=False)}\n\n{_runs(decided)}".strip()
     kind = "rollback" if decided.takes_back else "promotion"
     tags = {**node.tags, KIND: kind, HEADLINE: param_text(f"{verdict}: {decided.reason}")}
-    return replace(node, tags=tags, sections={"promotion": said, **node.sections})
+    return replace(node, tags=tags, sections={"promotion": text, **node.sections})
 
 
 def _decision(alias: Alias, question: Question, decided: Decided) -> dict[str, Any]:
+    data = decided.data and {"name": decided.data.name, "digest": decided.data.digest}
     return {
         "format": FORMAT,
         "decision": decided.verdict,
@@ -361,9 +360,7 @@ def _decision(alias: Alias, question: Question, decided: Decided) -> dict[str, A
         "alias_before": question.before,
         "who": question.who,
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(question.started)),
-        "data": {"name": decided.data.name, "digest": decided.data.digest}
-        if decided.data
-        else None,
+        "data": data,
         "takes_back": decided.takes_back,
         "rankeval": rankeval.__version__,
         **decided.facts,
