@@ -144,7 +144,7 @@ def store(uri: str | None) -> str:
 
 @contextlib.contextmanager
 def current_store(uri: str | None) -> Iterator[str]:
-    """Make a tracking store MLflow's current one until the end, if one is given; yields its address."""
+    """Make a store, if given, MLflow's current one until the end; yield the address."""
     with contextlib.ExitStack() as stack:
         if uri is not None:
             stack.callback(mlflow.set_tracking_uri, mlflow.get_tracking_uri())
@@ -165,7 +165,7 @@ def run_context() -> dict[str, str]:
 
 @contextlib.contextmanager
 def connected(uri: str, registry_uri: str | None = None) -> Iterator[Any]:
-    """Yield a client whose store has answered lately; its calls are quiet and fail within seconds."""
+    """Yield a client whose store answered lately; its calls are quiet and fail within seconds."""
     with hushed(_TALKATIVE):
         if time.monotonic() - _ANSWERED.get(uri, -_FRESH) >= _FRESH:
             with environment(_QUIET | _KNOCK):
@@ -213,7 +213,7 @@ def existing(ask: Callable[..., Any], *name: Any, codes: Container[str] = NOT_TH
 
 
 def made_once(make: Callable[[], T], find: Callable[[], list[T]]) -> list[T]:
-    """Return what a store made, asked without repetition: after a lost answer, what it has is looked for first."""
+    """Make something once: without MLflow's repetition, and after a lost answer look first."""
 
     def once() -> list[T]:
         with environment(_ONCE, overriding=True):
@@ -292,7 +292,7 @@ def is_permanent(error: BaseException) -> bool:
 
 
 def is_overtaken(error: BaseException) -> bool:
-    """Return whether somebody else wrote a row between MLflow's question whether it is there and its own writing.
+    """Return whether somebody else wrote a row after MLflow looked and before it wrote.
 
     MLflow finds the row if it is asked again.
     """
@@ -300,7 +300,7 @@ def is_overtaken(error: BaseException) -> bool:
 
 
 def reason(error: BaseException) -> str:
-    """Return the reason of a failed call in one short line: for a network error, that of the operating system."""
+    """Return why a call failed in a short line; for a network, what the system says."""
     if innermost := _of_the_network(error):
         return innermost.strerror or str(innermost) or type(innermost).__name__
     status = _status(error)
@@ -312,7 +312,7 @@ def reason(error: BaseException) -> str:
 
 
 def no_such_host(error: BaseException) -> bool:
-    """Return whether a call failed because the name of its host does not resolve, or its address is no URL."""
+    """Return whether a host's name does not resolve, or an address is not a URL."""
     return isinstance(error, InvalidUrlException) or isinstance(
         _innermost(error), socket.gaierror | UnicodeError
     )
@@ -347,7 +347,7 @@ def _own_words(error: BaseException) -> str:
 
 
 def _status(error: BaseException) -> int | None:
-    """Return the status by which a store refused, if it answered; the codes of MLflow have one each."""
+    """Return the HTTP status by which a store refused, if it answered."""
     for cause in _chain(error):
         if status := getattr(getattr(cause, "response", None), "status_code", None):
             return int(status)

@@ -89,9 +89,9 @@ def without_run_ids(content: bytes) -> bytes:
 
 
 def identified(
-    content: bytes, *, model_id: str, run_id: str | None, artifact_path: str, created_ms: int
+    content: bytes, *, model_id: str, run_id: str, artifact_path: str, created_ms: int
 ) -> bytes:
-    """Return the content of an ``MLmodel`` with the ids that the store gave, as `mlflow.*.log_model` writes it.
+    """Return the content of an ``MLmodel`` with the store's ids, as MLflow writes it.
 
     Examples
     --------
@@ -109,9 +109,9 @@ def identified(
     <BLANKLINE>
     """
     created = datetime.fromtimestamp(created_ms / 1000, UTC).replace(tzinfo=None)
-    ids = {"model_id": model_id, "model_uuid": model_id, "artifact_path": artifact_path}
-    run = {} if run_id is None else {"run_id": run_id}
-    return _yaml({**yaml.safe_load(content), **ids, **run, "utc_time_created": str(created)})
+    ids = {"model_id": model_id, "model_uuid": model_id, "run_id": run_id}
+    made = {"artifact_path": artifact_path, "utc_time_created": str(created)}
+    return _yaml({**yaml.safe_load(content), **ids, **made})
 
 
 def _yaml(values: dict[str, Any]) -> bytes:
@@ -120,7 +120,7 @@ def _yaml(values: dict[str, Any]) -> bytes:
 
 @dataclass(frozen=True)
 class Target(_Exact):
-    """The destination of a payload: a store, and in it an existing run, or an experiment by id or name."""
+    """The destination of a payload: a store, and in it a run, or an experiment by id or name."""
 
     uri: str
     registry_uri: str | None = None
@@ -131,7 +131,7 @@ class Target(_Exact):
 
 @dataclass(frozen=True)
 class Scores(_Exact):
-    """The aggregates of one evaluation. The first role of a run has bare keys, every other role has ``role/key``."""
+    """The aggregates of one evaluation, under bare keys for the first role of a run."""
 
     role: str
     metrics: Mapping[str, float]
@@ -141,13 +141,13 @@ class Scores(_Exact):
     step: int = 0
 
     def keyed(self, *, bare: bool) -> dict[str, float]:
-        """Return the metrics under the keys that a run gives them: with the role unless they are bare."""
+        """Return the metrics under their keys in a run: ``role/key`` unless they are bare."""
         return {key if bare else f"{self.role}/{key}": value for key, value in self.metrics.items()}
 
 
 @dataclass(frozen=True)
 class DatasetUse(_Exact):
-    """A data set that a run read, with its role; ``given`` is what MLflow's own ``Dataset`` says of itself."""
+    """A data set that a run read; ``given`` is what MLflow's own ``Dataset`` says of itself."""
 
     name: str
     digest: str
@@ -159,7 +159,7 @@ class DatasetUse(_Exact):
 
 @dataclass(frozen=True)
 class Rendering(_Exact):
-    """Files that are drawn from a primary file when a node is sent, and again at a resend: never part of the seal."""
+    """Files drawn from a primary file at each sending of a node: never part of the seal."""
 
     kind: str  # Which files: a name that `views.render` knows, such as ``"evaluation"`` or ``"comparison"``
     source: str  # The artifact path of the primary file of the same node
@@ -266,14 +266,14 @@ def checked_experiment(name: str) -> str:
 
 
 def storable(payload: Payload) -> Payload:
-    """Return a payload that a store can take: long names of runs and data sets are cut, with a hash at the end."""
+    """Return a payload that a store can take: long names are cut, with a hash at the end."""
     if payload.target.experiment_name is not None:
         checked_experiment(payload.target.experiment_name)
     return replace(payload, root=_fitted(payload.root))
 
 
 def cut(name: str, longest: int) -> str:
-    """Return a name of at most so many characters, in one line; names that differ stay different."""
+    """Return a name in one line of limited length; names that differ stay different."""
     shown = "".join(letter if letter.isprintable() else " " for letter in name)
     return (
         shown if len(shown) <= longest else f"{shown[: longest - 11]}...{sha256(name.encode())[:8]}"
@@ -318,7 +318,7 @@ def pieces_of(tags: Mapping[str, str]) -> dict[str, str]:
 
 
 def pieces_by_role(tags: Mapping[str, str]) -> dict[str, str]:
-    """Return the label of the piece that holds the evaluation of a role, by role; the role with bare names first.
+    """Return the label of the piece with the evaluation of each role; the bare role first.
 
     A role that was logged at several steps has the piece of the greatest step, as MLflow shows its
     metrics.

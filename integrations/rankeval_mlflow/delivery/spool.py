@@ -57,7 +57,7 @@ _BESIDE_TIDY = 10.0
 
 
 def spool_directory() -> Path:
-    """Return the folder of the pending uploads: ``$RANKEVAL_SPOOL``, or one in the user's data directory."""
+    """Return the folder of pending uploads: ``$RANKEVAL_SPOOL``, or one of the user's data."""
     if chosen := os.environ.get("RANKEVAL_SPOOL"):
         return Path(chosen).expanduser().absolute()
     if sys.platform == "win32":
@@ -70,7 +70,7 @@ def spool_directory() -> Path:
 
 
 def spare_directory() -> Path | None:
-    """Return the folder of the uploads that the spool could not take, one for each user; None if there can be none."""
+    """Return this user's folder for uploads that the spool cannot take, if there can be one."""
     try:
         folder = Path(tempfile.gettempdir())
     except OSError:  # no directory can be written
@@ -120,18 +120,18 @@ class PendingUpload:
         return self.folder / "models" / place / str(index)
 
     def sent(self) -> dict[str, Any]:
-        """Return the progress of earlier attempts: ``{"runs": {place: id}, "models": {place: id}, ...}``."""
+        """Return the progress of earlier attempts: ``{"runs": {place: id}, "models": ...}``."""
         path = self.folder / "sent.json"
         state = _plain(path) if path.exists() else {}
         return {"runs": {}, "models": {}, **state}
 
     def remember(self, state: dict[str, Any]) -> None:
-        """Write the progress to disk; on a full one a later attempt finds by their marks what this one made."""
+        """Write the progress to disk; if it is full, a later attempt finds runs by their marks."""
         with contextlib.suppress(OSError):
             _write(self.folder / "sent.json", json.dumps(state).encode())
 
     def refusal(self) -> str | None:
-        """Return why no store will take the upload as it is; None if another attempt is worth it."""
+        """Return why no store takes the upload as it is; None if another attempt is worth it."""
         why = self.sent().get("refused")
         return None if why is None else str(why)
 
@@ -183,21 +183,21 @@ def waiting() -> list[PendingUpload]:
 
 
 def _kept() -> Iterator[Path]:
-    """Yield what the folders of uploads hold, but for folders that do not exist or that this user may not read."""
+    """Yield what the folders of uploads contain, as far as this user may read them."""
     for spool in spool_directories():
         with contextlib.suppress(OSError):
             yield from list(spool.iterdir())
 
 
 def identity(payload: Payload) -> str:
-    """Return the hash by which two uploads of the same work are known: its key or else its content, and its target."""
+    """Return the hash of a work: of its target, and of its key or else its content."""
     what = payload.key or [contents(node) for _, node in walk(payload.root)]
     work = [asdict(_without_secrets(payload.target)), payload.model_id, payload.model_version, what]
     return sha256(json.dumps(work, sort_keys=True).encode())
 
 
 def waiting_twin(payload: Payload) -> PendingUpload | None:
-    """Return a pending upload of the same work that another attempt is worth; None if there is none."""
+    """Return a pending upload of the same work that may be sent again, if any."""
     uploads = waiting()
     wanted = identity(payload) if uploads else ""
     for upload in uploads:
@@ -209,7 +209,7 @@ def waiting_twin(payload: Payload) -> PendingUpload | None:
 
 
 def tidy() -> None:
-    """Remove what processes left behind that were killed: drafts, half-deleted uploads, locks of uploads gone."""
+    """Remove what killed processes left: drafts, half-deleted uploads, locks."""
     for path in _kept():
         # Another process is faster, or at work; or it is another user's.
         with contextlib.suppress(OSError):
@@ -222,7 +222,7 @@ def tidy() -> None:
 
 @contextlib.contextmanager
 def locked_upload(upload: PendingUpload, patience: float = 0) -> Iterator[bool]:
-    """Lock an upload while it is sent; yield False if another process holds the lock for longer than one waits."""
+    """Lock an upload while it is sent; yield False if another process keeps the lock."""
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(held(_lock_of(upload), patience))
@@ -300,7 +300,7 @@ def _as_json(payload: Payload) -> dict[str, Any]:
 
 
 def _node(upload: PendingUpload, nodes: dict[str, Any], place: str) -> dict[str, Any]:
-    """Return the plain values of a node with the content of its files and models, and its children."""
+    """Return the plain values of a node with its files, its models and its children."""
     values = nodes[place]
     models = [
         {**model, "files": _files(upload.model(place, index), model["files"])}
@@ -356,7 +356,7 @@ def _locked(path: Path) -> BinaryIO | None:
 
 @contextlib.contextmanager
 def alone(name: str, patience: float) -> Iterator[None]:
-    """Let one process of this machine at a time do something; if no folder can be written, nobody waits."""
+    """Let one process of this machine at a time go on; without a writable folder, all."""
     with contextlib.ExitStack() as stack:
         for folder in spool_directories():
             try:

@@ -163,7 +163,7 @@ def dataset_input(use: DatasetUse, digests: Digests) -> entities.DatasetInput:
 
 @dataclass
 class Steps:
-    """The sending of one upload through one client; ``fresh`` if no earlier attempt can have sent any of it."""
+    """The sending of one upload through one client; ``fresh`` if no earlier attempt was made."""
 
     client: Any
     upload: PendingUpload
@@ -213,9 +213,9 @@ class Steps:
 
     def _target_run(self) -> Any | None:
         payload = self.payload
-        run = self._asked("run", self.client.get_run, payload.target.run_id)
-        self._asked("logged model", self.client.get_logged_model, payload.model_id)
-        self._asked(
+        run = self._entity("run", self.client.get_run, payload.target.run_id)
+        self._entity("logged model", self.client.get_logged_model, payload.model_id)
+        self._entity(
             "version of a registered model",
             self.client.get_model_version,
             *(payload.model_version or (None,)),
@@ -227,7 +227,7 @@ class Steps:
             )
         return run
 
-    def _asked(self, what: str, ask: Any, *name: str | None) -> Any | None:
+    def _entity(self, what: str, ask: Any, *name: str | None) -> Any | None:
         if None in name:
             return None
         entity = existing(ask, *name)
@@ -240,7 +240,9 @@ class Steps:
         self, name: str | None, experiment_id: str | None
     ) -> tuple[str, Mapping[str, str]]:
         if name is None:
-            found = self._asked("experiment with the id", self.client.get_experiment, experiment_id)
+            found = self._entity(
+                "experiment with the id", self.client.get_experiment, experiment_id
+            )
         else:
             found = self.client.get_experiment_by_name(name)
         if found is None:
@@ -342,7 +344,7 @@ class Steps:
         marked = f"tags.`{RECORD}` = '{mark}'"
         own = find(marked) if place in ids or not self.fresh else []
         own = own or made_once(lambda: make({RECORD: mark}), lambda: find(marked))
-        by_id = {str(one.info.run_id if kind == "runs" else one.model_id): one for one in own}
+        by_id = {str(made.info.run_id if kind == "runs" else made.model_id): made for made in own}
         chosen = ids[place] if ids.get(place) in by_id else next(iter(by_id))
         for other in by_id.keys() - {chosen}:
             with contextlib.suppress(MlflowException):  # who may log may lack the right to delete
@@ -353,7 +355,7 @@ class Steps:
         return by_id[chosen]
 
     def _models(self, place: str, node: Node, run: Any, model_ids: Sequence[str]) -> None:
-        """Send the files of the models, and link the models to their run, which MLflow takes only once."""
+        """Send the files of the models, and link them to their run: MLflow takes a link once."""
         for index, (model, model_id) in enumerate(zip(node.models, model_ids, strict=True)):
             logged = self.client.get_logged_model(model_id)
             if logged.status != entities.LoggedModelStatus.READY:
@@ -438,7 +440,7 @@ class Steps:
     def _aggregates(
         self, scores: Scores, *, bare: bool, model_id: str | None, digest: str | None
     ) -> Iterable[Any]:
-        """Yield the metrics of an evaluation, linked to its data set and to the model if there is one."""
+        """Yield the metrics of an evaluation, linked to its data set and its model, if any."""
         for key, value in scores.keyed(bare=bare).items():
             yield entities.Metric(
                 key,
@@ -512,7 +514,7 @@ def _listed(run: Any, tables: Iterable[str]) -> str:
 
 
 def _params(before: Mapping[str, str], node: Node) -> dict[str, str]:
-    """Return the parameters of a node; one that the run has with another value is called ``<label>/<name>``.
+    """Return the parameters of a node; a second value of a name is ``<label>/<name>``.
 
     If the run has that one too with another value, it is ``<label>/<name>-2``, and so on.
     """

@@ -78,7 +78,7 @@ def _shares(alias: Alias, past: Past, hashes: Any) -> bool:
 
 
 def recorded(alias: Alias, *kinds: str) -> Iterator[Any]:
-    """Yield the runs with records about an alias, newest first, those of deleted runs and experiments too."""
+    """Yield the runs with records about an alias, newest first, deleted ones too."""
     experiments = pages(alias.client.search_experiments, view_type=DELETED_TOO)
     ids = [experiment.experiment_id for experiment in experiments]
     condition, model = f"params.alias = '{alias.name}'", param_text(alias.model)
@@ -100,7 +100,7 @@ def last_holder(alias: Alias) -> str:
 
 
 def _decision(alias: Alias, run: Any) -> Past | None:
-    """Return the decision of a record; None if nothing was tested, as for a first version, or a gate tested."""
+    """Return the decision of a record; None if nothing was tested, or a gate tested."""
     run_id = run.info.run_id
     try:
         record = json.loads(artifact(alias.client, run, DECISION))
@@ -124,26 +124,25 @@ def _past(alias: Alias, run_id: str, record: Mapping[str, Any]) -> Past:
 
 
 def refuse_other_terms(past: Sequence[Past], budget: Budget) -> None:
-    """Raise LedgerError if earlier decisions have other terms; records from before there was a budget have none."""
+    """Raise LedgerError if earlier decisions have other terms; the oldest records have none."""
     for decision in past:
         terms = decision.terms
         if terms not in (None, budget):
-            is_alpha = terms.alpha != budget.alpha
-            ours, theirs = (
-                known.alpha if is_alpha else known.decisions for known in (budget, terms)
-            )
+            argument, field = "budget", "decisions"
+            if terms.alpha != budget.alpha:
+                argument = field = "alpha"
             raise LedgerError(
                 f"run {decision.run_id} decided on these queries by other terms (alpha {terms.alpha:g} over a budget "
                 f"of {terms.decisions}), and terms do not change",
-                argument="alpha" if is_alpha else "budget",
-                found=f"{ours:g}",
-                expected=f"{theirs:g}",
+                argument=argument,
+                found=f"{getattr(budget, field):g}",
+                expected=f"{getattr(terms, field):g}",
                 remedy="use those, or go on with fresh queries",
             )
 
 
 def chosen_here(alias: Alias, past: Sequence[Past], holder: str | None) -> str:
-    """Say what it means that the version in use was accepted on the same queries; "" if it was not."""
+    """Say what follows if the version in use was accepted on the same queries; else ""."""
     name = f"{alias.model} v{holder}"
     if not any(decision.accepted and decision.name == name for decision in past):
         return ""

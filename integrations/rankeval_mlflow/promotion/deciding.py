@@ -81,7 +81,7 @@ def tested_floors(
     floors: Mapping[str, float],
     options: Mapping[str, Any],
 ) -> pd.DataFrame:
-    """Test "not worse" on each slice that has a floor: one comparison for all floors of the same size."""
+    """Test "not worse" on each slice with a floor: one comparison for all equal floors."""
     tables = []
     for floor in dict.fromkeys(floors.values()):
         compared = compare(
@@ -263,7 +263,7 @@ class Logged:
         return self.evaluation.judgments_digest, self.evaluation.convention.card()
 
     def scores(self, measure: Any) -> Any:
-        """Return the scores by a measure and the weights, by query; None if the evaluation lacks the measure."""
+        """Return scores and weights by query; None if the evaluation lacks the measure."""
         evaluation = self.evaluation
         with contextlib.suppress(UnknownName):
             scores = evaluation.per_query[labels_of(measure, evaluation.measure_names)]
@@ -271,7 +271,7 @@ class Logged:
         return None
 
     def agrees(self, other: Logged, measure: Any) -> bool:
-        """Return whether another evaluation is the same by a measure that both have, up to `SAME` on each query."""
+        """Return whether two evaluations agree by a measure, up to `SAME` on each query."""
         mine, theirs = self.scores(measure), other.scores(measure)
         if (
             mine is None
@@ -286,7 +286,7 @@ class Logged:
 def by_evaluations(
     alias: Alias, version: str, holder: str | None, rule: Rule, role: str
 ) -> Decided:
-    """Decide by the evaluations that were logged of two versions; without a version in use, nothing is compared."""
+    """Decide by the logged evaluations of two versions; a first version is not compared."""
     candidate = _logged(alias, version, rule, role)
     used = None if holder is None else _logged(alias, holder, rule, role, candidate)
     data, words_of_runs = _data(candidate, role), _named(rule, candidate, used)
@@ -377,7 +377,7 @@ def _facts(rule: Rule, role: str, candidate: Logged, used: Logged | None = None)
 def _logged(
     alias: Alias, version: str, rule: Rule, role: str, candidate: Logged | None = None
 ) -> Logged:
-    """Return the evaluation that decides: the named one, else the first if all that could be meant are equal.
+    """Return the evaluation that decides: the named one, or the first of equal ones.
 
     The first, since the same question then stays the same if a version is evaluated once more.
     """
@@ -439,7 +439,7 @@ def _data(logged: Logged, role: str) -> LoggedData:
 
 
 def _plain(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return rows as JSON can hold them; numbers that are not finite are words, as in `Comparison.to_json`."""
+    """Return rows as JSON: numbers that are not finite are words, as in `Comparison.to_json`."""
 
     def plain(value: Any) -> Any:
         value = value.item() if hasattr(value, "item") else value
@@ -458,7 +458,7 @@ def by_gate(
     role: str,
     systems: tuple[Any | None, Any | None],
 ) -> Decided:
-    """Let a gate decide; without a version in use, the candidate is compared with the baseline that the gate knows.
+    """Let a gate decide; a first version is compared with the gate's own baseline.
 
     The systems are scores or runs of candidate and holder; None: what the models predict.
     """
@@ -520,7 +520,7 @@ def by_gate(
 
 
 def version_scores(alias: Alias, version: str, collection: RegisteredCollection) -> Any:
-    """Return the scores that the model of a version predicts for the rows of a registered collection."""
+    """Return the scores that a version's model predicts for a registered collection."""
     X = collection.content.X
     if X is None:
         raise InvalidInput(

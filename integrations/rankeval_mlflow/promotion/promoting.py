@@ -1,4 +1,4 @@
-"""Promote a version: decide, record, move the alias, and look again. A rollback takes the same steps back.
+"""Promote a version: decide, record, move the alias, and look again. Or roll it back.
 
 MLflow sets an alias without asking which version has it: there is no compare-and-set. So the order
 of the steps does what can be done::
@@ -182,7 +182,7 @@ class Attempt:
         again: bool,
         dry_run: bool,
     ) -> Promotion:
-        """Take the steps of `promote`; `decide` takes the candidate and the version in use, or None without one."""
+        """Take the steps of `promote`; `decide` gets the candidate and the version in use, if any."""
         started = time.time()
         before = self.alias.holder()
         candidate = self.alias.version(version)
@@ -214,7 +214,7 @@ class Attempt:
         return self._recorded(question, decided)
 
     def _refuse_first(self, *, first: bool) -> None:
-        """Refuse to give an alias that no version has, unless it is new and that is said, or somebody overrides."""
+        """Refuse an alias that no version has, without `first` or if it was deleted."""
         last, others = last_holder(self.alias), sorted(self.alias.aliases())
         if first and (self.override or not last):
             return
@@ -279,7 +279,7 @@ class Attempt:
         return self._result(question, decided, outcome, words, tracked)
 
     def _moved(self, question: Question, decided: Decided, run_id: str) -> tuple[Outcome, str]:
-        """Tag the version and move the alias. The record says whether both were done, also after an error."""
+        """Tag the version and move the alias; the record says what was done, after an error too."""
         if question.dry_run:
             would = _DRY[decided.moves]
             self.alias.note_outcome(run_id, would, f"dry run: {would}")
