@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import logging
 import os
 import posixpath
@@ -43,6 +42,7 @@ from rankeval._secrets import bare, hidden
 from rankeval.errors import InvalidInput, RankevalError, TrackingError
 from rankeval_mlflow.delivery.addresses import absolute
 from rankeval_mlflow.delivery.spool import alone
+from rankeval_mlflow.run_names import name_hash
 from rankeval_mlflow.versions import warn_of_breaks
 
 T = TypeVar("T")
@@ -144,7 +144,7 @@ def store(uri: str | None) -> str:
 
 @contextlib.contextmanager
 def current_store(uri: str | None) -> Iterator[str]:
-    """Make a tracking store MLflow's current one until the end, if one is given; yields its address."""
+    """Make a store, if given, MLflow's current one until the end; yield the address."""
     with contextlib.ExitStack() as stack:
         if uri is not None:
             stack.callback(mlflow.set_tracking_uri, mlflow.get_tracking_uri())
@@ -155,7 +155,7 @@ def current_store(uri: str | None) -> Iterator[str]:
 def complete(uri: str, given: str | None = None) -> str:
     """Return a bare address with the secrets that this process knows."""
     known = (given, mlflow.get_tracking_uri(), os.environ.get("MLFLOW_TRACKING_URI"))
-    return next((one for one in known if one and bare(absolute(one)) == uri), uri)
+    return next((full for full in known if full and bare(absolute(full)) == uri), uri)
 
 
 def run_context() -> dict[str, str]:
@@ -165,7 +165,7 @@ def run_context() -> dict[str, str]:
 
 @contextlib.contextmanager
 def connected(uri: str, registry_uri: str | None = None) -> Iterator[Any]:
-    """Yield a client whose store has answered lately; its calls are quiet and fail within seconds."""
+    """Yield a client whose store answered lately; its calls are quiet and fail within seconds."""
     with hushed(_TALKATIVE):
         if time.monotonic() - _ANSWERED.get(uri, -_FRESH) >= _FRESH:
             with environment(_QUIET | _KNOCK):
@@ -173,7 +173,7 @@ def connected(uri: str, registry_uri: str | None = None) -> Iterator[Any]:
                 # Two processes that create the tables of a database at once would fail. Behind a
                 # server the server does that. Processes on several machines must not start with an
                 # empty database.
-                name = f"store-{hashlib.sha256(absolute(uri).encode()).hexdigest()[:16]}"
+                name = f"store-{name_hash(absolute(uri))}"
                 with alone(name, _CREATION) if _is_database(uri) else contextlib.nullcontext():
                     # The client opens its store, and so makes the tables, when it is made.
                     MlflowClient(tracking_uri=uri, registry_uri=registry_uri).search_experiments(
@@ -213,7 +213,7 @@ def existing(ask: Callable[..., Any], *name: Any, codes: Container[str] = NOT_TH
 
 
 def made_once(make: Callable[[], T], find: Callable[[], list[T]]) -> list[T]:
-    """Return what a store made, asked without repetition: after a lost answer, what it has is looked for first."""
+    """Make something once: without MLflow's repetition, and after a lost answer look first."""
 
     def once() -> list[T]:
         with environment(_ONCE, overriding=True):
@@ -235,8 +235,8 @@ def answered(uri: str, to: str, *, gone: type[RankevalError] = TrackingError) ->
     except MlflowException as error:
         verb = "does not let this user" if error.error_code in _NO_RIGHT else "did not"
         kind = gone if error.error_code in GONE else TrackingError
-        said = hidden(reason(error), [uri])
-        raise kind(f"the tracking store {bare(uri)} {verb} {to}: {said}") from error
+        why = hidden(reason(error), [uri])
+        raise kind(f"the tracking store {bare(uri)} {verb} {to}: {why}") from error
 
 
 @contextlib.contextmanager
@@ -268,11 +268,11 @@ def _not_read(repository: Any, run_id: str, path: str, error: Exception) -> Exce
     # answer.
     folder = posixpath.dirname(path)
     try:
-        there = [found.path for found in repository.list_artifacts(folder)]
+        paths = [entry.path for entry in repository.list_artifacts(folder)]
     except Exception:  # noqa: BLE001 - as above, and the first error says more
-        there = [path]
-    if path not in there:
-        held = ", ".join(there) or "nothing"
+        paths = [path]
+    if path not in paths:
+        held = ", ".join(paths) or "nothing"
         return InvalidInput(
             f"run {run_id} no longer has the artifact {path!r}: {folder} holds {held}"
         )
@@ -288,11 +288,11 @@ def is_permanent(error: BaseException) -> bool:
         return 400 <= status < 500 and status not in _PASSING and not is_overtaken(error)
     if _of_the_network(error):
         return False
-    return any(isinstance(one, OSError) and one.errno in _FOR_GOOD for one in _chain(error))
+    return any(isinstance(cause, OSError) and cause.errno in _FOR_GOOD for cause in _chain(error))
 
 
 def is_overtaken(error: BaseException) -> bool:
-    """Return whether somebody else wrote a row between MLflow's question whether it is there and its own writing.
+    """Return whether somebody else wrote a row after MLflow looked and before it wrote.
 
     MLflow finds the row if it is asked again.
     """
@@ -300,19 +300,19 @@ def is_overtaken(error: BaseException) -> bool:
 
 
 def reason(error: BaseException) -> str:
-    """Return the reason of a failed call in one short line: for a network error, that of the operating system."""
+    """Return why a call failed in a short line; for a network, what the system says."""
     if innermost := _of_the_network(error):
         return innermost.strerror or str(innermost) or type(innermost).__name__
     status = _status(error)
     if status in _OF_A_PROXY and not isinstance(error, RestException):
         return f"{responses[status]} (HTTP {status})"
     lines = _own_words(error).strip().splitlines()
-    said = lines[0] if lines else type(error).__name__
-    return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}..."
+    line = lines[0] if lines else type(error).__name__
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
 
 
 def no_such_host(error: BaseException) -> bool:
-    """Return whether a call failed because the name of its host does not resolve, or its address is no URL."""
+    """Return whether a host's name does not resolve, or an address is not a URL."""
     return isinstance(error, InvalidUrlException) or isinstance(
         _innermost(error), socket.gaierror | UnicodeError
     )
@@ -335,30 +335,24 @@ def _innermost(error: BaseException) -> BaseException:
 
 
 def _of_the_network(error: BaseException) -> OSError | None:
-    innermost = _innermost(error)
-    return (
-        innermost
-        if isinstance(innermost, ConnectionError | TimeoutError | socket.gaierror)
-        else None
-    )
+    cause = _innermost(error)
+    return cause if isinstance(cause, ConnectionError | TimeoutError | socket.gaierror) else None
 
 
 def _own_words(error: BaseException) -> str:
     # Without the code that MLflow puts before what its server says.
     answer = getattr(error, "json", None)
-    return (
-        str(answer["message"]) if isinstance(answer, dict) and answer.get("message") else str(error)
-    )
+    message = answer.get("message") if isinstance(answer, dict) else None
+    return str(message or error)
 
 
 def _status(error: BaseException) -> int | None:
-    """Return the status by which a store refused, if it answered; the codes of MLflow have one each."""
-    for one in _chain(error):
-        response = getattr(one, "response", None)
-        if response is not None and getattr(response, "status_code", None):
-            return int(response.status_code)
-        if found := _STATUS.search(str(one)):
-            return int(found[1] or found[2])
+    """Return the HTTP status by which a store refused, if it answered."""
+    for cause in _chain(error):
+        if status := getattr(getattr(cause, "response", None), "status_code", None):
+            return int(status)
+        if match := _STATUS.search(str(cause)):
+            return int(match[1] or match[2])
     if isinstance(error, MlflowException) and error.error_code != "INTERNAL_ERROR":
         return int(error.get_http_status_code())
     return None

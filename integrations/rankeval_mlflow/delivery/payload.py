@@ -29,7 +29,6 @@ from typing import Any, ClassVar
 import yaml
 from pydantic import ConfigDict
 
-from rankeval._checks import refuse
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval_mlflow.run_names import (
     COMPLETE,
@@ -80,19 +79,19 @@ class SavedModel(_Exact):
 
 def without_run_ids(content: bytes) -> bytes:
     """Return the content of an ``MLmodel`` without ids and time: equal for equal models."""
-    found = yaml.safe_load(content)
+    values = yaml.safe_load(content)
     for name in ("model_uuid", "utc_time_created", "model_id", "run_id", "artifact_path"):
-        found.pop(name, None)
-    for flavour in found["flavors"].values():
+        values.pop(name, None)
+    for flavour in values["flavors"].values():
         if isinstance(types := flavour.get("skops_trusted_types"), list):
             types.sort()  # MLflow writes a set
-    return _yaml(found)
+    return _yaml(values)
 
 
 def identified(
-    content: bytes, *, model_id: str, run_id: str | None, artifact_path: str, created_ms: int
+    content: bytes, *, model_id: str, run_id: str, artifact_path: str, created_ms: int
 ) -> bytes:
-    """Return the content of an ``MLmodel`` with the ids that the store gave, as `mlflow.*.log_model` writes it.
+    """Return the content of an ``MLmodel`` with the store's ids, as MLflow writes it.
 
     Examples
     --------
@@ -110,9 +109,9 @@ def identified(
     <BLANKLINE>
     """
     created = datetime.fromtimestamp(created_ms / 1000, UTC).replace(tzinfo=None)
-    ids = {"model_id": model_id, "model_uuid": model_id, "artifact_path": artifact_path}
-    run = {} if run_id is None else {"run_id": run_id}
-    return _yaml({**yaml.safe_load(content), **ids, **run, "utc_time_created": str(created)})
+    ids = {"model_id": model_id, "model_uuid": model_id, "run_id": run_id}
+    made = {"artifact_path": artifact_path, "utc_time_created": str(created)}
+    return _yaml({**yaml.safe_load(content), **ids, **made})
 
 
 def _yaml(values: dict[str, Any]) -> bytes:
@@ -121,7 +120,7 @@ def _yaml(values: dict[str, Any]) -> bytes:
 
 @dataclass(frozen=True)
 class Target(_Exact):
-    """The destination of a payload: a store, and in it an existing run, or an experiment by id or name."""
+    """The destination of a payload: a store, and in it a run, or an experiment by id or name."""
 
     uri: str
     registry_uri: str | None = None
@@ -132,7 +131,7 @@ class Target(_Exact):
 
 @dataclass(frozen=True)
 class Scores(_Exact):
-    """The aggregates of one evaluation. The first role of a run has bare keys, every other role has ``role/key``."""
+    """The aggregates of one evaluation, under bare keys for the first role of a run."""
 
     role: str
     metrics: Mapping[str, float]
@@ -141,10 +140,14 @@ class Scores(_Exact):
     evaluation_sha256: str
     step: int = 0
 
+    def keyed(self, *, bare: bool) -> dict[str, float]:
+        """Return the metrics under their keys in a run: ``role/key`` unless they are bare."""
+        return {key if bare else f"{self.role}/{key}": value for key, value in self.metrics.items()}
+
 
 @dataclass(frozen=True)
 class DatasetUse(_Exact):
-    """A data set that a run read, with its role; ``given`` is what MLflow's own ``Dataset`` says of itself."""
+    """A data set that a run read; ``given`` is what MLflow's own ``Dataset`` says of itself."""
 
     name: str
     digest: str
@@ -156,7 +159,7 @@ class DatasetUse(_Exact):
 
 @dataclass(frozen=True)
 class Rendering(_Exact):
-    """Files that are drawn from a primary file when a node is sent, and again at a resend: never part of the seal."""
+    """Files drawn from a primary file at each sending of a node: never part of the seal."""
 
     kind: str  # Which files: a name that `views.render` knows, such as ``"evaluation"`` or ``"comparison"``
     source: str  # The artifact path of the primary file of the same node
@@ -224,14 +227,11 @@ def walk(root: Node, path: str = "0") -> Iterator[tuple[str, Node]]:
 
 def plain_node(node: Node) -> dict[str, Any]:
     """Return a node without its children as plain values; a file is its hash."""
-    bare = replace(
-        node, files={}, children=(), models=tuple(replace(model, files={}) for model in node.models)
-    )
-    values = asdict(bare)
+    values = asdict(replace(node, children=()))
     del values["children"]
-    for values_of, model in zip(values["models"], node.models, strict=True):
-        values_of["files"] = _hashes(model.files)
-    return {**values, "files": _hashes(node.files)}
+    for part in (values, *values["models"]):
+        part["files"] = _hashes(part["files"])
+    return values
 
 
 def contents(node: Node) -> dict[str, Any]:
@@ -253,29 +253,27 @@ def _hashes(files: Mapping[str, bytes]) -> dict[str, str]:
 
 def checked_experiment(name: str) -> str:
     """Return the name of an experiment; raise if MLflow does not take it."""
-    said, most = "the name of the experiment", f"MLflow takes at most {MAX_EXPERIMENT}"
-    refuse(
-        (
-            not name.strip() or not name.isprintable(),
-            f"{said} is {name!r}; expected a name whose characters can be shown",
-        ),
-        (
-            len(name) > MAX_EXPERIMENT,
-            f"{said} has {len(name)} characters: {name[:40]!r}...; {most}",
-        ),
-    )
+    if not name.strip() or not name.isprintable():
+        raise InvalidInput(
+            f"the name of the experiment is {name!r}; expected a name whose characters can be shown"
+        )
+    if len(name) > MAX_EXPERIMENT:
+        raise InvalidInput(
+            f"the name of the experiment has {len(name)} characters: {name[:40]!r}...; "
+            f"MLflow takes at most {MAX_EXPERIMENT}"
+        )
     return name
 
 
 def storable(payload: Payload) -> Payload:
-    """Return a payload that a store can take: long names of runs and data sets are cut, with a hash at the end."""
+    """Return a payload that a store can take: long names are cut, with a hash at the end."""
     if payload.target.experiment_name is not None:
         checked_experiment(payload.target.experiment_name)
     return replace(payload, root=_fitted(payload.root))
 
 
 def cut(name: str, longest: int) -> str:
-    """Return a name of at most so many characters, in one line; names that differ stay different."""
+    """Return a name in one line of limited length; names that differ stay different."""
     shown = "".join(letter if letter.isprintable() else " " for letter in name)
     return (
         shown if len(shown) <= longest else f"{shown[: longest - 11]}...{sha256(name.encode())[:8]}"
@@ -283,55 +281,54 @@ def cut(name: str, longest: int) -> str:
 
 
 def _fitted(node: Node) -> Node:
-    measured = [scores.metrics for scores in node.scores]
-    for keys in (
-        node.metrics,
-        node.params,
-        node.tags,
-        [key for key, _, _ in node.steps],
-        *measured,
-    ):
-        for key in keys:
-            if safe_name(key) != key:
-                raise InvalidInput(
-                    f"MLflow does not take the name {cut(key, 80)!r}; it takes {safe_name(key)[:80]!r}"
-                )
+    keys = [*node.metrics, *node.params, *node.tags, *(key for key, _, _ in node.steps)]
+    keys += [key for scores in node.scores for key in scores.metrics]
+    for key in keys:
+        if safe_name(key) != key:
+            raise InvalidInput(
+                f"MLflow does not take the name {cut(key, 80)!r}; it takes {safe_name(key)[:80]!r}"
+            )
+    tags = {
+        key: value if len(value) <= MAX_TAG else f"{value[: MAX_TAG - 12]}... (cut)"
+        for key, value in node.tags.items()
+    }
+    scores = tuple(
+        replace(scores, dataset_name=cut(scores.dataset_name, MAX_DATASET))
+        for scores in node.scores
+    )
+    datasets = tuple(
+        replace(
+            use, name=cut(use.name, MAX_DATASET), source=use.source and use.source[:_MAX_SOURCE]
+        )
+        for use in node.datasets
+    )
     return replace(
         node,
         name=cut(node.name, MAX_NAME),
-        tags={
-            key: value if len(value) <= MAX_TAG else f"{value[: MAX_TAG - 12]}... (cut)"
-            for key, value in node.tags.items()
-        },
-        scores=tuple(
-            replace(one, dataset_name=cut(one.dataset_name, MAX_DATASET)) for one in node.scores
-        ),
-        datasets=tuple(
-            replace(
-                use, name=cut(use.name, MAX_DATASET), source=use.source and use.source[:_MAX_SOURCE]
-            )
-            for use in node.datasets
-        ),
-        children=tuple(_fitted(child) for child in node.children),
+        tags=tags,
+        scores=scores,
+        datasets=datasets,
+        children=tuple(map(_fitted, node.children)),
     )
 
 
 def pieces_of(tags: Mapping[str, str]) -> dict[str, str]:
     """Return the start of the hash of the manifest of every whole piece of a run, by label."""
-    return {found["label"]: found["hash"] for found in _PIECE.finditer(tags.get(COMPLETE, ""))}
+    return {piece["label"]: piece["hash"] for piece in _PIECE.finditer(tags.get(COMPLETE, ""))}
 
 
 def pieces_by_role(tags: Mapping[str, str]) -> dict[str, str]:
-    """Return the label of the piece that holds the evaluation of a role, by role; the role with bare names first.
+    """Return the label of the piece with the evaluation of each role; the bare role first.
 
     A role that was logged at several steps has the piece of the greatest step, as MLflow shows its
     metrics.
     """
     labels: dict[str, str] = {}
-    for found in _PIECE.finditer(tags.get(COMPLETE, "")):
-        for role in _roles(found["label"], found["roles"]):
-            if role not in labels or step_of(labels[role]) < step_of(found["label"]):
-                labels[role] = found["label"]
+    for piece in _PIECE.finditer(tags.get(COMPLETE, "")):
+        label = piece["label"]
+        for role in _roles(label, piece["roles"]):
+            if role not in labels or step_of(labels[role]) < step_of(label):
+                labels[role] = label
     first = tags.get(ROLE)
     return {role: labels[role] for role in sorted(labels, key=lambda role: role != first)}
 
@@ -350,10 +347,10 @@ def checked_manifest(content: bytes, label: str, tags: Mapping[str, str]) -> dic
 
 def refuse_altered(content: bytes, expected: str | None, what: str) -> None:
     """Raise TrackingError if the SHA-256 of some bytes does not begin as expected."""
-    found = sha256(content)
-    if expected is None or not found.startswith(expected):
+    digest = sha256(content)
+    if expected is None or not digest.startswith(expected):
         raise TrackingError(
-            f"{what} was altered or replaced (SHA-256 {found[:SHOWN]} instead of {expected})"
+            f"{what} was altered or replaced (SHA-256 {digest[:SHOWN]} instead of {expected})"
         )
 
 
@@ -365,11 +362,10 @@ def is_held(tags: Mapping[str, str], node: Node) -> bool:
 def with_piece(run: Any, node: Node) -> str:
     """Return the tag with one more piece; an earlier piece loses nothing if this one breaks off."""
     run_id, tags = run.info.run_id, run.data.tags
-    before = pieces_of(tags)
-    roles = [scores.role for scores in node.scores]
     if is_held(tags, node):
         return str(tags[COMPLETE])
-    held = pieces_by_role(tags)
+    before, held = pieces_of(tags), pieces_by_role(tags)
+    roles = [scores.role for scores in node.scores]
     for role in sorted({*roles} & {*held}):
         _refuse_mixed(run, node, role, held[role])
     taken = [role for role in roles if role in held and node.label == role_of(node.label)]
@@ -379,12 +375,10 @@ def with_piece(run: Any, node: Node) -> str:
             f"run {run_id} already holds {what} with other content",
             remedy="log this one to a run of its own or under another name",
         )
-    spelt = (
-        node.label
-        if _roles(node.label, None) == tuple(roles)
-        else f"{node.label}({','.join(roles)})"
-    )
-    tag = f"{tags.get(COMPLETE, '')} {spelt}:{_shown_hash(node)}".lstrip()
+    piece = node.label
+    if _roles(piece, None) != tuple(roles):
+        piece += f"({','.join(roles)})"
+    tag = f"{tags.get(COMPLETE, '')} {piece}:{_shown_hash(node)}".lstrip()
     if len(tag) > MAX_TAG:
         raise InvalidInput(
             f"run {run_id} holds {len(before)} pieces, and MLflow has no room for more names; log to a run of its own"
@@ -405,18 +399,18 @@ def _roles(label: str, roles: str | None) -> tuple[str, ...]:
 def _refuse_mixed(run: Any, node: Node, role: str, held: str) -> None:
     # The metrics of a role are one curve, and its data is named once.
     run_id, remedy = run.info.run_id, "log it with another role=, or to a run of its own"
-    if (step_of(held) < 0) != (step_of(node.label) < 0):
-        has, this = ("no step", "one") if step_of(held) < 0 else ("steps", "none")
+    has_steps = step_of(held) >= 0
+    if has_steps != (step_of(node.label) >= 0):
+        has, this = ("steps", "none") if has_steps else ("no step", "one")
         raise InvalidInput(
             f"the evaluation of role {role!r} in run {run_id} has {has}, and this one has {this}: MLflow would show "
             f"the metrics of one as those of the other; {remedy}"
         )
-    inputs = [{tag.key: tag.value for tag in each.tags} for each in run.inputs.dataset_inputs]
+    inputs = [{tag.key: tag.value for tag in data.tags} for data in run.inputs.dataset_inputs]
     used = {tags["rankeval.digest"] for tags in inputs if tags.get("rankeval.role") == role}
-    given = {use.digest for use in node.datasets if use.role == role}
-    if used and not given & used:
+    own = {use.digest for use in node.datasets if use.role == role}
+    if used and not own & used:
+        old, new = (", ".join(map(short_digest, sorted(digests))) for digests in (used, own))
         raise InvalidInput(
-            f"the evaluation of role {role!r} in run {run_id} is on other data "
-            f"({', '.join(map(short_digest, sorted(used)))} instead of "
-            f"{', '.join(map(short_digest, sorted(given)))}); {remedy}"
+            f"the evaluation of role {role!r} in run {run_id} is on other data ({old} instead of {new}); {remedy}"
         )

@@ -79,7 +79,6 @@ def send(
     upload: spool.PendingUpload,
     *,
     uri: str | None = None,
-    aggregates: bool = True,
     patience: float = _PATIENCE,
 ) -> TrackedRun | None:
     """Send a waiting upload, and delete it from the spool once the server has it."""
@@ -90,16 +89,16 @@ def send(
             )
         if not upload.folder.is_dir():
             return None
-        return _sent(upload, _addressed(spool.read_payload(upload), uri), aggregates=aggregates)
+        return _sent(upload, _addressed(spool.read_payload(upload), uri))
 
 
 def _addressed(payload: Payload, uri: str | None) -> Payload:
     target = payload.target
-    there = complete(target.uri) if uri is None else absolute(uri)
+    address = complete(target.uri) if uri is None else absolute(uri)
     registry = target.registry_uri
     if registry is not None:
-        registry = there if registry == target.uri else complete(registry, uri)
-    return replace(payload, target=replace(target, uri=there, registry_uri=registry))
+        registry = address if registry == target.uri else complete(registry, uri)
+    return replace(payload, target=replace(target, uri=address, registry_uri=registry))
 
 
 def _twin(
@@ -135,7 +134,7 @@ def _kept(payload: Payload, stack: contextlib.ExitStack) -> spool.PendingUpload:
 
 
 def _in_a_folder(write: Callable[[Path], Any]) -> tuple[Any, list[OSError]]:
-    """Write to the spool, or else to the spare folder; return the result, and why it is not the spool."""
+    """Write to the spool, or to the spare folder; return the result, and the spool's problems."""
     problems: list[OSError] = []
     for folder in spool.spool_directories():
         try:
@@ -149,7 +148,7 @@ def _in_a_folder(write: Callable[[Path], Any]) -> tuple[Any, list[OSError]]:
 
 
 def _sent(
-    upload: spool.PendingUpload, payload: Payload, *, aggregates: bool, fresh: bool = False
+    upload: spool.PendingUpload, payload: Payload, *, aggregates: bool = True, fresh: bool = False
 ) -> TrackedRun:
     try:
         with connected(payload.target.uri, payload.target.registry_uri) as client:
@@ -160,9 +159,8 @@ def _sent(
                 if _for_good(error):
                     steps.end_failed()
                 raise
-    except (
-        Exception
-    ) as error:  # stores and artifact repositories raise whatever their own clients raise
+    except Exception as error:
+        # Stores and artifact repositories raise whatever their own clients raise.
         why = hidden(reason(error), (payload.target.uri, payload.target.registry_uri))
         if _for_good(error):
             upload.remember({**upload.sent(), "refused": why})
@@ -190,7 +188,7 @@ def _whole(steps: Steps) -> TrackedRun:
 
 @contextlib.contextmanager
 def _turn(run_id: str | None) -> Iterator[None]:
-    """Let one upload to a run at a time read it and add to it; one that waits for too long goes on."""
+    """Let uploads to a run take turns; one that waits for too long goes on."""
     mine = vars(_TURNS).setdefault("runs", set())
     if run_id is None or run_id in mine:
         yield
@@ -255,13 +253,14 @@ def check_store(experiment: str, uri: str | None = None) -> str | None:
 
 
 def _will_be_made(where: str) -> bool:
-    """Return whether the store is a file of SQLite that does not exist; raise if such a file cannot be written."""
+    """Return whether the store is a new file of SQLite; raise if it cannot be written."""
     # A file is no server that may be back later.
     kind, path = place_of(where)
     if kind != "sqlite" or not path or path.startswith((":memory:", "file:")):
         return False
     try:
-        if not (there := Path(path).exists()):
+        is_new = not Path(path).exists()
+        if is_new:
             try_writing(Path(path).parent)
         else:
             with contextlib.closing(sqlite3.connect(path)) as connection:
@@ -269,4 +268,4 @@ def _will_be_made(where: str) -> bool:
     except (OSError, sqlite3.Error) as error:
         if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY:
             raise TrackingError(f"the tracking store {bare(where)} refuses: {error}") from error
-    return not there
+    return is_new

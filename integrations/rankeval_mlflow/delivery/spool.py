@@ -57,7 +57,7 @@ _BESIDE_TIDY = 10.0
 
 
 def spool_directory() -> Path:
-    """Return the folder of the pending uploads: ``$RANKEVAL_SPOOL``, or one in the user's data directory."""
+    """Return the folder of pending uploads: ``$RANKEVAL_SPOOL``, or one of the user's data."""
     if chosen := os.environ.get("RANKEVAL_SPOOL"):
         return Path(chosen).expanduser().absolute()
     if sys.platform == "win32":
@@ -70,7 +70,7 @@ def spool_directory() -> Path:
 
 
 def spare_directory() -> Path | None:
-    """Return the folder of the uploads that the spool could not take, one for each user; None if there can be none."""
+    """Return this user's folder for uploads that the spool cannot take, if there can be one."""
     try:
         folder = Path(tempfile.gettempdir())
     except OSError:  # no directory can be written
@@ -91,12 +91,12 @@ def unwritable(problem: OSError) -> str:
     """Say why the spool cannot be written, and to whom it belongs if that is the reason."""
     folder, why = spool_directory(), problem.strerror or str(problem)
     if isinstance(problem, PermissionError):
-        there = next(one for one in (folder, *folder.parents) if os.access(one, os.F_OK))
+        nearest = next(path for path in (folder, *folder.parents) if os.access(path, os.F_OK))
         try:
-            owner = there.owner()
+            owner = nearest.owner()
         except (KeyError, NotImplementedError):  # a user without a name; Windows
-            owner = f"the user {there.stat().st_uid}"
-        why += f"; {'it' if there == folder else there} belongs to {owner}"
+            owner = f"the user {nearest.stat().st_uid}"
+        why += f"; {'it' if nearest == folder else nearest} belongs to {owner}"
     return f"the spool {folder} cannot be written ({why})"
 
 
@@ -120,18 +120,18 @@ class PendingUpload:
         return self.folder / "models" / place / str(index)
 
     def sent(self) -> dict[str, Any]:
-        """Return the progress of earlier attempts: ``{"runs": {place: id}, "models": {place: id}, ...}``."""
+        """Return the progress of earlier attempts: ``{"runs": {place: id}, "models": ...}``."""
         path = self.folder / "sent.json"
         state = _plain(path) if path.exists() else {}
         return {"runs": {}, "models": {}, **state}
 
     def remember(self, state: dict[str, Any]) -> None:
-        """Write the progress to disk; on a full one a later attempt finds by their marks what this one made."""
+        """Write the progress to disk; if it is full, a later attempt finds runs by their marks."""
         with contextlib.suppress(OSError):
             _write(self.folder / "sent.json", json.dumps(state).encode())
 
     def refusal(self) -> str | None:
-        """Return why no store will take the upload as it is; None if another attempt is worth it."""
+        """Return why no store takes the upload as it is; None if another attempt is worth it."""
         why = self.sent().get("refused")
         return None if why is None else str(why)
 
@@ -174,48 +174,45 @@ def put(
 
 def waiting() -> list[PendingUpload]:
     """Return the pending uploads that this user may read, oldest first."""
-    found = [
+    uploads = [
         PendingUpload(path)
         for path in _kept()
         if path.name[0] != "." and os.access(path / "record.json", os.R_OK)
     ]
-    return sorted(found, key=lambda upload: upload.id)
+    return sorted(uploads, key=lambda upload: upload.id)
 
 
 def _kept() -> Iterator[Path]:
-    """Yield what the folders of uploads hold, but for folders that do not exist or that this user may not read."""
+    """Yield what the folders of uploads contain, as far as this user may read them."""
     for spool in spool_directories():
         with contextlib.suppress(OSError):
             yield from list(spool.iterdir())
 
 
 def identity(payload: Payload) -> str:
-    """Return the hash by which two uploads of the same work are known: its key or else its content, and its target."""
+    """Return the hash of a work: of its target, and of its key or else its content."""
     what = payload.key or [contents(node) for _, node in walk(payload.root)]
     work = [asdict(_without_secrets(payload.target)), payload.model_id, payload.model_version, what]
     return sha256(json.dumps(work, sort_keys=True).encode())
 
 
 def waiting_twin(payload: Payload) -> PendingUpload | None:
-    """Return a pending upload of the same work that another attempt is worth; None if there is none."""
-    there = waiting()
-    wanted = identity(payload) if there else ""
-    for upload in there:
-        with contextlib.suppress(TrackingError):  # a damaged record is told when it is sent
-            if (
-                _plain(upload.folder / "record.json").get("identity") == wanted
-                and upload.refusal() is None
-            ):
+    """Return a pending upload of the same work that may be sent again, if any."""
+    uploads = waiting()
+    wanted = identity(payload) if uploads else ""
+    for upload in uploads:
+        with contextlib.suppress(TrackingError):  # a damaged record is reported when it is sent
+            record = _plain(upload.folder / "record.json")
+            if record.get("identity") == wanted and upload.refusal() is None:
                 return upload
     return None
 
 
 def tidy() -> None:
-    """Remove what processes left behind that were killed: drafts, half-deleted uploads, locks of uploads gone."""
+    """Remove what killed processes left: drafts, half-deleted uploads, locks."""
     for path in _kept():
-        with contextlib.suppress(
-            OSError
-        ):  # another process is faster, or at work; or it is another user's
+        # Another process is faster, or at work; or it is another user's.
+        with contextlib.suppress(OSError):
             if path.name[0] == "." and path.suffix == ".lock":
                 with held(path, 0):
                     pass
@@ -225,7 +222,7 @@ def tidy() -> None:
 
 @contextlib.contextmanager
 def locked_upload(upload: PendingUpload, patience: float = 0) -> Iterator[bool]:
-    """Lock an upload while it is sent; yield False if another process holds the lock for longer than one waits."""
+    """Lock an upload while it is sent; yield False if another process keeps the lock."""
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(held(_lock_of(upload), patience))
@@ -248,17 +245,16 @@ def _lock_of(upload: PendingUpload) -> Path:
 def read_payload(upload: PendingUpload) -> Payload:
     """Read the payload of an upload and check its files against their hashes."""
     path = upload.folder / "record.json"
-    found = _plain(path)
-    if found.get("format") != FORMAT:
+    record = _plain(path)
+    if record.get("format") != FORMAT:
         raise TrackingError(
-            f"the pending upload {path} has format {found.get('format')!r}, this version of rankeval reads {FORMAT}",
+            f"the pending upload {path} has format {record.get('format')!r}, this version of rankeval reads {FORMAT}",
             remedy="send it with the version that wrote it",
         )
     try:
-        said_of_all = {name: found[name] for name in Payload.__dataclass_fields__ if name != "root"}
-        return TypeAdapter(Payload).validate_python(
-            {**said_of_all, "root": _node(upload, found["nodes"], "0")}
-        )
+        fields = {name: record[name] for name in Payload.__dataclass_fields__ if name != "root"}
+        fields["root"] = _node(upload, record["nodes"], "0")
+        return TypeAdapter(Payload).validate_python(fields)
     except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:
         if isinstance(error, RankevalError):
             raise
@@ -268,12 +264,12 @@ def read_payload(upload: PendingUpload) -> Payload:
 
 def _plain(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text("utf-8"))
+        values = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise TrackingError(f"{path} cannot be read: {said(error)}") from error
-    if not isinstance(found, dict):
+    if not isinstance(values, dict):
         raise TrackingError(f"{path} was altered: expected a JSON object")
-    return found
+    return values
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -289,6 +285,7 @@ def _without_secrets(target: Target) -> Target:
 
 
 def _as_json(payload: Payload) -> dict[str, Any]:
+    nodes = {place: plain_node(node) for place, node in walk(payload.root)}
     return {
         "format": FORMAT,
         "created_ms": payload.created_ms,
@@ -298,19 +295,19 @@ def _as_json(payload: Payload) -> dict[str, Any]:
         "context": dict(payload.context),
         "model_id": payload.model_id,
         "model_version": payload.model_version,
-        "nodes": {place: plain_node(node) for place, node in walk(payload.root)},
+        "nodes": nodes,
     }
 
 
 def _node(upload: PendingUpload, nodes: dict[str, Any], place: str) -> dict[str, Any]:
-    """Return the plain values of a node with the content of its files and models, and its children."""
+    """Return the plain values of a node with its files, its models and its children."""
     values = nodes[place]
     models = [
         {**model, "files": _files(upload.model(place, index), model["files"])}
         for index, model in enumerate(values["models"])
     ]
-    below = takewhile(nodes.__contains__, (f"{place}-{index}" for index in count()))
-    children = [_node(upload, nodes, child) for child in below]
+    places = takewhile(nodes.__contains__, (f"{place}-{index}" for index in count()))
+    children = [_node(upload, nodes, child) for child in places]
     return {
         **values,
         "files": _files(upload.files(place), values["files"]),
@@ -320,11 +317,11 @@ def _node(upload: PendingUpload, nodes: dict[str, Any], place: str) -> dict[str,
 
 
 def _files(folder: Path, hashes: dict[str, str]) -> dict[str, bytes]:
-    found = {path: (folder / checked_path(path)).read_bytes() for path in hashes}
-    for path, content in found.items():
+    files = {path: (folder / checked_path(path)).read_bytes() for path in hashes}
+    for path, content in files.items():
         if sha256(content) != hashes[path]:
             raise TrackingError(f"{folder / path} was altered; it is not sent")
-    return found
+    return files
 
 
 @contextlib.contextmanager
@@ -339,9 +336,8 @@ def held(path: Path, patience: float) -> Iterator[None]:
     try:
         yield
     finally:
-        with contextlib.suppress(
-            OSError
-        ):  # Windows does not remove an open file; the next holder does
+        # Windows does not remove an open file; the next holder does.
+        with contextlib.suppress(OSError):
             path.unlink()
         file.close()
 
@@ -360,7 +356,7 @@ def _locked(path: Path) -> BinaryIO | None:
 
 @contextlib.contextmanager
 def alone(name: str, patience: float) -> Iterator[None]:
-    """Let one process of this machine at a time do something; if no folder can be written, nobody waits."""
+    """Let one process of this machine at a time go on; without a writable folder, all."""
     with contextlib.ExitStack() as stack:
         for folder in spool_directories():
             try:

@@ -39,7 +39,6 @@ from rankeval._secrets import bare
 from rankeval.errors import InvalidInput, warn
 from rankeval.shelf.record import INTERVAL_ENDS
 from rankeval.tracking import TrackedRun
-from rankeval_mlflow import run_names
 from rankeval_mlflow.delivery.addresses import now_ms, where_to_look
 from rankeval_mlflow.delivery.connection import existing, made_once
 from rankeval_mlflow.delivery.payload import (
@@ -57,6 +56,24 @@ from rankeval_mlflow.delivery.payload import (
     with_piece,
 )
 from rankeval_mlflow.delivery.spool import PendingUpload, alone
+from rankeval_mlflow.run_names import (
+    COMPLETE,
+    EVALUATION,
+    KIND,
+    NOTE,
+    RECORD,
+    ROLE,
+    SHOWN_DIGEST,
+    TABLES,
+    VIEW,
+    manifest_path,
+    name_hash,
+    safe_name,
+    short_digest,
+    state_of,
+    version_tag,
+    with_evaluation,
+)
 from rankeval_mlflow.views import render, with_measures, with_sections
 
 # Drawing that ended two processes, as by too much memory, is not tried a third time.
@@ -116,17 +133,15 @@ def promised_tables(node: Node) -> list[str]:
 
 def shown_digests(run: Any, uses: Iterable[DatasetUse]) -> Digests:
     """Return the digest that MLflow shows of each data set."""
-    roles = {
-        (each.dataset.name, each.dataset.digest): next(
-            (tag.value for tag in each.tags if tag.key == _CONTEXT), ""
-        )
-        for each in (run.inputs.dataset_inputs if run.inputs else ())
-    }
+    roles = {}
+    for entry in run.inputs.dataset_inputs if run.inputs else ():
+        tags = {tag.key: tag.value for tag in entry.tags}
+        roles[entry.dataset.name, entry.dataset.digest] = tags.get(_CONTEXT, "")
     chosen = {}
     for use in uses:
-        digest = use.given.get("digest") or run_names.short_digest(use.digest)
+        digest = use.given.get("digest") or short_digest(use.digest)
         if roles.setdefault((use.name, digest), use.role) != use.role:
-            digest = f"{digest[: run_names.SHOWN_DIGEST]}-{use.role}"[:_MAX_DIGEST]
+            digest = f"{digest[:SHOWN_DIGEST]}-{use.role}"[:_MAX_DIGEST]
         chosen[use.name, use.digest, use.role] = digest
     return chosen
 
@@ -143,14 +158,12 @@ def dataset_input(use: DatasetUse, digests: Digests) -> entities.DatasetInput:
     }
     dataset = entities.Dataset(**{**ours, **use.given, **named})
     tags = {_CONTEXT: use.role, "rankeval.role": use.role, "rankeval.digest": use.digest}
-    return entities.DatasetInput(
-        dataset, [entities.InputTag(key, value) for key, value in tags.items()]
-    )
+    return entities.DatasetInput(dataset, [entities.InputTag(*tag) for tag in tags.items()])
 
 
 @dataclass
 class Steps:
-    """The sending of one upload through one client; ``fresh`` if no earlier attempt can have sent any of it."""
+    """The sending of one upload through one client; ``fresh`` if no earlier attempt was made."""
 
     client: Any
     upload: PendingUpload
@@ -166,47 +179,43 @@ class Steps:
     def whole(self) -> TrackedRun:
         """Send the tree of runs, and the tags of a model version."""
         target = self.payload.target
-        given = self._there()
-        if given is None:
+        run, headline = self._target_run(), None
+        if run is None:
             experiment_id, tags = self._experiment(target.experiment_name, target.experiment_id)
         else:
-            experiment_id = given.info.experiment_id
+            experiment_id = run.info.experiment_id
             tags = self.client.get_experiment(experiment_id).tags
-        tracked = self._run("0", self.payload.root, experiment_id, given=given)
-        self._columns(experiment_id, tags, given.data.tags.get(run_names.ROLE) if given else None)
+            headline = run.data.tags.get(ROLE)
+        tracked = self._run("0", self.payload.root, experiment_id, target=run)
+        self._columns(experiment_id, tags, headline)
         return tracked
 
     def _columns(self, experiment_id: str, tags: Mapping[str, str], headline: str | None) -> None:
         # Of itself MLflow's table of runs shows no metric.
-        keys = [
-            key if scores.role == (headline or node.scores[0].role) else f"{scores.role}/{key}"
-            for _, node in walk(self.payload.root)
-            for scores in node.scores
-            for key in scores.metrics
-        ]
-        measures = [key for key in dict.fromkeys(keys) if not key.endswith(INTERVAL_ENDS)]
-        params = [name for _, node in walk(self.payload.root) for name in node.columns]
-        if value := with_measures(
-            tags.get(run_names.VIEW), measures, self.payload.created_ms, params
-        ):
-            with contextlib.suppress(
-                MlflowException
-            ):  # who may log runs may lack the right to change the experiment
-                self.client.set_experiment_tag(experiment_id, run_names.VIEW, value)
+        keys: dict[str, float] = {}
+        params: list[str] = []
+        for _, node in walk(self.payload.root):
+            params += node.columns
+            for scores in node.scores:
+                keys |= scores.keyed(bare=scores.role == (headline or node.scores[0].role))
+        measures = [key for key in keys if not key.endswith(INTERVAL_ENDS)]
+        if value := with_measures(tags.get(VIEW), measures, self.payload.created_ms, params):
+            # Who may log runs may lack the right to change the experiment.
+            with contextlib.suppress(MlflowException):
+                self.client.set_experiment_tag(experiment_id, VIEW, value)
 
     def end_failed(self) -> None:
         """End the runs that this upload made: nobody is sending to them any more."""
         for run_id in self.state["runs"].values():
-            with contextlib.suppress(
-                Exception
-            ):  # the refusal itself is told; a run may be gone or refuse this too
+            # The refusal itself is reported; a run may be gone or refuse this too.
+            with contextlib.suppress(Exception):
                 self.client.set_terminated(run_id, "FAILED")
 
-    def _there(self) -> Any | None:
+    def _target_run(self) -> Any | None:
         payload = self.payload
-        run = self._asked("run", self.client.get_run, payload.target.run_id)
-        self._asked("logged model", self.client.get_logged_model, payload.model_id)
-        self._asked(
+        run = self._entity("run", self.client.get_run, payload.target.run_id)
+        self._entity("logged model", self.client.get_logged_model, payload.model_id)
+        self._entity(
             "version of a registered model",
             self.client.get_model_version,
             *(payload.model_version or (None,)),
@@ -218,28 +227,31 @@ class Steps:
             )
         return run
 
-    def _asked(self, what: str, ask: Any, *name: str | None) -> Any | None:
-        there = None if None in name else existing(ask, *name)
-        if there is None and None not in name:
-            asked = cut(" ".join(map(str, name)), 200)
-            raise InvalidInput(f"there is no {what} {asked} in {bare(self.payload.target.uri)}")
-        return there
+    def _entity(self, what: str, ask: Any, *name: str | None) -> Any | None:
+        if None in name:
+            return None
+        entity = existing(ask, *name)
+        if entity is None:
+            shown = cut(" ".join(map(str, name)), 200)
+            raise InvalidInput(f"there is no {what} {shown} in {bare(self.payload.target.uri)}")
+        return entity
 
     def _experiment(
         self, name: str | None, experiment_id: str | None
     ) -> tuple[str, Mapping[str, str]]:
         if name is None:
-            there = self._asked("experiment with the id", self.client.get_experiment, experiment_id)
+            found = self._entity(
+                "experiment with the id", self.client.get_experiment, experiment_id
+            )
         else:
-            there = self.client.get_experiment_by_name(name)
-        if there is None:
-            if made := existing(
-                self.client.create_experiment, name, codes={"RESOURCE_ALREADY_EXISTS"}
-            ):
-                return str(made), {}
-            there = self.client.get_experiment_by_name(name)  # another process has just made it
-        refuse_deleted(there)
-        return str(there.experiment_id), there.tags
+            found = self.client.get_experiment_by_name(name)
+        if found is None:
+            create = self.client.create_experiment
+            if new_id := existing(create, name, codes={"RESOURCE_ALREADY_EXISTS"}):
+                return str(new_id), {}
+            found = self.client.get_experiment_by_name(name)  # another process has just made it
+        refuse_deleted(found)
+        return str(found.experiment_id), found.tags
 
     def _run(
         self,
@@ -248,24 +260,20 @@ class Steps:
         experiment_id: str,
         *,
         parent: str | None = None,
-        given: Any | None = None,
+        target: Any | None = None,
     ) -> TrackedRun:
-        run = given or self._own_run(place, node, experiment_id, parent)
+        run = target or self._own_run(place, node, experiment_id, parent)
         run_id, experiment_id = run.info.run_id, run.info.experiment_id
         complete = with_piece(run, node)
         model_ids = [
             self._own_model(f"{place}/{index}", model, run_id, experiment_id)
             for index, model in enumerate(node.models)
         ]
-        linked = (
-            self.payload.model_id
-            if place == "0" and self.payload.model_id
-            else next(iter(model_ids), None)
-        )
+        input_id = self.payload.model_id if place == "0" else None
         digests = shown_digests(run, node.datasets)
-        self._inputs(run_id, place, node, digests)
+        self._inputs(run_id, node, digests, input_id)
         self._files(run_id, place, node)
-        note = self._batch(run, node, linked, digests)
+        note = self._batch(run, node, input_id or next(iter(model_ids), None), digests)
         self._models(place, node, run, model_ids)
         children = tuple(
             self._run(f"{place}-{index}", child, experiment_id, parent=run_id)
@@ -274,17 +282,15 @@ class Steps:
         if place == "0" and self.payload.model_version:
             self._model_version(*self.payload.model_version, run, node)
         self._drawings(run, place, node, note)
-        if given is not None:  # another process may have written to it meanwhile
+        if target is not None:  # another process may have written to it meanwhile
             complete = with_piece(self.client.get_run(run_id), node)
-        self.client.set_tag(run_id, run_names.COMPLETE, complete, synchronous=True)
-        if given is None:
-            # After the time of its sending, but not after the time that an upload waited.
-            ended = (
-                self._started(node) + now_ms() - self.began_ms
-                if node.ended_ms is None
-                else node.ended_ms
-            )
-            self.client.set_terminated(run_id, node.status, ended)
+        self.client.set_tag(run_id, COMPLETE, complete, synchronous=True)
+        if target is None:
+            ended_ms = node.ended_ms
+            if ended_ms is None:
+                # After the time of its sending, but not after the time that an upload waited.
+                ended_ms = self._started(node) + now_ms() - self.began_ms
+            self.client.set_terminated(run_id, node.status, ended_ms)
         where = where_to_look(self.payload.target.uri, experiment_id, run_id)
         return TrackedRun(run_id, children, where, tuple(model_ids))
 
@@ -294,42 +300,36 @@ class Steps:
     def _own_run(self, place: str, node: Node, experiment_id: str, parent: str | None) -> Any:
         tags = {**self.payload.context, **({_PARENT: parent} if parent else {})}
 
+        def find(marked: str) -> list[Any]:
+            runs = self.client.search_runs([experiment_id], marked)
+            return [self.client.get_run(run.info.run_id) for run in runs]
+
+        def make(mark: dict[str, str]) -> Any:
+            started_ms = self._started(node)
+            return self.client.create_run(
+                experiment_id, started_ms, tags | mark, run_name=node.name
+            )
+
         def end(run_id: str) -> None:
-            self.client.set_terminated(
-                run_id, "KILLED"
-            )  # it is ended too if this user may not delete
+            # It is ended too if this user may not delete.
+            self.client.set_terminated(run_id, "KILLED")
             self.client.delete_run(run_id)
 
-        return self._made(
-            "runs",
-            place,
-            lambda marked: [
-                self.client.get_run(run.info.run_id)
-                for run in self.client.search_runs([experiment_id], marked)
-            ],
-            lambda mark: self.client.create_run(
-                experiment_id, self._started(node), tags | mark, run_name=node.name
-            ),
-            end,
-        )
+        return self._made("runs", place, find, make, end)
 
     def _own_model(self, place: str, model: SavedModel, run_id: str, experiment_id: str) -> str:
-        signed = {**self.payload.context, **model.tags}
-        made = self._made(
-            "models",
-            place,
-            lambda marked: self.client.search_logged_models([experiment_id], marked),
-            lambda mark: self.client.create_logged_model(
-                experiment_id,
-                model.name,
-                run_id,
-                signed | mark,
-                dict(model.params),
-                model.model_type,
-            ),
-            self.client.delete_logged_model,
-        )
-        return str(made.model_id)
+        tags, params = {**self.payload.context, **model.tags}, dict(model.params)
+
+        def find(marked: str) -> Any:
+            return self.client.search_logged_models([experiment_id], marked)
+
+        def make(mark: dict[str, str]) -> Any:
+            return self.client.create_logged_model(
+                experiment_id, model.name, run_id, tags | mark, params, model.model_type
+            )
+
+        own = self._made("models", place, find, make, self.client.delete_logged_model)
+        return str(own.model_id)
 
     def _made(
         self,
@@ -341,11 +341,10 @@ class Steps:
     ) -> Any:
         """Return the run or model at a place; make it if no attempt did, and end any second one."""
         ids, mark = self.state[kind], f"{self.upload.id}/{place}"
-        marked = f"tags.`{run_names.RECORD}` = '{mark}'"
-
-        there = find(marked) if place in ids or not self.fresh else []
-        there = there or made_once(lambda: make({run_names.RECORD: mark}), lambda: find(marked))
-        by_id = {str(one.info.run_id if kind == "runs" else one.model_id): one for one in there}
+        marked = f"tags.`{RECORD}` = '{mark}'"
+        own = find(marked) if place in ids or not self.fresh else []
+        own = own or made_once(lambda: make({RECORD: mark}), lambda: find(marked))
+        by_id = {str(made.info.run_id if kind == "runs" else made.model_id): made for made in own}
         chosen = ids[place] if ids.get(place) in by_id else next(iter(by_id))
         for other in by_id.keys() - {chosen}:
             with contextlib.suppress(MlflowException):  # who may log may lack the right to delete
@@ -356,7 +355,7 @@ class Steps:
         return by_id[chosen]
 
     def _models(self, place: str, node: Node, run: Any, model_ids: Sequence[str]) -> None:
-        """Send the files of the models, and link the models to their run, which MLflow takes only once."""
+        """Send the files of the models, and link them to their run: MLflow takes a link once."""
         for index, (model, model_id) in enumerate(zip(node.models, model_ids, strict=True)):
             logged = self.client.get_logged_model(model_id)
             if logged.status != entities.LoggedModelStatus.READY:
@@ -385,9 +384,8 @@ class Steps:
         with written({MLMODEL: with_ids}) as folder:
             self.client.log_model_artifact(logged.model_id, str(folder / MLMODEL))
 
-    def _inputs(self, run_id: str, place: str, node: Node, digests: Digests) -> None:
+    def _inputs(self, run_id: str, node: Node, digests: Digests, model_id: str | None) -> None:
         datasets = [dataset_input(use, digests) for use in node.datasets]
-        model_id = self.payload.model_id if place == "0" else None
         models = [entities.LoggedModelInput(model_id)] if model_id else None
         if datasets or models:
             self.client.log_inputs(run_id, datasets=datasets, models=models)
@@ -395,17 +393,14 @@ class Steps:
     def _files(self, run_id: str, place: str, node: Node) -> None:
         if node.files:
             self.client.log_artifacts(run_id, str(self.upload.files(place)))
-        with written({run_names.manifest_path(node.label): manifest(node)}) as folder:
+        with written({manifest_path(node.label): manifest(node)}) as folder:
             self.client.log_artifacts(run_id, str(folder))
 
     def _batch(self, run: Any, node: Node, model_id: str | None, digests: Digests) -> str:
         """Log metrics, parameters and tags in one batch, synchronously; return the description."""
-        headline = run.data.tags.get(run_names.ROLE) or (
-            node.scores[0].role if node.scores else None
-        )
-        own = (
-            model_id if node.models else None
-        )  # the numbers of a run that made a model are those of the model
+        headline = run.data.tags.get(ROLE) or (node.scores[0].role if node.scores else None)
+        # The numbers of a run that made a model are those of the model.
+        own = model_id if node.models else None
         metrics = [
             entities.Metric(key, value, self.payload.created_ms, 0, model_id=own)
             for key, value in node.metrics.items()
@@ -421,25 +416,23 @@ class Steps:
             )
         if is_held(run.data.tags, node):
             metrics = [self._again(run, metric) for metric in metrics]
-        note = with_sections(run.data.tags.get(run_names.NOTE, ""), node.sections)
-        tags = {
-            **node.tags,
-            **({run_names.ROLE: headline} if headline else {}),
-            **({run_names.NOTE: note} if node.sections else {}),
-        }
-        if run_names.KIND in run.data.tags:  # a run is what it was first
-            tags.pop(run_names.KIND, None)
-        if tables := promised_tables(
-            node
-        ):  # with the numbers, to save a request: they are drawn next
-            tags[run_names.TABLES] = _listed(run, tables)
+        note = with_sections(run.data.tags.get(NOTE, ""), node.sections)
+        tags = dict(node.tags)
+        if headline:
+            tags[ROLE] = headline
+        if node.sections:
+            tags[NOTE] = note
+        if KIND in run.data.tags:  # a run is what it was first
+            tags.pop(KIND, None)
+        # With the numbers, to save a request: they are drawn next.
+        if tables := promised_tables(node):
+            tags[TABLES] = _listed(run, tables)
+        params = [entities.Param(*param) for param in _params(run.data.params, node).items()]
         self.client.log_batch(
             run.info.run_id,
             metrics=metrics,
-            params=[
-                entities.Param(key, value) for key, value in _params(run.data.params, node).items()
-            ],
-            tags=[entities.RunTag(key, value) for key, value in tags.items()],
+            params=params,
+            tags=[entities.RunTag(*tag) for tag in tags.items()],
             synchronous=True,
         )
         return note
@@ -447,16 +440,16 @@ class Steps:
     def _aggregates(
         self, scores: Scores, *, bare: bool, model_id: str | None, digest: str | None
     ) -> Iterable[Any]:
-        """Yield the metrics of an evaluation, linked to its data set and to the model if there is one."""
-        for key, value in scores.metrics.items():
+        """Yield the metrics of an evaluation, linked to its data set and its model, if any."""
+        for key, value in scores.keyed(bare=bare).items():
             yield entities.Metric(
-                key if bare else f"{scores.role}/{key}",
+                key,
                 value,
                 self.payload.created_ms,
                 scores.step,
                 model_id=model_id,
                 dataset_name=scores.dataset_name,
-                dataset_digest=digest or run_names.short_digest(scores.dataset_digest),
+                dataset_digest=digest or short_digest(scores.dataset_digest),
             )
 
     def _again(self, run: Any, metric: Any) -> Any:
@@ -479,33 +472,29 @@ class Steps:
         tags, promised = {}, promised_tables(node)
         tables = [path for path in promised if path in drawn]
         if tables != promised:
-            tags[run_names.TABLES] = _listed(run, tables)
+            tags[TABLES] = _listed(run, tables)
         if failures:
-            tags[run_names.NOTE] = with_sections(
-                note, {f"{node.label} drawings": " ".join(failures)}
-            )
+            tags[NOTE] = with_sections(note, {f"{node.label} drawings": " ".join(failures)})
         if tags:
-            listed = [entities.RunTag(*one) for one in tags.items()]
-            self.client.log_batch(run.info.run_id, tags=listed, synchronous=True)
+            run_tags = [entities.RunTag(*tag) for tag in tags.items()]
+            self.client.log_batch(run.info.run_id, tags=run_tags, synchronous=True)
         self.state.setdefault("drawn", []).append(place)
         self.upload.remember(self.state)
 
     def _model_version(self, name: str, version: str, run: Any, node: Node) -> None:
-        with alone(f"version-{run_names.name_hash(f'{name}/{version}')}", _PATIENCE):
-            self._say_of_version(name, version, run, node)
-
-    def _say_of_version(self, name: str, version: str, run: Any, node: Node) -> None:
-        tags = self.client.get_model_version(name, version).tags
-        evaluations = run_names.state_of(tags, run_names.EVALUATION)
-        for scores in node.scores:
-            key = run_names.version_tag(scores.role)
-            named = {*filter(None, run.data.tags.get(key, "").split("; ")), f"{name}/{version}"}
-            self.client.set_tag(run.info.run_id, key, "; ".join(sorted(named)), synchronous=True)
-            evaluations = run_names.with_evaluation(
-                evaluations, scores.role, scores.metrics, run.info.run_id
+        with alone(f"version-{name_hash(f'{name}/{version}')}", _PATIENCE):
+            run_id, version_tags = (
+                run.info.run_id,
+                self.client.get_model_version(name, version).tags,
             )
-        value = json.dumps(evaluations)
-        self.client.set_model_version_tag(name, version, run_names.EVALUATION, value)
+            evaluations = state_of(version_tags, EVALUATION)
+            for scores in node.scores:
+                key = version_tag(scores.role)
+                versions = {*run.data.tags.get(key, "").split("; "), f"{name}/{version}"} - {""}
+                self.client.set_tag(run_id, key, "; ".join(sorted(versions)), synchronous=True)
+                evaluations = with_evaluation(evaluations, scores.role, scores.metrics, run_id)
+            value = json.dumps(evaluations)
+            self.client.set_model_version_tag(name, version, EVALUATION, value)
 
 
 def refuse_deleted(experiment: Any | None) -> None:
@@ -519,23 +508,23 @@ def refuse_deleted(experiment: Any | None) -> None:
 
 def _listed(run: Any, tables: Iterable[str]) -> str:
     """Return the tag by which MLflow finds the tables of a run, with more of them."""
-    before = json.loads(run.data.tags.get(run_names.TABLES, "[]"))
+    before = json.loads(run.data.tags.get(TABLES, "[]"))
     ours = [{"path": path, "type": "table"} for path in tables]
-    return json.dumps([*before, *(one for one in ours if one not in before)])
+    return json.dumps([*before, *(table for table in ours if table not in before)])
 
 
 def _params(before: Mapping[str, str], node: Node) -> dict[str, str]:
-    """Return the parameters of a node; one that the run has with another value is called ``<label>/<name>``.
+    """Return the parameters of a node; a second value of a name is ``<label>/<name>``.
 
     If the run has that one too with another value, it is ``<label>/<name>-2``, and so on.
     """
     return {
-        next(one for one in _names(node.label, name) if before.get(one, value) == value): value
+        next(key for key in _names(node.label, name) if before.get(key, value) == value): value
         for name, value in node.params.items()
     }
 
 
 def _names(label: str, name: str) -> Iterator[str]:
     yield name
-    yield run_names.safe_name(f"{label}/{name}")
-    yield from (run_names.safe_name(f"{label}/{name}-{number}") for number in itertools.count(2))
+    yield safe_name(f"{label}/{name}")
+    yield from (safe_name(f"{label}/{name}-{number}") for number in itertools.count(2))

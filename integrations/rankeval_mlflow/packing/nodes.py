@@ -173,7 +173,7 @@ def _cross_validation(record: Record) -> Node:
 
 
 def with_folds(node: Node, record: Record) -> Node:
-    """Return a node with each fold as a step of metrics, the spread of the folds, and their table."""
+    """Return a node with the folds as steps of metrics, their spread and their table."""
     folds = record.tables["folds"]
     if "best_params" in record.tables:
         folds = folds.join(record.tables["best_params"])
@@ -241,15 +241,17 @@ def _result(record: Record, label: str | None, *, report: bool) -> Node:
         drawn = (Rendering("comparison", f"{folder}/comparison.json", folder),)
     # The comparison without a name of its own has plain tags, such as `run_names.HEADLINE`.
     start = "rankeval" if label == _UNNAMED else f"rankeval.{label}"
-    tags = {"headline": record.headline, **record.tags}
+    tags = {
+        f"{start}.{name}": param_text(value)
+        for name, value in {"headline": record.headline, **record.tags}.items()
+    }
     facts = {**record.facts, "notes": list(record.notes), "rankeval": rankeval.__version__}
     return Node(
         name=label,
         label=label,
         params=_params(record, label),
         metrics=metrics_of(_named(record, record.metrics, label)),
-        tags={KIND: record.kind}
-        | {f"{start}.{name}": param_text(value) for name, value in tags.items()},
+        tags={KIND: record.kind, **tags},
         facts={label: facts},
         datasets=tuple(map(dataset_use, record.data)),
         files=within(folder, files),
@@ -284,7 +286,7 @@ def dataset_use(data: LoggedData) -> DatasetUse:
 
 
 def with_given(node: Node, given: Mapping[str, str]) -> Node:
-    """Return a node whose data sets, and those of its children, say what a data set of MLflow says of itself."""
+    """Return a node whose data sets, and its children's, have fields of an MLflow data set."""
     if not given:
         return node
     uses = tuple(replace(use, given=given) for use in node.datasets)
@@ -300,6 +302,6 @@ def values_of(evaluation: Evaluation) -> dict[str, float]:
 
 
 def keys_of(evaluation: Evaluation) -> dict[str, str]:
-    """Return the metric name of every measure by its label: the key, made safe for a user's own measures."""
+    """Return the metric name of every measure by its label: its key, made safe."""
     safe = safe_names(measure.key for measure in evaluation.measures)
     return {label: safe[measure.key] for label, measure in by_name(evaluation).items()}

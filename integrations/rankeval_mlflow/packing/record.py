@@ -77,6 +77,10 @@ def _own_piece(record: RunRecord, children: tuple[Node, ...]) -> Node:
         for name, value in record.tags.items()
         if name in checked or not name.startswith(_GUARD)
     }
+    files = {
+        report if path == REPORT else path: content for path, content in record.artifacts.items()
+    }
+    sections = {LABEL: markdown(param_text(record.reason))} if record.reason else {}
     started_ms = ended_ms = None
     if record.started is not None:
         started_ms = round(1000 * record.started)
@@ -89,11 +93,8 @@ def _own_piece(record: RunRecord, children: tuple[Node, ...]) -> Node:
         tags=params_of(tags),
         facts={LABEL: _facts(record)},
         datasets=tuple(map(dataset_use, record.data)),
-        files={
-            report if path == REPORT else path: content
-            for path, content in record.artifacts.items()
-        },
-        sections={LABEL: markdown(param_text(record.reason))} if record.reason else {},
+        files=files,
+        sections=sections,
         children=children,
         started_ms=started_ms,
         ended_ms=ended_ms,
@@ -131,7 +132,7 @@ def _with_model(node: Node, record: RunRecord) -> Node:
 
 
 def _joined(parts: Sequence[Node]) -> Node:
-    """Join the first node with the content of others; its own values come first, and a data set counts once."""
+    """Join nodes; files and metrics of later ones win, tags of earlier ones."""
     uses = {(use.name, use.digest, use.role): use for part in parts for use in part.datasets}
     merged: dict[str, Any] = {
         name: _merged(parts, name) for name in ("metrics", "files", "sections", "facts")
@@ -153,7 +154,7 @@ def _merged(parts: Sequence[Node], name: str) -> dict[str, Any]:
 
 
 def _joined_params(parts: Sequence[Node]) -> dict[str, str]:
-    """Return the parameters of all parts and all roles; another value of a name is called ``<label>/<name>``."""
+    """Return all parameters and roles; a second value of a name is ``<label>/<name>``."""
     params: dict[str, str] = {}
     roles = [part.params["role"] for part in parts if "role" in part.params]
     if roles:
@@ -167,7 +168,7 @@ def _joined_params(parts: Sequence[Node]) -> dict[str, str]:
 
 
 def _ranked(record: RunRecord) -> list[int]:
-    """Return the places of the children of an experiment, the best mean by its main measure first; else nothing."""
+    """Return the places of an experiment's children, the best by its main measure first."""
     if record.comparison is None:
         return []
     places = {child.name: place for place, child in enumerate(record.children) if child.evaluations}
@@ -176,12 +177,10 @@ def _ranked(record: RunRecord) -> list[int]:
 
 
 def _best(child: RunRecord, node: Node) -> Node:
-    """Return the piece that gives the run of an experiment the metrics of its best ranker, under the same names."""
-    metrics = {
-        key if place == 0 else f"{scores.role}/{key}": value
-        for place, scores in enumerate(node.scores)
-        for key, value in scores.metrics.items()
-    }
+    """Return the piece that gives an experiment's run the metrics of its best ranker."""
+    metrics: dict[str, float] = {}
+    for place, scores in enumerate(node.scores):
+        metrics |= scores.keyed(bare=place == 0)
     own = {*params_of(child.params)}.union(*(model.params for model in node.models))
     params = {name: value for name, value in node.params.items() if name not in own}
     params["system"] = short_name(child.name)

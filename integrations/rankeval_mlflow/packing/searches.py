@@ -1,4 +1,4 @@
-"""Pack the runs of automatic logging: of a search, of scikit-learn's ``cross_validate``, and of a call that failed.
+"""Pack the runs of automatic logging: searches, cross-validations, and calls that failed.
 
 A search is a run with the best setting, and a nested run of each setting; a cross-validation is a
 run with means, and a nested run of each fold. `Scored` finds our scorers in what they score by.
@@ -77,11 +77,11 @@ class Scored:
         return cls(ours[0], names, directions, spelt, next(iter(ours[0].by_name.values())))
 
     def chosen_by(self, refit: Any) -> str:
-        """Return the name of the score by which a search chooses: ``refit``, or the first if it names none."""
+        """Return the score by which a search chooses: ``refit``, or the first if it names none."""
         return refit if isinstance(refit, str) and refit in self.names else next(iter(self.names))
 
     def data(self, X: Any, y: Any, given: Mapping[str, Any]) -> tuple[DatasetUse, ...]:
-        """Return the data set, by an evaluation of constant scores, which knows its digest; none without ids."""
+        """Return the data set, whose digest an evaluation of constants knows; none without ids."""
         try:
             check_rows(X=X, y=y)
             constant = self.scorer.evaluate(_Constant(), X, y, qid=given.get("qid"))
@@ -109,7 +109,7 @@ class AutologSettings:
 
 
 def means(folds: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
-    """Return the mean over folds of each measure, and the standard deviation (n - 1) as ``<key>_sd``."""
+    """Return the mean over folds of each measure, and its deviation (n - 1) as ``<key>_sd``."""
     values = {}
     for key, fold in folds.items():
         values[key] = float(np.mean(fold))
@@ -217,7 +217,7 @@ class _Results:
         return order if best is None else [best, *(place for place in order if place != best)]
 
     def params(self, place: int) -> dict[str, Any]:
-        """Return the parameters of a setting by the names of a run; of a halving search, the iteration too."""
+        """Return the parameters of a setting as a run names them; a halving's iteration too."""
         extra = {
             name: self.table[name][place] for name in ("iter", "n_resources") if name in self.table
         }
@@ -264,17 +264,19 @@ class _Results:
         elif failed:
             why = "No fold has a score: scoring failed, or is undefined."
         section = f"**Failed.** {why}" if failed else why
+        sections = {"setting": section} if section else {}
         params, values = self.params(place), self.metrics(place)
         text = ", ".join(f"{name}={value}" for name, value in params.items())
+        name = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
         seconds = values.get("fit_seconds", 0.0) + values.get("score_seconds", 0.0)
         return Node(
-            name=text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}...",
+            name=name,
             label="setting",
             params=params_of(params),
             metrics=values,
             steps=steps(self.folds(place)),
             tags={KIND: "setting"},
-            sections={"setting": section} if section else {},
+            sections=sections,
             files=files,
             status="FAILED" if failed else "FINISHED",
             started_ms=started_ms,
@@ -327,6 +329,7 @@ def validation_node(
     errors = [trace for trace in failures if trace is not None]
     failed = f"{_fits_failed(errors, len(table))}\n\n" if errors else ""
     shown = Table(table.reset_index(), caption="Folds; the metrics are means of folds.")
+    files = {f"rankeval/{label}/folds.csv": table.to_csv().encode()}
     node = Node(
         name=f"cross-validation of {facts['estimator']}",
         label=label,
@@ -334,7 +337,7 @@ def validation_node(
         metrics=means(folds) | metrics_of(totals),
         steps=steps(folds),
         tags={KIND: "cross-validation"},
-        files={f"rankeval/{label}/folds.csv": table.to_csv().encode()},
+        files=files,
         sections={label: failed + shown.to_markdown()},
         children=tuple(_fold(place, row, started_ms) for place, row in enumerate(rows)),
     )

@@ -57,15 +57,12 @@ def made_on(alias: Alias, ids: Any, judgments: str) -> list[Past]:
     """
     hashes, is_same = text_hashes(ids), {judgments: True}
     with alias.asking(f"list the promotions to {alias}"):
-        past = [
-            one
-            for run in recorded(alias, "promotion")
-            if (one := _decision(alias, run)) is not None
-        ][::-1]
-        for one in past:
-            if one.judgments not in is_same:
-                is_same[one.judgments] = _shares(alias, one, hashes)
-    return [one for one in past if is_same[one.judgments]]
+        decisions = [_decision(alias, run) for run in recorded(alias, "promotion")]
+        past = [decision for decision in decisions[::-1] if decision]
+        for decision in past:
+            if decision.judgments not in is_same:
+                is_same[decision.judgments] = _shares(alias, decision, hashes)
+    return [decision for decision in past if is_same[decision.judgments]]
 
 
 def _shares(alias: Alias, past: Past, hashes: Any) -> bool:
@@ -81,18 +78,14 @@ def _shares(alias: Alias, past: Past, hashes: Any) -> bool:
 
 
 def recorded(alias: Alias, *kinds: str) -> Iterator[Any]:
-    """Yield the runs with records about an alias, newest first, those of deleted runs and experiments too."""
-    ids = [
-        one.experiment_id for one in pages(alias.client.search_experiments, view_type=DELETED_TOO)
-    ]
-    asked = f"params.alias = '{alias.name}'"
+    """Yield the runs with records about an alias, newest first, deleted ones too."""
+    experiments = pages(alias.client.search_experiments, view_type=DELETED_TOO)
+    ids = [experiment.experiment_id for experiment in experiments]
+    condition, model = f"params.alias = '{alias.name}'", param_text(alias.model)
     for run in pages(
-        alias.client.search_runs, ids, asked, run_view_type=DELETED_TOO, max_results=PAGE
+        alias.client.search_runs, ids, condition, run_view_type=DELETED_TOO, max_results=PAGE
     ):
-        if (
-            run.data.params.get("model") == param_text(alias.model)
-            and run.data.tags.get(KIND) in kinds
-        ):
+        if run.data.params.get("model") == model and run.data.tags.get(KIND) in kinds:
             yield run
 
 
@@ -101,19 +94,18 @@ def last_holder(alias: Alias) -> str:
     with alias.asking(f"list the promotions to {alias}"):
         runs = recorded(alias, "promotion", "rollback")
         moved = next((run for run in runs if run.data.tags.get(OUTCOME) == "moved"), None)
-    return (
-        ""
-        if moved is None
-        else f"version {moved.data.params['version']} had it last, by run {moved.info.run_id}"
-    )
+    if moved is None:
+        return ""
+    return f"version {moved.data.params['version']} had it last, by run {moved.info.run_id}"
 
 
 def _decision(alias: Alias, run: Any) -> Past | None:
-    """Return the decision of a record; None if nothing was tested, as for a first version, or a gate tested."""
+    """Return the decision of a record; None if nothing was tested, or a gate tested."""
     run_id = run.info.run_id
     try:
-        said = json.loads(artifact(alias.client, run, DECISION))
-        return None if said.get("gate") or "numbers" not in said else _past(alias, run_id, said)
+        record = json.loads(artifact(alias.client, run, DECISION))
+        is_tested = "numbers" in record and not record.get("gate")
+        return _past(alias, run_id, record) if is_tested else None
     except (InvalidInput, TrackingError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise TrackingError(
             f"the record of a promotion to {alias} in run {run_id} cannot be read, so nobody knows whether it was of "
@@ -123,45 +115,49 @@ def _decision(alias: Alias, run: Any) -> Past | None:
         ) from error
 
 
-def _past(alias: Alias, run_id: str, said: Mapping[str, Any]) -> Past:
-    rule, question = said["rule"], (str(said.get("question", run_id)),)
+def _past(alias: Alias, run_id: str, record: Mapping[str, Any]) -> Past:
+    rule, question = record["rule"], (str(record.get("question", run_id)),)
     terms = Budget(rule["alpha"], rule["budget"]) if "budget" in rule else None
-    name, baseline = (f"{alias.model} v{said[key]}" for key in ("version", "alias_before"))
-    texts = (str(said[key]) for key in ("reason", "judgments", "candidate_run", "role"))
-    return Past(question, said["decision"] == "accepted", name, baseline, run_id, terms, *texts)
+    name, baseline = (f"{alias.model} v{record[key]}" for key in ("version", "alias_before"))
+    texts = (str(record[key]) for key in ("reason", "judgments", "candidate_run", "role"))
+    return Past(question, record["decision"] == "accepted", name, baseline, run_id, terms, *texts)
 
 
 def refuse_other_terms(past: Sequence[Past], budget: Budget) -> None:
-    """Raise LedgerError if earlier decisions have other terms; records from before there was a budget have none."""
-    for one in past:
-        if one.terms not in (None, budget):
-            name = "alpha" if one.terms.alpha != budget.alpha else "decisions"
+    """Raise LedgerError if earlier decisions have other terms; the oldest records have none."""
+    for decision in past:
+        terms = decision.terms
+        if terms not in (None, budget):
+            argument, field = "budget", "decisions"
+            if terms.alpha != budget.alpha:
+                argument = field = "alpha"
             raise LedgerError(
-                f"run {one.run_id} decided on these queries by other terms (alpha {one.terms.alpha:g} over a budget of "
-                f"{one.terms.decisions}), and terms do not change",
-                argument="alpha" if name == "alpha" else "budget",
-                found=f"{getattr(budget, name):g}",
-                expected=f"{getattr(one.terms, name):g}",
+                f"run {decision.run_id} decided on these queries by other terms (alpha {terms.alpha:g} over a budget "
+                f"of {terms.decisions}), and terms do not change",
+                argument=argument,
+                found=f"{getattr(budget, field):g}",
+                expected=f"{getattr(terms, field):g}",
                 remedy="use those, or go on with fresh queries",
             )
 
 
 def chosen_here(alias: Alias, past: Sequence[Past], holder: str | None) -> str:
-    """Say what it means that the version in use was accepted on the same queries; "" if it was not."""
-    said = (
+    """Say what follows if the version in use was accepted on the same queries; else ""."""
+    name = f"{alias.model} v{holder}"
+    if not any(decision.accepted and decision.name == name for decision in past):
+        return ""
+    return (
         f" Version {holder} of {alias.model} was itself accepted on these queries, so its mean here is too high by "
         "that choice: the test of another version holds and is only harder to pass, but do not quote this mean."
-    )
-    return (
-        said if any(one.accepted and one.name == f"{alias.model} v{holder}" for one in past) else ""
     )
 
 
 def made_elsewhere(alias: Alias, past: Sequence[Past]) -> str:
     """Say how many decisions on the same queries no gate made; "" if none."""
-    n_others = len({one.question for one in past})
-    said = f" Without a gate, {count(n_others, 'decision')} for {alias} used these queries, so the levels add up."
-    return said if n_others else ""
+    n_others = len({decision.question for decision in past})
+    if not n_others:
+        return ""
+    return f" Without a gate, {count(n_others, 'decision')} for {alias} used these queries, so the levels add up."
 
 
 def not_known(alias: Alias) -> str:

@@ -81,20 +81,21 @@ def tested_floors(
     floors: Mapping[str, float],
     options: Mapping[str, Any],
 ) -> pd.DataFrame:
-    """Test "not worse" on each slice that has a floor: one comparison for all floors of the same size."""
+    """Test "not worse" on each slice with a floor: one comparison for all equal floors."""
     tables = []
     for floor in dict.fromkeys(floors.values()):
         compared = compare(
             systems, baseline=baseline, by=slices, claim="not_worse", margin=floor, **options
         )
         table = compared.table
+        low = np.where(directions(compared) > 0, table["ci_low"], -table["ci_high"])
         columns = {
             "slice": part_of_row(compared),
             "n_queries": table["n_queries"],
             "mean_holder": table["mean_baseline"],
             "mean_candidate": table["mean_system"],
             "gain": gains(compared),
-            "gain_low": np.where(directions(compared) > 0, table["ci_low"], -table["ci_high"]),
+            "gain_low": low,
             "floor": floor,
             "p_value": table["p_value"],
             "passes_if_equal": table["detectable_difference"],
@@ -102,12 +103,9 @@ def tested_floors(
         }
         rows = pd.DataFrame(columns)[(table[compared.settings.grouped] != TOGETHER).to_numpy()]
         parts = rows["slice"].tolist()
-        named = (
-            parts
-            if TOGETHER in floors
-            else [chosen("slice", one, parts) for one in floors if floors[one] == floor]
-        )
-        tables.append(rows[rows["slice"].isin(named)])
+        if TOGETHER not in floors:
+            parts = [chosen("slice", part, parts) for part in floors if floors[part] == floor]
+        tables.append(rows[rows["slice"].isin(parts)])
     table = pd.concat(tables, ignore_index=True)
     small = table[table["n_queries"] < LEAST_QUERIES]
     if len(small):
@@ -171,17 +169,17 @@ class Rule:
         if self.floors is None:
             return {}
         if not isinstance(self.floors, Mapping):
-            given, names = {TOGETHER: self.floors}, ["floors"]
+            floors, names = {TOGETHER: self.floors}, ["floors"]
         else:
-            given = {str(value): floor for value, floor in self.floors.items()}
-            names = [f"floors[{value!r}]" for value in given]
-            fits = given and len(given) == len(self.floors) and TOGETHER not in given
+            floors = {str(value): floor for value, floor in self.floors.items()}
+            names = [f"floors[{value!r}]" for value in floors]
+            fits = floors and len(floors) == len(self.floors) and TOGETHER not in floors
             expected = f"a loss for each slice with a floor, by different names; {TOGETHER!r} is for claim= and margin="
             require(bool(fits), "floors", self.floors, expected)
-        for name, floor in zip(names, given.values(), strict=True):
+        for name, floor in zip(names, floors.values(), strict=True):
             check_number(name, floor)
             require(floor > 0, name, floor, "the smallest loss to rule out, above 0")
-        return given
+        return floors
 
     @property
     def options(self) -> dict[str, Any]:
@@ -265,7 +263,7 @@ class Logged:
         return self.evaluation.judgments_digest, self.evaluation.convention.card()
 
     def scores(self, measure: Any) -> Any:
-        """Return the scores by a measure and the weights, by query; None if the evaluation lacks the measure."""
+        """Return scores and weights by query; None if the evaluation lacks the measure."""
         evaluation = self.evaluation
         with contextlib.suppress(UnknownName):
             scores = evaluation.per_query[labels_of(measure, evaluation.measure_names)]
@@ -273,7 +271,7 @@ class Logged:
         return None
 
     def agrees(self, other: Logged, measure: Any) -> bool:
-        """Return whether another evaluation is the same by a measure that both have, up to `SAME` on each query."""
+        """Return whether two evaluations agree by a measure, up to `SAME` on each query."""
         mine, theirs = self.scores(measure), other.scores(measure)
         if (
             mine is None
@@ -288,39 +286,36 @@ class Logged:
 def by_evaluations(
     alias: Alias, version: str, holder: str | None, rule: Rule, role: str
 ) -> Decided:
-    """Decide by the evaluations that were logged of two versions; without a version in use, nothing is compared."""
+    """Decide by the logged evaluations of two versions; a first version is not compared."""
     candidate = _logged(alias, version, rule, role)
     used = None if holder is None else _logged(alias, holder, rule, role, candidate)
-    data, said_of_runs = _data(candidate, role), _named(rule, candidate, used)
+    data, words_of_runs = _data(candidate, role), _named(rule, candidate, used)
     if used is None:
         labels_of(rule.measure, candidate.evaluation.measure_names)
-        reason = f"It is the first version with this alias, so nothing was compared.{said_of_runs}"
+        reason = f"It is the first version with this alias, so nothing was compared.{words_of_runs}"
         return Decided(True, reason, data, _facts(rule, role, candidate))
     names = (f"{alias.model} v{version}", f"{alias.model} v{holder}")
     try:
         verdict = decide(candidate.evaluation, used.evaluation, rule, names)
     except (ConventionMismatch, QueryIdError) as error:
-        each = f'rankeval_mlflow.log(ev, role="{role}", model_version="{alias.model}/VERSION")'
+        call = f'rankeval_mlflow.log(ev, role="{role}", model_version="{alias.model}/VERSION")'
         raise error.having(
-            remedy=f"evaluate both versions on the same frozen content by the same rules, and log each with {each}"
+            remedy=f"evaluate both versions on the same frozen content by the same rules, and log each with {call}"
         ) from error
     evaluation, question = candidate.evaluation, _question(rule, verdict, candidate, used)
     past = made_on(alias, evaluation.queries, evaluation.judgments_digest)
     refuse_other_terms(past, rule.shared)
-    known = next((one for one in past if one.question == (question,)), None)
-    told = {"name": names[0], "gate": str(alias), "baseline": names[1]}
+    known = next((before for before in past if before.question == (question,)), None)
+    entry = {"name": names[0], "gate": str(alias), "baseline": names[1]}
     account = Account(rule.shared, str(alias), "these queries", tuple(past))
-    decision = account.answer(known, lambda: verdict.accepted, told)
+    decision = account.answer(known, lambda: verdict.accepted, entry)
     if known is None:
-        said = f"{verdict.reason} This is {decision.counted} on these queries, tested at {rule.shared.level:.2g}."
-        said += f" {not_known(alias)}{chosen_here(alias, past, holder)}{said_of_runs}"
+        reason = f"{verdict.reason} This is {decision.counted} on these queries, tested at {rule.shared.level:.2g}."
+        reason += f" {not_known(alias)}{chosen_here(alias, past, holder)}{words_of_runs}"
     else:
-        of = (
-            ""
-            if known.name == names[0]
-            else f" on {known.name}, which has the same scores by query"
-        )
-        said = f"Decided before{of}, so it is free ({decision.counted}), in run {known.run_id}: {known.reason}"
+        twin = f" on {known.name}, which has the same scores by query"
+        of = "" if known.name == names[0] else twin
+        reason = f"Decided before{of}, so it is free ({decision.counted}), in run {known.run_id}: {known.reason}"
     facts = _facts(rule, role, candidate, used) | {
         "question": question,
         "budget": _counts(decision),
@@ -332,7 +327,7 @@ def by_evaluations(
     if rule.groups is not None:
         facts["rule"]["groups"] = verdict.comparison.settings.sized(facts["numbers"]["n_queries"])
     return Decided(
-        decision.accepted, said, data, facts, verdict.comparison, verdict.floors, decision
+        decision.accepted, reason, data, facts, verdict.comparison, verdict.floors, decision
     )
 
 
@@ -343,21 +338,18 @@ def untested(_alias: Alias, _version: str, _holder: str | None) -> Decided:
 
 def _question(rule: Rule, verdict: Verdict, candidate: Logged, used: Logged) -> str:
     """Return a hash of what is asked, and of the scores by query that answer it."""
-    floors = (
-        []
-        if verdict.floors is None
-        else _plain(verdict.floors.drop(columns=["gain_low", "p_value", "passed"]))
-    )
+    floors = []
+    if verdict.floors is not None:
+        floors = _plain(verdict.floors.drop(columns=["gain_low", "p_value", "passed"]))
     parts = [json.dumps([rule.claim, float(rule.margin), rule.test, floors]).encode()]
-    for one in (candidate.evaluation, used.evaluation):
-        own = one.per_query[labels_of(rule.measure, one.measure_names)]
-        parts += [text_hashes(one.queries).tobytes(), own.to_numpy().tobytes()]
-        parts += [
-            ",".join(own.columns).encode(),
-            b"" if one.weights is None else one.weights.tobytes(),
-        ]
+    for evaluation in (candidate.evaluation, used.evaluation):
+        scores = evaluation.per_query[labels_of(rule.measure, evaluation.measure_names)]
+        weights = evaluation.weights
+        parts += [text_hashes(evaluation.queries).tobytes(), scores.to_numpy().tobytes()]
+        parts += [",".join(scores.columns).encode(), b"" if weights is None else weights.tobytes()]
     grouped = kept(verdict.comparison).groups
-    parts += [] if grouped is None else [grouped.numbers.tobytes()]
+    if grouped is not None:
+        parts.append(grouped.numbers.tobytes())
     return sha256(b"".join(sha256(part).encode() for part in parts))
 
 
@@ -367,15 +359,11 @@ def _counts(decision: Decision) -> dict[str, Any]:
 
 def _facts(rule: Rule, role: str, candidate: Logged, used: Logged | None = None) -> dict[str, Any]:
     evaluation = candidate.evaluation
+    terms = {name: getattr(rule, name) for name in ("claim", "margin", "alpha", "budget", "test")}
+    terms |= {"measure": str(rule.measure), "level": rule.shared.level}
+    terms["floors"] = rule.floors_by_slice
     return {
-        "rule": {
-            name: getattr(rule, name) for name in ("claim", "margin", "alpha", "budget", "test")
-        }
-        | {
-            "measure": str(rule.measure),
-            "level": rule.shared.level,
-            "floors": rule.floors_by_slice,
-        },
+        "rule": terms,
         "role": role,
         "convention": evaluation.convention.card(),
         "judgments": evaluation.judgments_digest,
@@ -389,7 +377,7 @@ def _facts(rule: Rule, role: str, candidate: Logged, used: Logged | None = None)
 def _logged(
     alias: Alias, version: str, rule: Rule, role: str, candidate: Logged | None = None
 ) -> Logged:
-    """Return the evaluation that decides: the named one, else the first if all that could be meant are equal.
+    """Return the evaluation that decides: the named one, or the first of equal ones.
 
     The first, since the same question then stays the same if a version is evaluated once more.
     """
@@ -405,56 +393,53 @@ def _logged(
             f"{who} has no evaluation of role {role!r} to decide by ({error})",
             remedy=f'log one: rankeval_mlflow.log(ev, role="{role}", model_version="{spelt}")',
         ) from error
-    every = [Logged(version, evaluation, run) for run, evaluation in logged]
-    meant = [one for one in every if one.run_id in rule.run_ids] or every
-    meant = [one for one in meant if one.scores(rule.measure) is not None] or meant[:1]
+    entries = [Logged(version, evaluation, run) for run, evaluation in logged]
+    entries = [entry for entry in entries if entry.run_id in rule.run_ids] or entries
+    entries = [entry for entry in entries if entry.scores(rule.measure) is not None] or entries[:1]
     if candidate is not None:
-        meant = [one for one in meant if one.content == candidate.content] or meant
-    if not all(meant[0].agrees(one, rule.measure) for one in meant[1:]):
-        means = [
-            one.evaluation.aggregate()[one.scores(rule.measure).columns[0]] for one in meant[:5]
-        ]
-        found = ", ".join(
-            f"{mean:.4f} in run {one.run_id}" for mean, one in zip(means, meant, strict=False)
-        )
+        entries = [entry for entry in entries if entry.content == candidate.content] or entries
+    first = entries[0]
+    if not all(first.agrees(entry, rule.measure) for entry in entries[1:]):
+        means = []
+        for entry in entries[:5]:
+            label = entry.scores(rule.measure).columns[0]
+            means.append(f"{entry.evaluation.aggregate()[label]:.4f} in run {entry.run_id}")
         raise InvalidInput(
-            f"{who} has evaluations of role {role!r} that disagree by {rule.measure}, or are of other data: {found}",
+            f"{who} has evaluations of role {role!r} that disagree by {rule.measure}, or are of other data: "
+            f"{', '.join(means)}",
             argument="run_id",
-            remedy=f'name the one that decides, as in run_id="{meant[0].run_id}", or delete the wrong run',
+            remedy=f'name the one that decides, as in run_id="{first.run_id}", or delete the wrong run',
         )
-    return meant[0]
+    return first
 
 
 def _named(rule: Rule, candidate: Logged, used: Logged | None) -> str:
     """Say which evaluations the caller named; raise for a run that is none of these versions."""
-    both = [one for one in (candidate, used) if one is not None]
-    others = [one for one in rule.run_ids if one not in {one.run_id for one in both}]
-    versions = " or ".join(f"version {one.version}" for one in both)
-    require(
-        not others,
-        "run_id",
-        (*others, "")[0],
-        f"a run with an evaluation of {versions}, one for each",
-    )
-    named = [one for one in both if one.run_id in rule.run_ids]
+    entries = [candidate] if used is None else [candidate, used]
+    run_ids = {entry.run_id for entry in entries}
+    versions = " or ".join(f"version {entry.version}" for entry in entries)
+    expected = f"a run with an evaluation of {versions}, one for each"
+    for run_id in rule.run_ids:
+        require(run_id in run_ids, "run_id", run_id, expected)
     return "".join(
-        f" The caller named run {one.run_id} as the evaluation of version {one.version}."
-        for one in named
+        f" The caller named run {entry.run_id} as the evaluation of version {entry.version}."
+        for entry in entries
+        if entry.run_id in rule.run_ids
     )
 
 
 def _data(logged: Logged, role: str) -> LoggedData:
     described = data_of(logged.evaluation, role)
     named = (
-        replace(described, name=one.data, digest=one.content.digest)
-        for one in entries_of(logged.run)
-        if one.content.role == role
+        replace(described, name=entry.data, digest=entry.content.digest)
+        for entry in entries_of(logged.run)
+        if entry.content.role == role
     )
     return next(named, described)
 
 
 def _plain(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return rows as JSON can hold them; numbers that are not finite are words, as in `Comparison.to_json`."""
+    """Return rows as JSON: numbers that are not finite are words, as in `Comparison.to_json`."""
 
     def plain(value: Any) -> Any:
         value = value.item() if hasattr(value, "item") else value
@@ -473,36 +458,38 @@ def by_gate(
     role: str,
     systems: tuple[Any | None, Any | None],
 ) -> Decided:
-    """Let a gate decide; without a version in use, the candidate is compared with the baseline that the gate knows.
+    """Let a gate decide; a first version is compared with the gate's own baseline.
 
     The systems are scores or runs of candidate and holder; None: what the models predict.
     """
-    given, used = systems
-    candidate = version_scores(alias, version, gate.collection) if given is None else given
-    if used is None and holder is not None:
-        used = version_scores(alias, holder, gate.collection)
+    candidate, used = systems
     collection, terms = gate.collection, gate.terms
+    if candidate is None:
+        candidate = version_scores(alias, version, collection)
+    if used is None and holder is not None:
+        used = version_scores(alias, holder, collection)
     named = "the baseline that the caller gave" if holder is None else f"{alias.model} v{holder}"
     decision = gate.decide(
         f"{alias.model} v{version}", candidate, baseline=used, baseline_name=named
     )
     against = decision.against or Standard(decision.baseline, "")
     baseline = f"the gate's baseline {decision.baseline!r}" if used is None else decision.baseline
-    asked = terms.words(f"{baseline} ({against.on_record})")
-    claim = f"{'' if decision.accepted else 'not '}shown to be {asked}, one-sided at {terms.shared.level:.2g}"
+    level, claimed = terms.shared.level, terms.words(f"{baseline} ({against.on_record})")
+    claim = f"{'' if decision.accepted else 'not '}shown to be {claimed}, one-sided at {level:.2g}"
     callers = [
         name for name, own in zip(("candidate", "holder"), systems, strict=True) if own is not None
     ]
+    standard = {
+        "name": decision.baseline,
+        "ranking": against.output,
+        "since": against.time,
+        "by": against.who,
+    }
     facts = {
         "scores_given_by_caller": callers,
         "gate": {"name": gate.name, "claim": claim},
-        "baseline": {
-            "name": decision.baseline,
-            "ranking": against.output,
-            "since": against.time,
-            "by": against.who,
-        },
-        "rule": {**terms.content(), "level": terms.shared.level, "baseline": decision.baseline},
+        "baseline": standard,
+        "rule": {**terms.content(), "level": level, "baseline": decision.baseline},
         "role": role,
         "convention": terms.convention.card(),
         "judgments": collection.digest,
@@ -514,26 +501,26 @@ def by_gate(
         collection.name, collection.digest, role, collection.n_rows, collection.n_queries
     )
     verdict = "accepts" if decision.accepted else "does not accept"
-    said = f"Gate {gate.name!r} on {collection.name!r} {verdict} it; {decision.counted}. It is {claim}."
+    text = f"Gate {gate.name!r} on {collection.name!r} {verdict} it; {decision.counted}. It is {claim}."
     if not decision.is_new:
-        said += " The same rankings were decided on before, or are equal, which is free."
+        text += " The same rankings were decided on before, or are equal, which is free."
     if callers:
-        said += f" The caller gave the scores of the {' and the '.join(callers)}; no model was asked for them."
+        text += f" The caller gave the scores of the {' and the '.join(callers)}; no model was asked for them."
     if decision.n_exposed:
-        said += (
+        text += (
             f" {count(decision.n_exposed, 'query')} of the collection were looked at outside of this gate, so its "
             "level may not hold."
         )
     try:
         past = made_on(alias, collection.loaded().prints.names_by_content, collection.digest)
-        said += made_elsewhere(alias, past)
+        text += made_elsewhere(alias, past)
     except TrackingError as error:  # the gate counts in its ledger
-        said += f" Whether other decisions were made on these queries is not known: {error}."
-    return Decided(decision.accepted, said, data, facts, decision=decision, claim=claim)
+        text += f" Whether other decisions were made on these queries is not known: {error}."
+    return Decided(decision.accepted, text, data, facts, decision=decision, claim=claim)
 
 
 def version_scores(alias: Alias, version: str, collection: RegisteredCollection) -> Any:
-    """Return the scores that the model of a version predicts for the rows of a registered collection."""
+    """Return the scores that a version's model predicts for a registered collection."""
     X = collection.content.X
     if X is None:
         raise InvalidInput(

@@ -1,4 +1,4 @@
-"""Promote a version: decide, record, move the alias, and look again. A rollback takes the same steps back.
+"""Promote a version: decide, record, move the alias, and look again. Or roll it back.
 
 MLflow sets an alias without asking which version has it: there is no compare-and-set. So the order
 of the steps does what can be done::
@@ -60,7 +60,7 @@ from rankeval_mlflow.promotion.registry import (
     Question,
     checked_alias,
 )
-from rankeval_mlflow.run_names import sha256
+from rankeval_mlflow.run_names import name_hash
 
 Outcome = Literal["moved", "in place", "rejected", "overtaken", "would move"]
 
@@ -147,8 +147,8 @@ class Promotion:
 
     def __str__(self) -> str:
         before = _named_version(self.alias_before)
-        said = _WORDS[self.outcome].format(version=self.version, before=before)
-        return f"{self.model}@{self.alias}: {said}. {self.reason}"
+        words = _WORDS[self.outcome].format(version=self.version, before=before)
+        return f"{self.model}@{self.alias}: {words}. {self.reason}"
 
     def _repr_html_(self) -> str:
         parts = [f"<p>{escape(str(self))}</p>"]
@@ -182,47 +182,46 @@ class Attempt:
         again: bool,
         dry_run: bool,
     ) -> Promotion:
-        """Take the steps of `promote`; `decide` takes the candidate and the version in use, or None without one."""
+        """Take the steps of `promote`; `decide` gets the candidate and the version in use, if any."""
         started = time.time()
         before = self.alias.holder()
         candidate = self.alias.version(version)
         number = str(candidate.version)
         if number == before:
-            said = f"Nothing was decided, and nothing written.{_note_on_override(self.alias, candidate)}"
-            return Promotion(self.alias.model, self.alias.name, number, "in place", said, before)
+            reason = f"Nothing was decided, and nothing written.{_note_on_override(self.alias, candidate)}"
+            return Promotion(self.alias.model, self.alias.name, number, "in place", reason, before)
         self.alias.refuse_unready(candidate)
-        taken = self.alias.rolled_back(candidate)
-        if taken and not again:
+        rolled_back = self.alias.rolled_back(candidate)
+        if rolled_back and not again:
             raise InvalidInput(
-                taken, argument="again", remedy="if it may have the alias all the same: again=True"
+                rolled_back,
+                argument="again",
+                remedy="if it may have the alias all the same: again=True",
             )
         if before is None:
             self._refuse_first(first=first)
         overridden = (
             "" if before is None else _note_on_override(self.alias, self.alias.version(before))
         )
-        question = Question(
-            number, before, self.who, started, self.alias.ended_over(before), dry_run
-        )
+        ended = self.alias.ended_over(before)
+        question = Question(number, before, self.who, started, ended, dry_run)
         decided = decide(self.alias, number, before)
-        if taken:
-            decided = replace(decided, reason=f"{decided.reason} Asked with again=True: {taken}.")
-        decided = self._with_override(replace(decided, reason=decided.reason + overridden))
+        again_words = f" Asked with again=True: {rolled_back}." if rolled_back else ""
+        reason = decided.reason + again_words + overridden
+        decided = self._with_override(replace(decided, reason=reason))
         if dry_run and (decided.decision is None or not decided.decision.is_new):
-            return self._promotion(question, decided, _DRY[decided.moves])
+            return self._result(question, decided, _DRY[decided.moves])
         return self._record_and_move(question, decided)
 
     def _refuse_first(self, *, first: bool) -> None:
-        """Refuse to give an alias that no version has, unless it is new and that is said, or somebody overrides."""
+        """Refuse an alias that no version has, without `first` or if it was deleted."""
         last, others = last_holder(self.alias), sorted(self.alias.aliases())
         if first and (self.override or not last):
             return
-        known = (
-            f"{self.alias.model} has the aliases {', '.join(others)}"
-            if others
-            else "it has no alias at all"
-        )
+        known = "it has no alias at all"
         remedy = "to give it to this version without a comparison: first=True"
+        if others:
+            known = f"{self.alias.model} has the aliases {', '.join(others)}"
         if last:
             known = f"{last}, and it was deleted since"
             remedy = "give it back to that version, to compare with it; or move it on record, with first=True, "
@@ -241,9 +240,9 @@ class Attempt:
         override = "override by {by}: {reason}".format(**self.override)
         if decided.accepted and decided.decision is not None:
             return replace(decided, reason=f"{decided.reason} This needed no {override}.")
-        told = f"This is an {override}. {decided.reason}"
+        reason = f"This is an {override}. {decided.reason}"
         facts = {**decided.facts, "override": self.override}
-        return replace(decided, accepted=False, override=override, reason=told, facts=facts)
+        return replace(decided, accepted=False, override=override, reason=reason, facts=facts)
 
     def roll_back(self, reason: str) -> Promotion:
         """Take the steps of `rollback`, whose decision is the reason of the caller."""
@@ -276,13 +275,13 @@ class Attempt:
 
     def _record_and_move(self, question: Question, decided: Decided) -> Promotion:
         tracked = self.alias.write_record(question, decided, self.experiment)
-        outcome, said = self._tag_and_move(question, decided, tracked.run_id)
-        return self._promotion(question, decided, outcome, said, tracked)
+        outcome, words = self._tag_and_move(question, decided, tracked.run_id)
+        return self._result(question, decided, outcome, words, tracked)
 
     def _tag_and_move(
         self, question: Question, decided: Decided, run_id: str
     ) -> tuple[Outcome, str]:
-        """Tag the version and move the alias. The record says whether both were done, also after an error."""
+        """Tag the version and move the alias; the record says what was done, after an error too."""
         if question.dry_run:
             would = _DRY[decided.moves]
             self.alias.note_outcome(run_id, would, f"dry run: {would}")
@@ -290,11 +289,10 @@ class Attempt:
         try:
             if not decided.takes_back:
                 self.alias.tag_version(question, decided, run_id)
-            outcome, said = (
-                self._move_if_unchanged(question, decided, run_id)
-                if decided.moves
-                else ("rejected", "")
-            )
+            outcome: Outcome = "rejected"
+            words = ""
+            if decided.moves:
+                outcome, words = self._move_if_unchanged(question, decided, run_id)
         except RankevalError as error:
             became = "unknown whether it moved" if isinstance(error, _NotKnown) else "not moved"
             self.alias.note_outcome(run_id, became, f"{became}: {error}")
@@ -304,20 +302,18 @@ class Attempt:
             "moved": f"moved from {before} to {question.version}",
             "rejected": f"stays with {before}: rejected",
         }
-        self.alias.note_outcome(run_id, outcome, f"{noted.get(outcome, outcome)} {said}".strip())
-        return outcome, said
+        self.alias.note_outcome(run_id, outcome, f"{noted.get(outcome, outcome)} {words}".strip())
+        return outcome, words
 
     def _move_if_unchanged(
         self, question: Question, decided: Decided, run_id: str
     ) -> tuple[Outcome, str]:
         now = self.alias.holder()
         if now != question.before:
-            ways = (
-                "Roll back again if it must go too."
-                if decided.takes_back
-                else "Promote again to compare with it."
-            )
-            return "overtaken", f"Meanwhile the alias went to {_named_version(now)}. {ways}"
+            remedy = "Promote again to compare with it."
+            if decided.takes_back:
+                remedy = "Roll back again if it must go too."
+            return "overtaken", f"Meanwhile the alias went to {_named_version(now)}. {remedy}"
         self._set_alias(question.version)
         try:
             if decided.takes_back:  # not before: a rollback that is killed here can be made again
@@ -329,10 +325,8 @@ class Attempt:
     def _check_after_move(self, question: Question) -> tuple[Outcome, str]:
         now = self.alias.holder()
         if now != question.version:
-            return (
-                "overtaken",
-                f"It was moved, and then went to {_named_version(now)} by another hand.",
-            )
+            words = f"It was moved, and then went to {_named_version(now)} by another hand."
+            return "overtaken", words
         others = self.alias.rivals(question)
         if not others:
             return "moved", ""
@@ -344,9 +338,8 @@ class Attempt:
     def _set_alias(self, version: str) -> None:
         try:
             self.alias.move(version)
-        except (
-            TrackingError
-        ) as lost:  # the answer may be, and not the move: look which version has the alias
+        except TrackingError as lost:
+            # The answer may be lost, and not the move: look which version has the alias.
             try:
                 now = self.alias.holder()
             except RankevalError as error:
@@ -357,12 +350,12 @@ class Attempt:
             if now != version:
                 raise
 
-    def _promotion(
+    def _result(
         self,
         question: Question,
         decided: Decided,
         outcome: Outcome,
-        said: str = "",
+        words: str = "",
         run: TrackedRun | None = None,
     ) -> Promotion:
         run_id, where = (None, "") if run is None else (run.run_id, run.where)
@@ -371,7 +364,7 @@ class Attempt:
             self.alias.name,
             question.version,
             outcome,
-            f"{decided.reason} {said}".strip(),
+            f"{decided.reason} {words}".strip(),
             question.before,
             decided.comparison,
             decided.floors,
@@ -565,14 +558,10 @@ def promote(
         decide = partial(by_gate, gate=gate, role=role, systems=(candidate, holder))
     elif measure is not None:
         _refuse(rankings, "it is a ranking for a gate: give gate= too, or log evaluations")
-        run_ids = (
-            ()
-            if run_id is None
-            else tuple(run_id)
-            if isinstance(run_id, list | tuple)
-            else (run_id,)
+        run_ids = run_id if isinstance(run_id, list | tuple) else [] if run_id is None else [run_id]
+        rule = Rule(
+            measure, claim, margin, alpha, test, slices, floors, budget, tuple(run_ids), groups
         )
-        rule = Rule(measure, claim, margin, alpha, test, slices, floors, budget, run_ids, groups)
         decide = partial(by_evaluations, rule=rule, role=role)
     elif overriding:
         _refuse(
@@ -679,34 +668,29 @@ def _attempt(
     with contextlib.ExitStack() as stack:
         where = stack.enter_context(current_store(uri))  # a gate loads models from there
         stack.enter_context(answered(where, "answer"))
-        lock = f"promotion-{sha256(f'{where} {name} {alias}'.encode())[:16]}"
+        lock = f"promotion-{name_hash(f'{where} {name} {alias}')}"
         try:
             stack.enter_context(alone(lock, _PATIENCE))
         except TimeoutError as error:
             raise TrackingError(
                 f"another promoter of {name}@{alias} at {bare(where)} is still at work: {error}"
             ) from error
-        client = stack.enter_context(connected(where))
-        yield Attempt(
-            Alias(client, where, name, alias), asker, experiment or f"{name} promotions", override
-        )
+        named = Alias(stack.enter_context(connected(where)), where, name, alias)
+        yield Attempt(named, asker, experiment or f"{name} promotions", override)
 
 
-def _refuse(given: Mapping[str, Any], why: str) -> None:
-    for name, value in given.items():
+def _refuse(arguments: Mapping[str, Any], why: str) -> None:
+    for name, value in arguments.items():
         if value is not None and value is not False:
             raise InvalidInput(why, argument=name)
 
 
-def _refuse_other_terms(gate: Any, given: Mapping[str, Any]) -> None:
+def _refuse_other_terms(gate: Any, arguments: Mapping[str, Any]) -> None:
     require(isinstance(gate, Gate), "gate", gate, "the result of guard.gate")
     defaults = {"measure": None, "margin": 0, "claim": "better", "alpha": 0.05, "budget": 20}
-    for name, value in given.items():
-        term = getattr(gate.terms, name)
-        meant = (
-            str(parsed(value, gate.terms.convention))
-            if name == "measure" and value is not None
-            else value
-        )
+    for name, value in arguments.items():
+        term, same = getattr(gate.terms, name), value
+        if name == "measure" and value is not None:
+            same = str(parsed(value, gate.terms.convention))
         expected = f"{term!r}, by which gate {gate.name!r} decides: leave it out"
-        require(meant in (defaults[name], term), name, value, expected)
+        require(same in (defaults[name], term), name, value, expected)

@@ -109,22 +109,19 @@ class Alias:
         with self.asking(f"read the aliases of {self.model}"):
             return aliases_of(self.client, self.model)
 
-    def version(self, given: Any) -> Any:
-        """Return a version in one of the forms of `promote`; raise InvalidInput if there is no such version."""
-        is_number = isinstance(given, Integral) and not isinstance(given, bool)
-        if is_number or (isinstance(given, str) and not {"/", "@"} & set(given)):
-            given = f"{self.model}/{str(given).strip()}"
-        with self.asking(f"read the version {shown(given)} of {self.model}"):
-            return version_named(self.client, given, "version", self.model)
+    def version(self, spelling: Any) -> Any:
+        """Return a version in a spelling of `promote`; raise InvalidInput if there is none."""
+        is_number = isinstance(spelling, Integral) and not isinstance(spelling, bool)
+        if is_number or (isinstance(spelling, str) and not {"/", "@"} & set(spelling)):
+            spelling = f"{self.model}/{str(spelling).strip()}"
+        with self.asking(f"read the version {shown(spelling)} of {self.model}"):
+            return version_named(self.client, spelling, "version", self.model)
 
     def refuse_unready(self, found: Any) -> None:
         """Raise InvalidInput if a version is not ready, or was archived."""
-        if found.status not in {None, "READY"} or found.current_stage == "Archived":
-            state = (
-                "archived"
-                if found.current_stage == "Archived"
-                else f"not ready: its status is {found.status}"
-            )
+        is_archived = found.current_stage == "Archived"
+        if is_archived or found.status not in {None, "READY"}:
+            state = "archived" if is_archived else f"not ready: its status is {found.status}"
             raise InvalidInput(
                 f"version {found.version} of {self.model} is {state}", remedy="promote another"
             )
@@ -140,12 +137,12 @@ class Alias:
             self.client.set_registered_model_alias(self.model, self.name, number)
 
     def mark(self, version: Any) -> Mark | None:
-        """Return the last promotion of a version to the alias, or its rollback; None without one."""
+        """Return the last promotion of a version to the alias, or its rollback, if any."""
         state = state_of(version.tags, f"{PROMOTION}.{self.name}{STATE}")
         return Mark(**state) if state else None
 
     def acceptance(self, version: Any) -> Mark | None:
-        """Return the promotion by which a version came to the alias; None without one, or after its rollback."""
+        """Return the promotion that gave a version the alias; None after its rollback."""
         mark = self.mark(version)
         return None if mark is None or mark.is_rollback else mark
 
@@ -156,13 +153,13 @@ class Alias:
         return {number: mark for number, mark in marks.items() if mark}
 
     def _outcome(self, run_id: str) -> str:
-        """Return what the run of a promotion says became of the alias; "" if it does not say yet."""
+        """Return what became of the alias by the run of a promotion; "" if not known yet."""
         with self.asking(f"read run {run_id}"):
             run = existing(self.client.get_run, run_id, codes=NOT_READ)
         return "erased" if run is None else str(run.data.tags.get(OUTCOME, ""))
 
     def rolled_back(self, version: Any) -> str:
-        """Say when and why a version lost an alias by a rollback; "" if it did not, or was promoted since."""
+        """Say where and why a version was rolled back; "" if it was not, or promoted since."""
         mark = self.mark(version)
         if mark is None or not mark.is_rollback:
             return ""
@@ -198,7 +195,7 @@ class Alias:
         ]
 
     def rivals(self, question: Question) -> list[str]:
-        """Return the other versions that were accepted over the same version in use, and whose promotion had not ended.
+        """Return other versions accepted over the same one by promotions that had not ended.
 
         A promoter tags its version before it moves the alias. So whoever moves it last sees the
         promoters that moved it meanwhile. A rollback tags after its move: it is seen from its own
@@ -214,7 +211,7 @@ class Alias:
         )
 
     def write_record(self, question: Question, decided: Decided, experiment: str) -> TrackedRun:
-        """Write the record to a run of its own; raise TrackingError if that fails: it is kept on disk then."""
+        """Write the record to its own run; TrackingError if that fails: it stays on disk then."""
         target = Target(uri=self.uri, experiment_name=experiment)
         try:
             return deliver(
@@ -227,7 +224,7 @@ class Alias:
             ) from error
 
     def tag_version(self, question: Question, decided: Decided, run_id: str) -> None:
-        """Set the tags of the version that lead to its record; of a rollback, those of the version taken back.
+        """Set the tags that lead to the record, on the candidate or the version taken back.
 
         The version that gets the alias loses the tag of an earlier rejection, which would speak
         against it from then on.
@@ -250,7 +247,7 @@ class Alias:
                 self.client.delete_model_version_tag(self.model, question.version, rejection)
 
     def note_outcome(self, run_id: str, outcome: str, words: str) -> None:
-        """Set the tags of the run that say what became of the alias; warn if that fails: the alias is where it is."""
+        """Tag the run with what became of the alias; only warn if that fails."""
         try:
             with self.asking(f"tag run {run_id}"):
                 self.client.set_tag(run_id, OUTCOME, outcome)
@@ -302,7 +299,7 @@ class Question:
 
 
 class Mark(NamedTuple):
-    """The last promotion of a version to an alias, or the rollback that took it back, as the version keeps it."""
+    """A version's last promotion to an alias, or the rollback that took it back."""
 
     is_rollback: bool
     other: str | None  # The version in use before; after a rollback, the one that is in use again
@@ -310,12 +307,10 @@ class Mark(NamedTuple):
     why: str  # The override, or the reason of the rollback; "" for a plain acceptance
 
 
+# Characters of a reason that a tag keeps: its JSON may have six for one. The record has all.
 _LONGEST = 1000
-"""Characters of a reason that a tag keeps, since its JSON may have six for one; the record has all."""
-
-
+# The terms of a rule that are parameters of the run.
 _TERMS = ("measure", "claim", "margin", "alpha", "level", "baseline")
-"""The terms of a rule that are parameters of the run."""
 
 
 def _record_of(alias: Alias, question: Question, decided: Decided) -> Node:
@@ -327,30 +322,33 @@ def _record_of(alias: Alias, question: Question, decided: Decided) -> Node:
         "holder": question.before or "none",
     }
     params |= {name: str(rule[name]) for name in _TERMS if name in rule}
-    params |= {"override": decided.override} if decided.override else {}
-    # A decision is true if the version was accepted.
-    params |= {} if decided.decision is None else {"counted": decided.decision.counted}
+    if decided.override:
+        params["override"] = decided.override
+    if decided.decision is not None:  # a decision is true if the version was accepted
+        params["counted"] = decided.decision.counted
+    params["decision"] = verdict
+    content = json.dumps(_decision(alias, question, decided), indent=1).encode()
     name = f"{alias.model} v{question.version} for {alias.name}: {verdict}"
     node = record_node(
         RunRecord(
             name=name,
-            params={**params, "decision": verdict},
+            params=params,
             comparison=decided.comparison,
             data=(decided.data,) if decided.data else (),
-            artifacts={
-                DECISION: json.dumps(_decision(alias, question, decided), indent=1).encode()
-            },
+            artifacts={DECISION: content},
             started=question.started,
             seconds=time.time() - question.started,
         )
     )
-    said = f"**{name}**\n\n{escape(decided.reason, quote=False)}\n\n{_runs(decided)}".strip()
+    text = f"**{name}**\n\n{escape(decided.reason, quote=False)}\n\n{_runs(decided)}".strip()
     kind = "rollback" if decided.takes_back else "promotion"
     tags = {**node.tags, KIND: kind, HEADLINE: param_text(f"{verdict}: {decided.reason}")}
-    return replace(node, tags=tags, sections={"promotion": said, **node.sections})
+    return replace(node, tags=tags, sections={"promotion": text, **node.sections})
 
 
 def _decision(alias: Alias, question: Question, decided: Decided) -> dict[str, Any]:
+    began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(question.started))
+    data = decided.data and {"name": decided.data.name, "digest": decided.data.digest}
     return {
         "format": FORMAT,
         "decision": decided.verdict,
@@ -360,10 +358,8 @@ def _decision(alias: Alias, question: Question, decided: Decided) -> dict[str, A
         "version": question.version,
         "alias_before": question.before,
         "who": question.who,
-        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(question.started)),
-        "data": {"name": decided.data.name, "digest": decided.data.digest}
-        if decided.data
-        else None,
+        "time": began,
+        "data": data,
         "takes_back": decided.takes_back,
         "rankeval": rankeval.__version__,
         **decided.facts,
