@@ -261,22 +261,27 @@ _PRESET: dict[Any, dict[str, tuple[Any, str]]] = {
 }
 
 
-def _declared() -> Iterator[tuple[str, Any, Any, str]]:
-    """Yield key, type, default and help of each row; a required one has the default `...`."""
+def _rows() -> Iterator[tuple[str, tuple[Any, Any, str]]]:
+    """Yield the key of each row, and its type, default and help."""
     for default, table in ((..., _REQUIRED), (None, _OPTIONAL), (False, {bool: _SWITCHES})):
         for kind, texts in table.items():
             for key, text in texts.items():
-                yield key, kind, default, text
+                yield key, (kind, default, text)
     for kind, rows in _PRESET.items():
         for key, (preset, text) in rows.items():
-            yield key, kind, preset, text
+            yield key, (kind, preset, text)
 
 
-OPTIONS: dict[str, tuple[Any, ...]] = {}
+def _by_name() -> dict[str, tuple[Any, ...]]:
+    options = {}
+    for key, row in _rows():
+        name, _, words = key.partition(" ")
+        options[name] = (*row, words)
+    return options
+
+
+OPTIONS = _by_name()
 """Name -> (type, default, help, words); a required one has the default `...`, an optional one None."""
-for _key, *_row in _declared():
-    _name, _, _words = _key.partition(" ")
-    OPTIONS[_name] = (*_row, _words)
 
 _REMEDIES = {
     "depth": "choose --ties docid or --ties stable with it",

@@ -62,6 +62,8 @@ EXEMPT = {
     "Claim.": "what tests of significance are written with",
     "Measure.values": "reads chunks that the library makes; evaluate takes what these are made of",
     "Settings.": "what tests of significance are written with",
+    "SignificanceTest.floor": "a function of the declaration, which the library calls",
+    "Correction.floor": "a function of the declaration, which the library calls",
     "PairedResult.": "what tests of significance are written with",
     "rankeval.report.summaries.GuardFacts": "made of a comparison by the library",
     "rankeval.experiment.ExperimentConfig(": "a model of pydantic, which says what a field cannot be",
