@@ -300,6 +300,7 @@ def _settle_undefined(
     undefined: NDArray[np.bool_],
 ) -> dict[str, NDArray[np.bool_]]:
     """Give 0/0 its value, count the queries of the rules, and return those to leave out."""
+    # `facts.rule_counts` is the same dict as `joined.rule_counts`: what is counted here is in both.
     rule, by_rows = joined.convention.no_relevant, joined.convention.judgments == "rows"
     lacks, fixes = [], []
     for column, measure in enumerate(named.values()):

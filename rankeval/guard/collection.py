@@ -128,7 +128,8 @@ class LoadedCollection:
                     f"{name!r} cannot predict on the rows of the collection: {told}. If it was fitted on other "
                     f"features, give its scores of these rows instead: systems={{{name!r}: scores, ...}}"
                 ) from error
-        # The scores must have the index of the rows, though these were given at the registration.
+        # The scores must have the index of the rows, which were given at the registration: the collection
+        # stands in for its labels, of which the index alone is read.
         check_rows(**{"y": self, name if name != "y" else "the system y": system})
         score = scores(as_column(system), f"the scores of {name!r}").astype(np.float64)
         n_rows = len(self.prints.codes)

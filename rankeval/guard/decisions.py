@@ -334,19 +334,20 @@ class Account:
         """Decisions over the budget: clones or machines decided without knowing of each other."""
         return max(0, self.n_made - self.budget.decisions)
 
-    def answer(
-        self, known: Made | None, accepts: Callable[[], bool], told: Mapping[str, Any]
-    ) -> Decision:
-        """Return the known answer, which is free, else that of a test; raise LedgerError if no decision is left."""
+    def repeat(self, past: Made, fields: Mapping[str, Any]) -> Decision:
+        """Return a past decision again, which is free."""
+        again = {"baseline": past.baseline, "first_name": past.name, "accepted": past.accepted}
+        return Decision(
+            **{**fields, **again},
+            n_over=self.n_over,
+            is_new=False,
+            remaining=self.remaining,
+            budget=self.budget.decisions,
+        )
+
+    def decide(self, accepts: Callable[[], bool], fields: Mapping[str, Any]) -> Decision:
+        """Return the decision of a test; raise LedgerError if no decision is left."""
         left, of = self.remaining, self.budget.decisions
-        if known is not None:
-            told = {
-                **told,
-                "baseline": known.baseline,
-                "first_name": known.name,
-                "accepted": known.accepted,
-            }
-            return Decision(**told, n_over=self.n_over, is_new=False, remaining=left, budget=of)
         if not left:
             raise LedgerError(
                 f"{self.who} has made its {count(of, 'decision')} on {self.queries}, and decides no more",
@@ -355,7 +356,7 @@ class Account:
                 remedy="collect and label fresh queries, under ids of their own; or declare a gate of the guard with "
                 "terms of its own, whose level adds to this one",
             )
-        return Decision(**told, accepted=accepts(), remaining=left - 1, budget=of, is_new=True)
+        return Decision(**fields, accepted=accepts(), remaining=left - 1, budget=of, is_new=True)
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ def groups_of(
     )
 
 
-def exposed(
+def n_exposed_outside(
     records: Records, collection: RegisteredCollection, gate: GateRecord | None = None
 ) -> int:
     """Return how many queries of a collection somebody looked at, apart from the decisions of a gate; 0 if few."""
@@ -260,22 +260,22 @@ class Gate:
             fields: dict[str, Any] = {
                 "name": name,
                 "gate": self.name,
-                "n_exposed": exposed(records, self.collection, gate),
+                "n_exposed": n_exposed_outside(records, self.collection, gate),
             }
             past = gate.decision(
                 candidate.output, None if baseline_given is None else baseline_given.output
             )
             if past is not None:
                 fields["against"] = gate.known(past.question[1], past.baseline)
-                return gate.account.answer(past, bool, fields)
+                return gate.account.repeat(past, fields)
             against = baseline_given or self._standard(gate, loaded)
             fields |= {
                 "baseline": against.name,
                 "against": gate.known(against.output, against.name),
             }
             if candidate.output != against.output:
-                return gate.account.answer(
-                    None, lambda: self._tested(gate, loaded, candidate, against), fields
+                return gate.account.decide(
+                    lambda: self._tested(gate, loaded, candidate, against), fields
                 )
             # Nothing is learned of the labels, and nothing is recorded.
             fields |= {
@@ -367,7 +367,7 @@ class Gate:
         if verdicts:
             n_over = count(account.n_over, "decision")
             words += f"\n{n_over} over the budget ({', '.join(verdicts)}): clones decided without knowing of each other"
-        n_exposed = exposed(gate.records, self.collection, gate)
+        n_exposed = n_exposed_outside(gate.records, self.collection, gate)
         return words + (f"\n{exposed_words(n_exposed, self.collection)}" if n_exposed else "")
 
     def __repr__(self) -> str:
@@ -421,7 +421,7 @@ def declare(
         problem += f"{terms.shared.level:.2g}: that takes {terms.least_queries}"
         refuse((size < terms.least_queries, problem, "take more of them, or a smaller budget"))
         scores_of(loaded, given, terms)  # raises if a query cannot be scored
-        n_exposed = exposed(records, collection)
+        n_exposed = n_exposed_outside(records, collection)
         asked = terms if groups is None else replace(terms, **keep_groups(ledger, grouped))
         body = {
             **about(collection, records),

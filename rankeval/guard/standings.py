@@ -134,10 +134,10 @@ class Standings:
         """Return the first entry of a plan's opening; None if it was not opened."""
         return next(iter(self.opened.get(plan_id, ())), None)
 
-    def openings_of(self, queries_of: Mapping[str, Any]) -> list[Entry]:
+    def openings_of(self, body: Mapping[str, Any]) -> list[Entry]:
         """Return the openings by the project of any queries that the body of an entry is about."""
         entries = (entry for entries in self.opened.values() for entry in entries)
-        return [entry for entry in entries if self.exposure.shared(queries_of, entry.body)]
+        return [entry for entry in entries if self.exposure.shared(body, entry.body)]
 
     def of(self, plan_id: str, new_looks: Callable[[], tuple[str, ...]] = tuple) -> Standing:
         """Return the standing of a frozen plan; `new_looks` tells those of a plan that was not opened yet."""

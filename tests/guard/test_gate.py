@@ -153,13 +153,13 @@ def test_an_account_counts_questions_and_not_entries(decisions, questions, n_mad
     assert (account.n_made, account.remaining) == (n_made, left)
     told = {"name": "new", "gate": "shop@champion", "baseline": "old"}
     for known in made[:1]:
-        free = account.answer(known, pytest.fail, told)
+        free = account.repeat(known, told)
         assert (free.accepted, free.is_new, free.remaining, free.first_name) == (True, False, left, "a")
     if left:
-        assert account.answer(None, lambda: False, told).remaining == left - 1
+        assert account.decide(lambda: False, told).remaining == left - 1
     else:
         with pytest.raises(LedgerError, match="shop@champion has made its 1 decision on these queries") as spent:
-            account.answer(None, pytest.fail, told)
+            account.decide(pytest.fail, told)
         assert (spent.value.argument, spent.value.found) == ("budget", "2")
 
 

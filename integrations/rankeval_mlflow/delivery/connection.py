@@ -228,7 +228,9 @@ def made_once(make: Callable[[], T], find: Callable[[], list[T]]) -> list[T]:
 
 
 @contextlib.contextmanager
-def answered(uri: str, to: str, *, gone: type[RankevalError] = TrackingError) -> Iterator[None]:
+def translating_errors(
+    uri: str, to: str, *, gone: type[RankevalError] = TrackingError
+) -> Iterator[None]:
     """Raise an error of ours for that of a store that was asked to do something."""
     try:
         yield
@@ -244,7 +246,7 @@ def asking(uri: str | None, what: str) -> Iterator[Any]:
     """Yield a client for reading; whatever the store raises becomes an error of ours."""
     address = store(uri)
     with (
-        answered(address, f"give {what}"),
+        translating_errors(address, f"give {what}"),
         connected(address, mlflow.get_registry_uri() if uri is None else None) as client,
     ):
         yield client

@@ -56,7 +56,7 @@ def made_on(alias: Alias, ids: Any, judgments: str) -> list[Past]:
     Raises TrackingError if a record cannot be read, or the store cannot be reached.
     """
     hashes, is_same = text_hashes(ids), {judgments: True}
-    with alias.asking(f"list the promotions to {alias}"):
+    with alias.translating_errors(f"list the promotions to {alias}"):
         decisions = [_decision(alias, run) for run in recorded(alias, "promotion")]
         past = [decision for decision in decisions[::-1] if decision]
         for decision in past:
@@ -91,7 +91,7 @@ def recorded(alias: Alias, *kinds: str) -> Iterator[Any]:
 
 def last_holder(alias: Alias) -> str:
     """Say which version a record gave the alias last; "" if there is none."""
-    with alias.asking(f"list the promotions to {alias}"):
+    with alias.translating_errors(f"list the promotions to {alias}"):
         runs = recorded(alias, "promotion", "rollback")
         moved = next((run for run in runs if run.data.tags.get(OUTCOME) == "moved"), None)
     if moved is None:

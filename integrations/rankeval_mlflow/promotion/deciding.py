@@ -308,7 +308,11 @@ def by_evaluations(
     known = next((before for before in past if before.question == (question,)), None)
     entry = {"name": names[0], "gate": str(alias), "baseline": names[1]}
     account = Account(rule.shared, str(alias), "these queries", tuple(past))
-    decision = account.answer(known, lambda: verdict.accepted, entry)
+    decision = (
+        account.decide(lambda: verdict.accepted, entry)
+        if known is None
+        else account.repeat(known, entry)
+    )
     if known is None:
         reason = f"{verdict.reason} This is {decision.counted} on these queries, tested at {rule.shared.level:.2g}."
         reason += f" {not_known(alias)}{chosen_here(alias, past, holder)}{words_of_runs}"
@@ -384,7 +388,7 @@ def _logged(
     spelt = f"{alias.model}/{version}"
     who = f"version {version} of {alias.model}{f', which has the alias {alias.name} now,' if candidate else ''}"
     try:
-        with alias.asking(f"read the evaluation of models:/{spelt}"):
+        with alias.translating_errors(f"read the evaluation of models:/{spelt}"):
             logged = logged_for(
                 alias.client, alias.client.get_model_version(alias.model, version), role
             )

@@ -43,7 +43,12 @@ from rankeval.measures import Measure
 from rankeval.measures import measure as parsed
 from rankeval.shelf.record import checked_word
 from rankeval.tracking import TrackedRun
-from rankeval_mlflow.delivery.connection import answered, connected, current_store, run_context
+from rankeval_mlflow.delivery.connection import (
+    connected,
+    current_store,
+    run_context,
+    translating_errors,
+)
 from rankeval_mlflow.delivery.spool import alone
 from rankeval_mlflow.promotion.counting import last_holder
 from rankeval_mlflow.promotion.deciding import (
@@ -546,7 +551,7 @@ def promote(
     }
     decide: Callable[[Alias, str, str | None], Decided] = untested
     if gate is not None:
-        _refuse(own, "a gate counts its decisions and shows one bit: leave it out")
+        _refuse_given(own, "a gate counts its decisions and shows one bit: leave it out")
         terms = {
             "measure": measure,
             "margin": margin,
@@ -554,17 +559,17 @@ def promote(
             "alpha": alpha,
             "budget": budget,
         }
-        _refuse_other_terms(gate, terms)
+        _refuse_terms_beside_gate(gate, terms)
         decide = partial(by_gate, gate=gate, role=role, systems=(candidate, holder))
     elif measure is not None:
-        _refuse(rankings, "it is a ranking for a gate: give gate= too, or log evaluations")
+        _refuse_given(rankings, "it is a ranking for a gate: give gate= too, or log evaluations")
         run_ids = run_id if isinstance(run_id, list | tuple) else [] if run_id is None else [run_id]
         rule = Rule(
             measure, claim, margin, alpha, test, slices, floors, budget, tuple(run_ids), groups
         )
         decide = partial(by_evaluations, rule=rule, role=role)
     elif overriding:
-        _refuse(
+        _refuse_given(
             own | rankings,
             "an override without a measure tests nothing: name one, or leave this out",
         )
@@ -667,7 +672,7 @@ def _attempt(
     asker = who or os.environ.get(WHO) or run_context().get("mlflow.user", "unknown")
     with contextlib.ExitStack() as stack:
         where = stack.enter_context(current_store(uri))  # a gate loads models from there
-        stack.enter_context(answered(where, "answer"))
+        stack.enter_context(translating_errors(where, "answer"))
         lock = f"promotion-{name_hash(f'{where} {name} {alias}')}"
         try:
             stack.enter_context(alone(lock, _PATIENCE))
@@ -679,13 +684,13 @@ def _attempt(
         yield Attempt(named, asker, experiment or f"{name} promotions", override)
 
 
-def _refuse(arguments: Mapping[str, Any], why: str) -> None:
+def _refuse_given(arguments: Mapping[str, Any], why: str) -> None:
     for name, value in arguments.items():
         if value is not None and value is not False:
             raise InvalidInput(why, argument=name)
 
 
-def _refuse_other_terms(gate: Any, arguments: Mapping[str, Any]) -> None:
+def _refuse_terms_beside_gate(gate: Any, arguments: Mapping[str, Any]) -> None:
     require(isinstance(gate, Gate), "gate", gate, "the result of guard.gate")
     defaults = {"measure": None, "margin": 0, "claim": "better", "alpha": 0.05, "budget": 20}
     for name, value in arguments.items():

@@ -51,7 +51,7 @@ from rankeval.errors import InvalidInput, TrackingError, warn
 from rankeval.guard import Decision
 from rankeval.tracking import LoggedData, RunRecord, TrackedRun
 from rankeval_mlflow.delivery.addresses import now_ms
-from rankeval_mlflow.delivery.connection import NOT_READ, answered, existing, run_context
+from rankeval_mlflow.delivery.connection import NOT_READ, existing, run_context, translating_errors
 from rankeval_mlflow.delivery.payload import Node, Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
 from rankeval_mlflow.packing.record import record_node
@@ -96,9 +96,9 @@ class Alias:
     def __str__(self) -> str:
         return f"{self.model}@{self.name}"
 
-    def asking(self, to: str) -> contextlib.AbstractContextManager[None]:
+    def translating_errors(self, to: str) -> contextlib.AbstractContextManager[None]:
         """Raise an error of ours for that of the registry; a name that is gone was the caller's."""
-        return answered(self.uri, to, gone=InvalidInput)
+        return translating_errors(self.uri, to, gone=InvalidInput)
 
     def holder(self) -> str | None:
         """Return the version that has the alias now; None if none has it."""
@@ -106,7 +106,7 @@ class Alias:
 
     def aliases(self) -> dict[str, str]:
         """Return the version of each alias of the model."""
-        with self.asking(f"read the aliases of {self.model}"):
+        with self.translating_errors(f"read the aliases of {self.model}"):
             return aliases_of(self.client, self.model)
 
     def version(self, spelling: Any) -> Any:
@@ -114,7 +114,7 @@ class Alias:
         is_number = isinstance(spelling, Integral) and not isinstance(spelling, bool)
         if is_number or (isinstance(spelling, str) and not {"/", "@"} & set(spelling)):
             spelling = f"{self.model}/{str(spelling).strip()}"
-        with self.asking(f"read the version {shown(spelling)} of {self.model}"):
+        with self.translating_errors(f"read the version {shown(spelling)} of {self.model}"):
             return version_named(self.client, spelling, "version", self.model)
 
     def refuse_unready(self, found: Any) -> None:
@@ -128,12 +128,12 @@ class Alias:
 
     def tag(self, number: str, key: str, value: str) -> None:
         """Set a tag of a version."""
-        with self.asking(f"tag version {number} of {self.model}"):
+        with self.translating_errors(f"tag version {number} of {self.model}"):
             self.client.set_model_version_tag(self.model, number, key, value)
 
     def move(self, number: str) -> None:
         """Give the alias to a version, whoever has it."""
-        with self.asking(f"move the alias {self}"):
+        with self.translating_errors(f"move the alias {self}"):
             self.client.set_registered_model_alias(self.model, self.name, number)
 
     def mark(self, version: Any) -> Mark | None:
@@ -147,14 +147,14 @@ class Alias:
         return None if mark is None or mark.is_rollback else mark
 
     def _acceptances(self) -> dict[str, Mark]:
-        with self.asking(f"list the versions of {self.model}"):
+        with self.translating_errors(f"list the versions of {self.model}"):
             versions = versions_of(self.client, self.model)
         marks = {str(version.version): self.acceptance(version) for version in versions}
         return {number: mark for number, mark in marks.items() if mark}
 
     def _outcome(self, run_id: str) -> str:
         """Return what became of the alias by the run of a promotion; "" if not known yet."""
-        with self.asking(f"read run {run_id}"):
+        with self.translating_errors(f"read run {run_id}"):
             run = existing(self.client.get_run, run_id, codes=NOT_READ)
         return "erased" if run is None else str(run.data.tags.get(OUTCOME, ""))
 
@@ -242,14 +242,14 @@ class Alias:
         mark = Mark(bool(decided.takes_back), other, run_id, why[:_LONGEST])
         self.tag(number, promotion + STATE, json.dumps(mark._asdict(), ensure_ascii=False))
         self.tag(number, promotion, param_text(words))
-        with self.asking(f"delete a tag of version {question.version} of {self.model}"):
+        with self.translating_errors(f"delete a tag of version {question.version} of {self.model}"):
             if rejection in self.client.get_model_version(self.model, question.version).tags:
                 self.client.delete_model_version_tag(self.model, question.version, rejection)
 
     def note_outcome(self, run_id: str, outcome: str, words: str) -> None:
         """Tag the run with what became of the alias; only warn if that fails."""
         try:
-            with self.asking(f"tag run {run_id}"):
+            with self.translating_errors(f"tag run {run_id}"):
                 self.client.set_tag(run_id, OUTCOME, outcome)
                 self.client.set_tag(run_id, PROMOTION, param_text(words))
         except (TrackingError, ValueError) as error:
@@ -286,7 +286,7 @@ class Decided:
 
 @dataclass(frozen=True)
 class Question:
-    """Who asks, for which versions, since when, and why."""
+    """Who asks to move the alias, to which version, from which, and since when."""
 
     version: str  # The candidate
     before: str | None  # The version in use
