@@ -505,7 +505,10 @@ def push(
     if offer.push is None:
         raise errors.InvalidInput(f"the host {host!r} takes no results")
     parameters = signature(offer.push).parameters.values()
-    takes_run = any(each.name == "run" or each.kind is each.VAR_KEYWORD for each in parameters)
+    takes_run = any(
+        parameter.name == "run" or parameter.kind is parameter.VAR_KEYWORD
+        for parameter in parameters
+    )
     if of_run and not takes_run:
         problem = f"the host {host!r} writes to no run that is there already"
         raise errors.InvalidInput(problem, argument="--run", remedy="leave out --run")

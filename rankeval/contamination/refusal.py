@@ -160,7 +160,9 @@ class ContaminationCheck:
     def contents(self) -> list[tuple[str, RegisteredContent]]:
         """Return (ledger URL, collection) for all registered collections, retired ones too."""
         return [
-            (url, one) for url, head in self.ledgers for one in read_register(url, head).contents
+            (url, content)
+            for url, head in self.ledgers
+            for content in read_register(url, head).contents
         ]
 
     def matches(

@@ -147,7 +147,7 @@ class Batch:
         """Gather the systems of a family."""
         plan, batch = scored.plan, dict(scored.evaluations)
         # A plan of one system tests nothing, so it takes no share of the level.
-        others = [one for one in others if len(one.systems) > 1 and len(plan.systems) > 1]
+        others = [other for other in others if len(other.systems) > 1 and len(plan.systems) > 1]
         seen, apart = {output for _, output in plan.systems}, set()
         for one in others:
             together = score(one) if one.family_key == plan.family_key else None

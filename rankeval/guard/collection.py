@@ -337,7 +337,7 @@ class RegisteredCollection:
         )
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<li>{escape(str(one))}</li>" for one in self.findings)
+        notes = "".join(f"<li>{escape(str(finding))}</li>" for finding in self.findings)
         return f"<code>{escape(repr(self))}</code><ul>{notes}</ul>"
 
 

@@ -463,7 +463,7 @@ class GateRecord:
     def standard(self) -> Standard:
         """The baseline of the next decision."""
         if len(self.standards) > 1:
-            names = " and ".join(repr(one.name) for one in self.standards)
+            names = " and ".join(repr(standard.name) for standard in self.standards)
             raise LedgerError(
                 f"gate {self.name!r} accepted {names} in two clones that did not know of each other: say which one is "
                 "in use by baseline="

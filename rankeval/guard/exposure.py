@@ -81,7 +81,7 @@ class Exposure:
         """Return the entries that expose queries to a project, parents first."""
         if project not in self._exposing:
             self._exposing[project] = tuple(
-                one for one in self.snapshot.entries if exposes(one, project)
+                entry for entry in self.snapshot.entries if exposes(entry, project)
             )
         return self._exposing[project]
 

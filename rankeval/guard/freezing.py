@@ -196,7 +196,7 @@ _MOST = 0.5
 
 def untold(records: Records, registration: str) -> NDArray[np.bool_]:
     """Return which queries of a collection may be ones that were looked at, although they are not recognised."""
-    signatures = {one.id: one.signature for one in records.contents}
+    signatures = {content.id: content.signature for content in records.contents}
     classes = records.exposure.classes
     found = np.zeros(len(classes[registration]), dtype=bool)
     for other in classes:

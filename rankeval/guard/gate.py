@@ -95,7 +95,7 @@ def groups_of(
     if not terms.groups:
         return loaded.grouped(None)
     # By the ids of the queries: the content of a revision has another order.
-    ids = {one.id: one.signature.ids for one in records.contents}
+    ids = {content.id: content.signature.ids for content in records.contents}
     kept = groups_kept(records.ledger, terms, ids[gate.declared[0].body["registration"]])
     return loaded.grouped(
         kept.reindex(ids[records.registered(collection).hash]).set_axis(loaded.ids)

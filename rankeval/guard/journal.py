@@ -114,9 +114,9 @@ class Records:
             return self.registered(collection)
         entries = self.exposure.registrations.values()
         found = [
-            one
-            for one in entries
-            if collection in {one.body["name"], f"{one.project}/{one.body['name']}"}
+            entry
+            for entry in entries
+            if collection in {entry.body["name"], f"{entry.project}/{entry.body['name']}"}
         ]
         if len({one.project for one in found}) != 1:
             known = dict.fromkeys(f"{one.project}/{one.body['name']}" for one in found or entries)

@@ -181,9 +181,9 @@ def _standing(batch: Batch, standing: Standing, history: History) -> str:
         )
     if standing.status == FIRST:
         looked = "; ".join(
-            f"project {one.project!r} looked at {one.n_queries} of them, {count(one.n_looks, 'look')} by "
-            f"{', '.join(one.who)}"
-            for one in standing.others
+            f"project {other.project!r} looked at {other.n_queries} of them, {count(other.n_looks, 'look')} by "
+            f"{', '.join(other.who)}"
+            for other in standing.others
         )
         known = "If results were published, they" if looked else "If a decision was told, it"
         return (

@@ -623,7 +623,9 @@ class Guard:
             X, y, qid=qid, group=group, qrels=qrels, queries=queries, docid=docid
         ).prints
         records = self._journal.read()
-        found = [match_content(one, data) for one in records.contents if one.retired is None]
+        found = [
+            match_content(content, data) for content in records.contents if content.retired is None
+        ]
         return status_of(
             found, data, ledger=self.ledger, head=records.head, off=discovery.default_url() is None
         )

@@ -60,10 +60,10 @@ def register(
         # Exempted queries are linked too.
         matches = [
             replace(
-                match_content(replace(one, exempt=None), fingerprint, for_looks=True),
-                registered=one,
+                match_content(replace(content, exempt=None), fingerprint, for_looks=True),
+                registered=content,
             )
-            for one in records.contents
+            for content in records.contents
         ]
         revised = (
             _predecessor(records, new, matches, supersedes)
@@ -134,7 +134,9 @@ def _predecessor(
     if not named or (declared is not None and declared.body["name"] == new.content.name):
         return None if declared is None else declared.hash
     ids = {entry.hash for entry in named}
-    revised = [one for one in matches if one.registered.id in ids and is_revision(one, new.data)]
+    revised = [
+        match for match in matches if match.registered.id in ids and is_revision(match, new.data)
+    ]
     if not revised:
         last, name = named[-1].body, new.content.name
         raise LedgerError(
@@ -151,9 +153,11 @@ def _findings(
     """Run the checks; the collection itself and all that it revises or supersedes are no other collections."""
     own = _with_parts(records, [entry.hash for entry in _line(records, new.content.name, revised)])
     others = tuple(
-        one for one in matches if one.registered.retired is None and one.registered.id not in own
+        match
+        for match in matches
+        if match.registered.retired is None and match.registered.id not in own
     )
-    retired = tuple(one for one in matches if one.registered.retired is not None)
+    retired = tuple(match for match in matches if match.registered.retired is not None)
     return run_checks(replace(new, others=others, retired=retired))
 
 
@@ -280,13 +284,13 @@ def recognised_together(matches: Sequence[Match], data: Fingerprint) -> list[Mat
 
 def kept_links(ledger: Ledger, links: Sequence[Link]) -> dict[str, Any]:
     """Keep links and what they release in files of the ledger, and return what the entry says of them."""
-    linked = [one for one in links if len(one.own)]
+    linked = [link for link in links if len(link.own)]
     arrays: Mapping[str, NDArray[Any]] = {
         f"{place}.{side}": ends
         for place, one in enumerate(linked)
         for side, ends in (("own", one.own), ("other", one.other))
     }
-    released = union(one.released for one in links)
+    released = union(link.released for link in links)
     return {
         "links": {
             "to": [one.found.registered.id for one in linked],

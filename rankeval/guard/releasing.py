@@ -184,7 +184,10 @@ def retire(journal: Journal, collection: RegisteredCollection | str, reason: str
         revisions = [
             one for one in records.named(entry.body["name"]) if one.hash not in records.retired
         ]
-        notes = [("retire", _about(one) | {"queries": None, "reason": reason}) for one in revisions]
+        notes = [
+            ("retire", _about(revision) | {"queries": None, "reason": reason})
+            for revision in revisions
+        ]
         journal.append(records, *notes)
 
     journal.transact(record)
@@ -201,8 +204,8 @@ def _protected(records: Records) -> NDArray[np.int64]:
     """
     classes = records.exposure.classes
     protected = [
-        classes[one.id] if one.exempt is None else classes[one.id][~one.exempt]
-        for one in records.contents
+        classes[content.id] if content.exempt is None else classes[content.id][~content.exempt]
+        for content in records.contents
     ]
     return union(protected)
 
@@ -211,7 +214,7 @@ def _named(records: Records, entry: Entry, ids: list[Any]) -> NDArray[np.intp]:
     """Return the places of query ids in a registration, which keeps only hashes of them."""
     if not ids:
         raise InvalidInput("queries is empty: give the ids of the queries")
-    known = next(one.signature.ids for one in records.contents if one.id == entry.hash)
+    known = next(content.signature.ids for content in records.contents if content.id == entry.hash)
     hashes = text_hashes(as_typed(ids, "queries"))
     missing = [one for one, here in zip(ids, np.isin(hashes, known), strict=True) if not here]
     are = "is" if len(missing) == 1 else "are"

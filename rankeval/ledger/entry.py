@@ -79,7 +79,7 @@ def parsed(text: str, name: str) -> Entry | None:
             return None
         parents = tuple(content["parents"])
         entry = Entry(**{**content, "parents": parents, "body": _Body(content["body"])})
-        whole = all(isinstance(one, str) for one in parents) and entry.hash == name
+        whole = all(isinstance(parent, str) for parent in parents) and entry.hash == name
     except (
         TypeError,
         ValueError,

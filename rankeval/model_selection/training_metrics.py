@@ -33,7 +33,7 @@ class TrainingMetric:
     @property
     def maximize(self) -> bool:
         """Whether higher is better."""
-        higher = {one.family.greater_is_better for one in self.measures}
+        higher = {measure.family.greater_is_better for measure in self.measures}
         if len(higher) > 1:
             raise InvalidInput(
                 "more is better for some of these measures, less for others: stop by one of them"

@@ -82,9 +82,9 @@ class OptunaObjective:
         import optuna
 
         study = getattr(trial, "study", None)
-        is_other = study is not None and [one.name.lower() for one in study.directions] != [
-            self.direction
-        ]
+        is_other = study is not None and [
+            direction.name.lower() for direction in study.directions
+        ] != [self.direction]
         way = f'optuna.create_study(direction="{self.direction}")'
         refuse((is_other, f"{self.measure} is to be {self.direction}d: {way}"))
         try:

@@ -158,7 +158,7 @@ class LightGBMFeval(TrainingMetric):
                 "this lightgbm.Dataset has no queries: make it with group=, the sizes of the queries"
             )
         values = self.values(y, score, np.asarray(group, dtype=np.int64), weight)
-        higher = [one.family.greater_is_better for one in self.measures]
+        higher = [measure.family.greater_is_better for measure in self.measures]
         return [(*value, better) for value, better in zip(values, higher, strict=True)]
 
 

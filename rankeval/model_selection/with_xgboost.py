@@ -108,7 +108,7 @@ class XGBoostMetric(TrainingMetric):
         XGBoost tells a metric nothing of it, so the callbacks are read from the frame that calls
         the metric.
         """
-        named = {str(one): one for one in self.measures}
+        named = {str(measure): measure for measure in self.measures}
         callbacks: list[Any] = []
         for frame, _ in walk_stack(sys._getframe()):  # noqa: SLF001 - as it does itself
             if frame.f_globals.get("__name__") == "xgboost.callback":

@@ -147,8 +147,8 @@ class ClickModel:
 
     def __init__(self, name: str, **parameters: Mapping[Any, float] | ArrayLike | float) -> None:
         self.name: str = chosen("click model", name, PARAMETERS)
-        for given in parameters:
-            chosen(f"parameter of {name}", given, PARAMETERS[name])
+        for parameter in parameters:
+            chosen(f"parameter of {name}", parameter, PARAMETERS[name])
         self.unknown: float | None = None
         self.objectives: Floats = np.zeros(0)
         self.notes: tuple[str, ...] = ()

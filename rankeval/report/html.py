@@ -98,9 +98,9 @@ def report_for_experiment(facts: summaries.ExperimentFacts) -> str:
         "secondary": facts.secondary and _texts(printed(facts.secondary), "p adjusted"),
         "moved": facts.moved and table_of_texts(facts.moved.table),
     }
-    coverage = [(each.name, summaries.coverage_sentences(each.test)) for each in rankers]
+    coverage = [(ranker.name, summaries.coverage_sentences(ranker.test)) for ranker in rankers]
     slices = [(name, table_of_texts(frame)) for name, frame in facts.slices.items()]
-    searches = [(each.name, table_of_texts(each.search.map(_short))) for each in rankers]
+    searches = [(ranker.name, table_of_texts(ranker.search.map(_short))) for ranker in rankers]
     return _render(
         "experiment.html.jinja",
         facts=facts,
@@ -389,7 +389,9 @@ def _queries_of(facts: summaries.ExperimentFacts, best: str) -> QueryTable:
     """
     if facts.baseline is None:
         return _scores_of_queries(facts.candidates[0].test)
-    scores = {each.name: each.test.per_query[facts.primary] for each in facts.candidates}
+    scores = {
+        candidate.name: candidate.test.per_query[facts.primary] for candidate in facts.candidates
+    }
     difference = scores[best] - scores[facts.baseline]
     columns = [QueryColumn(f"{best} against {facts.baseline}", "difference", difference.to_numpy())]
     columns += [QueryColumn(name, "score", values.to_numpy()) for name, values in scores.items()]

@@ -187,7 +187,7 @@ def _rankers(facts: ExperimentFacts) -> Table:
     frame, table = candidate_frame(facts).iloc[:, :3], facts.comparison.table
     if len(table):
         primary = table[table["measure"] == facts.primary].set_index("system")
-        compared = primary.reindex([each.name for each in facts.candidates])
+        compared = primary.reindex([candidate.name for candidate in facts.candidates])
         frame["difference"] = compared["difference"].array
         frame["p adjusted"] = compared["p_adjusted"].array
     return Table(frame, formats={"difference": signed, "p adjusted": p_value})
@@ -195,7 +195,7 @@ def _rankers(facts: ExperimentFacts) -> Table:
 
 def candidate_frame(facts: ExperimentFacts) -> pd.DataFrame:
     """Return one row per ranker: out-of-fold mean on dev, means on test, time of training."""
-    stopped = any(each.n_iterations is not None for each in facts.candidates)
+    stopped = any(candidate.n_iterations is not None for candidate in facts.candidates)
     rows = []
     for each in facts.candidates:
         row: dict[str, Any] = {"ranker": each.name}
