@@ -43,7 +43,7 @@ class Past(Made):
     """A decision by evaluations, with its record."""
 
     run_id: str
-    terms: Budget | None  # None of records from before there was a budget
+    budget: Budget | None  # None of records from before there was a budget
     reason: str
     judgments: str
     candidate_run: str
@@ -69,12 +69,12 @@ def _shares(alias: Alias, past: Past, hashes: Any) -> bool:
     """Return whether a decision was on some of these queries, or nobody knows."""
     run = existing(alias.client.get_run, past.candidate_run, codes=NOT_READ)
     try:
-        before = None if run is None else evaluation_of(alias.client, run, past.role)
+        evaluation = None if run is None else evaluation_of(alias.client, run, past.role)
     except RankevalError:
-        before = None
-    if before is None:
+        evaluation = None
+    if evaluation is None:
         return True
-    return not is_few(int(np.isin(hashes, text_hashes(before.queries)).sum()), len(hashes))
+    return not is_few(int(np.isin(hashes, text_hashes(evaluation.queries)).sum()), len(hashes))
 
 
 def recorded(alias: Alias, *kinds: str) -> Iterator[Any]:
@@ -89,7 +89,7 @@ def recorded(alias: Alias, *kinds: str) -> Iterator[Any]:
             yield run
 
 
-def last_holder(alias: Alias) -> str:
+def note_on_last_holder(alias: Alias) -> str:
     """Say which version a record gave the alias last; "" if there is none."""
     with alias.translating_errors(f"list the promotions to {alias}"):
         runs = recorded(alias, "promotion", "rollback")
@@ -117,26 +117,26 @@ def _decision(alias: Alias, run: Any) -> Past | None:
 
 def _past(alias: Alias, run_id: str, record: Mapping[str, Any]) -> Past:
     rule, question = record["rule"], (str(record.get("question", run_id)),)
-    terms = Budget(rule["alpha"], rule["budget"]) if "budget" in rule else None
+    budget = Budget(rule["alpha"], rule["budget"]) if "budget" in rule else None
     name, baseline = (f"{alias.model} v{record[key]}" for key in ("version", "alias_before"))
     texts = (str(record[key]) for key in ("reason", "judgments", "candidate_run", "role"))
-    return Past(question, record["decision"] == "accepted", name, baseline, run_id, terms, *texts)
+    return Past(question, record["decision"] == "accepted", name, baseline, run_id, budget, *texts)
 
 
 def refuse_other_terms(past: Sequence[Past], budget: Budget) -> None:
     """Raise LedgerError if earlier decisions have other terms; the oldest records have none."""
     for decision in past:
-        terms = decision.terms
-        if terms not in (None, budget):
+        earlier = decision.budget
+        if earlier not in (None, budget):
             argument, field = "budget", "decisions"
-            if terms.alpha != budget.alpha:
+            if earlier.alpha != budget.alpha:
                 argument = field = "alpha"
             raise LedgerError(
-                f"run {decision.run_id} decided on these queries by other terms (alpha {terms.alpha:g} over a budget "
-                f"of {terms.decisions}), and terms do not change",
+                f"run {decision.run_id} decided on these queries by other terms (alpha {earlier.alpha:g} over a budget "
+                f"of {earlier.decisions}), and terms do not change",
                 argument=argument,
                 found=f"{getattr(budget, field):g}",
-                expected=f"{getattr(terms, field):g}",
+                expected=f"{getattr(earlier, field):g}",
                 remedy="use those, or go on with fresh queries",
             )
 
