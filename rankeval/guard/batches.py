@@ -89,7 +89,7 @@ class ScoredPlan:
         """System -> kind of row -> the hash of its ranking of each query, in the order of the content."""
         return {name: self.loaded.outputs(ranking) for name, ranking in self.rankings.items()}
 
-    def keep_opening(self, standing: Standing, ledger: Ledger) -> dict[str, Any]:
+    def opening_body(self, standing: Standing, ledger: Ledger) -> dict[str, Any]:
         """Return the body of the opening's entry, and keep its outputs and scores beside the ledger."""
         from rankeval.comparison.concluding import means_of
 
@@ -100,8 +100,9 @@ class ScoredPlan:
             arrays[f"{place}.scores"] = self.loaded.by_content(self.evaluations[name]).ravel()
             for kind, hashes in self.outputs[name].items():
                 arrays[f"{place}.outputs.{kind}"] = hashes
-        facts = ("status", "looks", "n_looks", "family", "n_queries")
-        body = {**plan.about, **{name: getattr(standing, name) for name in facts}}
+        facts = ("looks", "n_looks", "family", "n_queries")
+        body = {**plan.about, "status": standing.name}
+        body |= {name: getattr(standing, name) for name in facts}
         return body | {
             "measures": [plan.measure, *plan.secondary],
             "values": dict(zip(means["system"], means["mean"].tolist(), strict=True)),
@@ -149,17 +150,17 @@ class Batch:
         # A plan of one system tests nothing, so it takes no share of the level.
         others = [other for other in others if len(other.systems) > 1 and len(plan.systems) > 1]
         seen, apart = {output for _, output in plan.systems}, set()
-        for one in others:
-            together = score(one) if one.family_key == plan.family_key else None
+        for other in others:
+            together = score(other) if other.family_key == plan.family_key else None
             if together is None:
                 # A plan of which another clone kept the rankings is a batch of its own too.
-                apart.add(one.id if one.family_key == plan.family_key else one.family_key)
+                apart.add(other.id if other.family_key == plan.family_key else other.family_key)
                 continue
-            for name, output in one.systems:
+            for name, output in other.systems:
                 if output not in seen:
                     seen.add(output)
                     # Other plans may call other systems by the same names.
-                    batch[f"{one.id}/{name}"] = together.evaluations[name]
+                    batch[f"{other.id}/{name}"] = together.evaluations[name]
         return cls(scored, batch, 1 + len(apart))
 
     @property
@@ -181,7 +182,7 @@ class Batch:
         own = replace(
             result, table=_within(result.table, plan), evaluations=dict(evaluations), means=means
         )
-        return with_settings(self._with_own(own), primary=self.scored.labels[0])
+        return with_settings(self._with_secondary(own), primary=self.scored.labels[0])
 
     def _adjusted(self) -> Comparison:
         plan, n = self.scored.plan, self.n_batches
@@ -214,7 +215,7 @@ class Batch:
         options = self._options | {"alpha": alpha}
         return compare(self.evaluations, measures=[primary], correction=correction, **options)
 
-    def _with_own(self, result: Comparison) -> Comparison:
+    def _with_secondary(self, result: Comparison) -> Comparison:
         """Return the result with the rows of secondary measures, and with what is said of the systems of the plan."""
         import pandas as pd
 
@@ -237,8 +238,10 @@ class Batch:
         # plan take their place.
         of_batch = share_notes(result.bounds)
         notes = tuple(note for note in result.notes if note not in of_batch)
-        found = replace(result, table=table, bounds=own.bounds, notes=notes)
-        return with_notes(with_kept(found, first_two=kept(own).first_two), *share_notes(own.bounds))
+        result = replace(result, table=table, bounds=own.bounds, notes=notes)
+        return with_notes(
+            with_kept(result, first_two=kept(own).first_two), *share_notes(own.bounds)
+        )
 
     @property
     def _options(self) -> dict[str, Any]:

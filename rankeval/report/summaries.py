@@ -22,7 +22,7 @@ from rankeval.comparison import Comparison
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.lacking import undefined_notes
 from rankeval.evaluation.result import info_of
-from rankeval.guard.standings import EXPLORATORY, FIRST, SECONDARY, STANDINGS
+from rankeval.guard.standings import EXPLORATORY, FIRST, SECONDARY, STATUS_OF
 from rankeval.render.tables import DASH, Table, p_value, signed
 from rankeval.tracking import LoggedData
 
@@ -61,21 +61,21 @@ class GuardFacts:
         return cls(active=True, digest=digest, standing=comparison.standing, **comparison.opening)
 
     @property
-    def word(self) -> str:
-        """The standing in one of two words, or "unguarded"."""
-        return STANDINGS.get(self.standing, self.standing)
+    def status(self) -> str:
+        """The status of the standing, one of two words, or "unguarded"."""
+        return STATUS_OF.get(self.standing, self.standing)
 
     @property
     def warning(self) -> str:
         """Why the result can be trusted less, as a sentence; empty if it is confirmatory."""
-        return f"{self.word.upper()}: {WARNED[self.standing]}." if self.standing in WARNED else ""
+        return f"{self.status.upper()}: {WARNED[self.standing]}." if self.standing in WARNED else ""
 
     @property
     def line(self) -> str:
         """All that a reader needs to check the standing, as a sentence; empty without a guard."""
         if not self.active:
             return ""
-        return f"Guard: {self.word} as of head {self.head}; plan {self.plan}; {self.looked}; ledger {self.ledger}."
+        return f"Guard: {self.status} as of head {self.head}; plan {self.plan}; {self.looked}; ledger {self.ledger}."
 
     @property
     def looked(self) -> str:
@@ -87,9 +87,9 @@ class GuardFacts:
     def tags(self) -> dict[str, str]:
         """Return the tags of a tracked run: the standing, and the facts on the guard."""
         named = {name: str(getattr(self, name)) for name in ("head", "plan", "looks", "elsewhere")}
-        said = {"ledger": self.ledger or self.reason, **named}
-        return {"rankeval.standing": self.word} | {
-            f"rankeval.guard.{name}": value for name, value in said.items()
+        facts = {"ledger": self.ledger or self.reason, **named}
+        return {"rankeval.standing": self.status} | {
+            f"rankeval.guard.{name}": value for name, value in facts.items()
         }
 
 
@@ -174,7 +174,7 @@ def experiment_text(facts: ExperimentFacts, *, verbose: bool = False) -> str:
         said.append(str(replace(facts.comparison, notes=notes)))
     else:
         said += [_filled(f"* {note}") for note in limits_of(facts)]
-    said.append(standing(facts, verbose=verbose))
+    said.append(standing_words(facts, verbose=verbose))
     said += [_filled(f"Data: {note}.") for note in facts.notes]
     return "\n\n".join(said)
 
@@ -220,7 +220,7 @@ def limits_of(facts: ExperimentFacts) -> list[str]:
     return [note for note in facts.comparison.notes if isinstance(note, LimitNote)]
 
 
-def standing(facts: ExperimentFacts, *, verbose: bool = False) -> str:
+def standing_words(facts: ExperimentFacts, *, verbose: bool = False) -> str:
     """Say what was trained, how many looks were added, and how far the result can be believed."""
     guard = facts.guard
     trained = f"This run: {count(facts.n_trained, 'ranker')} trained"
@@ -230,7 +230,7 @@ def standing(facts: ExperimentFacts, *, verbose: bool = False) -> str:
     return (
         f"{said}\n{guard.line}"
         if verbose
-        else _filled(f"{said} Guard: {guard.word}; {guard.looked}.")
+        else _filled(f"{said} Guard: {guard.status}; {guard.looked}.")
     )
 
 
