@@ -169,14 +169,14 @@ class ExperimentFacts:
 def experiment_text(facts: ExperimentFacts, *, verbose: bool = False) -> str:
     """Write the result of an experiment for a terminal: findings, rankers, standing, and what limits the result."""
     notes = unguarded_notes(facts)
-    said = ["\n".join(map(_filled, facts.comparison.findings)), _rankers(facts).to_text()]
+    paragraphs = ["\n".join(map(_filled, facts.comparison.findings)), _rankers(facts).to_text()]
     if verbose:
-        said.append(str(replace(facts.comparison, notes=notes)))
+        paragraphs.append(str(replace(facts.comparison, notes=notes)))
     else:
-        said += [_filled(f"* {note}") for note in limits_of(facts)]
-    said.append(standing_words(facts, verbose=verbose))
-    said += [_filled(f"Data: {note}.") for note in facts.notes]
-    return "\n\n".join(said)
+        paragraphs += [_filled(f"* {note}") for note in limits_of(facts)]
+    paragraphs.append(standing_words(facts, verbose=verbose))
+    paragraphs += [_filled(f"Data: {note}.") for note in facts.notes]
+    return "\n\n".join(paragraphs)
 
 
 def _filled(sentence: str) -> str:
@@ -226,36 +226,36 @@ def standing_words(facts: ExperimentFacts, *, verbose: bool = False) -> str:
     trained = f"This run: {count(facts.n_trained, 'ranker')} trained"
     if not guard.active:
         return _filled(f"NOT GUARDED. {guard.reason} {trained}.")
-    said = f"{guard.warning} {trained}, {count(guard.looks_added, 'look')} added.".lstrip()
+    words = f"{guard.warning} {trained}, {count(guard.looks_added, 'look')} added.".lstrip()
     return (
-        f"{said}\n{guard.line}"
+        f"{words}\n{guard.line}"
         if verbose
-        else _filled(f"{said} Guard: {guard.status}; {guard.looked}.")
+        else _filled(f"{words} Guard: {guard.status}; {guard.looked}.")
     )
 
 
 def coverage_sentences(evaluation: Evaluation) -> list[str]:
     """Tell a reader of the means how many queries or rows were left out, undefined or tied."""
-    said = [f"{count(evaluation.n_queries, 'query')} counted."]
+    sentences = [f"{count(evaluation.n_queries, 'query')} counted."]
     for reason, queries in evaluation.excluded.items():
         if len(queries):
-            said.append(
+            sentences.append(
                 f"{count(len(queries), 'query')} left out ({reason.replace('_', ' ')}): {few(queries)}."
             )
     missing = evaluation.facts.totals().get("missing", 0)
     if missing and evaluation.convention.missing in COUNTED_AS:
-        said.append(
+        sentences.append(
             f"{count(missing, 'query')} missing from the run: {COUNTED_AS[evaluation.convention.missing]}."
         )
     tied = count(int(evaluation.facts.query_counts["tied"].sum()), "ranked row")
     shared = (
         f"{tied} ({evaluation.tied_share:.1%}) share their score with another row of their query."
     )
-    said.append(shared if evaluation.tied_share else "No equal scores within a query.")
+    sentences.append(shared if evaluation.tied_share else "No equal scores within a query.")
     if evaluation.judged_share < 1:
-        said.append(f"{evaluation.judged_share:.1%} of the ranked rows are judged.")
+        sentences.append(f"{evaluation.judged_share:.1%} of the ranked rows are judged.")
     notes = [*undefined_notes(evaluation), *info_of(evaluation).values()]
-    return said + [f"{note[0].upper()}{note[1:]}." for note in notes]
+    return sentences + [f"{note[0].upper()}{note[1:]}." for note in notes]
 
 
 def card_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
