@@ -93,7 +93,8 @@ class ScoredPlan:
         """Return the body of the opening's entry, and keep its outputs and scores beside the ledger."""
         from rankeval.comparison.concluding import means_of
 
-        plan, means = self.plan, means_of(self.evaluations, groups=self.grouped)
+        plan = self.plan
+        means = means_of(self.evaluations, groups=self.grouped)
         means = means[means["measure"] == self.labels[0]]
         arrays: dict[str, NDArray[Any]] = {}
         for place, name in enumerate(plan.names):
@@ -114,10 +115,8 @@ class ScoredPlan:
         """Compare the scores with those of the plan's first opening."""
         arrays = ledger.load(body["outputs"])
         for place, name in enumerate(self.plan.names):
-            then, now = (
-                arrays[f"{place}.scores"],
-                self.loaded.by_content(self.evaluations[name]).ravel(),
-            )
+            then = arrays[f"{place}.scores"]
+            now = self.loaded.by_content(self.evaluations[name]).ravel()
             # A query without a score then must have none now.
             same = np.isclose(then, now, rtol=0, atol=TOLERANCE, equal_nan=True)
             if not same.all():
@@ -146,10 +145,12 @@ class Batch:
     @classmethod
     def of(cls, scored: ScoredPlan, others: Sequence[Plan], score: Score) -> Batch:
         """Gather the systems of a family."""
-        plan, batch = scored.plan, dict(scored.evaluations)
+        plan = scored.plan
+        batch = dict(scored.evaluations)
         # A plan of one system tests nothing, so it takes no share of the level.
         others = [other for other in others if len(other.systems) > 1 and len(plan.systems) > 1]
-        seen, apart = {output for _, output in plan.systems}, set()
+        seen = {output for _, output in plan.systems}
+        apart = set()
         for other in others:
             together = score(other) if other.family_key == plan.family_key else None
             if together is None:
@@ -173,7 +174,8 @@ class Batch:
         from rankeval.comparison.concluding import comparison_of_one, means_of
         from rankeval.comparison.record import with_settings
 
-        plan, evaluations = self.scored.plan, self.scored.evaluations
+        plan = self.scored.plan
+        evaluations = self.scored.evaluations
         if len(plan.names) == 1:
             ((name, evaluation),) = evaluations.items()
             return comparison_of_one(name, evaluation, alpha=plan.alpha, groups=self.scored.grouped)
@@ -185,7 +187,8 @@ class Batch:
         return with_settings(self._with_secondary(own), primary=self.scored.labels[0])
 
     def _adjusted(self) -> Comparison:
-        plan, n = self.scored.plan, self.n_batches
+        plan = self.scored.plan
+        n = self.n_batches
         result = self._compared(plan.alpha)
         if n == 1:
             return result
@@ -224,7 +227,8 @@ class Batch:
         from rankeval.comparison.record import kept, with_kept, with_notes
         from rankeval.comparison.unjudged import share_notes
 
-        plan, labels = self.scored.plan, list(self.scored.labels)
+        plan = self.scored.plan
+        labels = list(self.scored.labels)
         if not self.n_others and len(labels) == 1:
             return result
         plain = {"claim": "difference", "margin": 0.0, "unseen": 0}

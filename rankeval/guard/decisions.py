@@ -163,7 +163,8 @@ class Terms:
         """
         from rankeval.significance.running import paired_test
 
-        loss, level = greatest_loss(self.measure), self.shared.level
+        loss = greatest_loss(self.measure)
+        level = self.shared.level
         tested = paired_test(
             "randomization",
             gains,
@@ -203,7 +204,8 @@ class Terms:
 
     def differences(self, other: Terms) -> str:
         """Return in words where other terms differ; "" if they are the same."""
-        ours, theirs = self.content(), other.content()
+        ours = self.content()
+        theirs = other.content()
         pairs = {name: (ours.get(name, "none"), theirs.get(name, "none")) for name in ours | theirs}
         return ", ".join(
             f"{name} is {own} and not {other}"
@@ -347,7 +349,8 @@ class Account:
 
     def decide(self, accepts: Callable[[], bool], fields: Mapping[str, Any]) -> Decision:
         """Return the decision of a test; raise LedgerError if no decision is left."""
-        left, of = self.remaining, self.budget.decisions
+        left = self.remaining
+        of = self.budget.decisions
         if not left:
             raise LedgerError(
                 f"{self.who} has made its {count(of, 'decision')} on {self.queries}, and decides no more",

@@ -94,7 +94,8 @@ class Exposure:
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import connected_components
 
-        start, total = {}, 0
+        start = {}
+        total = 0
         for registration, entry in self.registrations.items():
             start[registration] = total
             total += entry.body["n_queries"]
@@ -149,7 +150,8 @@ class Exposure:
 
     def places_in(self, body: Mapping[str, Any], other: Mapping[str, Any]) -> NDArray[np.intp]:
         """Return the place of each query of one entry among those of another, by their bodies; -1 if it lacks one."""
-        wanted, there = self.queries_of(body), self.queries_of(other)
+        wanted = self.queries_of(body)
+        there = self.queries_of(other)
         if _key(body) == _key(other):
             return np.arange(len(wanted))
         # searchsorted gives a place for every class, also past the end: only equal classes are the

@@ -83,18 +83,19 @@ def freeze(
     loaded = collection.loaded()
     if folds is not None:
         predicted = out_of_fold(loaded, systems, folds)
-        systems, fields = (
-            predicted.systems,
-            {**fields, "folds": predicted.folds, "n_folds": predicted.n_folds},
-        )
+        systems = predicted.systems
+        fields |= {"folds": predicted.folds, "n_folds": predicted.n_folds}
     rankings = {str(name): loaded.ranking(str(name), system) for name, system in systems.items()}
     draft = _Draft(collection, loaded, rankings, fields, bool(fresh), groups)
     return journal.transact(lambda records: _freeze_on(journal, records, draft), records)
 
 
 def _freeze_on(journal: Journal, records: Records, draft: _Draft) -> Plan:
-    entry, ledger = records.unretired(draft.collection), journal.ledger
-    loaded, rankings, places = draft.loaded, draft.rankings, None
+    entry = records.unretired(draft.collection)
+    ledger = journal.ledger
+    loaded = draft.loaded
+    rankings = draft.rankings
+    places = None
     if draft.fresh:
         places = fresh_places(records, entry)
         if len(places) == loaded.prints.n_queries:
@@ -106,7 +107,8 @@ def _freeze_on(journal: Journal, records: Records, draft: _Draft) -> Plan:
             name: ranking if isinstance(ranking, Run) else ranking[rows]
             for name, ranking in rankings.items()
         }
-    grouped, fields = loaded.grouped(draft.groups), dict(draft.fields)
+    grouped = loaded.grouped(draft.groups)
+    fields = dict(draft.fields)
     if draft.groups is not None:
         fields |= keep_groups(ledger, grouped)
     outputs = {name: output_digest(loaded.outputs(ranking)) for name, ranking in rankings.items()}
@@ -170,7 +172,9 @@ def _warn_of_few_resamples(plan: Plan, n_queries: int) -> None:
     from rankeval.significance.running import limited_by_resamples, resolution_notes
 
     settings = Settings("two-sided", plan.alpha, plan.n_resamples, None, plan.claim, plan.margin)
-    test, correction, size = TESTS["randomization"], CORRECTIONS["max_t"], len(plan.systems) - 1
+    test = TESTS["randomization"]
+    correction = CORRECTIONS["max_t"]
+    size = len(plan.systems) - 1
     if size and limited_by_resamples(test, correction, n_queries, settings):
         for note in resolution_notes(test, correction, size, n_queries, settings):
             warn(f"plan of {plan.collection!r}: {note}")
@@ -254,7 +258,8 @@ TYPICAL_SD = 0.2
 
 def fresh_places(records: Records, registration: Entry) -> NDArray[np.intp]:
     """Return the places, in the order of the content, of the queries that no entry exposes, as far as can be told."""
-    exposure, body = records.exposure, registration.body
+    exposure = records.exposure
+    body = registration.body
     whole = {"registration": registration.hash, "queries": None}
     exposed = exposure.exposed(exposure.queries_of(whole), exposure.exposing(records.project))
     unknown = ~exposed & maybe_looked_at(records, registration.hash)
@@ -287,9 +292,11 @@ def note_on_fresh(records: Records, plan: Plan) -> str:
     if not n_pairs or plan.groups:  # of groups the standard deviation is not known
         return note
     whole = History(records.standings, plan.about | {"queries": None})
-    sd, source = whole.sd_of_differences(plan.measure), "as between the systems opened before"
+    sd = whole.sd_of_differences(plan.measure)
+    source = "as between the systems opened before"
     if sd is None:
-        sd, source = TYPICAL_SD, "assumed, since no scores were opened"
+        sd = TYPICAL_SD
+        source = "assumed, since no scores were opened"
     from rankeval.significance.power import detectable_difference
 
     difference = detectable_difference(

@@ -91,7 +91,8 @@ def groups_of(
     gate: GateRecord, collection: RegisteredCollection, loaded: LoadedCollection
 ) -> Groups:
     """Return the groups that a gate was declared with, in the order of the content; without any, a query is one."""
-    records, terms = gate.records, gate.terms
+    records = gate.records
+    terms = gate.terms
     if not terms.groups:
         return loaded.grouped(None)
     # By the ids of the queries: the content of a revision has another order.
@@ -327,10 +328,8 @@ class Gate:
             means(scores_of(loaded, system, self.terms)) for system in (against, candidate)
         )
         gains = direction(self.terms.measure).sign * (after - before)
-        accepted, ledger = (
-            self.terms.claim_shown(gains, float(np.abs(before).max())),
-            self._journal.ledger,
-        )
+        accepted = self.terms.claim_shown(gains, float(np.abs(before).max()))
+        ledger = self._journal.ledger
         rankings = ledger.keep("rankings", loaded.stored(candidate.ranking)) if accepted else None
         body = {
             **about(self.collection, gate.records),
@@ -346,7 +345,8 @@ class Gate:
         return accepted
 
     def _words(self) -> str:
-        terms, gate = self.terms, self._now
+        terms = self.terms
+        gate = self._now
         account = gate.account
         level = f"{terms.shared.level:.2g} (alpha {terms.alpha:g} over {count(terms.budget, 'decision')})"
         sd = f"a standard deviation of {self.sd:g}{', which is assumed' if self.sd_assumed else ''}"
@@ -400,7 +400,8 @@ def declare(
     check_text("baseline_name", baseline_name, "a name for the baseline")
     spread = ASSUMED_SD if sd is None else sd
     check_positive("sd", spread)
-    loaded, ledger = collection.loaded(), journal.ledger
+    loaded = collection.loaded()
+    ledger = journal.ledger
     ledger.check_writable()
     system = None if baseline is None else Candidate.of(loaded, baseline_name, baseline)
     grouped = loaded.grouped(groups)
@@ -454,7 +455,8 @@ def declare(
 def _refuse_other_terms(
     gate: GateRecord, terms: Terms, baseline: Candidate | None, *, is_regrouped: bool
 ) -> None:
-    differences, named = gate.terms.differences(terms), f"gate {gate.name!r} is declared"
+    differences = gate.terms.differences(terms)
+    named = f"gate {gate.name!r} is declared"
     others = f"{named} by other terms ({differences}), and terms do not change"
     refuse(
         (differences, others, "use those, or declare a gate of another name on fresh queries"),

@@ -223,7 +223,8 @@ class Journal:
         """Read the ledger."""
         # A ledger whose newest entries were cut off is whole: only a head that was seen before
         # shows it.
-        snapshot, seen = self.ledger.read(), self.seen
+        snapshot = self.ledger.read()
+        seen = self.seen
         if not snapshot.holds(seen):
             raise LedgerError(
                 f"the ledger {self.ledger.where} lost entries since this process last read it, when its head was "
@@ -296,7 +297,8 @@ def _queries_of(
 
 def _looks(records: Records, queries: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
     """Yield the looks of all projects at some queries; equal outputs of a project count once."""
-    exposure, seen = records.exposure, set()
+    exposure = records.exposure
+    seen = set()
     standings = cache(lambda project: Standings(project, exposure))
     standing = cache(lambda project, plan: standings(project).of(plan).name)
     openings = [

@@ -72,14 +72,16 @@ def open_plan(
     def record(records: Records) -> Comparison:
         records.unretired(collection)
         body = records.standings.body_of(plan.id)
-        history, opening = History(records.standings, body), records.standings.opening_of(plan.id)
+        history = History(records.standings, body)
+        opening = records.standings.opening_of(plan.id)
         standing = records.standings.of(
             plan.id, lambda: history.new_looks(dict(plan.systems), scored.outputs)
         )
         if not made or made[-1][0] != standing:
             made.append((standing, *_compared(records, scored, standing, history)))
         _, batch, comparison = made[-1]
-        head, n_added = records.head, 0
+        head = records.head
+        n_added = 0
         if opening is None:
             head = journal.append(records, ("open", scored.opening_body(standing, journal.ledger)))
             n_added = len(standing.looks)
@@ -95,7 +97,8 @@ def open_plan(
 
 
 def _scored(records: Records, plan: Plan, loaded: LoadedCollection) -> ScoredPlan:
-    body, ledger = records.standings.body_of(plan.id), records.ledger
+    body = records.standings.body_of(plan.id)
+    ledger = records.ledger
     scored = ScoredPlan.of(plan, loaded, ledger.load(body["rankings"]))
     return replace(scored, groups=groups_kept(ledger, plan, loaded.ids)) if plan.groups else scored
 
@@ -196,7 +199,8 @@ def _note_on_standing(batch: Batch, standing: Standing, history: History) -> str
 
 
 def _note_on_exploratory(batch: Batch, standing: Standing, history: History) -> str:
-    plan, n_looks = batch.scored.plan, standing.n_looks
+    plan = batch.scored.plan
+    n_looks = standing.n_looks
     looks = [entry for entry in standing.seen if is_look(entry) and entry.project == plan.project]
     if looks and all(entry in standing.apart for entry in looks):
         reason = (
@@ -218,7 +222,8 @@ def _note_on_exploratory(batch: Batch, standing: Standing, history: History) -> 
 def _inflation_words(batch: Batch, history: History, n_looks: int) -> str:
     """Say how much better the best of all looks appears, on the queries that all were opened on."""
     plan = batch.scored.plan
-    evaluations, by_content = batch.scored.evaluations, batch.scored.loaded.by_content
+    evaluations = batch.scored.evaluations
+    by_content = batch.scored.loaded.by_content
     own = {output: by_content(evaluations[name])[:, 0] for name, output in plan.systems}
     known = history.scores_of_outputs(plan.measure) | own
     shared = np.asarray(np.isfinite(np.column_stack(list(known.values()))).all(axis=1), dtype=bool)

@@ -74,7 +74,8 @@ def register(
         # warning.
         findings = _findings(records, new, matches, revised)
         if entry is not None:
-            registration, head = entry.hash, records.head
+            registration = entry.hash
+            head = records.head
         else:
             registration = head = journal.append(
                 records, ("register", _body(records, new, matches, revised, findings))
@@ -140,7 +141,8 @@ def _predecessor(
         match for match in matches if match.registered.id in ids and is_revision(match, new.data)
     ]
     if not revised:
-        last, name = registrations[-1].body, new.content.name
+        last = registrations[-1].body
+        name = new.content.name
         raise LedgerError(
             f"{name!r} is registered with other content: {last['n_queries']} queries, and this has "
             f"{new.data.n_queries}. If this takes its place, pass supersedes={name!r}, and looks carry over. Else "
@@ -316,7 +318,8 @@ def _by_id(match: Match, fingerprint: Fingerprint) -> NDArray[np.int64]:
 
     If most of the queries that were found have other ids now, ids were given anew and say nothing.
     """
-    theirs, pairs = match.registered.signature.ids, match.pairs
+    theirs = match.registered.signature.ids
+    pairs = match.pairs
     n_same = np.count_nonzero(fingerprint.ids[pairs[:, 0]] == theirs[pairs[:, 1]])
     if 2 * n_same < len(pairs):
         return pairs[:0]

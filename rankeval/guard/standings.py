@@ -154,8 +154,10 @@ class Standings:
 
     def of(self, plan_id: str, new_looks: Callable[[], tuple[str, ...]] = tuple) -> Standing:
         """Return the standing of a frozen plan; `new_looks` tells those of a plan that was not opened yet."""
-        body, seen = self.body_of(plan_id), self._seen(plan_id)
-        apart, freezes = self.exposure.snapshot.apart, self.frozen[plan_id]
+        body = self.body_of(plan_id)
+        seen = self._seen(plan_id)
+        apart = self.exposure.snapshot.apart
+        freezes = self.frozen[plan_id]
         if openings := self.opened.get(plan_id, ()):
             looks = tuple(dict.fromkeys(name for entry in openings for name in entry.body["looks"]))
         else:
@@ -225,7 +227,8 @@ class Standings:
 
     def _is_before(self, entry: Entry, plan_id: str) -> bool:
         """Return whether an entry comes before the opening of a plan; all do if it was not opened."""
-        places, opened = self.exposure.snapshot.places, self.opened.get(plan_id)
+        places = self.exposure.snapshot.places
+        opened = self.opened.get(plan_id)
         return opened is None or places[entry.hash] < places[opened[-1].hash]
 
     def _knew_queries(self, plan_id: str) -> bool:
@@ -315,7 +318,8 @@ class History:
     @property
     def elsewhere(self) -> int:
         """The looks of other projects at any of these queries."""
-        exposure, project = self.standings.exposure, self.standings.project
+        exposure = self.standings.exposure
+        project = self.standings.project
         others = other_projects(exposure, project, self.body, exposure.snapshot.entries)
         return sum(other.n_looks for other in others)
 
@@ -366,7 +370,8 @@ class History:
         """Return the scores of these queries by one measure, for each opened output; nan where it was not opened."""
         by_output: dict[Output, NDArray[np.float64]] = {}
         for opening in self._openings:
-            outputs, is_there = opening.entry.body["systems"].values(), opening.places >= 0
+            outputs = opening.entry.body["systems"].values()
+            is_there = opening.places >= 0
             for output, scores in zip(outputs, _scores(opening, measure), strict=False):
                 # Another measure order or a later opening gives the same scores of the same output.
                 by_output.setdefault(output, np.where(is_there, scores[opening.places], np.nan))
@@ -392,7 +397,8 @@ class History:
 
     def _free_of(self, output: Output) -> NDArray[np.bool_]:
         """Return the queries on which an output is free: it is the plan's baseline, and none was declared before."""
-        exposure, content = self.standings.exposure, self.body["content"]
+        exposure = self.standings.exposure
+        content = self.body["content"]
         queries = exposure.queries_of(self.body)
         if content["baseline"] is None or dict(content["systems"])[content["baseline"]] != output:
             return np.zeros(len(queries), dtype=bool)
@@ -426,7 +432,8 @@ class History:
 
 def _scores(opening: Opening, measure: str) -> list[NDArray[np.float64]]:
     """Return the scores of the systems of an opening by one measure; none if they were not scored by it."""
-    measures, systems = opening.entry.body["measures"], opening.entry.body["systems"]
+    measures = opening.entry.body["measures"]
+    systems = opening.entry.body["systems"]
     if measure not in measures:
         return []
     tables = (

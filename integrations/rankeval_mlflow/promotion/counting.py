@@ -55,7 +55,8 @@ def made_on(alias: Alias, ids: Any, judgments: str) -> list[Past]:
 
     Raises TrackingError if a record cannot be read, or the store cannot be reached.
     """
-    hashes, is_same = text_hashes(ids), {judgments: True}
+    hashes = text_hashes(ids)
+    is_same = {judgments: True}
     with alias.translating_errors(f"list the promotions to {alias}"):
         decisions = [_decision(alias, run) for run in recorded(alias, "promotion")]
         past = [decision for decision in decisions[::-1] if decision]
@@ -81,7 +82,8 @@ def recorded(alias: Alias, *kinds: str) -> Iterator[Any]:
     """Yield the runs with records about an alias, newest first, deleted ones too."""
     experiments = pages(alias.client.search_experiments, view_type=DELETED_TOO)
     ids = [experiment.experiment_id for experiment in experiments]
-    condition, model = f"params.alias = '{alias.name}'", param_text(alias.model)
+    condition = f"params.alias = '{alias.name}'"
+    model = param_text(alias.model)
     for run in pages(
         alias.client.search_runs, ids, condition, run_view_type=DELETED_TOO, max_results=PAGE
     ):
@@ -116,7 +118,8 @@ def _decision(alias: Alias, run: Any) -> Past | None:
 
 
 def _past(alias: Alias, run_id: str, record: Mapping[str, Any]) -> Past:
-    rule, question = record["rule"], (str(record.get("question", run_id)),)
+    rule = record["rule"]
+    question = (str(record.get("question", run_id)),)
     budget = Budget(rule["alpha"], rule["budget"]) if "budget" in rule else None
     name, baseline = (f"{alias.model} v{record[key]}" for key in ("version", "alias_before"))
     texts = (str(record[key]) for key in ("reason", "judgments", "candidate_run", "role"))
@@ -128,7 +131,8 @@ def refuse_other_terms(past: Sequence[Past], budget: Budget) -> None:
     for decision in past:
         earlier = decision.budget
         if earlier not in (None, budget):
-            argument, field = "budget", "decisions"
+            argument = "budget"
+            field = "decisions"
             if earlier.alpha != budget.alpha:
                 argument = field = "alpha"
             raise LedgerError(

@@ -169,7 +169,8 @@ class Rule:
         if self.floors is None:
             return {}
         if not isinstance(self.floors, Mapping):
-            floors, names = {TOGETHER: self.floors}, ["floors"]
+            floors = {TOGETHER: self.floors}
+            names = ["floors"]
         else:
             floors = {str(value): floor for value, floor in self.floors.items()}
             names = [f"floors[{value!r}]" for value in floors]
@@ -237,7 +238,8 @@ def decide(
         raise InvalidInput(
             f"measure is {str(rule.measure)!r}, which names several ({several}): one decides"
         )
-    claimed, floors = bool(compared.shown.all()), None
+    claimed = bool(compared.shown.all())
+    floors = None
     if rule.floors_by_slice:
         floors = tested_floors(systems, names[1], rule.slices, rule.floors_by_slice, rule.options)
     accepted = claimed and (floors is None or bool(floors["passed"].all()))
@@ -272,7 +274,8 @@ class Logged:
 
     def agrees(self, other: Logged, measure: Any) -> bool:
         """Return whether two evaluations agree by a measure, up to `SAME` on each query."""
-        mine, theirs = self.scores(measure), other.scores(measure)
+        mine = self.scores(measure)
+        theirs = other.scores(measure)
         if (
             mine is None
             or theirs is None
@@ -472,12 +475,14 @@ def by_gate(
     The systems are scores or runs of candidate and holder; None: what the models predict.
     """
     candidate_system, holder_system = systems
-    collection, terms = gate.collection, gate.terms
+    collection = gate.collection
+    terms = gate.terms
     if candidate_system is None:
         candidate_system = version_scores(alias, version, collection)
     if holder_system is None and holder is not None:
         holder_system = version_scores(alias, holder, collection)
-    name, baseline_name = f"{alias.model} v{version}", "the baseline that the caller gave"
+    name = f"{alias.model} v{version}"
+    baseline_name = "the baseline that the caller gave"
     if holder is not None:
         baseline_name = f"{alias.model} v{holder}"
     decision = gate.decide(
@@ -487,7 +492,8 @@ def by_gate(
     baseline = decision.baseline
     if holder_system is None:
         baseline = f"the gate's baseline {baseline!r}"
-    level, claimed = terms.shared.level, terms.words(f"{baseline} ({against.on_record})")
+    level = terms.shared.level
+    claimed = terms.words(f"{baseline} ({against.on_record})")
     claim = f"{'' if decision.accepted else 'not '}shown to be {claimed}, one-sided at {level:.2g}"
     from_caller = [
         side
@@ -542,7 +548,8 @@ def version_scores(alias: Alias, version: str, collection: RegisteredCollection)
             f"{collection.name!r} was registered without features, so no model can score it: give the "
             "rankings by candidate= and holder="
         )
-    uri, cause = f"models:/{alias.model}/{version}", None
+    uri = f"models:/{alias.model}/{version}"
+    cause = None
     try:
         predicted = np.asarray(predicted_by(uri, X), dtype=np.float64)
         scores = predicted[:, 0] if predicted.ndim == 2 and predicted.shape[1] == 1 else predicted
@@ -551,10 +558,8 @@ def version_scores(alias: Alias, version: str, collection: RegisteredCollection)
         rows = count(collection.n_rows, "row")
         why = f"predicts an array of shape {predicted.shape} for the {rows} of {collection.name!r}"
     except Exception as error:  # noqa: BLE001 - a model raises whatever its own library raises
-        why, cause = (
-            f"gives no scores for {collection.name!r} ({type(error).__name__}: {reason(error)})",
-            error,
-        )
+        why = f"gives no scores for {collection.name!r} ({type(error).__name__}: {reason(error)})"
+        cause = error
     raise InvalidInput(
         f"{uri} {why}", remedy="give its scores, one a row, by candidate= or holder="
     ) from cause

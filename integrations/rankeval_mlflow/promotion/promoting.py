@@ -219,7 +219,8 @@ class Attempt:
 
     def _refuse_first(self, *, first: bool) -> None:
         """Refuse an alias that no version has, without `first` or if it was deleted."""
-        last, aliases = note_on_last_holder(self.alias), sorted(self.alias.aliases())
+        last = note_on_last_holder(self.alias)
+        aliases = sorted(self.alias.aliases())
         if first and (self.override or not last):
             return
         known = "it has no alias at all"
@@ -250,7 +251,8 @@ class Attempt:
 
     def roll_back(self, reason: str) -> Promotion:
         """Take the steps of `rollback`, whose decision is the reason of the caller."""
-        started, holder = time.time(), self.alias.holder()
+        started = time.time()
+        holder = self.alias.holder()
         promotion = holder and self.alias.acceptance(self.alias.version(holder))
         why = ""
         if holder is None:
@@ -279,7 +281,8 @@ class Attempt:
 
     def _dry_result(self, request: Request, decided: Decided) -> Promotion:
         """Return the result of a dry run; a decision that used the budget is recorded."""
-        outcome, run = _DRY[decided.moves], None
+        outcome = _DRY[decided.moves]
+        run = None
         if decided.decision is not None and decided.decision.is_new:
             run = self.alias.write_record(request, decided, self.experiment)
             self.alias.note_outcome(run.run_id, outcome, f"dry run: {outcome}")
@@ -697,7 +700,8 @@ def _refuse_terms_beside_gate(gate: Any, arguments: Mapping[str, Any]) -> None:
     require(isinstance(gate, Gate), "gate", gate, "the result of guard.gate")
     defaults = {"measure": None, "margin": 0, "claim": "better", "alpha": 0.05, "budget": 20}
     for name, value in arguments.items():
-        term, same = getattr(gate.terms, name), value
+        term = getattr(gate.terms, name)
+        same = value
         if name == "measure" and value is not None:
             same = str(parsed(value, gate.terms.convention))
         expected = f"{term!r}, by which gate {gate.name!r} decides: leave it out"

@@ -229,8 +229,11 @@ class Alias:
         The version that gets the alias loses the tag of an earlier rejection, which would speak
         against it from then on.
         """
-        promotion, rejection = f"{PROMOTION}.{self.name}", f"{REJECTION}.{self.name}"
-        tagged, other, why = request.version, request.holder, decided.override
+        promotion = f"{PROMOTION}.{self.name}"
+        rejection = f"{REJECTION}.{self.name}"
+        tagged = request.version
+        other = request.holder
+        why = decided.override
         words = "; ".join(filter(None, [f"{other or 'none'} in {run_id}", why, decided.claim]))
         if not decided.moves:
             self.tag(tagged, rejection, f"rejected against {words}")
@@ -314,7 +317,8 @@ _TERMS = ("measure", "claim", "margin", "alpha", "level", "baseline")
 
 
 def _record_of(alias: Alias, request: Request, decided: Decided) -> Node:
-    verdict, rule = decided.verdict, decided.facts.get("rule", {})
+    verdict = decided.verdict
+    rule = decided.facts.get("rule", {})
     params = {
         "model": alias.model,
         "alias": alias.name,
