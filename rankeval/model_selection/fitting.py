@@ -24,6 +24,7 @@ from rankeval.join.flat import offsets_of
 from rankeval.join.joined import Joined
 from rankeval.measures import Measure
 from rankeval.model_selection import boosters
+from rankeval.model_selection.edges import EdgeGains, edge_gains
 from rankeval.model_selection.holdout import as_ranking_data, validation_part
 from rankeval.model_selection.inside_searches import Watched
 from rankeval.model_selection.query_ids import read_columns
@@ -31,6 +32,7 @@ from rankeval.model_selection.query_split import Rows
 from rankeval.model_selection.ranker import (
     QueryRanker,
     refuse_unusable,
+    search_inside,
     stops_early,
     what_was_chosen,
 )
@@ -196,6 +198,43 @@ class FittedFold:
     score_seconds: float
     estimator: Any
     best_params: dict[str, Any] | None
+    trained_score: NDArray[np.float64]  # Of rows that it was fitted to
+    edges: EdgeGains  # Of a search
+
+
+@dataclass(frozen=True, eq=False)
+class FitInputs:
+    """What a cross-validation was made of, for the checks of its fit; never pickled or saved."""
+
+    task: Task
+    folds: Folds
+    scoring: FoldScoring
+    # (n_rows,): The score of each row by a model that was fitted to it; nan if there is none
+    trained: NDArray[np.float64]
+    searches: tuple[EdgeGains, ...]  # Of each search; empty mappings if there is none
+
+    @classmethod
+    def of(
+        cls, task: Task, folds: Folds, scoring: FoldScoring, done: Sequence[FittedFold]
+    ) -> FitInputs:
+        """Put the scores of the rows that models were fitted to together."""
+        trained = np.full(len(task.data), np.nan)
+        for rows, fold in zip(rows_to_rescore(folds), done, strict=True):
+            trained[rows] = fold.trained_score
+        return cls(task, folds, scoring, trained, tuple(fold.edges for fold in done))
+
+
+def rows_to_rescore(folds: Folds) -> list[Rows]:
+    """Return rows of each training part: those that the fold before held out, to compare both scores of a query.
+
+    So every row is scored once more, not once for each fold that trains on it.
+    """
+    before = [test for _, test in folds]
+    before = [*before[-1:], *before[:-1]]
+    return [np.intersect1d(train, test) for (train, _), test in zip(folds, before, strict=True)]
+
+
+_NO_ROWS: Rows = np.zeros(0, dtype=np.intp)
 
 
 def run_folds(
@@ -205,8 +244,9 @@ def run_folds(
     n_jobs: int | None,
     progress: Progress | bool | None,
     keep: bool = False,
+    rescored: Sequence[Rows] = (),
 ) -> list[FittedFold]:
-    """Fit and predict in parallel; results come in the order of jobs."""
+    """Fit and predict in parallel, and score rows of the training part again; results come in the order of jobs."""
     if n_jobs is not None:
         check_jobs(n_jobs)  # joblib waits for ever for an array of one number
         n_jobs = min(int(n_jobs), len(jobs))  # and starts all processes at once
@@ -216,9 +256,10 @@ def run_folds(
     except ValueError:  # of a backend that returns all results at once, such as "multiprocessing"
         parallel = Parallel(n_jobs=n_jobs)
     columns, done = task.columns(), []
+    parts = zip(jobs, rescored or [_NO_ROWS] * len(jobs), strict=True)
     with Bar(progress, len(jobs), "cross-validation") as bar:
         for fold in parallel(
-            delayed(_fit_fold)(ranker, train, test, keep, **columns) for ranker, train, test in jobs
+            delayed(_fit_fold)(*job, rows, keep, **columns) for job, rows in parts
         ):
             done.append(fold)
             bar.show(len(done))
@@ -226,7 +267,7 @@ def run_folds(
 
 
 def _fit_fold(
-    ranker: QueryRanker, train: Rows, test: Rows, keep: bool, **columns: Any
+    ranker: QueryRanker, train: Rows, test: Rows, rescored: Rows, keep: bool, **columns: Any
 ) -> FittedFold:
     task = Task.of_columns(**columns)
     started = time.perf_counter()
@@ -234,7 +275,10 @@ def _fit_fold(
     between = time.perf_counter()
     score = fitted.predict(task.data.take(test).X)
     seconds = between - started, time.perf_counter() - between
-    return FittedFold(score, *seconds, fitted if keep else None, what_was_chosen(fitted))
+    trained = fitted.predict(task.data.take(rescored).X) if len(rescored) else np.zeros(0)
+    edges = edge_gains(search_inside(fitted))
+    kept = fitted if keep else None
+    return FittedFold(score, *seconds, kept, what_was_chosen(fitted), trained, edges)
 
 
 def fold_table(scoring: FoldScoring, tests: Sequence[Rows], done: list[FittedFold]) -> pd.DataFrame:

@@ -18,7 +18,15 @@ from rankeval._registry import chosen
 from rankeval._visible import escaping
 from rankeval.collection.convention import Convention
 from rankeval.model_selection.checks import check_measures
-from rankeval.model_selection.fitting import FittedFold, FoldScoring, Task, fold_table, run_folds
+from rankeval.model_selection.fitting import (
+    FitInputs,
+    FittedFold,
+    FoldScoring,
+    Task,
+    fold_table,
+    rows_to_rescore,
+    run_folds,
+)
 from rankeval.model_selection.query_ids import by_id
 from rankeval.model_selection.ranker import as_ranker
 from rankeval.model_selection.results import CrossValidation, CrossValidations
@@ -193,13 +201,17 @@ def cross_validate(
     folds = task.folds(cv)
     scoring = FoldScoring.of(task, asked, convention, columns)
     jobs = [(ranker, train, test) for ranker in rankers for train, test in folds]
-    done = run_folds(task, jobs, n_jobs=n_jobs, progress=progress, keep=return_estimators)
+    rescored = rows_to_rescore(folds) * len(rankers)
+    done = run_folds(
+        task, jobs, n_jobs=n_jobs, progress=progress, keep=return_estimators, rescored=rescored
+    )
     splits = tuple(Split.of(task.data.qid[train], task.data.qid[test]) for train, test in folds)
     results = {}
     for place, (system, ranker) in enumerate(zip(named, rankers, strict=True)):
         own = done[place * len(folds) : (place + 1) * len(folds)]
         result = _collect(scoring, folds, own, system)
-        results[system] = replace(result, splits=splits, ranker=ranker)
+        inputs = FitInputs.of(task, folds, scoring, own)
+        results[system] = replace(result, splits=splits, ranker=ranker, inputs=inputs)
     if isinstance(estimator, Mapping):
         return CrossValidations({str(system): result for system, result in results.items()})
     return results[name]

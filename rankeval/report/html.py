@@ -86,6 +86,7 @@ def report_for_experiment(facts: summaries.ExperimentFacts) -> str:
         "findings": comparison.findings,
         "notes": summaries.unguarded_notes(facts),
         "limits": summaries.limits_of(facts),
+        "fit_notes": summaries.fit_notes(facts),
     }
     pictures = {
         "intervals": _image(comparison.plot()),

@@ -125,6 +125,7 @@ class Candidate:
     reused: bool  # Whether the result came from the cache
     digest: str  # SHA-256 of everything that determines the result
     n_iterations: int | None = None  # Those that it uses, if it stopped early
+    findings: tuple[str, ...] = ()  # Of the checks of its fit on dev
 
 
 @escaping
@@ -174,6 +175,7 @@ def experiment_text(facts: ExperimentFacts, *, verbose: bool = False) -> str:
         said.append(str(replace(facts.comparison, notes=notes)))
     else:
         said += [_filled(f"* {note}") for note in limits_of(facts)]
+    said += [_filled(f"* {note}") for note in fit_notes(facts)]
     said.append(standing(facts, verbose=verbose))
     said += [_filled(f"Data: {note}.") for note in facts.notes]
     return "\n\n".join(said)
@@ -218,6 +220,12 @@ def unguarded_notes(facts: ExperimentFacts) -> tuple[str, ...]:
 def limits_of(facts: ExperimentFacts) -> list[str]:
     """Return the notes that limit how far the numbers can be trusted."""
     return [note for note in facts.comparison.notes if isinstance(note, LimitNote)]
+
+
+def fit_notes(facts: ExperimentFacts) -> list[str]:
+    """Return the findings of the checks of every fit, each with the name of its ranker."""
+    rankers = facts.candidates
+    return [f"{ranker.name}, {finding}" for ranker in rankers for finding in ranker.findings]
 
 
 def standing(facts: ExperimentFacts, *, verbose: bool = False) -> str:
