@@ -24,6 +24,7 @@ from rankeval.comparison.figures import drawn
 from rankeval.comparison.headline import headline
 from rankeval.comparison.record import Choice, ComparisonRecord, kept, main_measure
 from rankeval.comparison.saved import PLACE, REMEDY, from_json, to_json
+from rankeval.comparison.seeds import seed_table, seed_tables
 from rankeval.comparison.shelved import NUMBERS, comparison_record, systems_of
 from rankeval.comparison.tables import laid_out, printed, unjudged_tables
 from rankeval.errors import InvalidInput
@@ -226,6 +227,45 @@ class Comparison(ComparisonRecord):
         0.29 [-0.90, 1.42], 0.67 of the queries
         """
         return effects_of(self)
+
+    @property
+    def seeds(self) -> pd.DataFrame | None:
+        """The differences with the variance over seeds beside that over queries, a row per row of ``table``.
+
+        Columns: measure, baseline, system; difference; seeds_baseline and seeds_system (numbers of
+        seeds, 1 if none are known), sd_baseline and sd_system (standard deviation over seeds of the
+        mean); se_queries and se_seeds (standard errors of the difference); reach_seeds (the largest
+        difference that seeds alone make, at level 1 - alpha); df (Satterthwaite's), ci_low, ci_high
+        and p_value over queries and seeds, two-sided for a difference, whatever the claim and the
+        test are, and not corrected for the number of comparisons.
+
+        The p-values of ``table`` are over queries alone: they hold for these seeds. The seeds of
+        two systems are taken for independent.
+
+        Returns
+        -------
+        DataFrame or None
+            Without the rows of slices. None if no system has seeds, as those of
+            `rankeval.cross_validate` with ``seeds=``; over several collections; for folds; and
+            after `from_json`, since JSON has no scores.
+
+        Notes
+        -----
+        The variance is var_queries / n + var_seeds_A / S_A + var_seeds_B / S_B: crossed random
+        effects (Brennan, Generalizability Theory, 2001; Miller, arXiv:2411.00640, 2024; Bouthillier
+        et al., arXiv:2103.03098, 2021).
+
+        Examples
+        --------
+        >>> import rankeval as rk
+        >>> from sklearn.tree import DecisionTreeRegressor as Tree
+        >>> data = rk.datasets.make_ranking(30, rng=0)
+        >>> trees = {f"{n} features": Tree(max_features=n) for n in (1, 2)}
+        >>> compared = rk.cross_validate(trees, data, measures="AP", seeds=3).compare(question="models")
+        >>> compared.seeds[["seeds_baseline", "seeds_system"]].values.tolist()
+        [[3, 3]]
+        """
+        return seed_table(self)
 
     def bayes(
         self, *, rope: float, method: str = "t", n_samples: int = 50_000, rng: Rng = 0
@@ -577,7 +617,7 @@ class Comparison(ComparisonRecord):
             If the role is no plain word, or the data set has another one.
         """
         shown = replace(printed(self), caption=f"{' '.join(self.findings)} {printed(self).caption}")
-        text = "\n\n".join(table.to_markdown() for table in [shown, *unjudged_tables(self)])
+        text = "\n\n".join(table.to_markdown() for table in [shown, *self._tables[1:]])
         return comparison_record(self, self.to_json(), self.headline, text, role, data)
 
     @classmethod
@@ -596,4 +636,4 @@ class Comparison(ComparisonRecord):
 
     @property
     def _tables(self) -> list[Table]:
-        return [printed(self), *unjudged_tables(self)]
+        return [printed(self), *seed_tables(self), *unjudged_tables(self)]

@@ -47,7 +47,7 @@ def merged(parts: Iterable[Evaluation]) -> Evaluation:
     ------
     InvalidInput
         If there is no part, a query stands in two parts, or parts differ in measures, convention,
-        or in whether queries have weights.
+        seeds, or in whether queries have weights.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def merged(parts: Iterable[Evaluation]) -> Evaluation:
         raise InvalidInput("found none", argument="parts", remedy="give at least one evaluation")
     first, remedy = parts[0], "evaluate all parts alike, and merge them whole"
     for number, part in enumerate(parts):
-        differ = "differ in measures, in the convention, or in that queries have weights"
+        differ = "differ in measures, in the convention, in seeds, or in that queries have weights"
         is_subset = part.facts.whole is not None
         refuse(
             (_made(part) != _made(first), f"part {number} and part 0 {differ}", remedy),
@@ -87,7 +87,8 @@ def merged(parts: Iterable[Evaluation]) -> Evaluation:
 
 
 def _made(part: Evaluation) -> tuple[object, ...]:
-    return part.measure_names, part.measures, part.convention, part.weights is not None
+    seeds = tuple(part.facts.seeds)
+    return part.measure_names, part.measures, part.convention, seeds, part.weights is not None
 
 
 def _ascending(ids: Sequence[NDArray[Any]], fault: str) -> tuple[NDArray[Any], Ints]:
@@ -132,6 +133,34 @@ def _facts(parts: Sequence[Evaluation], order: Ints) -> QueryFacts:
     return QueryFacts.of(
         joint, n_folds=first.n_folds, rows=first.rows, left_out=left_out, signs=signs
     )
+
+
+def averaged(by_seed: Mapping[int, Evaluation]) -> Evaluation:
+    """Return the mean over seeds of each query's score, with the scores of each seed in its facts.
+
+    The evaluations are of the same rows, so counts and judgments agree. Where rankings make a
+    difference, as in ties, the largest count stands for all seeds.
+    """
+    parts = [*by_seed.values()]
+    first, n_queries = parts[0], parts[0].n_queries
+    stacked = _facts(parts, np.arange(len(parts) * n_queries)).table()
+    table = {}
+    for name, column in stacked.items():
+        of_seeds = column.reshape(len(parts), n_queries, *column.shape[1:])
+        table[name] = _over_seeds(name, of_seeds)
+    known = {name: getattr(first.facts, name) for name in ("n_folds", "rows", "left_out", "signs")}
+    facts = QueryFacts.of(table, **known)
+    scores = {seed: part.scores for seed, part in by_seed.items()}
+    mean = np.mean([*scores.values()], axis=0)
+    return replace(first, scores=mean, facts=replace(facts, seeds=scores))
+
+
+def _over_seeds(name: str, column: NDArray[Any]) -> NDArray[Any]:
+    if name == "rankings":
+        return np.asarray(column.sum(axis=0, dtype=column.dtype))
+    if name == "error":
+        return np.asarray(np.sqrt((column**2).sum(axis=0)) / len(column))
+    return np.asarray(column.mean(axis=0) if name in READINGS else column.max(axis=0))
 
 
 def _excluded(parts: Sequence[Evaluation]) -> dict[str, tuple[Any, ...]]:

@@ -41,7 +41,7 @@ from rankeval.measures import Measure
 from rankeval.measures.family import AGGREGATES
 from rankeval.measures.tie_enumeration import DRAWS
 from rankeval.render.tables import Table, interval, number
-from rankeval.shelf.record import INTERVAL_ENDS, Record, checked_word, digest_of
+from rankeval.shelf.record import INTERVAL_ENDS, SEED_END, Record, checked_word, digest_of
 from rankeval.tracking import LoggedData
 
 if TYPE_CHECKING:
@@ -132,6 +132,19 @@ class Evaluation:
 
         ids = pd.Index(self.queries, name="qid")
         return pd.DataFrame(self.scores, index=ids, columns=list(self.measure_names), copy=False)
+
+    @property
+    def seeds(self) -> pd.DataFrame | None:
+        """The aggregates of each seed: index ``seed``, a column for each measure.
+
+        None unless the scores are means over the seeds of `rankeval.cross_validate`. ``seeds.std()``
+        is the spread over seeds.
+        """
+        import pandas as pd
+
+        by_seed = self.facts.seeds.items()
+        rows = {seed: aggregates(replace(self, scores=scores)) for seed, scores in by_seed}
+        return pd.DataFrame.from_dict(rows, "index").rename_axis("seed") if rows else None
 
     def aggregate(self) -> pd.Series[float]:
         """Return the aggregate of every measure over queries.
@@ -496,6 +509,8 @@ class Evaluation:
         limits = intervals(self)
         values = [f"{name} {number(value)}" for name, value in aggregates(self).items()]
         tables = {} if slices is None else {"slices": table_of_slices(self, slices)}
+        if self.seeds is not None:
+            tables["seeds"] = self.seeds
         tags = {"card": f"{card['name']} {digest_of(card)}"}
         return Record(
             kind="evaluation",
@@ -590,7 +605,30 @@ def _with_ends(
     for label, pair in limits.items():
         for end, value in zip(INTERVAL_ENDS, pair, strict=True):
             metrics[f"{measures[label].key}{end}"] = value
+    metrics |= {f"{measures[label].key}{SEED_END}": sd for label, sd in seed_spread(evaluation).items()}
     return metrics | values
+
+
+def seed_spread(evaluation: Evaluation) -> dict[str, float]:
+    """Return the standard deviation over seeds of each aggregate; empty without seeds."""
+    from rankeval.significance.columns import deviation
+
+    seeds = evaluation.seeds
+    if seeds is None:
+        return {}
+    return dict(zip(evaluation.measure_names, deviation(seeds.to_numpy()).tolist(), strict=True))
+
+
+def seeds_note(evaluation: Evaluation) -> str:
+    """Say how far the seeds are apart; "" without seeds."""
+    spread = seed_spread(evaluation)
+    if not spread:
+        return ""
+    n = len(evaluation.facts.seeds)
+    apart = ", ".join(f"{label} {sd:.2g}" for label, sd in spread.items())
+    if np.ptp([*evaluation.facts.seeds.values()], axis=0).any():
+        return f"mean over {n} seeds, of standard deviation {apart}"
+    return f"all {n} seeds gave equal scores: the estimator draws nothing at random as it is set"
 
 
 def intervals(evaluation: Evaluation) -> dict[str, tuple[float, float]]:
@@ -717,6 +755,8 @@ def info_of(evaluation: Evaluation, unit: str = "query") -> dict[str, str]:
         notes["clicks"] = "; ".join(facts.signs["clicks"])
     if facts.drawn is not None:
         notes["ties"] = _draws_note(evaluation, facts.drawn)
+    if facts.seeds:
+        notes["seeds"] = seeds_note(evaluation)
     if facts.whole is not None:
         notes["subset"] = f"a subset: {size_of(evaluation)}"
     return notes

@@ -17,6 +17,7 @@ from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.lacking import undefined_notes
+from rankeval.evaluation.result import seeds_note
 from rankeval.model_selection.diagnosis import Diagnosis, diagnose
 from rankeval.model_selection.parameters import settings_of
 from rankeval.model_selection.shelved import Split, fields_of, record_of_several, validation_record
@@ -53,11 +54,12 @@ class CrossValidation:
         One row per fold: ``n_queries``, each measure's aggregate, ``fit_seconds``,
         ``score_seconds``. Searches and Optuna go by their mean, the mean of folds;
         ``evaluation.aggregate()`` is over all queries. The training parts of folds overlap, so
-        tests over queries refuse these numbers; `compare` knows how to treat them.
-    predictions : ndarray of shape (n_rows,)
+        tests over queries refuse these numbers; `compare` knows how to treat them. With seeds,
+        measures are means over seeds, and seconds are their sums.
+    predictions : ndarray of shape (n_rows,), or (n_rows, n_seeds) with seeds
         The out-of-fold score of each row, in row order; nan if a row was never held out.
     estimators : tuple of QueryRanker, optional
-        The fitted estimators by fold, if they were asked for.
+        The fitted estimators by fold, if they were asked for; with seeds, seed by seed.
     splits : tuple of Split
         The queries that each fold trained on and held out.
     best_params : DataFrame of shape (n_folds, n_params), optional
@@ -101,6 +103,11 @@ class CrossValidation:
     def fit_seconds(self) -> float:
         """Seconds of fitting, all folds together."""
         return float(self.folds["fit_seconds"].sum())
+
+    @property
+    def seeds(self) -> pd.DataFrame | None:
+        """The aggregates of each seed over all queries, as `Evaluation.seeds`; None without seeds."""
+        return self.evaluation.seeds
 
     def compare(
         self, other: CrossValidation, *, question: str | None = None, **options: Any
@@ -273,10 +280,12 @@ class CrossValidation:
             f"{label}={value:.4f}" for label, value in self.evaluation.aggregate().items()
         )
         sizes = f"{count(len(self.folds), 'fold')}; over all {count(self.evaluation.n_queries, 'query')} out of fold"
-        return f"CrossValidation({'; '.join((f'{sizes}: {values}', *undefined_notes(self.evaluation)))})"
+        notes = [*undefined_notes(self.evaluation), *filter(None, [seeds_note(self.evaluation)])]
+        return f"CrossValidation({'; '.join((f'{sizes}: {values}', *notes))})"
 
     def _repr_html_(self) -> str:
-        return f"{self.evaluation._repr_html_()}<p>Above: over all queries. Below: by fold.</p>{self.folds.to_html()}"
+        seeds = "" if self.seeds is None else f"<p>By seed.</p>{self.seeds.to_html()}"
+        return f"{self.evaluation._repr_html_()}<p>Above: over all queries. Below: by fold.</p>{self.folds.to_html()}{seeds}"
 
 
 @explained

@@ -79,7 +79,8 @@ def validation_record(
     if cv.best_params is not None:
         tables["best_params"] = cv.best_params
     if predictions:
-        tables["predictions"] = pd.DataFrame({"score": cv.predictions})
+        columns = [f"seed {seed}" for seed in cv.evaluation.facts.seeds] or ["score"]
+        tables["predictions"] = pd.DataFrame(cv.predictions, columns=columns)
     numbers = range(len(cv.folds)) if folds else ()
     children = {f"fold {number}": _fold(cv, number, keys) for number in numbers}
     params = {setting: text for setting, (text, _) in settings.items()}
@@ -158,7 +159,8 @@ def fields_of(record: Record) -> dict[str, Any]:
         diagnosis = Diagnosis.from_record(
             Record("diagnosis", tables=kept, facts=record.facts["diagnosis"])
         )
-    predictions: Any = tables["predictions"]["score"] if "predictions" in tables else []
+    scores: Any = tables.get("predictions", [])
+    predictions = scores["score"] if "score" in scores else scores
     return {
         "folds": tables["folds"],
         "predictions": np.asarray(predictions, dtype=np.float64),
