@@ -1,4 +1,4 @@
-"""How a search ranks the ends of what it tried: the best setting at an end, against the best one further inside."""
+"""How a search ranks the ends of what it tried, against the best setting further inside."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from numpy.typing import NDArray
 from rankeval.significance.declarations import Floats
 
 EdgeGains = Mapping[tuple[str, str], Floats]
-"""Parameter and end ("smallest", "greatest") -> gain of the end by split of a search; greater is better."""
+"""Parameter and end ("smallest", "greatest") -> gain of the end, by split of a search."""
 
 _OUTER = 0.2
-"""The share of the values tried that is an end, one at least: draws from a range meet no end exactly."""
+"""The share of the values tried that is an end, one at least: draws from a range meet no end."""
 
 _LEAST_VALUES = 3
 """Of fewer values each is an end, and there is no inside to compare with."""
 
 
 def edge_gains(search: Any) -> EdgeGains:
-    """Return the gain of both ends of each number that a fitted search varied; none of a halving search.
+    """Return the gain of both ends of each number that a fitted search varied.
 
-    A halving search gives its settings unequal numbers of rows, so their scores do not compare.
+    There is none of a halving search: it scores settings on unequal numbers of rows.
     """
     results = getattr(search, "cv_results_", {})
     metric = search.refit if isinstance(getattr(search, "refit", None), str) else "score"

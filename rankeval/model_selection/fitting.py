@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -198,7 +199,6 @@ class FittedFold:
     score_seconds: float
     estimator: Any
     best_params: dict[str, Any] | None
-    trained_score: NDArray[np.float64]  # Of rows that it was fitted to
     edges: EdgeGains  # Of a search
 
 
@@ -209,32 +209,24 @@ class FitInputs:
     task: Task
     folds: Folds
     scoring: FoldScoring
-    # (n_rows,): The score of each row by a model that was fitted to it; nan if there is none
-    trained: NDArray[np.float64]
+    # The fitted estimator of each fold; None where another process fitted it and did not send it
+    fitted: tuple[Any, ...]
     searches: tuple[EdgeGains, ...]  # Of each search; empty mappings if there is none
 
-    @classmethod
-    def of(
-        cls, task: Task, folds: Folds, scoring: FoldScoring, done: Sequence[FittedFold]
-    ) -> FitInputs:
-        """Put the scores of the rows that models were fitted to together."""
-        trained = np.full(len(task.data), np.nan)
-        for rows, fold in zip(rows_to_rescore(folds), done, strict=True):
-            trained[rows] = fold.trained_score
-        return cls(task, folds, scoring, trained, tuple(fold.edges for fold in done))
+    def trained(self) -> NDArray[np.float64]:
+        """Return a score of each row by a model that was fitted to it, of shape (n_rows,); nan if there is none.
 
-
-def rows_to_rescore(folds: Folds) -> list[Rows]:
-    """Return rows of each training part: those that the fold before held out, to compare both scores of a query.
-
-    So every row is scored once more, not once for each fold that trains on it.
-    """
-    before = [test for _, test in folds]
-    before = [*before[-1:], *before[:-1]]
-    return [np.intersect1d(train, test) for (train, _), test in zip(folds, before, strict=True)]
-
-
-_NO_ROWS: Rows = np.zeros(0, dtype=np.intp)
+        The model of a fold scores the rows that the fold before held out, so each row is scored once.
+        """
+        scores = np.full(len(self.task.data), np.nan)
+        held_out_before = [self.folds[-1][1], *(test for _, test in self.folds)]
+        for (train, _), before, fitted in zip(
+            self.folds, held_out_before, self.fitted, strict=False
+        ):
+            rows = np.intersect1d(train, before)
+            if len(rows) and fitted is not None:
+                scores[rows] = fitted.predict(self.task.data.take(rows).X)
+        return scores
 
 
 def run_folds(
@@ -244,9 +236,12 @@ def run_folds(
     n_jobs: int | None,
     progress: Progress | bool | None,
     keep: bool = False,
-    rescored: Sequence[Rows] = (),
+    keep_here: bool = False,
 ) -> list[FittedFold]:
-    """Fit and predict in parallel, and score rows of the training part again; results come in the order of jobs."""
+    """Fit and predict in parallel; results come in the order of jobs.
+
+    Fitted estimators are kept wherever they were fitted, or only those of this process.
+    """
     if n_jobs is not None:
         check_jobs(n_jobs)  # joblib waits for ever for an array of one number
         n_jobs = min(int(n_jobs), len(jobs))  # and starts all processes at once
@@ -256,18 +251,16 @@ def run_folds(
     except ValueError:  # of a backend that returns all results at once, such as "multiprocessing"
         parallel = Parallel(n_jobs=n_jobs)
     columns, done = task.columns(), []
-    parts = zip(jobs, rescored or [_NO_ROWS] * len(jobs), strict=True)
+    home = os.getpid() if keep_here else None
     with Bar(progress, len(jobs), "cross-validation") as bar:
-        for fold in parallel(
-            delayed(_fit_fold)(*job, rows, keep, **columns) for job, rows in parts
-        ):
+        for fold in parallel(delayed(_fit_fold)(*job, keep, home, **columns) for job in jobs):
             done.append(fold)
             bar.show(len(done))
     return done
 
 
 def _fit_fold(
-    ranker: QueryRanker, train: Rows, test: Rows, rescored: Rows, keep: bool, **columns: Any
+    ranker: QueryRanker, train: Rows, test: Rows, keep: bool, home: int | None, **columns: Any
 ) -> FittedFold:
     task = Task.of_columns(**columns)
     started = time.perf_counter()
@@ -275,10 +268,9 @@ def _fit_fold(
     between = time.perf_counter()
     score = fitted.predict(task.data.take(test).X)
     seconds = between - started, time.perf_counter() - between
-    trained = fitted.predict(task.data.take(rescored).X) if len(rescored) else np.zeros(0)
     edges = edge_gains(search_inside(fitted))
-    kept = fitted if keep else None
-    return FittedFold(score, *seconds, kept, what_was_chosen(fitted), trained, edges)
+    kept = fitted if keep or home == os.getpid() else None
+    return FittedFold(score, *seconds, kept, what_was_chosen(fitted), edges)
 
 
 def fold_table(scoring: FoldScoring, tests: Sequence[Rows], done: list[FittedFold]) -> pd.DataFrame:

@@ -71,7 +71,7 @@ class CrossValidation:
         The parameters of the estimator as text, without secrets, and whether each differs from its
         default: what a loaded result knows of its ranker.
     inputs : FitInputs, optional
-        The rows, the folds and what the models did in training, for `diagnose`. It is a reference
+        The rows, the folds and the models of this process, for `diagnose`. It is a reference
         to the data in this process, and is never pickled or saved.
     diagnosis : Diagnosis, optional
         That of a loaded result, made when it was saved.

@@ -24,7 +24,6 @@ from rankeval.model_selection.fitting import (
     FoldScoring,
     Task,
     fold_table,
-    rows_to_rescore,
     run_folds,
 )
 from rankeval.model_selection.query_ids import by_id
@@ -213,20 +212,22 @@ def cross_validate(
     folds = task.folds(cv)
     scoring = FoldScoring.of(task, asked, convention, columns)
     jobs = [(variant, train, test) for variant in variants for train, test in folds]
-    rescored = rows_to_rescore(folds) * len(variants)
-    done = run_folds(
-        task, jobs, n_jobs=n_jobs, progress=progress, keep=return_estimators, rescored=rescored
-    )
+    options: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress}
+    done = run_folds(task, jobs, keep=return_estimators, keep_here=True, **options)
     splits = tuple(Split.of(task.data.qid[train], task.data.qid[test]) for train, test in folds)
     results = {}
     for system, ranker in zip(named, rankers, strict=True):
-        inputs = FitInputs.of(task, folds, scoring, done[: len(folds)])  # of the first seed
+        first = done[: len(folds)]  # of several seeds, those of the first
+        fitted, searches = zip(*((fold.estimator, fold.edges) for fold in first), strict=True)
         by_seed = {}
         for seed in numbers:
             own, done = done[: len(folds)], done[len(folds) :]
             by_seed[seed] = _collect(scoring, folds, own, system)
         result = by_seed.get(None) or over_seeds(by_seed)
-        results[system] = replace(result, splits=splits, ranker=ranker, inputs=inputs)
+        inputs = FitInputs(task, folds, scoring, fitted, searches)
+        estimators = result.estimators if return_estimators else None
+        result = replace(result, splits=splits, ranker=ranker, inputs=inputs)
+        results[system] = replace(result, estimators=estimators)
     if isinstance(estimator, Mapping):
         return CrossValidations({str(system): result for system, result in results.items()})
     return results[name]
