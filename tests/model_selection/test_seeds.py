@@ -138,7 +138,7 @@ def test_an_estimator_without_a_seed_is_refused(ltr):
 WRONG = [0, 1, [4], [], [1, 1], [1.5, 2], "ab", 2.5, True, [None, 1], {}]
 
 
-@each_row("seeds", [(seeds,) for seeds in WRONG])
+@each_row("seeds", WRONG)
 def test_wrong_seeds_are_refused(ltr, seeds):
     """As a number of seeds or as a list."""
     with pytest.raises(InvalidInput) as refused:
