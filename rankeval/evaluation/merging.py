@@ -139,28 +139,20 @@ def averaged(by_seed: Mapping[int, Evaluation]) -> Evaluation:
     """Return the mean over seeds of each query's score, with the scores of each seed in its facts.
 
     The evaluations are of the same rows, so counts and judgments agree. Where rankings make a
-    difference, as in ties, the largest count stands for all seeds.
+    difference, the largest count of ties, and the largest standard error of drawn ones, stand for
+    all seeds.
     """
     parts = [*by_seed.values()]
-    first, n_queries = parts[0], parts[0].n_queries
-    stacked = _facts(parts, np.arange(len(parts) * n_queries)).table()
+    first, reduced = parts[0], dict.fromkeys(READINGS, np.mean) | {"rankings": np.sum}
+    stacked = _facts(parts, np.arange(len(parts) * first.n_queries)).table()
     table = {}
     for name, column in stacked.items():
-        of_seeds = column.reshape(len(parts), n_queries, *column.shape[1:])
-        table[name] = _over_seeds(name, of_seeds)
+        table[name] = reduced.get(name, np.max)(np.split(column, len(parts)), axis=0)
     known = {name: getattr(first.facts, name) for name in ("n_folds", "rows", "left_out", "signs")}
     facts = QueryFacts.of(table, **known)
     scores = {seed: part.scores for seed, part in by_seed.items()}
     mean = np.mean([*scores.values()], axis=0)
     return replace(first, scores=mean, facts=replace(facts, seeds=scores))
-
-
-def _over_seeds(name: str, column: NDArray[Any]) -> NDArray[Any]:
-    if name == "rankings":
-        return np.asarray(column.sum(axis=0, dtype=column.dtype))
-    if name == "error":
-        return np.asarray(np.sqrt((column**2).sum(axis=0)) / len(column))
-    return np.asarray(column.mean(axis=0) if name in READINGS else column.max(axis=0))
 
 
 def _excluded(parts: Sequence[Evaluation]) -> dict[str, tuple[Any, ...]]:

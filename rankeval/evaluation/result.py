@@ -605,30 +605,21 @@ def _with_ends(
     for label, pair in limits.items():
         for end, value in zip(INTERVAL_ENDS, pair, strict=True):
             metrics[f"{measures[label].key}{end}"] = value
-    metrics |= {f"{measures[label].key}{SEED_END}": sd for label, sd in seed_spread(evaluation).items()}
+    spread = {} if evaluation.seeds is None else evaluation.seeds.std()
+    for label, sd in spread.items():
+        metrics[f"{measures[label].key}{SEED_END}"] = sd
     return metrics | values
-
-
-def seed_spread(evaluation: Evaluation) -> dict[str, float]:
-    """Return the standard deviation over seeds of each aggregate; empty without seeds."""
-    from rankeval.significance.columns import deviation
-
-    seeds = evaluation.seeds
-    if seeds is None:
-        return {}
-    return dict(zip(evaluation.measure_names, deviation(seeds.to_numpy()).tolist(), strict=True))
 
 
 def seeds_note(evaluation: Evaluation) -> str:
     """Say how far the seeds are apart; "" without seeds."""
-    spread = seed_spread(evaluation)
-    if not spread:
+    if (seeds := evaluation.seeds) is None:
         return ""
-    n = len(evaluation.facts.seeds)
-    apart = ", ".join(f"{label} {sd:.2g}" for label, sd in spread.items())
-    if np.ptp([*evaluation.facts.seeds.values()], axis=0).any():
-        return f"mean over {n} seeds, of standard deviation {apart}"
-    return f"all {n} seeds gave equal scores: the estimator draws nothing at random as it is set"
+    if not np.ptp([*evaluation.facts.seeds.values()], axis=0).any():
+        equal = f"all {len(seeds)} seeds gave equal scores"
+        return f"{equal}: the estimator draws nothing at random as it is set"
+    apart = ", ".join(f"{label} {sd:.2g}" for label, sd in seeds.std().items())
+    return f"mean over {len(seeds)} seeds, of standard deviation {apart}"
 
 
 def intervals(evaluation: Evaluation) -> dict[str, tuple[float, float]]:

@@ -285,7 +285,8 @@ class CrossValidation:
 
     def _repr_html_(self) -> str:
         seeds = "" if self.seeds is None else f"<p>By seed.</p>{self.seeds.to_html()}"
-        return f"{self.evaluation._repr_html_()}<p>Above: over all queries. Below: by fold.</p>{self.folds.to_html()}{seeds}"
+        folds = f"<p>Above: over all queries. Below: by fold.</p>{self.folds.to_html()}"
+        return f"{self.evaluation._repr_html_()}{folds}{seeds}"
 
 
 @explained

@@ -16,13 +16,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
 
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import require
-from rankeval.errors import InvalidInput
+from rankeval._checks import refuse, require, whole_number
 from rankeval.evaluation.merging import averaged
 from rankeval.model_selection import boosters
 from rankeval.model_selection.parameters import kind_of
@@ -32,7 +30,7 @@ from rankeval.significance.columns import FOLD
 
 _SEED = re.compile(r"(?:^|_)(?:random_state|seed)$")
 _MOST = 1000
-_EXPECTED = f"their number, from 2 to {_MOST:,}, or a list of as many different seeds from 0 to below 2**31"
+_EXPECTED = f"their number, from 2 to {_MOST:,}, or a list of as many different seeds"
 
 
 def seeds_of(seeds: int | Sequence[int] | None) -> list[int | None]:
@@ -40,10 +38,10 @@ def seeds_of(seeds: int | Sequence[int] | None) -> list[int | None]:
     if seeds is None:
         return [None]
     asked = [*(seeds if isinstance(seeds, Iterable) else range(min(seeds, _MOST + 1)))]
-    numbers = [int(seed) for seed in asked if seed in range(2**31)]
-    fits = 2 <= len({*numbers}) == len(asked) <= _MOST
+    numbers = [whole_number(seed) for seed in asked]
+    fits = None not in numbers and 2 <= len({*numbers}) == len(numbers) <= _MOST
     require(fits, "seeds", seeds, _EXPECTED)
-    return [*numbers]
+    return numbers
 
 
 def seeded(ranker: QueryRanker, seed: int | None) -> QueryRanker:
@@ -51,13 +49,11 @@ def seeded(ranker: QueryRanker, seed: int | None) -> QueryRanker:
     if seed is None:
         return ranker
     names = seed_parameters(ranker)
-    if not names:
-        problem = f"{kind_of(ranker)} has no parameter random_state, random_seed or seed"
-        remedy = "leave seeds out: each would fit the same model"
-        raise InvalidInput(problem, argument="seeds", remedy=remedy)
+    lacking = f"{kind_of(ranker)} has no parameter random_state, random_seed or seed"
+    remedy = "leave seeds out: each would fit the same model"
+    refuse((not names, lacking, remedy), argument="seeds")
     copied: QueryRanker = boosters.cloned(ranker)
-    copied.set_params(**dict.fromkeys(names, seed))
-    return copied
+    return copied.set_params(**dict.fromkeys(names, seed))
 
 
 def seed_parameters(ranker: QueryRanker) -> list[str]:
@@ -73,24 +69,19 @@ def seed_parameters(ranker: QueryRanker) -> list[str]:
 
 def over_seeds(by_seed: Mapping[int, CrossValidation]) -> CrossValidation:
     """Return the mean over seeds of cross-validations on the same folds."""
-    results = [*by_seed.values()]
-    first = results[0].folds
-    folds = pd.concat([result.folds for result in results]).groupby(level=FOLD).mean()
-    seconds = ["fit_seconds", "score_seconds"]
-    folds[seconds] *= len(results)
-    folds["n_queries"] = first["n_queries"]
-    predictions = np.column_stack([result.predictions for result in results])
-    estimators = chain.from_iterable(result.estimators or () for result in results)
-    chosen = {
-        f"seed {seed}": result.best_params
-        for seed, result in by_seed.items()
-        if result.best_params is not None
-    }
-    best_params = None
-    if chosen:
-        best_params = pd.concat(chosen, axis="columns")
-        best_params.columns = best_params.columns.map(" ".join)
-    evaluation = averaged({seed: result.evaluation for seed, result in by_seed.items()})
+    results, sums = [*by_seed.values()], ("fit_seconds", "score_seconds")
+    how = dict.fromkeys(results[0].folds, "mean") | dict.fromkeys(sums, "sum")
+    how["n_queries"] = "first"
+    folds = pd.concat([result.folds for result in results]).groupby(level=FOLD).agg(how)
+    estimators = [fitted for result in results for fitted in result.estimators or ()]
+    chosen = {}
+    for seed, result in by_seed.items():
+        if result.best_params is not None:
+            chosen[seed] = result.best_params.add_prefix(f"seed {seed} ")
     return CrossValidation(
-        evaluation, folds, predictions, tuple(estimators) or None, best_params=best_params
+        averaged({seed: result.evaluation for seed, result in by_seed.items()}),
+        folds,
+        np.column_stack([result.predictions for result in results]),
+        tuple(estimators) or None,
+        best_params=pd.concat(chosen.values(), axis="columns") if chosen else None,
     )

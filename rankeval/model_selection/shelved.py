@@ -159,11 +159,10 @@ def fields_of(record: Record) -> dict[str, Any]:
         diagnosis = Diagnosis.from_record(
             Record("diagnosis", tables=kept, facts=record.facts["diagnosis"])
         )
-    scores: Any = tables.get("predictions", [])
-    predictions = scores["score"] if "score" in scores else scores
+    scores = tables["predictions"].to_numpy() if "predictions" in tables else []
     return {
         "folds": tables["folds"],
-        "predictions": np.asarray(predictions, dtype=np.float64),
+        "predictions": np.squeeze(np.asarray(scores, dtype=np.float64)),
         "splits": tuple(Split(**split) for split in record.facts["splits"]),
         "best_params": tables.get("best_params"),
         "settings": settings,

@@ -34,6 +34,7 @@ from rankeval.significance.declarations import Floats
 class SeedTest(NamedTuple):
     """A difference tested over queries and seeds."""
 
+    difference: float
     se_queries: float  # Standard error of the difference from queries, and from seeds
     se_seeds: float
     reach_seeds: float  # Half the interval of a difference that seeds alone make
@@ -58,22 +59,20 @@ def over_queries_and_seeds(d: Floats, seeds: Sequence[Floats], alpha: float) -> 
     parts = [d, *(means for means in seeds if len(means) > 1)]
     errors = np.array([standard_error(part) for part in parts])
     df = np.array([len(part) - 1 for part in parts])
-    error, total_df, reach = _student(errors, df, alpha)
-    se_seeds, _, reach_seeds = _student(errors[1:], df[1:], alpha)
-    mean, p_value = float(d.mean()), np.nan
-    if error > 0:
-        tail = stats.t.sf(abs(mean) / error, total_df)
-        p_value = max(2 * float(tail), float(np.finfo(np.float64).tiny))
+    error, joint_df, reach = _joint(errors, df, alpha)
+    se_seeds, _, reach_seeds = _joint(errors[1:], df[1:], alpha)
+    mean = float(d.mean())
+    p_value = 2 * stats.t.sf(abs(mean) / error, joint_df) if error else np.nan
+    p_value = float(np.maximum(p_value, np.finfo(np.float64).tiny))
     ends = mean - reach, mean + reach
-    return SeedTest(float(errors[0]), se_seeds, reach_seeds, total_df, *ends, p_value)
+    return SeedTest(mean, float(errors[0]), se_seeds, reach_seeds, joint_df, *ends, p_value)
 
 
-def _student(errors: Floats, df: Floats, alpha: float) -> tuple[float, float, float]:
-    """Return the joint standard error, its degrees of freedom, and the half of an interval."""
+def _joint(errors: Floats, df: Floats, alpha: float) -> tuple[float, float, float]:
+    """Return the standard error of a sum, its degrees of freedom, and half of an interval."""
     variances = errors**2
-    total = float(variances.sum())
-    if not total:
+    if not variances.any():
         return 0.0, np.nan, 0.0
-    total_df = float(total**2 / (variances**2 / df).sum())
-    error = float(np.sqrt(total))
-    return error, total_df, float(stats.t.isf(alpha / 2, total_df)) * error
+    joint_df = variances.sum() ** 2 / (variances**2 / df).sum()
+    error = np.sqrt(variances.sum())
+    return float(error), float(joint_df), float(stats.t.isf(alpha / 2, joint_df) * error)
