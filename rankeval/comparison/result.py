@@ -631,8 +631,8 @@ class Comparison(ComparisonRecord):
         return "\n\n".join(table.to_text() for table in self._tables)
 
     def _repr_html_(self) -> str:
-        said = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.findings)
-        return said + "".join(table.to_html() for table in self._tables)
+        paragraphs = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.findings)
+        return paragraphs + "".join(table.to_html() for table in self._tables)
 
     @property
     def _tables(self) -> list[Table]:

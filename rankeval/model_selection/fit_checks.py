@@ -103,11 +103,11 @@ class Fit:
     def scores(self, score: Floats, rows: Rows, **rules: str) -> pd.Series:
         """Return the measure of each query, if these rows are ranked by a score of all rows."""
         scoring = self.inputs.scoring
-        asked = [pair for pair in scoring.asked if pair[0] == self.label]
+        labelled = [pair for pair in scoring.labelled if pair[0] == self.label]
         convention = replace(scoring.joined.convention, **rules)  # type: ignore[arg-type] # names
         joined = replace(scoring.joined, convention=convention)
-        evaluation = replace(scoring, joined=joined, asked=asked).evaluate(rows, score[rows])
-        scores: pd.Series = signs(asked)[self.label] * evaluation.per_query[self.label]
+        evaluation = replace(scoring, joined=joined, labelled=labelled).evaluate(rows, score[rows])
+        scores: pd.Series = signs(labelled)[self.label] * evaluation.per_query[self.label]
         return scores.dropna()
 
     def gains(self, rows: Rows, **scores: Floats) -> pd.DataFrame:

@@ -136,7 +136,7 @@ class FoldScoring:
     """The measures by which folds are scored, and all rows, grouped by query once."""
 
     joined: Joined  # All rows with their labels; scores are put in fold by fold
-    asked: Sequence[tuple[str, Measure]]  # The measures by name
+    labelled: Sequence[tuple[str, Measure]]  # The measures by name
     weight: NDArray[np.float64] | None = None  # (n_rows,): The weight of each row's query
     qid: NDArray[Any] | None = None  # (n_rows,): The query of each row
 
@@ -144,13 +144,15 @@ class FoldScoring:
     def of(
         cls,
         task: Task,
-        asked: Sequence[tuple[str, Measure]],
+        labelled: Sequence[tuple[str, Measure]],
         convention: str | Convention,
         columns: Any = None,
     ) -> FoldScoring:
         """Group the rows of a task, with the columns of `cross_validate` that the measures read."""
         data = task.data
-        read = read_columns(data.X, data.y, (one for _, one in asked), columns_by_name(columns))
+        read = read_columns(
+            data.X, data.y, (measure for _, measure in labelled), columns_by_name(columns)
+        )
         given = Given(
             data.y,
             np.zeros(len(data)),
@@ -161,11 +163,11 @@ class FoldScoring:
         )
         rules = get_convention(convention)
         joined = given.join(rules)
-        if rules.no_relevant == "skip" and len(asked) > 1:
+        if rules.no_relevant == "skip" and len(labelled) > 1:
             score_part(
-                joined, asked
+                joined, labelled
             )  # refuses measures that leave out different queries before anything is trained
-        return cls(joined, asked, task.beside.get("query_weight"), data.qid)
+        return cls(joined, labelled, task.beside.get("query_weight"), data.qid)
 
     def evaluate(
         self, rows: Rows, predicted: NDArray[np.float64], name: str | None = None
@@ -187,7 +189,7 @@ class FoldScoring:
             judged=None if all_judged else whole.judged,
         )
         weights = query_weights(self.weight, joined)
-        return score(joined, self.asked, weights=weights, name=name, rows=self.qid)
+        return score(joined, self.labelled, weights=weights, name=name, rows=self.qid)
 
 
 @dataclass(frozen=True, eq=False)

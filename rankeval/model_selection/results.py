@@ -375,8 +375,10 @@ class CrossValidations(Mapping[str, CrossValidation]):
         from rankeval.comparison.comparing import compare_algorithms, compare_models
 
         if question is None:
-            asked = " or ".join(f"question={name!r} ({words})" for name, words in QUESTIONS.items())
-            raise InvalidInput(f"compare needs the question to answer: give {asked}")
+            questions = " or ".join(
+                f"question={name!r} ({words})" for name, words in QUESTIONS.items()
+            )
+            raise InvalidInput(f"compare needs the question to answer: give {questions}")
         if chosen("question", question, QUESTIONS) == "models":
             return compare_models(self.evaluations, baseline=baseline, **options)
         (name, first), *others = self.results.items()
@@ -412,14 +414,14 @@ class CrossValidations(Mapping[str, CrossValidation]):
         Record
             The folds of all are a table.
         """
-        asked: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             "role": role,
             "data": data,
             "folds": folds,
             "predictions": predictions,
         }
         children = {
-            str(system): result.record(name=str(system), **asked)
+            str(system): result.record(name=str(system), **arguments)
             for system, result in self.results.items()
         }
         return record_of_several(children, self.folds, name or "cross-validation")

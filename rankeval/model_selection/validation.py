@@ -201,16 +201,16 @@ def cross_validate(
     CrossValidation(2 folds; over all 2 queries out of fold: AP=1.0000)
     """
     arguments = locals()  # `Task.of` reads those that give rows by their names
-    asked = check_measures(measures, convention)
+    labelled = check_measures(measures, convention)
     named = _named(estimator, name)
-    rankers = [as_ranker(one) for one in named.values()]
+    rankers = [as_ranker(candidate) for candidate in named.values()]
     numbers = seeds_of(seeds)
     variants = [seeded(ranker, seed) for ranker in rankers for seed in numbers]
     task = Task.of(rankers, arguments, who="cross_validate")
     for ranker in rankers:
         task.refuse_unusable(ranker)
     folds = task.folds(cv)
-    scoring = FoldScoring.of(task, asked, convention, columns)
+    scoring = FoldScoring.of(task, labelled, convention, columns)
     jobs = [(variant, train, test) for variant in variants for train, test in folds]
     options: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress}
     done = run_folds(task, jobs, keep=return_estimators, keep_here=True, **options)
@@ -243,7 +243,7 @@ def _named(estimator: Any, name: str | None) -> dict[str | None, Any]:
         ),
         (not estimator, "the mapping of estimators is empty: give names and estimators"),
     )
-    return {str(key): one for key, one in estimator.items()}
+    return {str(key): candidate for key, candidate in estimator.items()}
 
 
 def _collect(
@@ -393,7 +393,7 @@ def learning_curve(
     arguments = locals()
     import pandas as pd
 
-    asked, ranker = check_measures(measures, convention), as_ranker(estimator)
+    labelled, ranker = check_measures(measures, convention), as_ranker(estimator)
     task = Task.of([ranker], arguments, who="learning_curve")
     task.refuse_unusable(ranker)
     codes, _ = by_id(task.data.qid)
@@ -407,11 +407,11 @@ def learning_curve(
         for count in counts
         for queries, (train, test) in zip(drawn, folds, strict=True)
     ]
-    scoring = FoldScoring.of(task, asked, convention, columns)
+    scoring = FoldScoring.of(task, labelled, convention, columns)
     done = run_folds(task, jobs, n_jobs=n_jobs, progress=progress)
     table = fold_table(scoring, [test for _, _, test in jobs], done)
     index = pd.MultiIndex.from_product([counts, range(len(folds))], names=["n_train_queries", FOLD])
-    return LearningCurve(table.set_axis(index), tuple(name for name, _ in asked), seed)
+    return LearningCurve(table.set_axis(index), tuple(name for name, _ in labelled), seed)
 
 
 def _counts(sizes: Any, largest: int) -> list[int]:

@@ -296,8 +296,8 @@ def report_for_queries(
     >>> "lift of a <mark>wing</mark>" in page
     True
     """
-    asked = evaluations, runs, qrels, texts, needs, queries, measure, depth, rng, stem, stop
-    return _render("cards.html.jinja", page=inspected(*asked))
+    arguments = evaluations, runs, qrels, texts, needs, queries, measure, depth, rng, stem, stop
+    return _render("cards.html.jinja", page=inspected(*arguments))
 
 
 def _card(evaluation: Evaluation) -> TextTable:
