@@ -90,6 +90,11 @@ class DataParts:
             return QueryTimeSplit(cv.n_splits, times=self.times)
         return QueryKFold(cv.n_splits, shuffle=True, random_state=cv.seed)
 
+    @property
+    def empty(self) -> dict[str, float]:
+        """The share of empty cells in dev, by feature that has any."""
+        return {str(name): share for name, share in empty_cells(self.dev).mean().items()}
+
     @cached_property
     def logged(self) -> tuple[LoggedData, ...]:
         """Dev, validation (if there is such a part), then test, as a tracker describes them."""
@@ -207,6 +212,13 @@ def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> DataPar
     with blaming("cv", "the dev part cannot be split"):
         [*split_parts.folds(config.cv).split(dev.X, dev.y, qid=dev.qid)]
     return split_parts
+
+
+def empty_cells(data: RankingData) -> pd.DataFrame:
+    """Return which cells are empty, for the features that have any."""
+    rows = data.X[:0].toarray() if hasattr(data.X, "tocsr") else data.X
+    empty = pd.DataFrame(rows, columns=data.feature_names).isna()
+    return empty.loc[:, empty.any()]
 
 
 def data_digest(data: RankingData) -> str:

@@ -54,7 +54,7 @@ from rankeval.join.flat import Ints
 from rankeval.measures import Direction, Measure
 from rankeval.render.tables import Table, signed
 from rankeval.significance.columns import deviation, differences
-from rankeval.significance.declarations import TESTS, ClaimName, Floats, Rng
+from rankeval.significance.declarations import TESTS, Floats, Rng
 from rankeval.significance.effects import outcomes
 from rankeval.significance.multiple import holm
 from rankeval.significance.power import power_of_no_harm
