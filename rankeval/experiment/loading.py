@@ -356,13 +356,14 @@ Ask = Callable[[str, Sequence[str]], str]
 """Asks the user which of some columns has a role, and returns it."""
 
 _TEMPLATE = files(__package__).joinpath("templates/columns.yaml")
-_NAMES = yaml.safe_load(_TEMPLATE.read_text(encoding="utf-8"))
+NAMES = yaml.safe_load(_TEMPLATE.read_text(encoding="utf-8"))
 _GRADES, _HIGHEST = 20, 100
-_EPOCHS = ((9e8, 4e9), (9e11, 4e12))  # seconds and milliseconds of the years 1998 to 2096
+EPOCHS = ((9e8, 4e9), (9e11, 4e12))  # seconds and milliseconds of the years 1998 to 2096
 _SHOWN = 12  # columns in a message
 _DECIDES = "its values decide the relevance"
 _CORRELATES = "it correlates with the relevance above .95"
-_ANSWERS = {*_NAMES["answers"], _DECIDES, _CORRELATES}
+_ANSWERS = {*NAMES["answers"], _DECIDES, _CORRELATES}
+_LATER = NAMES["no_feature"]["called like something known later"]
 _HIGH = 0.95  # a correlation
 _FEWEST, _MOST = 10, 20_000  # rows that show a correlation, and rows that are sampled
 
@@ -375,6 +376,7 @@ class Guess:
     roles: dict[str, str]  # ``qid`` and ``relevance``, perhaps ``docid``, ``score`` and ``part``
     features: list[str]  # The columns that a ranker may know
     left_out: dict[str, str]  # The columns that are features only if the user names them, and why
+    cells: pd.DataFrame  # The columns without lists: numbers, and others as they are
 
 
 def guess(
@@ -399,16 +401,16 @@ def guess(
         if name not in table:
             raise unknown("column", name, columns).having(argument=role, where=source.path)
     roles = dict(named)
-    for role in [role for role in _NAMES["roles"] if role not in named]:
+    for role in [role for role in NAMES["roles"] if role not in named]:
         free = sorted(columns.keys() - {*roles.values(), *wanted})
         fit = [name for name in free if _fits(role, table[name], table, roles)]
         likely = _likely(role, fit, table)
         if len(likely) == 1:
             roles[role] = likely[0]
         elif role in ("qid", "relevance"):
-            words = "|".join(_NAMES["roles"][role])
-            free.sort(key=lambda name: (not _has_word(name, words), name not in fit))
-            close = [name for name in free if name in fit or _has_word(name, words)]
+            words = "|".join(NAMES["roles"][role])
+            free.sort(key=lambda name: (not has_word(name, words), name not in fit))
+            close = [name for name in free if name in fit or has_word(name, words)]
             may_be = likely or close or free
             if not may_be or ask is None:
                 problem = "names and contents of the columns do not say which one it is"
@@ -420,7 +422,7 @@ def guess(
     if not wanted:
         for name in kept:
             if name not in reasons:
-                reasons[name] = _reason(name, table[name], table[roles["relevance"]])
+                reasons[name] = reason_against(name, table[name], table[roles["relevance"]])
         kept = [name for name in kept if not reasons[name]]
     if kept and "score" in roles.keys() - named.keys():
         reasons[roles.pop("score")] = "called like the score of a ranker"
@@ -428,10 +430,12 @@ def guess(
     if not wanted:
         others = sorted(reasons.keys() - roles.values())
         left_out = {name: reasons[name] for name in others if reasons[name]}
-    return Guess({"": "parquet", ",": "csv", "\t": "tsv"}[source.delimiter], roles, kept, left_out)
+    kind = {"": "parquet", ",": "csv", "\t": "tsv"}[source.delimiter]
+    return Guess(kind, roles, kept, left_out, table)
 
 
-def _has_word(name: str, words: str) -> bool:
+def has_word(name: str, words: str) -> bool:
+    """Return whether one of the words stands in the name of a column."""
     return re.search(rf"(?<![a-z])({words})(?![a-z])", _in_words(name)) is not None
 
 
@@ -440,14 +444,19 @@ def _in_words(name: str) -> str:
 
 
 def _likely(role: str, fit: list[str], table: pd.DataFrame) -> list[str]:
-    for pattern in _NAMES["roles"][role]:
-        names = [name for name in fit if re.fullmatch(pattern, _in_words(name))]
-        if role == "qid":
-            # The text of the query beside its id groups the rows alike: the id is taken.
-            names.sort(key=lambda name: _has_word(name, "id|no|qid"))
-            names = [*{pd.factorize(table[name])[0].tobytes(): name for name in names}.values()]
-        if names:
-            return names
+    names = names_like(NAMES["roles"][role], fit)
+    if role != "qid":
+        return names
+    # The text of the query beside its id groups the rows alike: the id is taken.
+    names.sort(key=lambda name: has_word(name, "id|no|qid"))
+    return [*{pd.factorize(table[name])[0].tobytes(): name for name in names}.values()]
+
+
+def names_like(patterns: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return the names that the first pattern fits that fits any."""
+    for pattern in patterns:
+        if fit := [name for name in names if re.fullmatch(pattern, _in_words(name))]:
+            return fit
     return []
 
 
@@ -480,7 +489,7 @@ def refuse_answers(columns: Mapping[str, Any], relevance: NDArray[Any], where: s
     sample = np.random.default_rng(0).permutation(len(relevance))[:_MOST]
     truth = pd.Series(relevance).iloc[sample]
     reasons = {
-        name: _reason(name, pd.Series(column).iloc[sample], truth)
+        name: reason_against(name, pd.Series(column).iloc[sample], truth)
         for name, column in columns.items()
     }
     answers = [f"{name!r} ({reason})" for name, reason in reasons.items() if reason in _ANSWERS]
@@ -495,12 +504,13 @@ def refuse_answers(columns: Mapping[str, Any], relevance: NDArray[Any], where: s
         )
 
 
-def _reason(name: str, column: pd.Series[Any], relevance: pd.Series[Any]) -> str:
+def reason_against(name: str, column: pd.Series[Any], relevance: pd.Series[Any]) -> str:
     """Return why no ranker may know a column of numbers or categories; an empty text if it may."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         column = column.cat.codes
-    for reason, words in _NAMES["no_feature"].items():
-        if _has_word(name, words):
+    is_past = has_word(name, NAMES["past"]) and not has_word(name, _LATER)
+    for reason, words in NAMES["no_feature"].items():
+        if has_word(name, words) and not (is_past and reason in NAMES["lifted"]):
             return str(reason)
     if np.isinf(column).any():
         return "infinite numbers"
@@ -510,7 +520,7 @@ def _reason(name: str, column: pd.Series[Any], relevance: pd.Series[Any]) -> str
     if _is_id(column):
         if n_values == len(column):
             return "another whole number in each row, as ids have"
-        if any(low <= column.min() and column.max() <= high for low, high in _EPOCHS):
+        if any(low <= column.min() and column.max() <= high for low, high in EPOCHS):
             return "numbers like times"
     has_few_values = n_values <= min(_GRADES, len(column) / 2)
     if has_few_values and relevance.groupby(column).nunique().max() == 1:
