@@ -160,7 +160,8 @@ class Checked:
         parts = split(self.config, self.load(), watched=watched)
         for name, ranker in self.rankers.items():
             own = self.config.rankers[name]
-            _check_columns(own, ranker.estimator, parts.dev.X, f"rankers.{name}")
+            if own.column is None:
+                _check_columns(own, ranker.estimator, parts.dev.X, f"rankers.{name}")
         return parts
 
 
@@ -264,9 +265,13 @@ def make_ranker(config: ExperimentConfig, name: str) -> QueryRanker:
     from rankeval.model_selection.libraries import in_words
     from rankeval.model_selection.nesting import last_of
     from rankeval.model_selection.ranker import QueryRanker, stops_early
+    from rankeval.model_selection.score_columns import ColumnRanker
 
     own, key = config.rankers[name], f"rankers.{name}"
-    estimator = make_estimator(own, name=name, seed=config.seed)
+    if own.column is None:
+        estimator = make_estimator(own, name=name, seed=config.seed)
+    else:
+        estimator = ColumnRanker(own.column, ascending=own.ascending)
     if own.early_stopping_rounds is not None and not booster_of(last_of(estimator)):
         problem = f"only {in_words()} can stop early, found {own.title}"
         raise ConfigError(problem, argument=f"{key}.early_stopping_rounds", remedy="leave it out")

@@ -22,7 +22,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from importlib import import_module
 from importlib.resources import files
@@ -64,6 +64,7 @@ class Loaded:
     notes: tuple[str, ...] = ()
     slices: pd.DataFrame = field(default_factory=pd.DataFrame)  # By query id, a column each
     times: NDArray[Any] | None = None  # (n_rows,)
+    beside: tuple[str, ...] = ()  # Columns of X that rank, and are no features
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,17 @@ class DataParts:
     slices: pd.DataFrame = field(default_factory=pd.DataFrame)
     # (n_queries,): The times of all queries by id, if dev is cross-validated by time.
     times: pd.Series[Any] | None = None
+    # The same parts for a ranker by column, with this column as X.
+    by_column: Mapping[str | None, DataParts] = field(default_factory=dict)
+
+    def with_features(self, features: Callable[[RankingData], pd.DataFrame]) -> DataParts:
+        """Return the parts with other features."""
+        changed = {}
+        for role in ("dev", "test", "validation"):
+            if (part := getattr(self, role)) is not None:
+                X = features(part)
+                changed[role] = replace(part, X=X, feature_names=tuple(X.columns))
+        return replace(self, **changed)
 
     def folds(self, cv: CvConfig) -> QuerySplit:
         """Return the folds of dev."""
@@ -211,7 +223,29 @@ def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> DataPar
     split_parts = DataParts(dev, test, source, validation, tuple(notes), loaded.slices, times)
     with blaming("cv", "the dev part cannot be split"):
         [*split_parts.folds(config.cv).split(dev.X, dev.y, qid=dev.qid)]
-    return split_parts
+    by_column = _by_column(config, split_parts)
+    if loaded.beside:
+        split_parts = split_parts.with_features(lambda part: part.X.drop(columns=[*loaded.beside]))
+    return replace(split_parts, by_column=by_column)
+
+
+def _by_column(config: ExperimentConfig, parts: DataParts) -> dict[str | None, DataParts]:
+    """Return the parts of the rankers by column; raise if a row has no value in it."""
+    found: dict[str | None, DataParts] = {}
+    for name, ranker in config.rankers.items():
+        if ranker.column is not None:
+            with blaming(f"rankers.{name}"):
+                found[ranker.column] = parts.with_features(partial(_alone, ranker.column))
+    return found
+
+
+def _alone(column: str, part: RankingData) -> pd.DataFrame:
+    from rankeval.model_selection.score_columns import score_column
+
+    try:
+        return pd.DataFrame({column: score_column(part.X, column, part.feature_names)})
+    except InvalidInput as error:
+        raise error.having(where=part.name) from None
 
 
 def empty_cells(data: RankingData) -> pd.DataFrame:
@@ -277,12 +311,14 @@ def _load_table(config: ExperimentConfig) -> Loaded:
     path = Path(str(data.path))
     roles = {name: getattr(data, name) for name in ("qid", "label", "docid")}
     roles |= {"part": column, "time": time}
+    ranking = [ranker.column for ranker in config.rankers.values() if ranker.column is not None]
     table, warnings = read_table(
         path,
         roles,
         data.features,
         categories=data.categories,
         slices=[*data.slices, *([time] if time else [])],
+        rankers=ranking,
         format=data.loader,
         limits=_limits(data),
     )
@@ -292,17 +328,20 @@ def _load_table(config: ExperimentConfig) -> Loaded:
         refuse_answers(unnamed, table.label, str(path))
     names = textwrap.shorten(", ".join(table.features), _LONGEST, placeholder=" ...")
     notes = [*warnings, f"{count(len(table.features), 'feature')}: {names}"]
+    unlike = tuple(name for name in dict.fromkeys(ranking) if name not in table.features)
+    columns = {**table.features, **{name: table.beside[name] for name in unlike}}
+    table = replace(table, features=columns)
     whole = as_data(table, path.name)
     slices, times = _by_query(table.beside, whole.qid, data.slices), None
     if time is not None:
         with blaming("split.time"):
             times = moments(table.beside[time], "times")
     if column is None:
-        return Loaded(whole, tuple(notes), slices, times)
+        return Loaded(whole, tuple(notes), slices, times, unlike)
     rule, where = config.split, f"{path}, column {column}"
     words = {"train": rule.train, "vali": rule.validation, "test": rule.test}
     parts, more = split_table(table, words, others=rule.others, where=where, name=path.name)
-    return Loaded(parts, (*notes, *more), slices)
+    return Loaded(parts, (*notes, *more), slices, beside=unlike)
 
 
 def _by_query(

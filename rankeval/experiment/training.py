@@ -88,6 +88,7 @@ def train(name: str, ranker: QueryRanker, config: ExperimentConfig, parts: DataP
     from rankeval.model_selection.ranker import stops_early
 
     started, clock = time.time(), time.perf_counter()
+    parts = parts.by_column.get(config.rankers[name].column, parts)
     digests = {data.role: data.digest for data in parts.logged}
     if not stops_early(ranker):
         digests.pop("validation", None)
