@@ -133,6 +133,7 @@ def fit_few(name: str, ranker: QueryRanker, config: ExperimentConfig, parts: Dat
     from rankeval.model_selection.ranker import stops_early
     from rankeval.model_selection.rows import as_arguments
 
+    parts = parts.by_column.get(config.rankers[name].column, parts)
     watched = parts.validation if stops_early(ranker) else None
     few = [data and data.take(_few_rows(data)) for data in (parts.dev, watched)]
     with _naming(name, config), warnings.catch_warnings():
