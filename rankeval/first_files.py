@@ -160,9 +160,10 @@ def _facts(
     guessed = guess(table, named, features, ask)
     is_scored = "score" in guessed.roles and not features
     facts |= {"guess": guessed, "loader": guessed.format, "config": not is_scored}
+    offers = propose(guessed)
+    facts["slices"] = offers.slices[:_MOST_TESTED]
     if is_scored:
         return facts, guessed.roles | {"files": f"scores: {no_config}"}
-    offers = propose(guessed)
     left_out = ", ".join(f"{name!r} ({reason})" for name, reason in offers.left_out.items())
     if not guessed.features:
         raise InvalidInput(
@@ -172,7 +173,7 @@ def _facts(
             remedy="name some",
         )
     shown = f"{len(guessed.features)}: {textwrap.shorten(', '.join(guessed.features), _LONGEST, placeholder=' ...')}"
-    facts |= {"offers": offers, "slices": offers.slices[:_MOST_TESTED], "production": _PRODUCTION}
+    facts |= {"offers": offers, "production": _PRODUCTION}
     told = guessed.roles | {"features": shown} | _told(offers)
     return facts, told | {"left out": left_out or ("all others" if features else "nothing")}
 

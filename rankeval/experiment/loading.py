@@ -415,7 +415,8 @@ class Guess:
     roles: dict[str, str]  # ``qid`` and ``relevance``, perhaps ``docid``, ``score`` and ``part``
     features: list[str]  # The columns that a ranker may know
     left_out: dict[str, str]  # The columns that are features only if the user names them, and why
-    cells: pd.DataFrame  # The columns without lists: numbers, and others as they are
+    # The columns without lists: numbers, and others as they are
+    cells: pd.DataFrame = field(repr=False)
 
 
 def guess(

@@ -28,7 +28,7 @@ import pandas as pd
 from rankeval._arguments import explained
 from rankeval._checks import check_number, check_share, count, few, refuse, require, shown
 from rankeval.comparison import Comparison, compare
-from rankeval.comparison.design import COLUMNS, LEAST_QUERIES, TOGETHER, Design
+from rankeval.comparison.design import COLUMNS, TOGETHER, Design
 from rankeval.comparison.groups import query_groups
 from rankeval.comparison.inputs import (
     LowerIsBetter,
@@ -48,7 +48,7 @@ from rankeval.comparison.record import (
 )
 from rankeval.errors import CheckFailed, InvalidInput
 from rankeval.evaluation import Evaluation
-from rankeval.evaluation.by_query import labels_of
+from rankeval.evaluation.by_query import LEAST_QUERIES, labels_of
 from rankeval.evaluation.merging import differences as differences_of
 from rankeval.join.flat import Ints
 from rankeval.measures import Direction, Measure

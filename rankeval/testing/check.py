@@ -13,7 +13,8 @@ import pandas as pd
 
 from rankeval._arguments import explained
 from rankeval._visible import escaping
-from rankeval.comparison.design import LEAST_QUERIES, TOGETHER
+from rankeval.comparison.design import TOGETHER
+from rankeval.evaluation.by_query import LEAST_QUERIES
 from rankeval.render.tables import Table, interval, number, p_value, signed
 from rankeval.significance.declarations import TESTS
 from rankeval.significance.power import topics_needed
