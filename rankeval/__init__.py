@@ -53,6 +53,7 @@ _HOMES = {
     "model_selection.holdout": ("dev_test_split",),
     "model_selection.ranker": ("QueryRanker",),
     "model_selection.results": ("CrossValidation",),
+    "model_selection.score_columns": ("ColumnRanker",),
     "model_selection.validation": ("cross_validate", "learning_curve"),
     "model_selection.trials": ("optuna_objective",),
     "experiment": ("run_experiment",),

@@ -33,6 +33,7 @@ from rankeval.model_selection.holdout import dev_test_split as dev_test_split
 from rankeval.model_selection.query_split import QuerySplit as QuerySplit
 from rankeval.model_selection.ranker import QueryRanker as QueryRanker
 from rankeval.model_selection.results import CrossValidation as CrossValidation
+from rankeval.model_selection.score_columns import ColumnRanker as ColumnRanker
 from rankeval.model_selection.scorers import lightgbm_feval as lightgbm_feval
 from rankeval.model_selection.scorers import make_scorer as make_scorer
 from rankeval.model_selection.scorers import xgboost_metric as xgboost_metric

@@ -143,9 +143,12 @@ def run(
     from rankeval.experiment.recipe import NOT_LOGGED
 
     if check:
-        for part in check_run(checked).logged:
+        parts = check_run(checked)
+        for part in parts.logged:
             sizes = f"{count(part.n_queries, 'query')}, {count(part.n_rows, 'row')}"
             tell(f"{part.role}: {part.name}, {sizes}")
+        for feature, share in parts.empty.items():
+            tell(f"{feature}: {100 * share:.3g} % empty")
         return
 
     with warnings.catch_warnings(), show_progress() as progress:

@@ -25,10 +25,10 @@ import pandas as pd
 from rankeval._checks import count, few, plural, refuse
 from rankeval._registry import chosen
 from rankeval.collection.rows import index_of
-from rankeval.comparison.design import COLLECTION, COLUMNS, LEAST_QUERIES, TOGETHER
+from rankeval.comparison.design import COLLECTION, COLUMNS, TOGETHER
 from rankeval.errors import ConventionMismatch, InvalidInput
 from rankeval.evaluation import Evaluation
-from rankeval.evaluation.by_query import labels_of, slices_of
+from rankeval.evaluation.by_query import LEAST_QUERIES, labels_of, slices_of
 from rankeval.evaluation.facts import QUERY_COUNTS
 from rankeval.evaluation.lacking import listed, undefined_notes
 from rankeval.evaluation.merging import differences, rule_differences

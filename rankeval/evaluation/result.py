@@ -30,14 +30,14 @@ from rankeval._visible import escaping, visible
 from rankeval.collection.convention import COUNTED_AS, Convention
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.by_query import labels_of, query_places, slices_of
+from rankeval.evaluation.by_query import LEAST_QUERIES, labels_of, query_places, slices_of
 from rankeval.evaluation.facts import QueryFacts, digest
 from rankeval.evaluation.lacking import fixed, undefined_notes
 from rankeval.evaluation.storage import to_bytes, unpacked_fields
 from rankeval.io.opening import read_bytes, write_atomically
 from rankeval.join.flat import Floats, Ints
 from rankeval.join.id_forms import FEW, advice
-from rankeval.measures import Measure
+from rankeval.measures import Measure, direction
 from rankeval.measures.family import AGGREGATES
 from rankeval.measures.tie_enumeration import DRAWS
 from rankeval.render.tables import Table, interval, number
@@ -508,7 +508,10 @@ class Evaluation:
         }
         limits = intervals(self)
         values = [f"{name} {number(value)}" for name, value in aggregates(self).items()]
-        tables = {} if slices is None else {"slices": table_of_slices(self, slices)}
+        tables, notes = {}, [note] if note else []
+        if slices is not None:
+            tables["slices"] = table_of_slices(self, slices)
+            notes.append(worst_slice(tables["slices"], self))
         if self.seeds is not None:
             tables["seeds"] = self.seeds
         tags = {"card": f"{card['name']} {digest_of(card)}"}
@@ -520,8 +523,8 @@ class Evaluation:
             metrics=_with_ends(self, limits),
             tables=tables,
             files={EVALUATION: to_bytes(self)},
-            notes=(note,) if note else (),
-            text=_described(self, role, at, limits),
+            notes=tuple(notes),
+            text="\n\n".join([_described(self, role, at, limits), *notes]),
             facts=facts,
             tags=tags,
             data=(logged,),
@@ -632,9 +635,26 @@ def intervals(evaluation: Evaluation) -> dict[str, tuple[float, float]]:
 
 
 def table_of_slices(evaluation: Evaluation, by: Any) -> pd.DataFrame:
-    """Return `Evaluation.slices`, with 95 % intervals unless the means are weighted."""
+    """Return `Evaluation.slices`, the worst first, with 95 % intervals unless the means are weighted."""
     confidence_level = 0.95 if evaluation.weights is None else None
-    return evaluation.slices(by, confidence_level=confidence_level).reset_index()
+    table = evaluation.slices(by, confidence_level=confidence_level).reset_index()
+    first = evaluation.measure_names[0]
+    gains = table[first] * (direction(first).sign or 1)
+    return worst_slices_first(table, gains, table["n_queries"])
+
+
+def worst_slices_first(table: pd.DataFrame, gains: Any, sizes: Any) -> pd.DataFrame:
+    """Order slices by gains; those with fewer than 5 queries, which chance moves most, come last."""
+    order = np.lexsort((gains, np.asarray(sizes) < LEAST_QUERIES))
+    return table.iloc[order].reset_index(drop=True)
+
+
+def worst_slice(table: pd.DataFrame, evaluation: Evaluation) -> str:
+    """Say which slice is the worst by the first measure."""
+    worst, first = table.iloc[0], evaluation.measure_names[0]
+    name = ", ".join(map(str, worst[: table.columns.get_loc("n_queries")]))
+    size = count(int(worst["n_queries"]), "query")
+    return f"The worst slice is {name}: {first} {number(worst[first])} on {size}."
 
 
 def _described(

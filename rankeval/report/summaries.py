@@ -158,7 +158,8 @@ class ExperimentFacts:
     versions: Mapping[str, str]  # Of Python and the libraries that the results depend on
     notes: tuple[str, ...] = ()  # On the data
     moved: MovedRows | None = None  # None if there is no baseline, or no query lost
-    # Attribute of the queries -> a row for each value: its number of queries, each ranker's score
+    # Attribute of the queries -> a row for each value, the worst first: its number of queries, each
+    # ranker's score, and the difference of the best one to the baseline
     slices: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
     @property
@@ -170,7 +171,8 @@ class ExperimentFacts:
 def experiment_text(facts: ExperimentFacts, *, verbose: bool = False) -> str:
     """Write the result of an experiment for a terminal: findings, rankers, standing, and what limits the result."""
     notes = unguarded_notes(facts)
-    paragraphs = ["\n".join(map(_filled, facts.comparison.findings)), _rankers(facts).to_text()]
+    findings = [*facts.comparison.findings, *worst_slices(facts)]
+    paragraphs = ["\n".join(map(_filled, findings)), _rankers(facts).to_text()]
     if verbose:
         paragraphs.append(str(replace(facts.comparison, notes=notes)))
     else:
@@ -179,6 +181,17 @@ def experiment_text(facts: ExperimentFacts, *, verbose: bool = False) -> str:
     paragraphs.append(standing_words(facts, verbose=verbose))
     paragraphs += [_filled(f"Data: {note}.") for note in facts.notes]
     return "\n\n".join(paragraphs)
+
+
+def worst_slices(facts: ExperimentFacts) -> list[str]:
+    """Return a sentence on the worst slice by each attribute."""
+    sentences = []
+    for name, frame in facts.slices.items():
+        worst, last = frame.iloc[0], frame.columns[-1]
+        by = f"{last} {signed(worst[last])}" if facts.baseline else f"mean {worst[last]:.4f}"
+        size = count(int(worst["queries"]), "query")
+        sentences.append(f"Worst {name}: {worst.iloc[0]}, {by} {facts.primary} on {size}.")
+    return sentences
 
 
 def _filled(sentence: str) -> str:
