@@ -253,6 +253,7 @@ def evaluate(
     missing: str | None = None,
     no_relevant: str | None = None,
     judgments: str | None = None,
+    exclude_self: bool = False,
     query_weight: Any | None = None,
     queries: Mapping[Any, str] | None = None,
     name: str | None = None,
@@ -292,6 +293,11 @@ def evaluate(
         or a `Convention`.
     ties, missing, no_relevant, judgments : str, optional
         Single rules that replace those of the convention. See `Convention`.
+    exclude_self : bool, default False
+        Leave documents out of ranking and judgments whose id is that of their query: the rule
+        ``own_document="exclude"`` of a convention. In BEIR's Quora and ArguAna each query is a
+        document of the collection, and finds itself first. ``notes`` has their number, and
+        ``excluded`` the queries that have no other document. Arrays and frames need ``docid``.
     query_weight : mapping or Series by query id, or array of shape (n_rows,), or str, optional
         The weight of each query in the means; a row-wise array, or a column of a frame, must be
         constant within a query.
@@ -333,9 +339,9 @@ def evaluate(
     """
     require(queries is None or hasattr(queries, "items"), "queries", queries, "texts by query id")
     rows = qid is not None or group is not None
-    rules = rules_of_call(
-        convention, rows, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments
-    )
+    single = {"ties": ties, "missing": missing, "no_relevant": no_relevant, "judgments": judgments}
+    own_document = "exclude" if exclude_self else None
+    rules = rules_of_call(convention, rows, **single, own_document=own_document)
     parsed = parse_measures(measures, rules)  # a misspelt name is an error before anything is read
     read = columns_read(columns, parsed, rules)
     named = {"qid": qid, "relevance": relevance, "score": score, "docid": docid}

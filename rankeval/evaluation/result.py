@@ -232,6 +232,8 @@ class Evaluation:
         for reason, ids in self.excluded.items():
             if len(ids):
                 notes.append(f"{count(len(ids), 'query')} left out: {reason}")
+        if n_own := affected.get("own_document"):
+            notes.append(f"{count(n_own, 'row')} left out: the document is its own query")
         if n_documents := affected.get("gain"):
             grade = "a grade that the map of gains does not name: the gain is the grade"
             notes.append(f"{count(n_documents, 'document')} with {grade}")
