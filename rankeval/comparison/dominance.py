@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from rankeval._checks import check_number, count, refuse
+from rankeval._checks import count, refuse
 from rankeval._registry import chosen
 from rankeval.comparison.derived import tested_scores
 from rankeval.comparison.inputs import SharedScores
@@ -48,7 +48,6 @@ def tradeoff_table(
     settings, known = record.settings, record.table["measure"].tolist()
     for name in (x, y):
         chosen("measure of the comparison", name, known)
-    check_number("margin", margin, least=0.0)
     baseline = baseline or settings.baseline
     folds = "joint regions are over queries, and this comparison is one of folds"
     alone = "a trade-off is of differences from one system, and all pairs were compared"
@@ -64,26 +63,21 @@ def tradeoff_table(
     d = shared.scores - shared.scores[:, [origin]]
     difference = d.mean(axis=0)
     half, correlation = _joint_regions(d, record.alpha / (n_systems - 1))
-    columns = {"difference": difference, "low": difference - half, "high": difference + half}
     table = pd.DataFrame({"system": shared.systems})
-    for name, values in columns.items():
-        table[[f"{name}_x", f"{name}_y"]] = values
-    table["correlation"] = correlation
-    regions = (
-        f"Joint {100 * settings.confidence_level:g} % regions of differences from {baseline} "
-        f"(Hotelling's T2 over {settings.sized(n)}, Bonferroni over {count(n_systems - 1, 'system')})"
-    )
-    if settings.primary or record.table["p_adjusted"].isna().all():
-        table = table.assign(p_dominated=np.nan, dominated_by="")
-        words = f"no system is called dominated, since {x} and {y} are not both confirmatory"
-    else:
+    table[["difference_x", "difference_y"]] = difference
+    table[["low_x", "low_y"]] = difference - half
+    table[["high_x", "high_y"]] = difference + half
+    table = table.assign(correlation=correlation, p_dominated=np.nan, dominated_by="")
+    words = f"no system is called dominated, since {x} and {y} are not both confirmatory"
+    if settings.primary is None and record.table["p_adjusted"].notna().any():
         table["p_dominated"], table["dominated_by"] = _dominated(record, shared, margin)
         by_y = f"not worse by {margin:g}" if margin else "better"
-        test = (
-            f"{all_tests()[settings.test].words}, Holm over {len(table) * (len(table) - 1)} pairs"
-        )
+        test = f"{all_tests()[settings.test].words}, Holm over all ordered pairs"
         words = f"dominated: another system is shown better by {x} and {by_y} by {y} ({test})"
-    table.attrs["caption"] = f"{regions}; {words}"
+    level = f"Joint {100 * settings.confidence_level:g} % regions of differences from {baseline}"
+    systems = count(n_systems - 1, "system")
+    by = f"Hotelling's T2 over {settings.sized(n)}, Bonferroni over {systems}"
+    table.attrs["caption"] = f"{level} ({by}); {words}"
     return table
 
 

@@ -578,13 +578,16 @@ class Comparison(ComparisonRecord):
         >>> [text.get_text() for text in figure.axes[0].get_xticklabels()]
         ['best', 'ltr', 'bm25']
         """
-        if kind != "tradeoff":
-            refuse((x or y or margin, 'x=, y= and margin= are those of kind="tradeoff"'))
-            return drawn(self, kind, system=system, baseline=baseline, measure=measure)
+        is_tradeoff = kind == "tradeoff"
         every = 'kind="tradeoff" shows all systems by two measures'
-        refuse((system or measure, every, "leave out system= and measure="))
-        refuse((not (x and y), every, "give x= and y="))
-        return tradeoff_figure(self, str(x), str(y), baseline=baseline, margin=margin)
+        refuse(
+            (is_tradeoff and (system or measure), every, "leave out system= and measure="),
+            (is_tradeoff and not (x and y), every, "give x= and y="),
+            (not is_tradeoff and (x or y), 'x= and y= are measures of kind="tradeoff"'),
+        )
+        if is_tradeoff:
+            return tradeoff_figure(self, str(x), str(y), baseline=baseline, margin=margin)
+        return drawn(self, kind, system=system, baseline=baseline, measure=measure)
 
     def to_json(self) -> str:
         """Return headline, table, settings and `best` as JSON, from which `from_json` reads numbers to the last bit.

@@ -181,7 +181,7 @@ def test_a_trade_off_needs_a_baseline_directions_queries_and_scores(compared):
 @each_row(("options", "match"), [
     ({"kind": "tradeoff", "x": "AP"}, "give x= and y="),
     ({"kind": "tradeoff", "x": "AP", "y": "latency_ms", "system": "fast"}, "leave out system="),
-    ({"kind": "intervals", "x": "AP"}, 'those of kind="tradeoff"'),
+    ({"kind": "intervals", "x": "AP"}, 'measures of kind="tradeoff"'),
 ])  # fmt: skip
 def test_figures_take_the_arguments_of_their_kind(compared, options, match):
     with pytest.raises(InvalidInput, match=match):
