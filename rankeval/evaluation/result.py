@@ -245,6 +245,8 @@ class Evaluation:
         for reason, ids in self.excluded.items():
             if len(ids):
                 notes.append(f"{count(len(ids), 'query')} left out: {reason}")
+        if n_own := affected.get("own_document"):
+            notes.append(f"{count(n_own, 'row')} left out: the document is its own query")
         if n_documents := affected.get("gain"):
             grade = "a grade that the map of gains does not name: the gain is the grade"
             notes.append(f"{count(n_documents, 'document')} with {grade}")
@@ -764,6 +766,8 @@ def info_of(evaluation: Evaluation, unit: str = "query") -> dict[str, str]:
         notes["rank"] = _AGAINST_RANK
     if "clicks" in facts.signs:
         notes["clicks"] = "; ".join(facts.signs["clicks"])
+    if "sampled" in facts.signs:
+        notes["sampled"] = sampled_note(evaluation)
     if facts.drawn is not None:
         notes["ties"] = _draws_note(evaluation, facts.drawn)
     if facts.seeds:
@@ -777,6 +781,18 @@ def faults_of(evaluation: Evaluation, unit: str = "query") -> list[str]:
     """Return the notes on possible mistakes, which go wherever the numbers go."""
     notes = info_of(evaluation, unit)
     return [notes[subject] for subject in ("constant", "ids", "rank", "clicks") if subject in notes]
+
+
+def sampled_note(evaluation: Evaluation) -> str:
+    """Say that lists have a sample of the items; "" if they do not."""
+    if "sampled" not in evaluation.facts.signs:
+        return ""
+    n_sampled, n_items = evaluation.facts.signs["sampled"]
+    return (
+        f"lists have {n_sampled} sampled of {n_items} items: the numbers are not those of a ranking "
+        "of all items, and the order of systems may be another one there; "
+        "rk.analysis.corrected_for_sampling estimates it"
+    )
 
 
 def _ids_note(evaluation: Evaluation) -> str:

@@ -103,6 +103,7 @@ RULE_WORDS: dict[str, str] = {
     "unjudged": "unjudged documents",
     "duplicates": "a document twice in one ranking",
     "score_dtype": "scores compared as",
+    "own_document": "documents that are their own query",
     "depth": "rankings cut at rank",
     "bind": "parameters bound",
 }
