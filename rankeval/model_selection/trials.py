@@ -92,7 +92,8 @@ class OptunaObjective:
             self.task.refuse_unusable(ranker)
             values: list[float] = []
             for step, (train, test) in enumerate(self.folds):
-                score = self.task.fit(ranker, train).predict(self.task.data.take(test).X)
+                held_out = self.task.data.take(test)
+                score = self.task.fit(ranker, train).predict(held_out.X, qid=held_out.qid)
                 values += aggregates(self.scoring.evaluate(test, score)).values()
                 trial.report(values[-1], step)
                 if trial.should_prune() and step + 1 < len(self.folds):
