@@ -6,6 +6,7 @@ from rankeval._registry import late
 
 _HOMES = {
     "results": ("CrossValidations",),
+    "studies": ("Study",),
     "trials": ("OptunaObjective",),
     "validation": ("LearningCurve",),
 }

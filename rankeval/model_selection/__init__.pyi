@@ -2,5 +2,6 @@
 # A test compares this list with the one in __init__.py.
 
 from rankeval.model_selection.results import CrossValidations as CrossValidations
+from rankeval.model_selection.studies import Study as Study
 from rankeval.model_selection.trials import OptunaObjective as OptunaObjective
 from rankeval.model_selection.validation import LearningCurve as LearningCurve
