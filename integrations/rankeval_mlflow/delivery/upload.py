@@ -39,7 +39,13 @@ from rankeval._secrets import bare
 from rankeval.errors import InvalidInput, warn
 from rankeval.shelf.record import INTERVAL_ENDS
 from rankeval.tracking import TrackedRun
-from rankeval_mlflow.delivery.addresses import now_ms, where_to_look
+from rankeval_mlflow.delivery.addresses import (
+    now_ms,
+    page_link,
+    run_link,
+    version_link,
+    where_to_look,
+)
 from rankeval_mlflow.delivery.connection import existing, made_once
 from rankeval_mlflow.delivery.payload import (
     MLMODEL,
@@ -64,11 +70,13 @@ from rankeval_mlflow.run_names import (
     KIND,
     MAX_TAG,
     NOTE,
+    PAGE,
     RECORD,
     ROLE,
     SHOWN_DIGEST,
     TABLES,
     VIEW,
+    VIEW_ADDRESS,
     manifest_path,
     name_hash,
     piece_tag,
@@ -78,12 +86,13 @@ from rankeval_mlflow.run_names import (
     version_tag,
     with_evaluation,
 )
-from rankeval_mlflow.views import render, with_measures, with_sections
+from rankeval_mlflow.views import REPORT, render, with_measures, with_sections
 
 # Drawing that ended two processes, as by too much memory, is not tried a third time.
 _ATTEMPTS = 2
 # Seconds to wait for another process that writes the tags of a version: a few requests.
 _PATIENCE = 60.0
+_MAX_DESCRIPTION = 5000  # characters that MLflow's database holds of a version
 _MOST_RUNS = 50_000  # of a page, as many as MLflow gives
 
 
@@ -210,6 +219,11 @@ class Steps:
             # Who may log runs may lack the right to change the experiment.
             with contextlib.suppress(MlflowException):
                 self.client.set_experiment_tag(experiment_id, VIEW, value)
+                if NOTE not in tags:
+                    note = (
+                        f"[Runs with their measures](#/experiments/{experiment_id}?{VIEW_ADDRESS})"
+                    )
+                    self.client.set_experiment_tag(experiment_id, NOTE, note)
 
     def end_failed(self) -> None:
         """End the runs that this upload made: nobody is sending to them any more."""
@@ -327,9 +341,8 @@ class Steps:
                 self.client.delete_tag(former, BEST)
         for child_id in best:
             self.client.set_tag(child_id, BEST, "yes")
-        address = f"#/experiments/{run.info.experiment_id}/runs"
-        links = ", ".join(f"[run {child_id}]({address}/{child_id})" for child_id in best)
-        note = with_sections(note, {f"{node.label} best": f"The best: {links or 'none'}"})
+        links = ", ".join(map(run_link, best)) or "none"
+        note = with_sections(note, {f"{node.label} best": f"The best: {links}"})
         grown = f"{node.mark} {node.revision}"
         tags = {best_tag: " ".join(best), NOTE: note, piece_tag(node.label, "revision"): grown}
         run_tags = [entities.RunTag(key, value[:MAX_TAG]) for key, value in tags.items()]
@@ -461,11 +474,12 @@ class Steps:
             )
         if is_held(run.data.tags, node):
             metrics = [self._again(run, metric) for metric in metrics]
-        note = with_sections(run.data.tags.get(NOTE, ""), node.sections)
+        sections = {**self._links(run, node), **node.sections}
+        note = with_sections(run.data.tags.get(NOTE, ""), sections)
         tags = dict(node.tags)
         if headline:
             tags[ROLE] = headline
-        if node.sections:
+        if sections:
             tags[NOTE] = note
         if KIND in run.data.tags:  # a run is what it was first
             tags.pop(KIND, None)
@@ -481,6 +495,17 @@ class Steps:
             synchronous=True,
         )
         return note
+
+    def _links(self, run: Any, node: Node) -> dict[str, str]:
+        """Return sections of the description with links to the pages of a run and to its version."""
+        sections = {}
+        if pages := _pages(node):
+            links = (page_link(run.info.run_id, page) for page in pages)
+            sections[f"{node.label} pages"] = f"Pages: {', '.join(links)}"
+        version = self.payload.model_version
+        if version and node is self.payload.root:
+            sections[" ".join(version)] = f"Evaluation of {version_link(*version)}"
+        return sections
 
     def _aggregates(
         self, scores: Scores, *, bare: bool, model_id: str | None, digest: str | None
@@ -540,6 +565,18 @@ class Steps:
                 evaluations = with_evaluation(evaluations, scores.role, scores.metrics, run_id)
             value = json.dumps(evaluations)
             self.client.set_model_version_tag(name, version, EVALUATION, value)
+            links = {
+                role: run_link(evaluation["run_id"]) for role, evaluation in evaluations.items()
+            }
+            describe(
+                self.client,
+                name,
+                version,
+                {
+                    f"evaluation {role}": f"Evaluation {role}: {link}"
+                    for role, link in links.items()
+                },
+            )
 
 
 def refuse_deleted(experiment: Any | None) -> None:
@@ -549,6 +586,24 @@ def refuse_deleted(experiment: Any | None) -> None:
             f"the experiment {experiment.name!r} was deleted",
             remedy=f"restore it (mlflow experiments restore -x {experiment.experiment_id}) or log under another name",
         )
+
+
+def describe(client: Any, name: str, version: str, sections: Mapping[str, str]) -> None:
+    """Insert or replace sections in the description of a version, if there is room."""
+    before = client.get_model_version(name, version).description or ""
+    after = with_sections(before, sections)
+    if after != before and len(after) <= _MAX_DESCRIPTION:
+        client.update_model_version(name, version, after)
+
+
+def _pages(node: Node) -> list[str]:
+    """Return the pages among the artifacts of a node: those that are drawn, and its files."""
+    drawn = [
+        posixpath.join(rendering.into, REPORT)
+        for rendering in node.renderings
+        if rendering.options.get("report", rendering.kind == "comparison")
+    ]
+    return [*drawn, *(path for path in node.files if path.endswith((REPORT, PAGE)))]
 
 
 def _listed(run: Any, tables: Iterable[str]) -> str:

@@ -106,7 +106,7 @@ def node_of(
 def _evaluation(record: Record, *, report: bool) -> Node:
     facts, (data,) = record.facts, record.data
     role, step, n_queries = facts["role"], facts["step"], facts["n_queries"]
-    label = label_of(role, step)
+    label, report = label_of(role, step), report and n_queries > 0
     scores = Scores(
         role=role,
         metrics=metrics_of(record.metrics),

@@ -80,7 +80,7 @@ def test_each_trial_is_a_run_with_its_parameters_its_value_and_its_folds(client,
     assert parent.info.status == "FINISHED"
     assert parent.data.metrics["nDCG_at_10"] == study.best_value
     assert parent.data.metrics["trials"] == 3
-    assert parent.data.tags["rankeval.best"] == best
+    assert parent.data.tags["rankeval.ridge.best"] == best
     assert f"/runs/{best})" in parent.data.tags["mlflow.note.content"]
     assert str(study.best_params["alpha"]) in parent.data.tags["rankeval.ridge.headline"]
     assert rkm.load(tracked.run_id) == Study.of(study)
