@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote
 
 from rankeval._secrets import bare, is_web
 from rankeval._visible import markdown
+from rankeval_mlflow.run_names import VIEW_ADDRESS
 
 
 def absolute(uri: str) -> str:
@@ -49,6 +50,12 @@ def version_link(name: str, version: str) -> str:
     return (
         f"[{markdown(name)} version {version}](#/models/{quote(name, safe='')}/versions/{version})"
     )
+
+
+def view_link(experiment_id: str) -> str:
+    """Return a link to the runs of an experiment with their measures in Markdown, for a page of MLflow."""
+    view = f"workflowType=machine_learning&{VIEW_ADDRESS}"
+    return f"[Runs with their measures](#/experiments/{experiment_id}/runs?{view})"
 
 
 def page_link(run_id: str, path: str) -> str:

@@ -44,6 +44,7 @@ from rankeval_mlflow.delivery.addresses import (
     page_link,
     run_link,
     version_link,
+    view_link,
     where_to_look,
 )
 from rankeval_mlflow.delivery.connection import existing, made_once
@@ -76,7 +77,6 @@ from rankeval_mlflow.run_names import (
     SHOWN_DIGEST,
     TABLES,
     VIEW,
-    VIEW_ADDRESS,
     manifest_path,
     name_hash,
     piece_tag,
@@ -220,10 +220,7 @@ class Steps:
             with contextlib.suppress(MlflowException):
                 self.client.set_experiment_tag(experiment_id, VIEW, value)
                 if NOTE not in tags:
-                    note = (
-                        f"[Runs with their measures](#/experiments/{experiment_id}?{VIEW_ADDRESS})"
-                    )
-                    self.client.set_experiment_tag(experiment_id, NOTE, note)
+                    self.client.set_experiment_tag(experiment_id, NOTE, view_link(experiment_id))
 
     def end_failed(self) -> None:
         """End the runs that this upload made: nobody is sending to them any more."""
@@ -499,6 +496,8 @@ class Steps:
     def _links(self, run: Any, node: Node) -> dict[str, str]:
         """Return sections of the description with links to the pages of a run and to its version."""
         sections = {}
+        if node.revision is not None:  # above the table, which MLflow folds
+            sections[f"{node.label} best"] = "The children are being sent."
         if pages := _pages(node):
             links = (page_link(run.info.run_id, page) for page in pages)
             sections[f"{node.label} pages"] = f"Pages: {', '.join(links)}"

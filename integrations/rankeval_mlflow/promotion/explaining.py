@@ -47,6 +47,7 @@ _WORDS = {
 _UNKNOWN = ("was tried, and no record says what became of it", _AGAIN)
 _TERMS = ("measure", "claim", "margin", "level")
 _NUMBERS = ("mean_baseline", "mean_system", "difference", "ci_low", "ci_high", "p_value")
+_SHOWN = ("time", "version", "decision", "outcome", "against", "difference", "who", "run_id")
 _MOST_RECORDS = 5
 
 
@@ -85,7 +86,7 @@ class Standing(WithTable):
         return tuple(filter(None, (self.reason, f"Next: {self.next_step}.")))
 
     def _laid_out(self) -> Table:
-        shown = self.table.dropna(axis="columns", how="all")
+        shown = self.table.filter(items=_SHOWN)
         return Table(shown, caption=self.headline, notes=self.notes)
 
 
@@ -181,7 +182,8 @@ def _row(alias: Alias, run: Any) -> dict[str, Any]:
     run_id, remedy = run.info.run_id, "delete the run for good"
     with refusing_unreadable(alias, run_id, "so nobody knows what was decided", remedy):
         record = json.loads(artifact(alias.client, run, DECISION))
-        holder, rule, numbers = (record.get(key) for key in ("alias_before", "rule", "numbers"))
+        holder, rule = record["alias_before"], record.get("rule", {})
+        numbers = {name: float(record["numbers"][name]) for name in _NUMBERS if "numbers" in record}
         baseline = record.get("baseline", {}).get("name")
         against = baseline or (f"version {holder}" if holder else None)
         return {
@@ -190,8 +192,9 @@ def _row(alias: Alias, run: Any) -> dict[str, Any]:
             "outcome": run.data.tags.get(OUTCOME, ""),
             "version": record["version"],
             "against": against,
-            **{term: (rule or {}).get(term) for term in _TERMS},
-            **{name: (numbers or {}).get(name) for name in _NUMBERS},
+            **{term: rule.get(term) for term in _TERMS},
+            **dict.fromkeys(_NUMBERS, None),
+            **numbers,
             "n_queries": record.get("n_queries"),
             "data": (record["data"] or {}).get("name"),
             "counted": record.get("budget", {}).get("counted"),

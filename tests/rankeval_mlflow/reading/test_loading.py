@@ -217,6 +217,7 @@ def test_the_description_of_a_run_links_to_its_report_and_its_version_and_the_ve
     assert "(#/models/ranker/versions/1)" in note
     assert f"(#/runs/{run_id})" in client.get_model_version("ranker", 1).description
     experiment = client.get_experiment("0")
-    assert "(#/experiments/0?viewStateShareKey=rankeval)" in experiment.tags["mlflow.note.content"]
+    assert "(#/experiments/0/runs?" in experiment.tags["mlflow.note.content"]
+    assert "viewStateShareKey=rankeval)" in experiment.tags["mlflow.note.content"]
     without = client.get_run(rkm.log(small(), report=False).run_id).data.tags["mlflow.note.content"]
     assert "get-artifact" not in without
