@@ -125,7 +125,7 @@ class _RowScores(NamedTuple):
     gains: Floats
 
 
-def _scores_by_row(record: ComparisonRecord) -> Iterator[_RowScores]:
+def scores_by_row(record: ComparisonRecord) -> Iterator[_RowScores]:
     """Yield the scores behind each row, without those of slices."""
     table, folds = overall(record).table, kept(record).folds
     scores = folds or tested_scores(record, [str(name) for name in table["measure"].unique()])
@@ -142,7 +142,7 @@ def effects_of(record: ComparisonRecord) -> pd.DataFrame:
     """Return the table of effects, as `rankeval.Comparison.effects` documents it."""
     level, rows = record.settings.confidence_level, []
     ratio = _ratio(record)
-    for row in _scores_by_row(record):
+    for row in scores_by_row(record):
         interval = effect_interval(row.gains, confidence_level=level, ratio=ratio)
         delta = row.direction * cliffs_delta(row.system, row.baseline)
         effects = {
@@ -169,7 +169,7 @@ def posteriors_of(
     measures = record.table["measure"].unique()
     settings.must_know_directions(measures, "a posterior is of worse and better")
     seed, ratio = seed_of(rng), _ratio(record)
-    for row in _scores_by_row(record):
+    for row in scores_by_row(record):
         if by_ranks:
             posterior = signed_rank(row.gains, rope, n_samples=n_samples, rng=seed)
         else:

@@ -354,8 +354,22 @@ def _scope(record: ComparisonRecord) -> list[str]:
         )
     elif part:
         by = "" if part == UNNAMED else f" by {part}"
+        sentences += _worst_slice(record, part)
         sentences.append(f"This is over all {record.settings.units}; the table has the slices{by}.")
     return sentences
+
+
+def _worst_slice(record: ComparisonRecord, part: str) -> list[str]:
+    """Say where a system gains least by the main measure, among the slices that were tested."""
+    tested = record.table["p_value"].notna() & (record.table[part] != TOGETHER)
+    rows = record.table.assign(gain=gains(record))[tested].dropna(subset="gain")
+    rows = rows[rows["measure"] == main_measure(record)]
+    if rows.empty:
+        return []
+    row = rows.loc[rows["gain"].idxmin()]
+    size = count(int(row["n_queries"]), record.settings.unit)
+    pair = f"{row['system']} against {row['baseline']} {telling(row['difference'], sign=True)}"
+    return [f"The worst slice is {row[part]}: {pair} {row['measure']} on {size}."]
 
 
 def _margin(record: ComparisonRecord) -> str:

@@ -43,6 +43,14 @@ _UNKNOWN = row_numbers(np.array([-1])).cast(pa.int32())[0]
 
 def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined:
     """Join a run with its judgments."""
+    if convention.own_document == "keep":
+        return _joined(qrels, run, convention)
+    qrels, judged = qrels.without_own()
+    run, ranked = run.without_own()
+    return _joined(qrels, run, convention).without([*judged.to_pylist(), *ranked.to_pylist()])
+
+
+def _joined(qrels: Qrels, run: Run, convention: Convention) -> Joined:
     if not len(qrels):
         empty = "the qrels are empty: no query can be scored"
         raise InvalidInput(empty, remedy="give a row for each judged document")

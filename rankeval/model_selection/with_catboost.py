@@ -124,6 +124,7 @@ add_booster(
         labels=_labels,
         decides=("allow_const_label",),
         takes_objects=True,
+        seed="random_seed",
         takes_missing_categories=False,
         importances=_importances,
         copied=lambda estimator: type(estimator)(**copy.deepcopy(estimator.get_params())),

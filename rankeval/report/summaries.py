@@ -103,6 +103,7 @@ RULE_WORDS: dict[str, str] = {
     "unjudged": "unjudged documents",
     "duplicates": "a document twice in one ranking",
     "score_dtype": "scores compared as",
+    "own_document": "documents that are their own query",
     "depth": "rankings cut at rank",
     "bind": "parameters bound",
 }
@@ -125,6 +126,7 @@ class Candidate:
     reused: bool  # Whether the result came from the cache
     digest: str  # SHA-256 of everything that determines the result
     n_iterations: int | None = None  # Those that it uses, if it stopped early
+    findings: tuple[str, ...] = ()  # Of the checks of its fit on dev
 
 
 @escaping
@@ -157,7 +159,8 @@ class ExperimentFacts:
     versions: Mapping[str, str]  # Of Python and the libraries that the results depend on
     notes: tuple[str, ...] = ()  # On the data
     moved: MovedRows | None = None  # None if there is no baseline, or no query lost
-    # Attribute of the queries -> a row for each value: its number of queries, each ranker's score
+    # Attribute of the queries -> a row for each value, the worst first: its number of queries, each
+    # ranker's score, and the difference of the best one to the baseline
     slices: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
     @property
@@ -169,14 +172,27 @@ class ExperimentFacts:
 def experiment_text(facts: ExperimentFacts, *, verbose: bool = False) -> str:
     """Write the result of an experiment for a terminal: findings, rankers, standing, and what limits the result."""
     notes = unguarded_notes(facts)
-    paragraphs = ["\n".join(map(_filled, facts.comparison.findings)), _rankers(facts).to_text()]
+    findings = [*facts.comparison.findings, *worst_slices(facts)]
+    paragraphs = ["\n".join(map(_filled, findings)), _rankers(facts).to_text()]
     if verbose:
         paragraphs.append(str(replace(facts.comparison, notes=notes)))
     else:
         paragraphs += [_filled(f"* {note}") for note in limits_of(facts)]
+    paragraphs += [_filled(f"* {note}") for note in fit_notes(facts)]
     paragraphs.append(standing_words(facts, verbose=verbose))
     paragraphs += [_filled(f"Data: {note}.") for note in facts.notes]
     return "\n\n".join(paragraphs)
+
+
+def worst_slices(facts: ExperimentFacts) -> list[str]:
+    """Return a sentence on the worst slice by each attribute."""
+    sentences = []
+    for name, frame in facts.slices.items():
+        worst, last = frame.iloc[0], frame.columns[-1]
+        by = f"{last} {signed(worst[last])}" if facts.baseline else f"mean {worst[last]:.4f}"
+        size = count(int(worst["queries"]), "query")
+        sentences.append(f"Worst {name}: {worst.iloc[0]}, {by} {facts.primary} on {size}.")
+    return sentences
 
 
 def _filled(sentence: str) -> str:
@@ -218,6 +234,12 @@ def unguarded_notes(facts: ExperimentFacts) -> tuple[str, ...]:
 def limits_of(facts: ExperimentFacts) -> list[str]:
     """Return the notes that limit how far the numbers can be trusted."""
     return [note for note in facts.comparison.notes if isinstance(note, LimitNote)]
+
+
+def fit_notes(facts: ExperimentFacts) -> list[str]:
+    """Return the findings of the checks of every fit, each with the name of its ranker."""
+    rankers = facts.candidates
+    return [f"{ranker.name}, {finding}" for ranker in rankers for finding in ranker.findings]
 
 
 def standing_words(facts: ExperimentFacts, *, verbose: bool = False) -> str:
