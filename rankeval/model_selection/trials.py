@@ -73,7 +73,7 @@ class OptunaObjective:
     @property
     def measures(self) -> tuple[Measure, ...]:
         """The measures that are optimised, in the order of a trial's values."""
-        return tuple(measure for _, measure in self.scoring.asked)
+        return tuple(measure for _, measure in self.scoring.labelled)
 
     @property
     def measure(self) -> Measure:
@@ -125,7 +125,8 @@ class OptunaObjective:
         self.task.refuse_unusable(ranker)
         values: list[tuple[float, ...]] = []
         for step, (train, test) in enumerate(self.folds, start=1):
-            score = self.task.fit(ranker, train).predict(self.task.data.take(test).X)
+            held_out = self.task.data.take(test)
+            score = self.task.fit(ranker, train).predict(held_out.X, qid=held_out.qid)
             values.append(tuple(aggregates(self.scoring.evaluate(test, score)).values()))
             if len(self.measures) > 1:  # Optuna reports and prunes by one value
                 continue
@@ -287,10 +288,12 @@ def _distribution(name: str, wanted: Any) -> Any:
         isinstance(wanted, Sequence) and not isinstance(wanted, (str, bytes)) and len(wanted) > 0
     )
     is_pair = isinstance(wanted, tuple) and len(wanted) == 2
-    is_pair = is_pair and all(isinstance(one, Real) and not isinstance(one, bool) for one in wanted)
+    is_pair = is_pair and all(
+        isinstance(value, Real) and not isinstance(value, bool) for value in wanted
+    )
     kind = (
         "IntDistribution"
-        if is_pair and all(isinstance(one, Integral) for one in wanted)
+        if is_pair and all(isinstance(value, Integral) for value in wanted)
         else "FloatDistribution"
     )
     given = f"space[{name!r}] is {shown(wanted)}"
