@@ -50,7 +50,7 @@ _HOMES = {
         "RepeatedQueryKFold",
         "StratifiedQueryKFold",
     ),
-    "model_selection.holdout": ("dev_test_split",),
+    "model_selection.holdout": ("dev_test_split", "user_test_split"),
     "model_selection.ranker": ("QueryRanker",),
     "model_selection.results": ("CrossValidation",),
     "model_selection.score_columns": ("ColumnRanker",),

@@ -30,6 +30,7 @@ from rankeval.measures import list_measures as list_measures
 from rankeval.measures import measure as measure
 from rankeval.measures import measure_from_key as measure_from_key
 from rankeval.model_selection.holdout import dev_test_split as dev_test_split
+from rankeval.model_selection.holdout import user_test_split as user_test_split
 from rankeval.model_selection.query_split import QuerySplit as QuerySplit
 from rankeval.model_selection.ranker import QueryRanker as QueryRanker
 from rankeval.model_selection.results import CrossValidation as CrossValidation

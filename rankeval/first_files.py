@@ -65,13 +65,15 @@ def start(
 ) -> dict[str, str]:
     """Write an experiment, a relevance test with its baseline, and a workflow."""
     if there := [
-        one for one in (_CONFIG, _TEST, _BASELINE, _WORKFLOW) if os.path.lexists(into / one)
+        name for name in (_CONFIG, _TEST, _BASELINE, _WORKFLOW) if os.path.lexists(into / name)
     ]:
         remedy = "nothing was written: move them away, or start in another folder (--into)"
         raise InvalidInput(
             f"there already: {', '.join(there)}", where=str(into.absolute()), remedy=remedy
         )
-    facts, told = _facts(files, {role: name for role, name in named.items() if name}, features, ask)
+    facts, notes = _facts(
+        files, {role: name for role, name in named.items() if name}, features, ask
+    )
     places = [Path(os.path.relpath(path, into)).as_posix() for path in files]
     names = [_CONFIG, _TEST, _WORKFLOW] if facts["config"] else [_TEST, _WORKFLOW]
     kept_out = {
@@ -96,42 +98,44 @@ def start(
             _write(into / ".gitignore", "\n".join((*_IGNORED, "")).encode(), undo)
         undo.pop_all()
     mean = ", ".join(f"{measure} {value:.4f}" for measure, value in ranked.aggregate().items())
-    told["baseline"] = f"{mean} on {count(ranked.n_queries, 'query')}"
-    told["written"] = ", ".join([*names, _BASELINE, *[".gitignore"] * is_first])
+    notes["baseline"] = f"{mean} on {count(ranked.n_queries, 'query')}"
+    notes["written"] = ", ".join([*names, _BASELINE, *[".gitignore"] * is_first])
     if not is_first:
-        told["ignored"] = f"to be named in .gitignore: {', '.join(_IGNORED)}"
+        notes["ignored"] = f"to be named in .gitignore: {', '.join(_IGNORED)}"
     if source["fill_in"]:
-        told["fill in"] = f"{_WORKFLOW}: the address that its runner installs rankeval from"
+        notes["fill in"] = f"{_WORKFLOW}: the address that its runner installs rankeval from"
     if kept_out:
         reasons = "; ".join(f"{place} {why}" for place, why in kept_out.items())
         remedy = f"fill in the step Data of {_WORKFLOW}, or start again with data in the repository"
-        told["no commit"] = (
+        notes["no commit"] = (
             f"the data cannot be committed: {reasons}. Until then the workflow fails: {remedy}"
         )
     both = "these files" if kept_out else "these files and the data, which the workflow needs"
-    told["next"] = f"python -m pytest (pip install pytest); commit {both}"
+    notes["next"] = f"python -m pytest (pip install pytest); commit {both}"
     if facts["config"]:
-        told["then"] = (
+        notes["then"] = (
             f"rankeval run --check {_CONFIG}; rankeval run {_CONFIG}; commit the folder rankeval-ledger too"
         )
-    return told
+    return notes
 
 
 def _kept_out(path: Path, into: Path) -> str:
     """Return why a commit of the repository would not hold the data at a path; an empty text if it would."""
     base = into.resolve()
-    root = next((one for one in (base, *base.parents) if (one / ".git").exists()), base)
-    found = [path, *(one for one in path.rglob("*") if one.is_file())] if path.is_dir() else [path]
-    if any(not one.resolve().is_relative_to(root) for one in found):
+    root = next((folder for folder in (base, *base.parents) if (folder / ".git").exists()), base)
+    found = (
+        [path, *(file for file in path.rglob("*") if file.is_file())] if path.is_dir() else [path]
+    )
+    if any(not file.resolve().is_relative_to(root) for file in found):
         is_link = Path(os.path.abspath(path)).is_relative_to(root)  # noqa: PTH100 - links are not followed
         return f"{'leads' if is_link else 'lies'} outside of the repository {root}"
-    if any(one.stat().st_size > _MOST_BYTES for one in found):
+    if any(file.stat().st_size > _MOST_BYTES for file in found):
         return "has more than 100 MB, which GitHub refuses"
-    asked = ["git", "-c", "core.fsmonitor=false", "check-ignore", "--quiet", "--stdin", "-z"]
-    names = "\0".join(str(one.resolve()) for one in found).encode("utf-8", "surrogateescape")
+    command = ["git", "-c", "core.fsmonitor=false", "check-ignore", "--quiet", "--stdin", "-z"]
+    names = "\0".join(str(file.resolve()) for file in found).encode("utf-8", "surrogateescape")
     with suppress(OSError):  # there is no git
         answer = subprocess.run(  # noqa: S603 - our own words
-            asked, cwd=root, input=names, capture_output=True, check=False
+            command, cwd=root, input=names, capture_output=True, check=False
         )
         if answer.returncode == 0:
             return "is ignored by git"
@@ -201,7 +205,8 @@ def _quoted(text: str) -> str:
     # JSON leaves line breaks of Unicode as they are, which YAML would fold.
     quoted = json.dumps(text, ensure_ascii=False)
     return "".join(
-        one if one.isprintable() else one.encode("unicode_escape").decode() for one in quoted
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in quoted
     )
 
 

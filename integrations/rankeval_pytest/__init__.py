@@ -48,9 +48,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Gather the summary, in the process that prints it."""
     if hasattr(config, "workerinput"):  # a worker of pytest-xdist
         return
-    given = config.getoption("rankeval_summary")
+    option = config.getoption("rankeval_summary")
     file = (
-        None if given is None else Path(given).absolute()
+        None if option is None else Path(option).absolute()
     )  # now, since a test may change the working directory
     if file and (file.is_dir() or not (file.parent.is_dir() and os.access(file.parent, os.W_OK))):
         remedy = "name a file in a folder that exists and can be written to"

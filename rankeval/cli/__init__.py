@@ -277,7 +277,7 @@ def _declared_formats() -> Iterator[str]:
 
 @app.command(cls=ending_with(_declared_formats))
 @options(
-    "QRELS RUNS measures convention per_query no_summary complete level depth judged_only "
+    "QRELS RUNS measures convention exclude_self per_query no_summary complete level depth judged_only "
     "collection_size zscores ties missing no_relevant score_dtype qrels_format texts limit output",
     measures=None,
     convention=None,
@@ -333,7 +333,7 @@ def evaluate(
 
 @app.command(cls=ending_with(_declared_tests))
 @options(
-    "QRELS RUNS measures convention ties missing no_relevant baseline test correction claim margin "
+    "QRELS RUNS measures convention exclude_self ties missing no_relevant baseline test correction claim margin "
     "family alpha groups unjudged n_resamples rng texts limit output"
 )
 def compare(
@@ -367,6 +367,7 @@ def _rules(arguments: dict[str, Any], *, collection_size: int | None = None) -> 
     preset = get_convention(arguments.pop("convention"))
     names = ("ties", "missing", "no_relevant", "score_dtype")
     rules = {name: arguments.pop(name, None) for name in names}
+    rules["own_document"] = "exclude" if arguments.pop("exclude_self", False) else None
     options_of_trec = arguments.keys() & {"complete", "level", "depth", "judged_only"}
     of_trec_eval = {name: arguments.pop(name) for name in options_of_trec}
     return trec_rules(preset.with_rules(**rules), **of_trec_eval, collection_size=collection_size)

@@ -178,6 +178,7 @@ _OPTIONAL: dict[Any, dict[str, str]] = {
 }
 _SWITCHES = {
     "complete --complete -c": "Count queries that a run lacks: as 0 in trec_eval 9, else as empty.",
+    "exclude_self --exclude-self": "Leave out documents that are their own query (BEIR's Quora, ArguAna).",
     "judged_only --judged-only -J": "Take unjudged documents out.",
     "fresh --fresh": "Test on the queries that nobody has looked at; else on all.",
     "everybody --all-projects": "List the looks of other projects too.",

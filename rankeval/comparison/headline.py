@@ -148,8 +148,8 @@ def _rows(record: ComparisonRecord) -> pd.DataFrame:
 
 def _is_turned(record: ComparisonRecord) -> bool:
     """Say whether each pair is turned to show a gain; one-sided tests keep their side."""
-    asked = record.settings
-    return asked.baseline is None and not CLAIMS[asked.claim].hypotheses
+    settings = record.settings
+    return settings.baseline is None and not CLAIMS[settings.claim].hypotheses
 
 
 def _of_pairs(record: ComparisonRecord, rows: pd.DataFrame) -> bool:
@@ -210,14 +210,16 @@ def _picked(record: ComparisonRecord, rows: pd.DataFrame) -> str:
 
 
 def _nothing_shown(record: ComparisonRecord, row: _Row, pair: str) -> list[str]:
-    asked, elsewhere = record.settings, int(record.shown.sum())
+    settings, elsewhere = record.settings, int(record.shown.sum())
     # By another measure or in a slice something may have been shown: then it is not said that
     # nothing was.
-    lead = f"Nothing was shown by {row.measure}" if elsewhere else CLAIMS[asked.claim].nothing
-    said = [f"{lead}{_margin(record)}: {pair}", *_parting(record, row)]
+    lead = f"Nothing was shown by {row.measure}" if elsewhere else CLAIMS[settings.claim].nothing
+    sentences = [f"{lead}{_margin(record)}: {pair}", *_parting(record, row)]
     if elsewhere:
-        said.append(f"In {count(elsewhere, 'row')} of other measures or parts something was shown.")
-    return [*said, *_detectable(record, row)]
+        sentences.append(
+            f"In {count(elsewhere, 'row')} of other measures or parts something was shown."
+        )
+    return [*sentences, *_detectable(record, row)]
 
 
 def _shown(record: ComparisonRecord, rows: pd.DataFrame, row: _Row) -> list[str]:
@@ -466,11 +468,10 @@ def _detectable(record: ComparisonRecord, row: _Row) -> list[str]:
 
 
 def _lacking(record: ComparisonRecord, row: _Row, units: str) -> str:
-    asked = record.settings
-    test = TESTS["randomization"] if asked.collection_weights else all_tests().get(asked.test)
-    correction = CORRECTIONS.get(asked.correction)
+    settings = record.settings
+    test = TESTS["randomization"] if settings.collection_weights else all_tests().get(settings.test)
+    correction = CORRECTIONS.get(settings.correction)
     if test is None or correction is None:
-        return f"{asked.units} or resamples"
-    settings = asked.of_resampling
-    limited = limited_by_resamples(test, correction, row.n_queries, settings)
-    return f"resamples ({asked.n_resamples:,})" if limited else units
+        return f"{settings.units} or resamples"
+    limited = limited_by_resamples(test, correction, row.n_queries, settings.of_resampling)
+    return f"resamples ({settings.n_resamples:,})" if limited else units

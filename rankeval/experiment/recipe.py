@@ -38,6 +38,7 @@ from rankeval.experiment.schema import ExperimentConfig, RankerConfig
 from rankeval.experiment.training import Trained, train, versions
 from rankeval.io.opening import write_atomically
 from rankeval.measures import direction
+from rankeval.model_selection.shelved import diagnosed
 from rankeval.report import report_for_experiment
 from rankeval.report.summaries import Candidate, ExperimentFacts, GuardFacts
 from rankeval.tracking import LoggedData, RunRecord, TrackedRun, host
@@ -276,6 +277,7 @@ def _candidate(name: str, config: RankerConfig, trained: Trained, test: Evaluati
         reused=trained.reused,
         digest=trained.digest,
         n_iterations=trained.n_iterations,
+        findings=diagnosed(trained.validation)[1],
     )
 
 
@@ -410,6 +412,7 @@ def _child(
     search = candidate.search.to_csv(index=False).encode()
     files = {path: artifacts[path], "search.csv": search}
     lines = {"test": facts.guard.line} if facts.guard.active else {}
+    lines["dev"] = " ".join(f"{finding}." for finding in candidate.findings)
     return RunRecord(
         name=candidate.name,
         params=params,

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from rankeval.model_selection.ranker import QueryRanker
 
 
-FORMAT = 5
+FORMAT = 6
 """Part of every digest; to be increased when the cached content or its computation changes.
 
 The fields of an `Evaluation` are parts of it as they are: a version that stores others trains anew.
@@ -155,6 +155,7 @@ def tune(ranker: QueryRanker, name: str, parts: DataParts, *, config: Experiment
     from sklearn.base import clone
 
     from rankeval.model_selection.checks import check_measures, signs
+    from rankeval.model_selection.edges import edge_gains
     from rankeval.model_selection.ranker import refuse_unusable, stops_early
     from rankeval.model_selection.rows import as_arguments
     from rankeval.model_selection.validation import cross_validate
@@ -185,6 +186,9 @@ def tune(ranker: QueryRanker, name: str, parts: DataParts, *, config: Experiment
         n_jobs=config.n_jobs,
         **watched,
     )
+    assert validation.inputs is not None  # it was made above
+    searched = replace(validation.inputs, searches=(edge_gains(search),))
+    validation = replace(validation, inputs=searched)
     params = {param.removeprefix(_INNER): value for param, value in search.best_params_.items()}
     frame = _search_frame(search.cv_results_, primary, sign)
     scores = np.asarray(best.predict(parts.test.X), dtype=np.float64)

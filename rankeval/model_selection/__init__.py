@@ -5,6 +5,7 @@ from __future__ import annotations
 from rankeval._registry import late
 
 _HOMES = {
+    "diagnosis": ("Diagnosis",),
     "results": ("CrossValidations",),
     "trials": ("OptunaObjective",),
     "validation": ("LearningCurve",),

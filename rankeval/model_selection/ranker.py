@@ -518,10 +518,15 @@ def stops_early(estimator: Any) -> bool:
     return boosters.booster_of(last).own_rounds(last) is not None
 
 
-def what_was_chosen(ranker: QueryRanker) -> dict[str, Any] | None:
-    """Return the best parameters of a search inside a fitted ranker, or None."""
+def search_inside(ranker: QueryRanker) -> Any:
+    """Return the last step inside a fitted ranker, which is the search if it has one."""
     last: Any = ranker
     while isinstance(last, QueryRanker):
         last = nesting.last_of(last.estimator_)
-    chosen: dict[str, Any] | None = getattr(last, "best_params_", None)
+    return last
+
+
+def what_was_chosen(ranker: QueryRanker) -> dict[str, Any] | None:
+    """Return the best parameters of a search inside a fitted ranker, or None."""
+    chosen: dict[str, Any] | None = getattr(search_inside(ranker), "best_params_", None)
     return chosen

@@ -70,7 +70,7 @@ class OptunaObjective:
     @property
     def measure(self) -> Measure:
         """The measure that is optimised."""
-        return self.scoring.asked[0][1]
+        return self.scoring.labelled[0][1]
 
     @property
     def direction(self) -> str:
@@ -240,10 +240,12 @@ def _distribution(name: str, wanted: Any) -> Any:
         isinstance(wanted, Sequence) and not isinstance(wanted, (str, bytes)) and len(wanted) > 0
     )
     is_pair = isinstance(wanted, tuple) and len(wanted) == 2
-    is_pair = is_pair and all(isinstance(one, Real) and not isinstance(one, bool) for one in wanted)
+    is_pair = is_pair and all(
+        isinstance(value, Real) and not isinstance(value, bool) for value in wanted
+    )
     kind = (
         "IntDistribution"
-        if is_pair and all(isinstance(one, Integral) for one in wanted)
+        if is_pair and all(isinstance(value, Integral) for value in wanted)
         else "FloatDistribution"
     )
     given = f"space[{name!r}] is {shown(wanted)}"

@@ -93,6 +93,7 @@ def report_for_experiment(facts: summaries.ExperimentFacts) -> str:
         "worst": summaries.worst_slices(facts),
         "notes": summaries.unguarded_notes(facts),
         "limits": summaries.limits_of(facts),
+        "fit_notes": summaries.fit_notes(facts),
     }
     pictures = {
         "intervals": _image(comparison.plot()),
@@ -304,8 +305,8 @@ def report_for_queries(
     >>> "lift of a <mark>wing</mark>" in page
     True
     """
-    asked = evaluations, runs, qrels, texts, needs, queries, measure, depth, rng, stem, stop
-    return _render("cards.html.jinja", page=inspected(*asked))
+    arguments = evaluations, runs, qrels, texts, needs, queries, measure, depth, rng, stem, stop
+    return _render("cards.html.jinja", page=inspected(*arguments))
 
 
 def _card(evaluation: Evaluation) -> TextTable:

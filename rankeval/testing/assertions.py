@@ -441,9 +441,9 @@ def assert_evaluations_equal(candidate: Given, baseline: Given, *, atol: float =
     """
     __tracebackhide__ = True
     check_number("atol", atol, least=0)
-    one, other = loaded_scores(candidate), loaded_scores(baseline)
-    new, old = per_query_frame(one), per_query_frame(other)
-    reasons = [*_structure(new, old), *_rules(one, other)]
+    scores, baseline_scores = loaded_scores(candidate), loaded_scores(baseline)
+    new, old = per_query_frame(scores), per_query_frame(baseline_scores)
+    reasons = [*_structure(new, old), *_rules(scores, baseline_scores)]
     failure = (
         f"the evaluations differ: {'; '.join(reasons)}" if reasons else _scores(new, old, atol)
     )
@@ -467,11 +467,11 @@ def _structure(new: pd.DataFrame, old: pd.DataFrame) -> list[str]:
     return reasons
 
 
-def _rules(one: Scores, other: Scores) -> list[str]:
-    if not (isinstance(one, Evaluation) and isinstance(other, Evaluation)):
+def _rules(first: Scores, second: Scores) -> list[str]:
+    if not (isinstance(first, Evaluation) and isinstance(second, Evaluation)):
         return []
-    reasons = differences_of(one, other)
-    ours, theirs = (each.weights for each in (one, other))
+    reasons = differences_of(first, second)
+    ours, theirs = (each.weights for each in (first, second))
     if (ours is None) != (theirs is None) or (
         ours is not None and not np.array_equal(ours, np.asarray(theirs))
     ):

@@ -37,7 +37,7 @@ from mlflow.exceptions import MlflowException
 from rankeval._checks import said
 from rankeval._secrets import bare
 from rankeval.errors import InvalidInput, warn
-from rankeval.shelf.record import INTERVAL_ENDS
+from rankeval.shelf.record import BESIDE_ENDS
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow.delivery.addresses import now_ms, where_to_look
 from rankeval_mlflow.delivery.connection import existing, made_once
@@ -198,7 +198,7 @@ class Steps:
             params += node.columns
             for scores in node.scores:
                 keys |= scores.keyed(bare=scores.role == (headline or node.scores[0].role))
-        measures = [key for key in keys if not key.endswith(INTERVAL_ENDS)]
+        measures = [key for key in keys if not key.endswith(BESIDE_ENDS)]
         if value := with_measures(tags.get(VIEW), measures, self.payload.created_ms, params):
             # Who may log runs may lack the right to change the experiment.
             with contextlib.suppress(MlflowException):

@@ -119,6 +119,9 @@ def _evaluation(record: Record, *, report: bool) -> Node:
         "report": report,
         "table": step is None,
     }
+    files = packed(record)
+    if "seeds" in record.tables:
+        files["seeds.csv"] = _csv(record.tables["seeds"])
     if "slices" in record.tables:
         options["slices"] = vars(table_of_texts(record.tables["slices"]))
     drawn = Rendering("evaluation", evaluation_path(label), folder, options, tables)
@@ -130,7 +133,7 @@ def _evaluation(record: Record, *, report: bool) -> Node:
         facts={role: _facts(record, data)},
         scores=(scores,),
         datasets=(dataset_use(data),),
-        files=within(folder, packed(record)),
+        files=within(folder, files),
         renderings=(drawn,) if report or tables else (),
         # A later step takes the place of an earlier one in the description, which has room for few.
         sections={role: section},
