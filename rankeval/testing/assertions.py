@@ -395,15 +395,15 @@ def _least_gain(compared: Comparison) -> Floats:
 def _pass_rates(
     table: pd.DataFrame, settings: _Settings, compared: Comparison, parts: _Parts
 ) -> Floats:
-    rates = np.full(len(table), np.nan)
-    if not TESTS[compared.settings.test].power_of_t:
-        return rates
-    alpha, rule = settings.alpha / parts.n_tested, {"margin": settings.margin}
-    for place, row in table[table["p_value"].notna()].iterrows():
-        loss, n = row["greatest_loss"], row["n_queries"]
-        more = {"unseen": settings.unseen, "greatest_loss": loss, **rule}
-        rates[place] = power_of_no_harm("not_worse", 0.0, row["sd"], n, alpha, **more)
-    return rates
+    """Return how often an equal candidate passes in each row; nan where no test says it."""
+    alpha, margin, unseen = settings.alpha / parts.n_tested, settings.margin, settings.unseen
+    rates = []
+    for row in table.to_dict("records"):
+        n, sd, loss = row["n_queries"], row["sd"], row["greatest_loss"]
+        rule = {"margin": margin, "unseen": unseen, "greatest_loss": loss}
+        known = TESTS[compared.settings.test].power_of_t and not np.isnan(row["p_value"])
+        rates.append(power_of_no_harm("not_worse", 0.0, sd, n, alpha, **rule) if known else np.nan)
+    return np.array(rates)
 
 
 @explained
