@@ -159,8 +159,9 @@ class ColumnRanker(_ByColumns):
     def served(self, X: Any, qid: Any) -> tuple[Fusion, Any]:
         """Return the fusion of one column that gives the same scores, and its table."""
         weights = [-1.0 if self.ascending else 1.0]
-        fusion = Fusion("weighted", columns=[self.column], norm="none", weights=weights)
-        return fusion.set_params(feature_names=self.feature_names).served(X, qid)
+        settings: dict[str, Any] = {"norm": "none", "feature_names": self.feature_names}
+        fusion = Fusion("weighted", columns=[self.column], weights=weights, **settings)
+        return fusion.served(X, qid)
 
     def _read(self, X: Any) -> NDArray[np.float64]:
         return score_column(X, self.column, self.feature_names)
