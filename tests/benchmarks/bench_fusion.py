@@ -2,9 +2,9 @@
 
     python tests/benchmarks/bench_fusion.py [QUERIES]
 
-Each run retrieved 1,000 of 3,000 documents in each of QUERIES queries, 1,000 if not given. Both programs begin with runs
-in their own form, and end with such a run. ranx is timed on a twentieth of the queries, and its time is multiplied: it
-needs minutes for all. CPU seconds are those of all threads.
+Each run retrieved 1,000 of 3,000 documents in each of QUERIES queries, 1,000 if not given. Both programs begin with
+runs in their own form, and end with such a run. ranx is timed on a twentieth of the queries, and its time is
+multiplied: it needs minutes for all. CPU seconds are those of all threads.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ def main(n_queries: int) -> None:
     from ranx import Run, fuse
 
     runs = [drawn(n_queries, seed) for seed in range(SYSTEMS)]
-    few = [drawn(max(1, n_queries // SHARE), seed).to_frame() for seed in range(SYSTEMS)]
+    few = [
+        drawn(max(1, n_queries // SHARE), seed).to_frame().astype({"qid": object, "docid": object})
+        for seed in range(SYSTEMS)
+    ]
     theirs = [Run.from_df(frame, q_id_col="qid", doc_id_col="docid", score_col="score") for frame in few]
     tiny = [Run({"q": {"a": 1.0, "b": 0.5}}) for _ in range(SYSTEMS)]
     print(f"{'method':10} {'rankeval':>9} {'ranx':>9} {'ratio':>6}   CPU seconds, {n_queries} queries")
