@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from rankeval._arguments import explained, gone
-from rankeval._checks import count, refuse, require
+from rankeval._checks import count, few, refuse, require
 from rankeval._registry import chosen
 from rankeval.comparison.concluding import conclude, counted_by_row, with_parts
 from rankeval.comparison.design import COLLECTION, Design
@@ -32,6 +32,7 @@ from rankeval.comparison.inputs import (
     refuse_other_conventions,
     shared_scores,
     slices_by,
+    weight_notes,
 )
 from rankeval.comparison.record import (
     ComparisonSettings,
@@ -64,6 +65,7 @@ from rankeval.significance.paired import REPEATS_RECOMMENDED, widened
 from rankeval.significance.pairs import Pairs
 from rankeval.significance.running import few_query_notes, liberal_notes
 from rankeval.significance.strata import WEIGHTS, Strata, weights_of_collections
+from rankeval.significance.weighted import effective_number
 
 
 @explained
@@ -281,8 +283,17 @@ def _compared(
     by: Any = None,
 ) -> Comparison:
     shared = shared_scores(
-        systems, measures, unpaired=unpaired, baseline=settings.baseline, unit=settings.unit
+        systems,
+        measures,
+        unpaired=unpaired,
+        baseline=settings.baseline,
+        unit=settings.unit,
+        weighted=True,
     )
+    is_defined = shared.weights is None or TESTS[settings.test].weighted is not None
+    able = few([name for name, declared in TESTS.items() if declared.weighted is not None])
+    undefined = f"{settings.test!r} is not defined for weighted {settings.units}"
+    refuse((not is_defined, undefined, f"choose one of {able}"), argument="test")
     if CLAIMS[settings.claim].sides == 1:
         settings.must_know_directions(shared.measures, "one-sided claims have a direction")
     design = Design(
@@ -292,7 +303,8 @@ def _compared(
         settings.family,
         settings.lower_is_better,
     )
-    scores, places, strata, grouped = shared.scores, shared.places, None, None
+    scores, places, weights = shared.scores, shared.places, shared.weights
+    strata, grouped = None, None
     size = count(len(scores), settings.unit)
     too_few = f"a paired test needs at least 2 {settings.units}, found {size}"
     refuse((len(scores) < 2, too_few))
@@ -302,20 +314,25 @@ def _compared(
         grouped = query_groups(
             groups, shared.queries, settings.unit, systems=inputs, collections=places
         )
-        scores, places = grouped.apart(scores, places)
+        scores, sums, places = grouped.apart(scores, places, weights)
+        weights = None if weights is None else sums
         settings = replace(settings, **grouped.settings)
         notes += grouped.notes(shared, design)
     d: Floats | Pairs = design.columns(scores)
     if places:
         mixed = "slices within several collections are not compared: an attribute may mean another thing in each"
         refuse((by is not None, mixed, "compare slices on one collection at a time"), argument="by")
-        parts, weights = list(places.values()), settings.collection_weights
-        shares = weights_of_collections(weights, scores, parts)
-        notes = [*collection_notes(places, shares, weights, settings.unit), *notes]
+        parts, how = list(places.values()), settings.collection_weights
+        shares = weights_of_collections(how, scores, parts)
+        notes = [*collection_notes(places, shares, how, settings.unit), *notes]
         strata = Strata.together(parts, shares)
         d = design.differences(scores)
     else:
         settings = replace(settings, collection_weights="")
+    if weights is not None:
+        settings = replace(settings, n_effective=effective_number(weights))
+        notes += weight_notes(weights, shared.queries, settings.n_effective, settings)
+        strata = Strata.side_by_side([len(weights)], weights)
     compared = conclude(
         design,
         scores,
@@ -333,9 +350,10 @@ def _compared(
         name, of_queries = slices_by(by, shared.queries, inputs, settings.row)
         places, cut = of_queries, ""
         if grouped:
-            scores, places = grouped.apart(shared.scores, of_queries)
+            scores, sums, places = grouped.apart(shared.scores, of_queries, shared.weights)
+            weights = None if weights is None else sums
             cut = grouped.cut(of_queries)
-        compared = with_parts(compared, design, scores, places, name, cut=cut)
+        compared = with_parts(compared, design, scores, places, name, cut=cut, weights=weights)
     if grouped is None:
         return compared
     return with_kept(counted_by_row(compared, design, shared.scores, of_queries), groups=grouped)

@@ -469,9 +469,9 @@ def family_detectable(
     floor, _, level = _resolution(test, correction, size, n, settings)
     if floor > level * (1 + 1e-9):
         return np.full(len(sd), np.inf)
-    return detectable_difference(
+    found = detectable_difference(
         n,
-        sd,
+        np.where(np.isinf(sd), 1.0, sd),
         family_level(settings.alpha, correction, size),
         alternative=settings.alternative,
         claim=settings.claim,
@@ -479,13 +479,14 @@ def family_detectable(
         unseen=settings.unseen,
         greatest_loss=losses,
     )
+    return np.where(np.isinf(sd), np.inf, found)
 
 
 def family_notes(test: SignificanceTest, correction: Correction, size: int) -> list[str]:
     """Return notes on the limits of the correction, and on the test that its p-values come from."""
     notes = [correction.note.format(size=size)] if correction.note and size > 1 else []
     own_test = TESTS.get(correction.own_test, test)
-    if own_test is not test:
+    if own_test.words != test.words:
         notes.append(
             f"adjusted p-values come from the {own_test.words}, joint over the family; raw ones from the {test.words}"
         )

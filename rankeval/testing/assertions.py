@@ -48,6 +48,7 @@ from rankeval.significance.columns import deviation, differences
 from rankeval.significance.declarations import TESTS, ClaimName, Floats, Rng
 from rankeval.significance.effects import outcomes
 from rankeval.significance.power import power_of_no_harm
+from rankeval.significance.weighted import effective_number, weighted_error
 from rankeval.testing.check import CHECKS, Check, Claim, record
 
 _PARTED = "p steps down over the measures (Holm), and the intervals do not: where the two disagree, p decides"
@@ -242,7 +243,7 @@ def _checked(
         {"candidate": candidate, "baseline": baseline},
         measures_of(candidate, baseline, settings.measure),
     )
-    shared = shared_scores(systems, labels, unpaired=options["unpaired"])
+    shared = shared_scores(systems, labels, unpaired=options["unpaired"], weighted=True)
 
     def compared(with_: str, claim: ClaimName = "better", margin: float = 0.0) -> Comparison:
         # One false alarm by any measure stops a release; but each must be shown not worse, so none
@@ -261,14 +262,18 @@ def _checked(
     else:
         gain, loss = compared("baseline", "not_worse", settings.margin), compared("candidate")
         decisive, passed = gain, gain.shown
-    tested = tested_scores(gain, labels).scores  # by query, or by group
-    deviations = deviation(differences(tested[:, 0], tested[:, 1]))
+    by_unit = tested_scores(gain, labels)  # by query, or by group
+    tested, n = by_unit.scores, len(by_unit.scores)
+    d = differences(tested[:, 0], tested[:, 1])
+    deviations = deviation(d)
+    if by_unit.weights is not None:
+        n = max(2, round(effective_number(by_unit.weights)))
+        deviations = weighted_error(d, by_unit.weights) * math.sqrt(n)
     losses = Design([*systems], labels, "baseline", "all").greatest_losses(tested)
     rates = loss.table["detectable_difference"].tolist()
     if settings.claim == "not worse":
         rates = [
-            _pass_rate(settings, gain, len(tested), *each)
-            for each in zip(deviations, losses, strict=True)
+            _pass_rate(settings, gain, n, *each) for each in zip(deviations, losses, strict=True)
         ]
     means = gain.table[["measure", "n_queries", "mean_baseline", "mean_system"]]
     table = means.set_axis(["measure", "n_queries", "baseline", "candidate"], axis=1)
@@ -292,6 +297,7 @@ def _checked(
         settings.unseen,
         over,
         asked.units,
+        n / len(tested),
     )
 
 
@@ -302,7 +308,7 @@ def _least_gain(compared: Comparison) -> Floats:
 
 
 def _pass_rate(settings: _Settings, compared: Comparison, n: int, sd: float, loss: float) -> float:
-    if not TESTS[compared.settings.test].power_of_t:
+    if not TESTS[compared.settings.test].power_of_t or math.isinf(sd):
         return math.nan
     alpha, margin, unseen = settings.alpha, settings.margin, settings.unseen
     return power_of_no_harm(

@@ -62,6 +62,8 @@ class Check:
         What was tested, in words: "50 queries", or "20 conversations of 100 queries".
     units : str
         The noun for it, in the plural.
+    effective_share : float
+        Effective number of weighted queries, by their number; 1 without weights.
     """
 
     claim: Claim
@@ -73,6 +75,7 @@ class Check:
     unseen: int = 0
     over: str = ""
     units: str = "queries"
+    effective_share: float = 1.0
 
     @property
     def passed(self) -> bool:
@@ -149,7 +152,8 @@ class Check:
     def _advice(self) -> list[str]:
         advice: list[str] = []
         for row in self._records() if self.claim == "not worse" else ():
-            if row["rate"] < RELIABLE and (row["sd"] > 0 or self.unseen):
+            is_known = math.isfinite(row["sd"]) and (row["sd"] > 0 or self.unseen)
+            if row["rate"] < RELIABLE and is_known:
                 passes = f"an equal system passes only {_percent(row['rate'])} of the time"
                 needed = f"for 80 % take {self._needed(row):,} {self.units} or a wider margin"
                 advice.append(f"{row['measure']}: {passes}; {needed}")
@@ -158,7 +162,8 @@ class Check:
     def _needed(self, row: Mapping[Hashable, Any]) -> int:
         rule = {"margin": row["margin"], "greatest_loss": row["greatest_loss"]}
         sd, claim, unseen = row["sd"], "not_worse", self.unseen
-        return topics_needed(0.0, sd, self.alpha, RELIABLE, claim=claim, unseen=unseen, **rule)
+        equal = topics_needed(0.0, sd, self.alpha, RELIABLE, claim=claim, unseen=unseen, **rule)
+        return math.ceil(equal / self.effective_share)
 
 
 def record(check: Check) -> None:
