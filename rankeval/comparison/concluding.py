@@ -68,7 +68,7 @@ from rankeval.significance.strata import (
     stratified_test,
     weighted_test,
 )
-from rankeval.significance.weighted import linearised, relative
+from rankeval.significance.weighted import MOST_SHARE, largest_share, linearised, relative
 
 
 def conclude(
@@ -171,8 +171,8 @@ def with_parts(
     """
     # In the order of the queries: which patterns are drawn for a part must not depend on its name.
     by_place = sorted(places.items(), key=lambda item: int(item[1][0]))
-    large = {part: rows for part, rows in by_place if len(rows) >= LEAST_QUERIES}
     own = np.ones(len(scores)) if weights is None else weights
+    large = {part: rows for part, rows in by_place if _is_tested(own[rows])}
     tables, of_parts = _tested(compared.settings, design, scores, large, own) if large else ({}, [])
     of_parts = [f"by {name}: {note}" for note in of_parts if note not in compared.notes]
     small = {part: rows for part, rows in places.items() if part not in large}
@@ -198,11 +198,17 @@ def with_parts(
     if small:
         sizes = ", ".join(f"{part} ({count(len(rows), unit)})" for part, rows in small.items())
         fewer = f"with fewer than {LEAST_QUERIES} {compared.settings.units}"
+        if weights is not None:
+            fewer += f" or with most of the weight in one {unit}"
         notes.append(f"listed by {name} and not tested, {fewer}: {sizes}")
     whole = replace(with_settings(compared, grouped=name), table=table, interaction=crossed)
     if parted(whole).any():
         of_parts.append(PARTED)
     return with_notes(whole, *notes, *of_parts)
+
+
+def _is_tested(weights: Floats) -> bool:
+    return len(weights) >= LEAST_QUERIES and largest_share(weights) <= MOST_SHARE
 
 
 def _tested(

@@ -38,7 +38,7 @@ from rankeval.join.flat import Ints
 from rankeval.measures import Measure
 from rankeval.significance.columns import OTHER_QUERIES, UNPAIRED, pair_scores, refuse_fold_scores
 from rankeval.significance.declarations import Floats, Settings
-from rankeval.significance.weighted import MOST_SHARE, NOTED_SHARE
+from rankeval.significance.weighted import MOST_SHARE, NOTED_SHARE, largest_share
 
 Scores = Evaluation | pd.DataFrame | Mapping[Any, Mapping[str, float]]
 """Scores of a system on one collection."""
@@ -436,16 +436,18 @@ def collection_notes(
 def weight_notes(
     weights: Floats, queries: pd.Index[Any], effective: float, settings: Settings
 ) -> list[str]:
-    """Return notes on what weighted units tell, and on one that carries much of the weight."""
-    n, share, units = len(weights), float(weights.max() / weights.sum()), settings.units
+    """Return notes on what weighted units tell; refuse if one carries most of the weight."""
+    n, share, units = len(weights), largest_share(weights), settings.units
+    name = f"{settings.unit} {queries[weights.argmax()]!r}"
+    if n < len(queries):
+        name = f"one {settings.unit}"
+    lone = f"{name} carries {share:.2f} of the weight, so the others tell nothing of the mean"
+    remedy = "leave it out, with subset, or evaluate without query_weight"
+    refuse((share > MOST_SHARE, lone, remedy), argument="query_weight")
     number = f"{n:,} weighted {units} tell as much as {effective:.0f} equal ones (Kish)"
     notes = [f"{number}; wins, ties and losses count each once"]
     if share > max(NOTED_SHARE, 2 / n):
-        name = f" {queries[weights.argmax()]!r}" if n == len(queries) else ""
-        lacking = "p-values and intervals rest on it"
-        if share > MOST_SHARE:
-            lacking = "no interval can be told"
-        notes.append(f"the {settings.unit}{name} carries {share:.2f} of the weight: {lacking}")
+        notes.append(f"{name} carries {share:.2f} of the weight: p-values and intervals rest on it")
     return notes
 
 

@@ -60,6 +60,11 @@ def degrees_of_freedom(weights: Floats) -> float:
     return float((1 - 1 / len(weights)) * squares.sum() ** 2 / (squares @ squares))
 
 
+def largest_share(weights: Floats) -> float:
+    """Return the share of the weight that the heaviest query carries."""
+    return float(weights.max() / weights.sum())
+
+
 def relative(weights: Floats) -> Floats:
     """Return weights of mean 1."""
     return np.asarray(weights / weights.mean())
@@ -87,6 +92,5 @@ def linearised(values: Floats, weights: Floats) -> Floats:
 def weighted_error(columns: Floats, weights: Floats) -> Floats:
     """Return the linearised standard error of each weighted mean; infinite if the queries tell none."""
     error = standard_error(linearised(columns, weights))
-    is_lone = weights.max() > MOST_SHARE * weights.sum()
     are_light = (error == 0) & ~without_variance(columns)
-    return np.where(is_lone | are_light, np.inf, error)
+    return np.where(are_light | (largest_share(weights) > MOST_SHARE), np.inf, error)
