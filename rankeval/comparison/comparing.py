@@ -100,6 +100,8 @@ def compare(
         column per measure, and the query ids as its index or as a column ``qid``. For several
         collections: name -> {collection: scores}, or frames with an index (collection, qid) or a
         column ``collection``. The systems are then compared on each collection and over all.
+        Evaluations with ``query_weight`` are compared by their weighted means, on one collection,
+        if all have the same weights; queries of weight 0 are left out.
     baseline : str, optional
         The system that the others are compared with. By default all pairs are compared.
     measures : str, Measure or sequence of them, optional
@@ -109,7 +111,7 @@ def compare(
     test : str, default "t"
         "t", "randomization", "bootstrap" (symmetric studentised), "wilcoxon", "wilcoxon_pratt",
         "sign", "bootstrap_shift", "bootstrap_percentile", "bootstrap_bca"; or another one declared
-        in ``rankeval.significance.TESTS``.
+        in ``rankeval.significance.TESTS``. The first three are defined for weighted queries.
     correction : str, default "holm"
         "holm", "bonferroni", "bh" and "by" (false discovery rate only), "max_t" (sign flips joint
         over the family), "tukey" (randomised, all pairs only), "none"; or another one declared in
@@ -191,8 +193,9 @@ def compare(
         If query ids are repeated, missing, or not the same in all systems, or a query has no group.
     InvalidInput
         If there are fewer than two systems, queries or groups, each query is a group of its own, a
-        score is not finite, evaluations are weighted, a claim that has a direction has no baseline
-        or a column whose direction is not known, or systems without unjudged documents are asked of
+        score is not finite, weights of queries differ between systems, one query carries more than
+        half of the weight, the test is not defined for weights, a claim that has a direction has no
+        baseline or a column whose direction is not known, or systems without unjudged documents are asked of
         scores that do not know them.
     UnknownName
         If a baseline, measure, test or setting does not exist.
@@ -203,6 +206,11 @@ def compare(
     with signs flipped within collections, whatever ``test`` is; it speaks of these collections only. The rows over all
     are one family, and the rows of the collections or slices together are another one. The interaction is tested by
     Welch's statistic under permuted labels, and corrected by Holm.
+
+    A weighted mean is a ratio, and its standard error is linearised (Cochran 1977, Sampling Techniques, chapter 6).
+    Student's t has Satterthwaite's degrees of freedom, the randomisation test flips the signs of weight times
+    difference, and the bootstrap draws queries with their weights. The effect size is by Kish's effective number of
+    queries, ``(sum w)^2 / sum w^2``, and the detectable difference by the degrees of freedom.
 
     Examples
     --------

@@ -90,16 +90,16 @@ def conclude(
     """
     size, n_pairs = design.size, len(design.pairs)
     test, correction = all_tests()[settings.test], CORRECTIONS[settings.correction]
-    n_strata, n = 1, len(d)
+    n_strata, n, seen = 1, len(d), float(len(d))
     if strata is not None:
         tried = strata.with_unseen(settings.n_unseen)
         is_mean = bool(settings.collection_weights)
         test = stratified_test(tried) if is_mean else weighted_test(tried, test)
         correction = stratified(tried, correction, n_pairs)
-        n_strata, n = len(strata.parts), strata.size
+        n_strata, n, seen = len(strata.parts), strata.size_by_degrees, strata.sizes.sum()
     signs, losses = _gain_signs(design, settings), design.greatest_losses(scores)
     gains = as_pairs(d).turned(signs)
-    gains = with_unseen(gains, losses, settings, n_strata=n_strata, seen=n)
+    gains = with_unseen(gains, losses, settings, n_strata=n_strata, seen=seen)
     tested = run(test, gains, with_family_level(settings, correction, size))
     adjusted = adjust_by_family(correction, tested, gains, scores, design.pairs, size, settings)
     spread = _spread(gains, strata)
@@ -120,7 +120,7 @@ def _spread(gains: Pairs, strata: Strata | None) -> Floats:
     """Return the deviation of each column that belongs to the error of its mean."""
     if strata is not None:
         n_columns = gains.shape[1]
-        return np.asarray(strata.error(gains[:], n_columns) * np.sqrt(strata.size))
+        return np.asarray(strata.error(gains[:], n_columns) * np.sqrt(strata.size_by_degrees))
     (spread,) = gains.summed(lambda columns: (deviation(columns),))
     return np.asarray(spread)
 
@@ -226,12 +226,12 @@ def _tested(
     gains = []
     for rows, part in zip(parts, alone, strict=True):
         of_part = as_pairs(design.differences(scores[rows]) * signs)
-        gains.append(with_unseen(of_part, losses, settings, seen=part.size))
+        gains.append(with_unseen(of_part, losses, settings, seen=part.sizes))
     block, size = apart(scores, parts), design.size * n_parts
     strata = Strata.side_by_side(sizes, weights[np.concatenate(parts)]).with_unseen(n_unseen)
     joint = stratified(strata, correction, len(pairs))
     # The number of queries of each column; only one of three equal fields is read.
-    seen = [PairedResult(*np.full((3, len(signs)), part.size)) for part in alone]
+    seen = [PairedResult(*np.full((3, len(signs)), part.sizes)) for part in alone]
     columns = with_unseen(
         as_pairs(design.differences(block) * _across(signs, design, n_parts)),
         _across(losses, design, n_parts),
@@ -252,7 +252,7 @@ def _tested(
         raw = _turned(_of_part(tested, place, design, n_parts), signs)
         family = _turned(_of_part(adjusted, place, design, n_parts), signs)
         own = alone[place]
-        spread, n = _spread(gains[place], own), own.size
+        spread, n = _spread(gains[place], own), own.size_by_degrees
         detectable = family_detectable(test, correction, size, n, spread, settings, losses)
         tables[part] = _table(design, scores[rows], len(rows), raw, family, detectable, own)
     notes = [*results[smallest].notes, *family_notes(test, correction, size)]

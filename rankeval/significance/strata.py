@@ -59,6 +59,7 @@ from rankeval.significance.randomization import chunk_rows
 from rankeval.significance.weighted import (
     effective_number,
     relative,
+    size_by_degrees,
     weighted_error,
     weighted_mean,
 )
@@ -161,9 +162,9 @@ class Strata:
         return np.array([effective_number(weights) for _, weights in self._own()])
 
     @property
-    def size(self) -> int:
-        """The effective number of queries, at least 2."""
-        return max(2, round(float(self.sizes.sum())))
+    def size_by_degrees(self) -> int:
+        """The number of equal queries with the same degrees of freedom; the number itself, of equal weights."""
+        return sum(size_by_degrees(weights) for _, weights in self._own())
 
     def effect(self, d: Floats) -> Floats:
         """Return the mean over strata of each column over the deviation within strata: d_z of one stratum."""

@@ -14,9 +14,9 @@ The standard deviation of linearised values over the root of n is the linearised
 constant with HC1 errors.
 
 The trap is the degrees of freedom. Squares of few heavy queries make up most of the variance, so
-Student's t with n - 1 covers too rarely: .92 of samples of 50 queries at lognormal weights, where
-.95 were asked. Satterthwaite's approximation counts the squares: ``(1 - 1 / n) (sum w^2)^2 / sum
-w^4``, which is n - 1 for equal weights. `tests/calibration` has the coverage.
+Student's t with n - 1 covers too rarely. Satterthwaite's approximation counts the squares: ``(1 - 1
+/ n) (sum w^2)^2 / sum w^4``, which is n - 1 for equal weights. `tests/calibration` has the coverage
+of both.
 """
 
 from __future__ import annotations
@@ -58,6 +58,11 @@ def degrees_of_freedom(weights: Floats) -> float:
     """
     squares = weights**2
     return float((1 - 1 / len(weights)) * squares.sum() ** 2 / (squares @ squares))
+
+
+def size_by_degrees(weights: Floats) -> int:
+    """Return the number of equal queries whose mean has as many degrees of freedom: power depends on them."""
+    return max(2, 1 + round(degrees_of_freedom(weights)))
 
 
 def largest_share(weights: Floats) -> float:

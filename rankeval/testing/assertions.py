@@ -48,7 +48,7 @@ from rankeval.significance.columns import deviation, differences
 from rankeval.significance.declarations import TESTS, ClaimName, Floats, Rng
 from rankeval.significance.effects import outcomes
 from rankeval.significance.power import power_of_no_harm
-from rankeval.significance.weighted import effective_number, weighted_error
+from rankeval.significance.weighted import effective_number, size_by_degrees, weighted_error
 from rankeval.testing.check import CHECKS, Check, Claim, record
 
 _PARTED = "p steps down over the measures (Holm), and the intervals do not: where the two disagree, p decides"
@@ -263,17 +263,19 @@ def _checked(
         gain, loss = compared("baseline", "not_worse", settings.margin), compared("candidate")
         decisive, passed = gain, gain.shown
     by_unit = tested_scores(gain, labels)  # by query, or by group
-    tested, n = by_unit.scores, len(by_unit.scores)
+    tested = by_unit.scores
+    weights = np.ones(len(tested)) if by_unit.weights is None else by_unit.weights
+    n, effective = size_by_degrees(weights), effective_number(weights)
     d = differences(tested[:, 0], tested[:, 1])
     deviations = deviation(d)
     if by_unit.weights is not None:
-        n = max(2, round(effective_number(by_unit.weights)))
-        deviations = weighted_error(d, by_unit.weights) * math.sqrt(n)
+        deviations = weighted_error(d, weights) * math.sqrt(effective)
     losses = Design([*systems], labels, "baseline", "all").greatest_losses(tested)
     rates = loss.table["detectable_difference"].tolist()
     if settings.claim == "not worse":
         rates = [
-            _pass_rate(settings, gain, n, *each) for each in zip(deviations, losses, strict=True)
+            _pass_rate(settings, gain, n, *each)
+            for each in zip(deviations * math.sqrt(n / effective), losses, strict=True)
         ]
     means = gain.table[["measure", "n_queries", "mean_baseline", "mean_system"]]
     table = means.set_axis(["measure", "n_queries", "baseline", "candidate"], axis=1)
@@ -297,7 +299,7 @@ def _checked(
         settings.unseen,
         over,
         asked.units,
-        n / len(tested),
+        effective / len(tested),
     )
 
 

@@ -63,7 +63,7 @@ def test_no_interval_if_one_query_carries_most_of_the_weight():
 
 
 def test_a_row_is_that_of_weighted_least_squares():
-    """Means, difference, t and interval of the differences; effect and detectable difference by Kish's number."""
+    """Means, t and interval of the differences; effect by Kish's number, detectable difference by the degrees."""
     both = systems()
     row = rk.compare(both, baseline="a", measures="nDCG@5").table.iloc[0]
     weights = both["a"].weights
@@ -75,7 +75,7 @@ def test_a_row_is_that_of_weighted_least_squares():
     assert row["ci_high"] - row["ci_low"] == pytest.approx(2 * stats.t.ppf(0.975, degrees) * model.bse[0])
     n = effective_number(weights)
     assert row["effect_size"] == pytest.approx(model.tvalues[0] / np.sqrt(n))
-    size = round(n)
+    size = 1 + round(degrees)
     assert row["detectable_difference"] == pytest.approx(
         detectable_difference(size, model.bse[0] * np.sqrt(size)), rel=1e-3
     )
@@ -224,7 +224,7 @@ def test_assertions_are_of_weighted_means():
         rk.testing.assert_no_regression(both["a"], both["b"])
     weights = both["a"].weights
     d = (both["a"].per_query - both["b"].per_query)["nDCG@5"].to_numpy()[:, None]
-    n = round(effective_number(weights))
+    n = effective_number(weights)
     assert check.table["sd"].iloc[0] == pytest.approx(weighted_error(d, weights)[0] * np.sqrt(n))
     rk.testing.assert_not_worse(both["b"], both["a"], margin=0.1)
 
