@@ -176,7 +176,7 @@ def compare(
         how far they are apart. ``n_queries`` is the number of groups; ``settings.n_members`` has
         that of the queries. Wins, ties, losses and slices stay those of queries. A name such as
         "conversation" is the noun in sentences, and a note has the intraclass correlation. Groups
-        of several collections are apart.
+        of several collections are apart. If queries have weights, a group has the sum of theirs.
 
     Returns
     -------
@@ -195,8 +195,8 @@ def compare(
         If there are fewer than two systems, queries or groups, each query is a group of its own, a
         score is not finite, weights of queries differ between systems, one query carries more than
         half of the weight, the test is not defined for weights, a claim that has a direction has no
-        baseline or a column whose direction is not known, or systems without unjudged documents are asked of
-        scores that do not know them.
+        baseline or a column whose direction is not known, or systems without unjudged documents are
+        asked of scores that do not know them.
     UnknownName
         If a baseline, measure, test or setting does not exist.
 
@@ -322,8 +322,7 @@ def _compared(
         grouped = query_groups(
             groups, shared.queries, settings.unit, systems=inputs, collections=places
         )
-        scores, sums, places = grouped.apart(scores, places, weights)
-        weights = None if weights is None else sums
+        scores, weights, places = grouped.apart(scores, places, weights)
         settings = replace(settings, **grouped.settings)
         notes += grouped.notes(shared, design)
     d: Floats | Pairs = design.columns(scores)
@@ -358,8 +357,7 @@ def _compared(
         name, of_queries = slices_by(by, shared.queries, inputs, settings.row)
         places, cut = of_queries, ""
         if grouped:
-            scores, sums, places = grouped.apart(shared.scores, of_queries, shared.weights)
-            weights = None if weights is None else sums
+            scores, weights, places = grouped.apart(shared.scores, of_queries, shared.weights)
             cut = grouped.cut(of_queries)
         compared = with_parts(compared, design, scores, places, name, cut=cut, weights=weights)
     if grouped is None:

@@ -176,9 +176,9 @@ def with_parts(
     tables, of_parts = _tested(compared.settings, design, scores, large, own) if large else ({}, [])
     of_parts = [f"by {name}: {note}" for note in of_parts if note not in compared.notes]
     small = {part: rows for part, rows in places.items() if part not in large}
-    for part, rows in small.items():
-        shares = relative(own[rows])[:, None, None]
-        tables[part] = _listed(design, scores[rows] * shares)
+    for part, places_of_part in small.items():
+        shares = relative(own[places_of_part])[:, None, None]
+        tables[part] = _listed(design, scores[places_of_part] * shares)
     rows = [compared.table.assign(**{name: TOGETHER})]
     rows += [tables[part].assign(**{name: part}) for part in places]
     table = pd.concat(rows, ignore_index=True)[[name, *COLUMNS]]
@@ -224,14 +224,14 @@ def _tested(
     sizes = [len(rows) for rows in parts]
     alone = [Strata.side_by_side([len(rows)], weights[rows]) for rows in parts]
     gains = []
-    for rows, part in zip(parts, alone, strict=True):
+    for rows, own in zip(parts, alone, strict=True):
         of_part = as_pairs(design.differences(scores[rows]) * signs)
-        gains.append(with_unseen(of_part, losses, settings, seen=part.sizes))
+        gains.append(with_unseen(of_part, losses, settings, seen=own.sizes))
     block, size = apart(scores, parts), design.size * n_parts
     strata = Strata.side_by_side(sizes, weights[np.concatenate(parts)]).with_unseen(n_unseen)
     joint = stratified(strata, correction, len(pairs))
     # The number of queries of each column; only one of three equal fields is read.
-    seen = [PairedResult(*np.full((3, len(signs)), part.sizes)) for part in alone]
+    seen = [PairedResult(*np.full((3, len(signs)), own.sizes)) for own in alone]
     columns = with_unseen(
         as_pairs(design.differences(block) * _across(signs, design, n_parts)),
         _across(losses, design, n_parts),
@@ -241,8 +241,8 @@ def _tested(
     )
     leveled = with_family_level(settings, joint, size)
     results = []
-    for d, part in zip(gains, alone, strict=True):
-        results.append(run(weighted_test(part.with_unseen(n_unseen), test), d, leveled))
+    for d, own in zip(gains, alone, strict=True):
+        results.append(run(weighted_test(own.with_unseen(n_unseen), test), d, leveled))
     # The notes are those of the smallest part.
     smallest = int(np.argmin(sizes))
     tested, least = _interleaved(results, design), sizes[smallest]

@@ -80,8 +80,8 @@ def tested_scores(record: ComparisonRecord, measures: Sequence[str]) -> SharedSc
     shared, groups = held_scores(record, measures), kept(record).groups
     if groups is None:
         return shared
-    scores, sums, _ = groups.apart(shared.scores, {}, shared.weights)
-    return replace(shared, scores=scores, weights=None if shared.weights is None else sums)
+    scores, weights, _ = groups.apart(shared.scores, {}, shared.weights)
+    return replace(shared, scores=scores, weights=weights)
 
 
 def best_system(record: ComparisonRecord, measure: str) -> Choice:

@@ -69,7 +69,7 @@ class Groups:
 
     def apart(
         self, scores: Floats, parts: Mapping[str, Ints], weights: Floats | None = None
-    ) -> tuple[Floats, Floats, dict[str, Ints]]:
+    ) -> tuple[Floats, Floats | None, dict[str, Ints]]:
         """Return the means of groups within each part, their weights and places; without parts, of all.
 
         The weight of a group is the sum over its queries.
@@ -83,7 +83,8 @@ class Groups:
         ends = np.cumsum([0, *map(len, means)])
         places = {part: np.arange(*ends[k : k + 2]) for k, part in enumerate(ordered)}
         by_part = {part: places[part] for part in parts}
-        return np.concatenate(means), np.concatenate(sums), by_part
+        of_groups = None if weights is None else np.concatenate(sums)
+        return np.concatenate(means), of_groups, by_part
 
     def cut(self, parts: Mapping[str, Ints]) -> str:
         """Say how many groups have queries in two or more of the parts; "" if none has."""
@@ -141,7 +142,7 @@ def _means(scores: Floats, of: Ints, weights: Floats | None = None) -> tuple[Flo
     sizes, others = np.bincount(numbers), [1] * (scores.ndim - 1)
     weighed = scores * own.reshape(-1, *others)
     sums = np.add.reduceat(weighed[np.argsort(numbers, kind="stable")], np.cumsum(sizes) - sizes)
-    wholes = np.bincount(numbers, own)
+    wholes = np.bincount(numbers, own).astype(np.float64)
     return np.asarray(sums / wholes.reshape(-1, *others)), wholes
 
 

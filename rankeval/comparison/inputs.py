@@ -142,7 +142,7 @@ def shared_scores(
     if weights is not None and not weights.all():
         is_counted = weights > 0
         notes.append(f"{units} of weight 0, left out: {int((~is_counted).sum())}")
-        queries, scores, weights = (each[is_counted] for each in (queries, scores, weights))
+        queries, scores, weights = queries[is_counted], scores[is_counted], weights[is_counted]
     by_part = {part: places[part] for part in paired if part is not None}
     return SharedScores(
         list(arranged_cells), labels, queries, scores, notes, inputs, by_part, weights
@@ -219,15 +219,15 @@ def cell_scores(
             if isinstance(scores, Evaluation):
                 by_part.setdefault(part, {})[name] = scores
     evaluations: dict[str, Evaluation] = {}
-    for of_part in by_part.values():
-        evaluations |= of_part
-    own = [name for name, scores in evaluations.items() if scores.weights is not None][:1]
+    for own in by_part.values():
+        evaluations |= own
+    heavy = [name for name, scores in evaluations.items() if scores.weights is not None][:1]
     counts_once = f"{unit} weights, and every {unit} counts once here"
-    is_refused = own and not (weighted and [*by_part] == [None])
+    is_refused = heavy and not (weighted and [*by_part] == [None])
     remedy = "rk.compare takes weights on one collection"
-    refuse((is_refused, f"system {few(own)} was evaluated with {counts_once}", remedy))
-    for of_part in by_part.values():
-        refuse_other_conventions(of_part, unit)
+    refuse((is_refused, f"system {few(heavy)} was evaluated with {counts_once}", remedy))
+    for own in by_part.values():
+        refuse_other_conventions(own, unit)
     # Each part may have judgments of its own.
     refuse_other_conventions(evaluations, unit, judgments=False)
     judged: dict[str, Any] = {}
@@ -438,7 +438,7 @@ def weight_notes(
 ) -> list[str]:
     """Return notes on what weighted units tell; refuse if one carries most of the weight."""
     n, share, units = len(weights), largest_share(weights), settings.units
-    name = f"{settings.unit} {queries[weights.argmax()]!r}"
+    name = f"{settings.unit} {queries[int(weights.argmax())]!r}"
     if n < len(queries):
         name = f"one {settings.unit}"
     lone = f"{name} carries {share:.2f} of the weight, so the others tell nothing of the mean"

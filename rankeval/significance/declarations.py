@@ -451,7 +451,7 @@ class SignificanceTest(_Declaration):
     """
 
     function: Callable[..., PairedResult]
-    weighted: Callable[[Any, Settings, Floats], PairedResult] | None = None
+    weighted: Callable[..., PairedResult] | None = None
     needs_variance: bool = False
     power_of_t: bool = False
     liberal: str = ""

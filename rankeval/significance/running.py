@@ -469,9 +469,9 @@ def family_detectable(
     floor, _, level = _resolution(test, correction, size, n, settings)
     if floor > level * (1 + 1e-9):
         return np.full(len(sd), np.inf)
-    found = detectable_difference(
+    return detectable_difference(
         n,
-        np.where(np.isinf(sd), 1.0, sd),
+        sd,
         family_level(settings.alpha, correction, size),
         alternative=settings.alternative,
         claim=settings.claim,
@@ -479,7 +479,6 @@ def family_detectable(
         unseen=settings.unseen,
         greatest_loss=losses,
     )
-    return np.where(np.isinf(sd), np.inf, found)
 
 
 def family_notes(test: SignificanceTest, correction: Correction, size: int) -> list[str]:

@@ -130,8 +130,9 @@ class Strata:
         ends = np.cumsum([0, *sizes])
         parts = [np.arange(*ends[k : k + 2]) for k in range(len(sizes))]
         strata = cls.together(parts, *np.eye(len(sizes)))
-        for part in parts if own is not None else ():
-            strata.weights[part] *= relative(own[part])[:, None]
+        if own is not None:
+            for part in parts:
+                strata.weights[part] *= relative(own[part])[:, None]
         return strata
 
     def with_unseen(self, n_unseen: int) -> Strata:

@@ -3,11 +3,11 @@
 A weighted mean is a ratio of two means over queries, that of ``w x`` and that of ``w``. Both vary
 with the queries drawn. Linearised, the ratio is a plain mean again, that of these values::
 
-    query            q1    q2    q3              the weighted mean m is .65
+    query            q1    q2    q3              the weighted mean m is .6
     weight           1     1     2
-    score            .2    .6    .9
+    score            .2    .6    .8
     share w n / W    .75   .75   1.5
-    linearised       .31   .61   1.03            m + share (score - m): their mean is m
+    linearised       .3    .6    .9              m + share (score - m): their mean is m
 
 The standard deviation of linearised values over the root of n is the linearised standard error
 (Cochran 1977, Sampling Techniques, chapter 6). It equals that of a weighted least squares fit of a
@@ -85,8 +85,8 @@ def linearised(values: Floats, weights: Floats) -> Floats:
 
     Examples
     --------
-    >>> linearised(np.array([0.2, 0.6, 0.9]), np.array([1.0, 1.0, 2.0])).round(2).tolist()
-    [0.31, 0.61, 1.03]
+    >>> linearised(np.array([0.2, 0.6, 0.8]), np.array([1.0, 1.0, 2.0])).round(2).tolist()
+    [0.3, 0.6, 0.9]
     """
     flat = values.reshape(len(values), -1)
     mean = weighted_mean(flat, weights)

@@ -310,7 +310,7 @@ def _least_gain(compared: Comparison) -> Floats:
 
 
 def _pass_rate(settings: _Settings, compared: Comparison, n: int, sd: float, loss: float) -> float:
-    if not TESTS[compared.settings.test].power_of_t or math.isinf(sd):
+    if not TESTS[compared.settings.test].power_of_t:
         return math.nan
     alpha, margin, unseen = settings.alpha, settings.margin, settings.unseen
     return power_of_no_harm(

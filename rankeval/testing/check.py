@@ -152,8 +152,7 @@ class Check:
     def _advice(self) -> list[str]:
         advice: list[str] = []
         for row in self._records() if self.claim == "not worse" else ():
-            is_known = math.isfinite(row["sd"]) and (row["sd"] > 0 or self.unseen)
-            if row["rate"] < RELIABLE and is_known:
+            if row["rate"] < RELIABLE and (row["sd"] > 0 or self.unseen):
                 passes = f"an equal system passes only {_percent(row['rate'])} of the time"
                 needed = f"for 80 % take {self._needed(row):,} {self.units} or a wider margin"
                 advice.append(f"{row['measure']}: {passes}; {needed}")
