@@ -44,6 +44,7 @@ from rankeval.comparison.record import (
     with_notes,
 )
 from rankeval.comparison.result import Comparison
+from rankeval.comparison.seeds import seed_notes
 from rankeval.comparison.unjudged import with_bounds, with_reading
 from rankeval.errors import InvalidInput, NotedWarning, warn
 from rankeval.evaluation import Evaluation
@@ -245,10 +246,10 @@ def compare(
     rows = compared.table if compared.settings.collection_weights else overall(compared).table
     n, declared = int(rows["n_queries"].min()), CORRECTIONS[correction]
     promised = compared.settings.n_comparisons if n < FEWEST_QUERIES and declared.familywise else 1
-    asked = compared.settings
+    resolved = compared.settings
     for note in (
-        *liberal_notes(TESTS[test], n, asked),
-        *few_query_notes(declared, promised, n, asked),
+        *liberal_notes(TESTS[test], n, resolved),
+        *few_query_notes(declared, promised, n, resolved),
     ):
         warn(note, NotedWarning)
     plain = replace(settings, correction="none", claim="difference", margin=0.0)
@@ -261,6 +262,7 @@ def compare(
         return made(read, by_t, names)
 
     compared = with_bounds(with_first_two(compared, of_leaders), systems, by_reading)
+    compared = with_notes(compared, *seed_notes(compared))
     if unjudged is None:
         return compared
     chosen("value of unjudged", unjudged, ("skip",))
@@ -441,6 +443,8 @@ def compare_algorithms(
     n_queries = evaluation.n_queries
     repeats = sum(n_test for _, n_test in sizes) / n_queries
     notes = _notes(len(sizes), ratio, repeats)
+    if any(own.facts.seeds for own in evaluations.values()):
+        notes.append("folds are means over seeds, so what seeds move is part of how folds differ")
     d = widened(design.differences(scores), ratio)
     compared = conclude(
         design, scores, d, settings, evaluations=evaluations, n_queries=n_queries, notes=notes

@@ -27,7 +27,6 @@ from rankeval._checks import count, refuse
 from rankeval.comparison.design import (
     COLUMNS,
     CROSSED,
-    LEAST_QUERIES,
     MEANS,
     TOGETHER,
     Design,
@@ -38,6 +37,7 @@ from rankeval.comparison.inputs import Systems
 from rankeval.comparison.record import PARTED, ComparisonSettings, parted, with_notes, with_settings
 from rankeval.comparison.result import Comparison
 from rankeval.evaluation import Evaluation
+from rankeval.evaluation.by_query import LEAST_QUERIES
 from rankeval.join.flat import Ints
 from rankeval.significance.columns import deviation
 from rankeval.significance.declarations import (
@@ -172,7 +172,7 @@ def with_parts(
     # In the order of the queries: which patterns are drawn for a part must not depend on its name.
     by_place = sorted(places.items(), key=lambda item: int(item[1][0]))
     own = np.ones(len(scores)) if weights is None else weights
-    large = {part: rows for part, rows in by_place if _is_tested(own[rows])}
+    large = {part: rows for part, rows in by_place if is_tested(own[rows])}
     tables, of_parts = _tested(compared.settings, design, scores, large, own) if large else ({}, [])
     of_parts = [f"by {name}: {note}" for note in of_parts if note not in compared.notes]
     small = {part: rows for part, rows in places.items() if part not in large}
@@ -207,7 +207,8 @@ def with_parts(
     return with_notes(whole, *notes, *of_parts)
 
 
-def _is_tested(weights: Floats) -> bool:
+def is_tested(weights: Floats) -> bool:
+    """Say whether a part whose queries have these weights is tested by itself."""
     return len(weights) >= LEAST_QUERIES and largest_share(weights) <= MOST_SHARE
 
 

@@ -131,7 +131,7 @@ class _RowScores(NamedTuple):
     gains: Floats
 
 
-def _scores_by_row(record: ComparisonRecord) -> Iterator[_RowScores]:
+def scores_by_row(record: ComparisonRecord) -> Iterator[_RowScores]:
     """Yield the scores behind each row, without those of slices."""
     table, folds = overall(record).table, kept(record).folds
     weighted = (
@@ -152,7 +152,7 @@ def effects_of(record: ComparisonRecord) -> pd.DataFrame:
     """Return the table of effects, as `rankeval.Comparison.effects` documents it."""
     level, rows = record.settings.confidence_level, []
     ratio = _ratio(record)
-    for row in _scores_by_row(record):
+    for row in scores_by_row(record):
         interval = effect_interval(row.gains, confidence_level=level, ratio=ratio)
         delta = row.direction * cliffs_delta(row.system, row.baseline)
         effects = {
@@ -179,7 +179,7 @@ def posteriors_of(
     measures = record.table["measure"].unique()
     settings.must_know_directions(measures, "a posterior is of worse and better")
     seed, ratio = seed_of(rng), _ratio(record)
-    for row in _scores_by_row(record):
+    for row in scores_by_row(record):
         if by_ranks:
             posterior = signed_rank(row.gains, rope, n_samples=n_samples, rng=seed)
         else:
@@ -200,13 +200,13 @@ def rank_table(record: ComparisonRecord) -> pd.DataFrame:
 
     Takes a two-sided comparison of all pairs, corrected for any false claim; refuses any other.
     """
-    asked = record.settings
-    correction = CORRECTIONS[chosen("correction", asked.correction, CORRECTIONS)]
+    settings = record.settings
+    correction = CORRECTIONS[chosen("correction", settings.correction, CORRECTIONS)]
     able = ", ".join(repr(name) for name, known in CORRECTIONS.items() if known.familywise)
     needs = {
-        "all pairs: compare without baseline=, or call rankeval.rank_intervals": asked.baseline
+        "all pairs: compare without baseline=, or call rankeval.rank_intervals": settings.baseline
         is None,
-        'both directions of each pair: compare with claim="difference"': asked.claim
+        'both directions of each pair: compare with claim="difference"': settings.claim
         == "difference",
         f"control of the chance of any false claim: compare with correction= one of {able}": correction.familywise,
         "adjusted p-values: this comparison has none, and a note of it says why": (
@@ -215,7 +215,7 @@ def rank_table(record: ComparisonRecord) -> pd.DataFrame:
     }
     if lacking := [need for need, is_met in needs.items() if not is_met]:
         raise InvalidInput(f"ranks need {lacking[0]}")
-    asked.must_know_directions(record.table["measure"].unique(), "ranks have a direction")
+    settings.must_know_directions(record.table["measure"].unique(), "ranks have a direction")
     leading = list(
         record.table.columns[: record.table.columns.get_loc("measure")]
     )  # a collection or a slice

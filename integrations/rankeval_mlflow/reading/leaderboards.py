@@ -31,7 +31,7 @@ from rankeval.errors import InvalidInput, RankevalError
 from rankeval.measures import Measure, direction, measure_from_key
 from rankeval.measures import measure as parsed
 from rankeval.render.tables import Table
-from rankeval.shelf.record import INTERVAL_ENDS
+from rankeval.shelf.record import BESIDE_ENDS
 from rankeval.significance.orders import competition_ranks
 from rankeval_mlflow.delivery.connection import asking
 from rankeval_mlflow.packing.nodes import keys_of, values_of
@@ -62,6 +62,7 @@ COLUMNS = (
     "value",
     "ci_low",
     "ci_high",
+    "seed_sd",
     "group",
     "n_queries",
     "logged_at",
@@ -125,7 +126,7 @@ def chosen_measure(
         keys = keys_of(evaluation_of(client, newest.run, newest.content.role))
         key = next(iter(keys.values())) if measure is None else keys.get(name, key)
     if key not in logged:
-        known = [_name(metric) for metric in logged if not metric.endswith(INTERVAL_ENDS)]
+        known = [_name(metric) for metric in logged if not metric.endswith(BESIDE_ENDS)]
         raise unknown("measure of these evaluations", name, known)
     return Chosen(key, _name(key))
 
@@ -227,7 +228,8 @@ class Leaderboard(WithTable):
     table : DataFrame
         A row per evaluation, the best first. Columns: rank (tied values share the best of their
         ranks), system, run_id, value (the aggregate), ci_low and ci_high (95 % interval of this
-        mean alone; nan where none is defined), group, n_queries, logged_at. The group is "first";
+        mean alone; nan where none is defined), seed_sd (standard deviation over seeds, if the value
+        is a mean over some, else nan), group, n_queries, logged_at. The group is "first";
         "below" if the evaluation is shown to differ from the first; "tied" if it is not; "weighted"
         if its queries have weights, which is not tested here; "" if nothing was tested.
     others : DataFrame
@@ -283,6 +285,8 @@ class Leaderboard(WithTable):
 
     def _laid_out(self) -> Table:
         shown = self.table.copy()
+        if shown["seed_sd"].isna().all():
+            shown = shown.drop(columns="seed_sd")
         shown["logged_at"] = shown["logged_at"].dt.strftime("%Y-%m-%d %H:%M")
         shown = shown.rename(
             columns={"logged_at": "logged (UTC)", "run_id": "run", "value": self.measure}
@@ -348,7 +352,7 @@ def _names(shown: Sequence[RankedEvaluation]) -> list[str]:
 def _row(rank: int, evaluated: RankedEvaluation, group: str, chosen: Chosen) -> tuple[Any, ...]:
     entry = evaluated.entry
     metrics = entry.metrics
-    ends = (metrics.get(f"{chosen.key}{end}", math.nan) for end in INTERVAL_ENDS)
+    ends = (metrics.get(f"{chosen.key}{end}", math.nan) for end in BESIDE_ENDS)
     size = entry.n_queries if evaluated.evaluation is None else evaluated.evaluation.n_queries
     return (rank, entry.system, entry.run_id, evaluated.value, *ends, group, size, entry.logged_at)
 
