@@ -430,6 +430,7 @@ def mlflow(draw: Draw, call: Call) -> None:
     )
     call.command("mlflow", "promote", "ranker", "--version", 1, "-m", "AP", "--uri", uri)
     call.command("mlflow", "rollback", "ranker", "--reason", "worse", "--uri", uri)
+    call.command("mlflow", "why", "ranker", "--version", "2", "--uri", uri)
     call.command("mlflow", "resend", "--uri", uri)
     call.command("mlflow", "discard", "none")
     call.command("mlflow", "verify-guard", runs[0], "--uri", uri)
