@@ -190,8 +190,8 @@ def test_findings_on_a_fit_stand_in_text_and_page_also_of_a_cached_ranker():
     for _ in range(2):
         result = run_experiment(config)
         (ranker,) = result.facts.candidates
-        assert [finding.partition(":")[0] for finding in ranker.findings] == ["constant"]
-        note = f"lasso, {ranker.findings[0]}"
+        assert [finding.partition(":")[0] for finding in ranker.findings] == ["single_column", "constant"]
+        note = f"lasso, {ranker.findings[1]}"
         assert note in result.report.read_text("utf-8")
         assert note in " ".join(experiment_text(result.facts).split())
 

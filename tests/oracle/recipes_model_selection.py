@@ -310,6 +310,8 @@ def cross_validation(draw: Draw, call: Call) -> None:
         call.tried("rankeval.CrossValidations", {}) if draw.happens(0.2) else None
     else:
         call.of(found, "CrossValidation.compare", found, question=question)
+        asked = draw.options(0.3, serving=(rows["X"],), difference=(0.01,), alpha=(0.05, 2.0))
+        call.of(found, "CrossValidation.diagnose", **asked)
 
 
 @recipe("model_selection", 25, timed=True)
