@@ -133,7 +133,7 @@ def fields_of(record: Record) -> dict[str, Any]:
         for name, text in record.params.items()
         if name != "n_folds"
     }
-    scores = tables["predictions"].to_numpy() if "predictions" in tables else []
+    scores: Any = tables["predictions"].to_numpy() if "predictions" in tables else []
     return {
         "folds": tables["folds"],
         "predictions": np.squeeze(np.asarray(scores, dtype=np.float64)),
