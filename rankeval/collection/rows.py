@@ -11,17 +11,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rankeval._arguments import explained
 from rankeval._checks import count
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.io import formats, frames
-from rankeval.io.columns import Columns, id_column, refuse_masked, value_column
+from rankeval.io.columns import (
+    Columns,
+    id_column,
+    numbers_of,
+    refuse_masked,
+    row_numbers,
+    value_column,
+)
 from rankeval.io.opening import DEFAULT, Limits
 
 if TYPE_CHECKING:
@@ -253,6 +262,14 @@ class Rows:
             name: getattr(self, name) for name in ("qid", "docid", self._value, *self._ids[2:])
         }
         return {name: column for name, column in parts.items() if column is not None}
+
+    def without_own(self) -> tuple[Self, pa.Array]:
+        """Return the rows without documents that are their own query, and the queries of these."""
+        qid, docid = (column.cast(pa.large_string()) for column in (self.qid, self.docid))
+        own = numbers_of(pc.equal(qid, docid))
+        kept, left_out = (row_numbers(np.flatnonzero(rows)) for rows in (~own, own))
+        parts = {name: column.take(kept) for name, column in self._parts().items()}
+        return replace(self, **parts, source=None), self.qid.take(left_out)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the rows as a pandas DataFrame.

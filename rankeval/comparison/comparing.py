@@ -236,10 +236,10 @@ def compare(
     rows = compared.table if compared.settings.collection_weights else overall(compared).table
     n, declared = int(rows["n_queries"].min()), CORRECTIONS[correction]
     promised = compared.settings.n_comparisons if n < FEWEST_QUERIES and declared.familywise else 1
-    asked = compared.settings
+    resolved = compared.settings
     for note in (
-        *liberal_notes(TESTS[test], n, asked),
-        *few_query_notes(declared, promised, n, asked),
+        *liberal_notes(TESTS[test], n, resolved),
+        *few_query_notes(declared, promised, n, resolved),
     ):
         warn(note, NotedWarning)
     plain = replace(settings, correction="none", claim="difference", margin=0.0)

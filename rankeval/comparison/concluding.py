@@ -27,7 +27,6 @@ from rankeval._checks import count, refuse
 from rankeval.comparison.design import (
     COLUMNS,
     CROSSED,
-    LEAST_QUERIES,
     MEANS,
     TOGETHER,
     Design,
@@ -38,6 +37,7 @@ from rankeval.comparison.inputs import Systems
 from rankeval.comparison.record import PARTED, ComparisonSettings, parted, with_notes, with_settings
 from rankeval.comparison.result import Comparison
 from rankeval.evaluation import Evaluation
+from rankeval.evaluation.by_query import LEAST_QUERIES
 from rankeval.join.flat import Ints
 from rankeval.significance.columns import deviation
 from rankeval.significance.declarations import (

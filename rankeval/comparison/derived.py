@@ -190,13 +190,13 @@ def rank_table(record: ComparisonRecord) -> pd.DataFrame:
 
     Takes a two-sided comparison of all pairs, corrected for any false claim; refuses any other.
     """
-    asked = record.settings
-    correction = CORRECTIONS[chosen("correction", asked.correction, CORRECTIONS)]
+    settings = record.settings
+    correction = CORRECTIONS[chosen("correction", settings.correction, CORRECTIONS)]
     able = ", ".join(repr(name) for name, known in CORRECTIONS.items() if known.familywise)
     needs = {
-        "all pairs: compare without baseline=, or call rankeval.rank_intervals": asked.baseline
+        "all pairs: compare without baseline=, or call rankeval.rank_intervals": settings.baseline
         is None,
-        'both directions of each pair: compare with claim="difference"': asked.claim
+        'both directions of each pair: compare with claim="difference"': settings.claim
         == "difference",
         f"control of the chance of any false claim: compare with correction= one of {able}": correction.familywise,
         "adjusted p-values: this comparison has none, and a note of it says why": (
@@ -205,7 +205,7 @@ def rank_table(record: ComparisonRecord) -> pd.DataFrame:
     }
     if lacking := [need for need, is_met in needs.items() if not is_met]:
         raise InvalidInput(f"ranks need {lacking[0]}")
-    asked.must_know_directions(record.table["measure"].unique(), "ranks have a direction")
+    settings.must_know_directions(record.table["measure"].unique(), "ranks have a direction")
     leading = list(
         record.table.columns[: record.table.columns.get_loc("measure")]
     )  # a collection or a slice

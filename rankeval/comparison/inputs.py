@@ -25,14 +25,14 @@ import pandas as pd
 from rankeval._checks import count, few, plural, refuse
 from rankeval._registry import chosen
 from rankeval.collection.rows import index_of
-from rankeval.comparison.design import COLLECTION, COLUMNS, LEAST_QUERIES, TOGETHER
+from rankeval.comparison.design import COLLECTION, COLUMNS, TOGETHER
 from rankeval.errors import ConventionMismatch, InvalidInput
 from rankeval.evaluation import Evaluation
-from rankeval.evaluation.by_query import labels_of, slices_of
+from rankeval.evaluation.by_query import LEAST_QUERIES, labels_of, slices_of
 from rankeval.evaluation.facts import QUERY_COUNTS
 from rankeval.evaluation.lacking import listed, undefined_notes
 from rankeval.evaluation.merging import differences, rule_differences
-from rankeval.evaluation.result import by_name, faults_of, size_of
+from rankeval.evaluation.result import by_name, faults_of, sampled_note, size_of
 from rankeval.io.frames import spelled
 from rankeval.join.flat import Ints
 from rankeval.measures import Measure
@@ -233,7 +233,8 @@ def _evaluation_notes(cells: Mapping[str, Scores], labels: Sequence[str], unit: 
     evaluations = {name: cell for name, cell in cells.items() if isinstance(cell, Evaluation)}
     for name, evaluation in evaluations.items():
         notes += [f"{name}: {fault}" for fault in faults_of(evaluation, unit)]
-        for note in undefined_notes(evaluation, labels, unit):
+        sampled = sampled_note(evaluation)
+        for note in filter(None, [*undefined_notes(evaluation, labels, unit), sampled]):
             undefined.setdefault(note, []).append(name)
         if evaluation.facts.whole:
             sizes.append(size_of(evaluation, unit))

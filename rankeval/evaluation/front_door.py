@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankeval._arguments import explained
-from rankeval._checks import refuse, require
+from rankeval._checks import check_count, refuse, require
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.evaluation.by_query import query_weights
@@ -253,6 +253,9 @@ def evaluate(
     missing: str | None = None,
     no_relevant: str | None = None,
     judgments: str | None = None,
+    exclude_self: bool = False,
+    n_items: int | None = None,
+    n_sampled: int | None = None,
     query_weight: Any | None = None,
     queries: Mapping[Any, str] | None = None,
     name: str | None = None,
@@ -292,6 +295,17 @@ def evaluate(
         or a `Convention`.
     ties, missing, no_relevant, judgments : str, optional
         Single rules that replace those of the convention. See `Convention`.
+    exclude_self : bool, default False
+        Leave documents out of ranking and judgments whose id is that of their query: the rule
+        ``own_document="exclude"`` of a convention. In BEIR's Quora and ArguAna each query is a
+        document of the collection, and finds itself first. ``notes`` has their number, and
+        ``excluded`` the queries that have no other document. Arrays and frames need ``docid``.
+    n_items, n_sampled : int, optional
+        The number of all items, and of those sampled for each list beside its relevant ones, as
+        recommenders are often evaluated. The result keeps them and a note goes with the numbers,
+        since such means are not those of a ranking of all items.
+        `rankeval.analysis.corrected_for_sampling` estimates these. Evaluations of other samples are
+        not compared.
     query_weight : mapping or Series by query id, or array of shape (n_rows,), or str, optional
         The weight of each query in the means; a row-wise array, or a column of a frame, must be
         constant within a query.
@@ -332,20 +346,27 @@ def evaluate(
     [1.0, 0.5]
     """
     require(queries is None or hasattr(queries, "items"), "queries", queries, "texts by query id")
-    rows = qid is not None or group is not None
+    is_by_row = qid is not None or group is not None
+    own_document = "exclude" if exclude_self else None
     rules = rules_of_call(
-        convention, rows, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments
+        convention,
+        is_by_row,
+        ties=ties,
+        missing=missing,
+        no_relevant=no_relevant,
+        judgments=judgments,
+        own_document=own_document,
     )
     parsed = parse_measures(measures, rules)  # a misspelt name is an error before anything is read
     read = columns_read(columns, parsed, rules)
-    named = {"qid": qid, "relevance": relevance, "score": score, "docid": docid}
-    named["query_weight"] = query_weight
-    named |= {column_role(name): column for name, column in read.items()}
-    if any(isinstance(column, str) for column in named.values()):
-        _refuse_mixed(truth, ranking, group, named)
+    by_role = {"qid": qid, "relevance": relevance, "score": score, "docid": docid}
+    by_role["query_weight"] = query_weight
+    by_role |= {column_role(name): column for name, column in read.items()}
+    if any(isinstance(column, str) for column in by_role.values()):
+        _refuse_mixed(truth, ranking, group, by_role)
     else:
         for role in ("relevance", "score"):
-            require(named[role] is None, role, named[role], "the name of a column of the frame")
+            require(by_role[role] is None, role, by_role[role], "the name of a column of the frame")
         if ranking is None:
             raise InvalidInput(
                 f"ranking is missing beside truth ({type(truth).__name__})",
@@ -353,32 +374,42 @@ def evaluate(
                 "of a frame, name the columns by qid=, relevance= and score=",
             )
     if relevance is not None:
-        names = {role: name for role, name in named.items() if isinstance(name, str)}
-        named |= frame_columns(truth, names)
-        truth, ranking = named["relevance"], named["score"]
+        names = {role: name for role, name in by_role.items() if isinstance(name, str)}
+        by_role |= frame_columns(truth, names)
+        truth, ranking = by_role["relevance"], by_role["score"]
     given = Given.of(
         truth,
         ranking,
-        qid=named["qid"],
+        qid=by_role["qid"],
         group=group,
-        docid=named["docid"],
+        docid=by_role["docid"],
         queries=queries,
-        read={column: named[column_role(column)] for column in read},
+        read={column: by_role[column_role(column)] for column in read},
         named=isinstance(relevance, str),
     )
-    given = replace(given, rank=named.get("rank"))
+    given = replace(given, rank=by_role.get("rank"))
     joined = given.refuse_or_join(rules, action="evaluate")
-    beside = {}
+    if n_items is not None or n_sampled is not None:
+        joined = _sampled(joined, n_items, n_sampled)
+    rows = {}
     if given.qid is not None:
         arguments = (*given.arguments, "qid", "docid")
-        beside = dict(zip(arguments, (truth, ranking, given.qid, given.docid), strict=True))
-    weight = None if query_weight is None else query_weights(named["query_weight"], joined, beside)
+        rows = dict(zip(arguments, (truth, ranking, given.qid, given.docid), strict=True))
+    weight = None if query_weight is None else query_weights(by_role["query_weight"], joined, rows)
     return score_joined(joined, parsed, weights=weight, name=name or given.name, rows=given.qid)
 
 
-def _refuse_mixed(truth: Any, ranking: Any, group: Any, named: dict[str, Any]) -> None:
+def _sampled(joined: Joined, n_items: Any, n_sampled: Any) -> Joined:
+    check_count("n_sampled", n_sampled)
+    check_count("n_items", n_items)
+    require(n_sampled < n_items, "n_sampled", n_sampled, f"fewer than the {n_items} items")
+    sampled = str(int(n_sampled)), str(int(n_items))
+    return replace(joined, signs={**joined.signs, "sampled": sampled})
+
+
+def _refuse_mixed(truth: Any, ranking: Any, group: Any, by_role: dict[str, Any]) -> None:
     """Refuse names of columns beside arrays, without a frame, or without all that are needed."""
-    name = next(f"{role}={name!r}" for role, name in named.items() if isinstance(name, str))
+    name = next(f"{role}={name!r}" for role, name in by_role.items() if isinstance(name, str))
     parts = list(truth) if isinstance(truth, (list, tuple)) else [truth]
     are_paths = parts and all(isinstance(part, (str, os.PathLike)) for part in parts)
     parquet = f"{name} is the name of a column, but evaluate reads no Parquet data set"
@@ -390,9 +421,9 @@ def _refuse_mixed(truth: Any, ranking: Any, group: Any, named: dict[str, Any]) -
         (ranking is not None or group is not None, beside, alone),
     )
     needed = ["qid", "relevance", "score"]
-    if named["docid"] is not None:
+    if by_role["docid"] is not None:
         needed.append("docid")
-    refuse_unnamed({role: named[role] for role in needed}, "the frame")
+    refuse_unnamed({role: by_role[role] for role in needed}, "the frame")
 
 
 def columns_read(
@@ -418,9 +449,9 @@ def columns_by_name(columns: Any) -> dict[str, Any]:
     return dict(zip(names, names, strict=True))
 
 
-def refuse_unnamed(named: Mapping[str, Any], what: str) -> None:
+def refuse_unnamed(by_role: Mapping[str, Any], what: str) -> None:
     """Refuse anything but the names of columns, given by argument; ``what`` has the columns."""
-    for role, column in named.items():
+    for role, column in by_role.items():
         if not isinstance(column, str):
             found = "nothing" if column is None else f"a {type(column).__name__}"
             problem = f"expected the name of a column of {what}, found {found}"

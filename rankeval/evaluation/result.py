@@ -30,14 +30,14 @@ from rankeval._visible import escaping, visible
 from rankeval.collection.convention import COUNTED_AS, Convention
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.by_query import labels_of, query_places, slices_of
+from rankeval.evaluation.by_query import LEAST_QUERIES, labels_of, query_places, slices_of
 from rankeval.evaluation.facts import QueryFacts, digest
 from rankeval.evaluation.lacking import fixed, undefined_notes
 from rankeval.evaluation.storage import to_bytes, unpacked_fields
 from rankeval.io.opening import read_bytes, write_atomically
 from rankeval.join.flat import Floats, Ints
 from rankeval.join.id_forms import FEW, advice
-from rankeval.measures import Measure
+from rankeval.measures import Measure, direction
 from rankeval.measures.family import AGGREGATES
 from rankeval.measures.tie_enumeration import DRAWS
 from rankeval.render.tables import Table, interval, number
@@ -245,6 +245,8 @@ class Evaluation:
         for reason, ids in self.excluded.items():
             if len(ids):
                 notes.append(f"{count(len(ids), 'query')} left out: {reason}")
+        if n_own := affected.get("own_document"):
+            notes.append(f"{count(n_own, 'row')} left out: the document is its own query")
         if n_documents := affected.get("gain"):
             grade = "a grade that the map of gains does not name: the gain is the grade"
             notes.append(f"{count(n_documents, 'document')} with {grade}")
@@ -508,7 +510,10 @@ class Evaluation:
         }
         limits = intervals(self)
         values = [f"{name} {number(value)}" for name, value in aggregates(self).items()]
-        tables = {} if slices is None else {"slices": table_of_slices(self, slices)}
+        tables, notes = {}, [note] if note else []
+        if slices is not None:
+            tables["slices"] = table_of_slices(self, slices)
+            notes.append(worst_slice(tables["slices"], self))
         if self.seeds is not None:
             tables["seeds"] = self.seeds
         tags = {"card": f"{card['name']} {digest_of(card)}"}
@@ -520,8 +525,8 @@ class Evaluation:
             metrics=_with_ends(self, limits),
             tables=tables,
             files={EVALUATION: to_bytes(self)},
-            notes=(note,) if note else (),
-            text=_described(self, role, at, limits),
+            notes=tuple(notes),
+            text="\n\n".join([_described(self, role, at, limits), *notes]),
             facts=facts,
             tags=tags,
             data=(logged,),
@@ -632,9 +637,26 @@ def intervals(evaluation: Evaluation) -> dict[str, tuple[float, float]]:
 
 
 def table_of_slices(evaluation: Evaluation, by: Any) -> pd.DataFrame:
-    """Return `Evaluation.slices`, with 95 % intervals unless the means are weighted."""
+    """Return `Evaluation.slices`, the worst first, with 95 % intervals unless the means are weighted."""
     confidence_level = 0.95 if evaluation.weights is None else None
-    return evaluation.slices(by, confidence_level=confidence_level).reset_index()
+    table = evaluation.slices(by, confidence_level=confidence_level).reset_index()
+    first = evaluation.measure_names[0]
+    gains = table[first] * (direction(first).sign or 1)
+    return worst_slices_first(table, gains, table["n_queries"])
+
+
+def worst_slices_first(table: pd.DataFrame, gains: Any, sizes: Any) -> pd.DataFrame:
+    """Order slices by gains; those with fewer than 5 queries, which chance moves most, come last."""
+    order = np.lexsort((gains, np.asarray(sizes) < LEAST_QUERIES))
+    return table.iloc[order].reset_index(drop=True)
+
+
+def worst_slice(table: pd.DataFrame, evaluation: Evaluation) -> str:
+    """Say which slice is the worst by the first measure."""
+    worst, first = table.iloc[0], evaluation.measure_names[0]
+    name = ", ".join(map(str, worst[: table.columns.get_loc("n_queries")]))
+    size = count(int(worst["n_queries"]), "query")
+    return f"The worst slice is {name}: {first} {number(worst[first])} on {size}."
 
 
 def _described(
@@ -744,6 +766,8 @@ def info_of(evaluation: Evaluation, unit: str = "query") -> dict[str, str]:
         notes["rank"] = _AGAINST_RANK
     if "clicks" in facts.signs:
         notes["clicks"] = "; ".join(facts.signs["clicks"])
+    if "sampled" in facts.signs:
+        notes["sampled"] = sampled_note(evaluation)
     if facts.drawn is not None:
         notes["ties"] = _draws_note(evaluation, facts.drawn)
     if facts.seeds:
@@ -757,6 +781,18 @@ def faults_of(evaluation: Evaluation, unit: str = "query") -> list[str]:
     """Return the notes on possible mistakes, which go wherever the numbers go."""
     notes = info_of(evaluation, unit)
     return [notes[subject] for subject in ("constant", "ids", "rank", "clicks") if subject in notes]
+
+
+def sampled_note(evaluation: Evaluation) -> str:
+    """Say that lists have a sample of the items; "" if they do not."""
+    if "sampled" not in evaluation.facts.signs:
+        return ""
+    n_sampled, n_items = evaluation.facts.signs["sampled"]
+    return (
+        f"lists have {n_sampled} sampled of {n_items} items: the numbers are not those of a ranking "
+        "of all items, and the order of systems may be another one there; "
+        "rk.analysis.corrected_for_sampling estimates it"
+    )
 
 
 def _ids_note(evaluation: Evaluation) -> str:

@@ -18,6 +18,7 @@ from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.lacking import undefined_notes
 from rankeval.evaluation.result import seeds_note
+from rankeval.model_selection.diagnosis import Diagnosis, diagnose
 from rankeval.model_selection.parameters import settings_of
 from rankeval.model_selection.shelved import Split, fields_of, record_of_several, validation_record
 from rankeval.shelf.record import Record
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from rankeval.comparison import Comparison
+    from rankeval.measures import Measure
+    from rankeval.model_selection.fitting import FitInputs
     from rankeval.model_selection.ranker import QueryRanker
 
 QUESTIONS = {
@@ -67,6 +70,11 @@ class CrossValidation:
     settings : mapping of str to (str, bool), optional
         The parameters of the estimator as text, without secrets, and whether each differs from its
         default: what a loaded result knows of its ranker.
+    inputs : FitInputs, optional
+        The rows, the folds and the models of this process, for `diagnose`. It is a reference
+        to the data in this process, and is never pickled or saved.
+    diagnosis : Diagnosis, optional
+        That of a loaded result, made when it was saved.
 
     Examples
     --------
@@ -85,6 +93,11 @@ class CrossValidation:
     best_params: pd.DataFrame | None = None
     ranker: QueryRanker | None = None
     settings: Mapping[str, tuple[str, bool]] | None = None
+    inputs: FitInputs | None = None
+    diagnosis: Diagnosis | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "inputs": None}
 
     @property
     def fit_seconds(self) -> float:
@@ -148,6 +161,72 @@ class CrossValidation:
             names = [f"{names[0]} (this)", f"{names[1]} (other)"]
         both = CrossValidations(dict(zip(names, (self, other), strict=True)))
         return both.compare(question=question, baseline=names[0], **options)
+
+    def diagnose(
+        self,
+        *,
+        measure: str | Measure | None = None,
+        serving: Any = None,
+        difference: float | None = None,
+        alpha: float = 0.01,
+    ) -> Diagnosis:
+        """Check the fit: the search, overfitting, leaks, folds, seeds, constant scores, and columns at serving.
+
+        No model is fitted. The single columns are ranked by on the held-out queries, in both
+        directions.
+
+        Parameters
+        ----------
+        measure : str or Measure, optional
+            One of those of the evaluation, by default the first.
+        serving : RankingData, array, sparse matrix or frame of shape (n_served, n_features), optional
+            Rows as the model is served them, without labels. Columns of frames are paired by name,
+            others by place.
+        difference : float, optional
+            The difference of means that you claim, which seeds must not reach.
+        alpha : float, default=0.01
+            The level of each check that is a test: about its share of false alarms.
+
+        Returns
+        -------
+        Diagnosis
+            A row for each finding, with its figure and what to do, and one for each check that
+            found nothing or could not be made, with the reason. A loaded result has the one that
+            was made when it was saved.
+
+        Raises
+        ------
+        InvalidInput
+            If the result was loaded or pickled, so that it has no rows, and it has no diagnosis or
+            other arguments are given; or if an argument is out of range.
+        UnknownName
+            If the evaluation has no such measure.
+        GuardRefusal
+            If the data was registered as test content since.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import rankeval as rk
+        >>> from sklearn.linear_model import Ridge
+        >>> data = rk.datasets.make_ranking(60, rng=0)
+        >>> leaked = np.column_stack([data.X, data.y])
+        >>> cv = rk.cross_validate(Ridge(), leaked, data.y, qid=data.qid, measures="nDCG@10")
+        >>> found = cv.diagnose().table
+        >>> found.loc[found["outcome"] == "found", "check"].tolist()
+        ['single_column']
+        """
+        if self.inputs is not None:
+            return diagnose(
+                self, measure=measure, serving=serving, difference=difference, alpha=alpha
+            )
+        is_default = measure is None and serving is None and difference is None and alpha == 0.01
+        if self.diagnosis is None or not is_default:
+            raise InvalidInput(
+                "the result was loaded or pickled, and has no rows to check",
+                remedy="diagnose the result that cross_validate returned",
+            )
+        return self.diagnosis
 
     def record(
         self,
@@ -296,8 +375,10 @@ class CrossValidations(Mapping[str, CrossValidation]):
         from rankeval.comparison.comparing import compare_algorithms, compare_models
 
         if question is None:
-            asked = " or ".join(f"question={name!r} ({words})" for name, words in QUESTIONS.items())
-            raise InvalidInput(f"compare needs the question to answer: give {asked}")
+            questions = " or ".join(
+                f"question={name!r} ({words})" for name, words in QUESTIONS.items()
+            )
+            raise InvalidInput(f"compare needs the question to answer: give {questions}")
         if chosen("question", question, QUESTIONS) == "models":
             return compare_models(self.evaluations, baseline=baseline, **options)
         (name, first), *others = self.results.items()
@@ -333,14 +414,14 @@ class CrossValidations(Mapping[str, CrossValidation]):
         Record
             The folds of all are a table.
         """
-        asked: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             "role": role,
             "data": data,
             "folds": folds,
             "predictions": predictions,
         }
         children = {
-            str(system): result.record(name=str(system), **asked)
+            str(system): result.record(name=str(system), **arguments)
             for system, result in self.results.items()
         }
         return record_of_several(children, self.folds, name or "cross-validation")

@@ -71,8 +71,8 @@ def bootstrap_t(d: Floats, settings: Settings) -> PairedResult:
         if settings.sides == 1:
             p_value = np.where(settings.evidence(mean) > 0, p_value / 2, 1 - p_value / 2)
 
-        def ends(one: Settings) -> tuple[Floats, Floats]:
-            reach = _critical(drawn, 2 * one.tail) * error
+        def ends(settings: Settings) -> tuple[Floats, Floats]:
+            reach = _critical(drawn, 2 * settings.tail) * error
             return mean - reach, mean + reach
 
         return PairedResult.with_ends(p_value, ends, settings)
@@ -110,11 +110,11 @@ def bootstrap_shift(d: Floats, settings: Settings) -> PairedResult:
         moved = drawn - mean
         p_value = _share_reaching(settings.evidence(moved), settings.evidence(mean) - _slack(d))
 
-        def ends(one: Settings) -> tuple[Floats, Floats]:
-            if one.sides == 1:
-                least, most = np.quantile(moved, [one.tail, 1 - one.tail], axis=0)
+        def ends(settings: Settings) -> tuple[Floats, Floats]:
+            if settings.sides == 1:
+                least, most = np.quantile(moved, [settings.tail, 1 - settings.tail], axis=0)
                 return mean - most, mean - least
-            reach = _critical(np.abs(moved), 2 * one.tail)
+            reach = _critical(np.abs(moved), 2 * settings.tail)
             return mean - reach, mean + reach
 
         return PairedResult.with_ends(p_value, ends, settings)
@@ -150,8 +150,8 @@ def bootstrap_percentile(d: Floats, settings: Settings) -> PairedResult:
     def read(d: Floats, drawn: Floats) -> PairedResult:
         greater, less = _share_reaching(-drawn, -_slack(d)), _share_reaching(drawn, -_slack(d))
 
-        def ends(one: Settings) -> tuple[Floats, Floats]:
-            low, high = np.quantile(drawn, [one.tail, 1 - one.tail], axis=0)
+        def ends(settings: Settings) -> tuple[Floats, Floats]:
+            low, high = np.quantile(drawn, [settings.tail, 1 - settings.tail], axis=0)
             return low, high
 
         return PairedResult.with_ends(settings.p_of_tails(greater, less), ends, settings)
@@ -218,8 +218,8 @@ def bootstrap_bca(d: Floats, settings: Settings) -> PairedResult:
                 [np.quantile(column, level) for column, level in zip(drawn.T, levels, strict=True)]
             )
 
-        def ends(one: Settings) -> tuple[Floats, Floats]:
-            z = float(special.ndtri(one.tail))
+        def ends(settings: Settings) -> tuple[Floats, Floats]:
+            z = float(special.ndtri(settings.tail))
             return limit(z), limit(-z)
 
         return PairedResult.with_ends(settings.p_of_tails(greater, less), ends, settings)

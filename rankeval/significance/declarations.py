@@ -514,7 +514,7 @@ def all_tests() -> dict[str, SignificanceTest]:
 
 def corrections_of_p_values() -> dict[str, Correction]:
     """Return the corrections that need nothing but p-values."""
-    return {name: one for name, one in CORRECTIONS.items() if not one.is_joint}
+    return {name: correction for name, correction in CORRECTIONS.items() if not correction.is_joint}
 
 
 def check_claim(claim: str, margin: float, alternative: str = "two-sided") -> None:

@@ -70,7 +70,7 @@ def _student_ends(mean: Floats, error: Floats, n: int, settings: Settings) -> tu
 def _with_student(p_value: Floats, d: Floats, settings: Settings) -> PairedResult:
     mean, error = d.mean(axis=0), standard_error(d)
     return PairedResult.with_ends(
-        p_value, lambda one: _student_ends(mean, error, len(d), one), settings
+        p_value, lambda settings: _student_ends(mean, error, len(d), settings), settings
     )
 
 

@@ -497,7 +497,7 @@ def few_query_notes(correction: Correction, size: int, n: int, settings: Setting
     if size == 1 or n >= FEW_QUERIES or settings.n_unseen:
         return []
     one_sided = settings.sides == 1 or bool(CLAIMS[settings.claim].hypotheses)
-    said = on_few_queries(
+    words = on_few_queries(
         correction.words if correction.familywise else "",
         size,
         n=n,
@@ -508,7 +508,7 @@ def few_query_notes(correction: Correction, size: int, n: int, settings: Setting
     return [
         (
             f"on fewer than {FEW_QUERIES} {settings.units} (here {n}{below}) errors are more frequent under strong "
-            f"skew; at worst {said}"
+            f"skew; at worst {words}"
         )
     ]
 
@@ -549,6 +549,6 @@ def _resolution(
     # A joint correction has a smallest p-value of its own, and no adjusted p-value is below its raw
     # one.
     floor, at_random = max(
-        (one.floor(n, one_sided), one.is_random(n)) for one in (test, correction)
+        (declared.floor(n, one_sided), declared.is_random(n)) for declared in (test, correction)
     )
     return floor, at_random, level

@@ -367,7 +367,7 @@ def trials(draw: Draw, call: Call) -> None:
     space: Any = {
         "alpha": draw.choice(([0.1, 10.0], optuna.distributions.FloatDistribution(0.1, 10), (1, 2)))
     }
-    options = draw.options(0.4, measure=("AP", "RR", "ARP"))
+    options = draw.options(0.4, measure=("AP", "RR", "ARP", ["AP", "ARP"]))
     made = call(
         "rankeval.optuna_objective",
         ridge(),
@@ -379,11 +379,13 @@ def trials(draw: Draw, call: Call) -> None:
         **options,
     )
     study = optuna.create_study(
-        direction=made.direction, sampler=optuna.samplers.RandomSampler(seed=0)
+        directions=made.directions, sampler=optuna.samplers.RandomSampler(seed=0)
     )
     study.optimize(made, n_trials=2)
-    call.keep("trials", [[trial.value, trial.params, str(trial.state)] for trial in study.trials])
-    call.of(made, "OptunaObjective.ranker", study.best_trial)
+    trials = [[*trial.user_attrs.items(), trial.params, str(trial.state)] for trial in study.trials]
+    call.keep("trials", trials)
+    call.of(made, "OptunaObjective.ranker", study.best_trials[0])
+    call("rankeval.model_selection.Study.of", study)
     call(
         "rankeval.OptunaObjective", made.estimator, made.space, made.task, made.folds, made.scoring
     )
