@@ -623,9 +623,9 @@ def _with_ends(
     for label, pair in limits.items():
         for end, value in zip(INTERVAL_ENDS, pair, strict=True):
             metrics[f"{measures[label].key}{end}"] = value
-    spread = {} if evaluation.seeds is None else evaluation.seeds.std()
-    for label, sd in spread.items():
-        metrics[f"{measures[label].key}{SEED_END}"] = sd
+    if (seeds := evaluation.seeds) is not None:
+        spread = zip(evaluation.measures, seeds.std().tolist(), strict=True)
+        metrics |= {f"{measure.key}{SEED_END}": sd for measure, sd in spread}
     return metrics | values
 
 
