@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 from scipy import stats
+from sklearn.ensemble import RandomForestRegressor
 from tables import each_row
 
 import rankeval as rk
@@ -247,3 +248,35 @@ def test_weights_survive_a_file_and_a_record(tmp_path):
     pd.testing.assert_frame_equal(rk.compare(loaded, baseline="a").table, rk.compare(both, baseline="a").table)
     rk.testing.assert_no_regression(both["b"], str(tmp_path / "a.parquet"), measure="RR")
     assert both["a"].record().metrics["RR_ci_low"] == pytest.approx(both["a"].ci().loc["RR", "ci_low"])
+
+
+def test_assertions_test_slices_by_their_weighted_means():
+    """The row of a slice has the weighted means of its queries, and the sd that belongs to its error."""
+    both = systems(measures=["nDCG@5"])
+    check = rk.testing.assert_no_regression(both["b"], both["a"], by=MARKET)
+    row = check.table.set_index("slice").loc["u"]
+    part = {name: ev.subset(MARKET.index[MARKET.eq("u")]) for name, ev in both.items()}
+    weights = part["a"].weights
+    d = (part["b"].per_query - part["a"].per_query)["nDCG@5"].to_numpy()[:, None]
+    assert row["candidate"] == pytest.approx(part["b"].mean()["nDCG@5"])
+    assert row["sd"] == pytest.approx(weighted_error(d, weights)[0] * np.sqrt(effective_number(weights)))
+
+
+def test_seeds_of_weighted_queries_are_noted_and_not_tested():
+    data = rk.datasets.make_ranking(30, 8, rng=0)
+    rankers = {f"depth {depth}": RandomForestRegressor(5, max_depth=depth) for depth in (1, 3)}
+    weights = dict(zip(np.unique(data.qid).tolist(), np.linspace(1, 2, 30), strict=True))
+    found = rk.cross_validate(rankers, data, measures="AP", cv=2, seeds=2, query_weight=weights)
+    compared = found.compare(question="models")
+    assert compared.seeds is None
+    assert any("means over seeds" in note for note in compared.notes)
+    assert compared.settings.n_effective == pytest.approx(effective_number(np.linspace(1, 2, 30)))
+
+
+def test_rank_intervals_are_of_weighted_means():
+    three = systems("abc", measures=["nDCG@5"])
+    ranks = rk.rank_intervals(three)
+    same = rk.compare(three, test="randomization", correction="max_t").ranks
+    pd.testing.assert_frame_equal(ranks.table if hasattr(ranks, "table") else ranks, same)
+    best = ranks.table if hasattr(ranks, "table") else ranks
+    assert best["mean"].iloc[0] == pytest.approx(three["b"].mean()["nDCG@5"])
