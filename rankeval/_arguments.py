@@ -114,9 +114,9 @@ def _given(
         if parameter.annotation is parameter.empty or value is parameter.default:
             continue
         if parameter.kind is parameter.VAR_KEYWORD:
-            yield from ((key, one, parameter.annotation) for key, one in value.items())
+            yield from ((key, item, parameter.annotation) for key, item in value.items())
         elif parameter.kind is parameter.VAR_POSITIONAL:
-            yield from ((name, one, parameter.annotation) for one in value)
+            yield from ((name, item, parameter.annotation) for item in value)
         else:
             yield name, value, parameter.annotation
 
@@ -239,7 +239,7 @@ def _tuple(inner: tuple[Any, ...]) -> tuple[Test, str]:
     """Return the test of a tuple of these parts; with an ellipsis, of any number of equal ones."""
     if inner[-1] is ...:
         return _kind(list[inner[0]])  # type: ignore[valid-type]
-    kinds = [_kind(one) for one in inner]
+    kinds = [_kind(part) for part in inner]
 
     def fits(value: Any) -> bool:
         is_one = isinstance(value, (tuple, list)) and len(value) == len(kinds)

@@ -56,11 +56,11 @@ def unknown(
     names = sorted(set(map(str, known)))
     lowered = {candidate.lower(): candidate for candidate in names}
     # The text of a deep list takes more than the stack.
-    asked = name.lower() if isinstance(name, str) else ""
+    spelling = name.lower() if isinstance(name, str) else ""
     near = [
         repr(write(lowered[candidate]))
-        for candidate in difflib.get_close_matches(asked, lowered)
-        if _may_be_meant(asked, candidate)
+        for candidate in difflib.get_close_matches(spelling, lowered)
+        if _may_be_meant(spelling, candidate)
     ]
     listed = f"known are: {', '.join(names)}" if names else "there is none"
     hint = f"did you mean {' or '.join(near)}?" if near else summary or listed
@@ -69,11 +69,11 @@ def unknown(
     )
 
 
-def _may_be_meant(asked: str, known: str) -> bool:
+def _may_be_meant(name: str, known: str) -> bool:
     """Say whether one of two similar names may be a slip for the other.
 
     The similarity counts shared letters, so a short name is similar to many long ones: "OPA" to
     "TopGain".
     """
-    short, long = sorted((asked, known), key=len)
+    short, long = sorted((name, known), key=len)
     return len(long) <= 2 * len(short) or long.startswith(short)

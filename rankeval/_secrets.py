@@ -74,8 +74,10 @@ def hidden(text: str, uris: Iterable[str | None] = ()) -> str:
     """Return a text without the secrets of some addresses, and without those of the addresses that stand in it."""
     known = [uri for uri in uris if uri]
     written = [secret for uri in known for _, _, secret in _parts(uri)]
-    meant = {one for secret in written for one in (secret, unquote(secret), unquote_plus(secret))}
-    pieces = {piece for one in meant for piece in re.split(r"[@:/?#&;=\s]", one) if len(piece) > 3}
+    meant = {form for secret in written for form in (secret, unquote(secret), unquote_plus(secret))}
+    pieces = {
+        piece for form in meant for piece in re.split(r"[@:/?#&;=\s]", form) if len(piece) > 3
+    }
     pieces = {piece for piece in pieces if not any(piece in bare(uri) for uri in known)}
     for secret in sorted(meant | pieces, key=len, reverse=True):
         text = text.replace(secret, "***") if len(secret) > 2 else text
@@ -88,8 +90,10 @@ def hidden(text: str, uris: Iterable[str | None] = ()) -> str:
 
 def shareable(error: BaseException, uri: str) -> BaseException | None:
     """Return an error as the cause of one of ours; None if it, or one that led to it, says a secret of an address."""
-    said = "".join(part for one in _chain(error) for part in traceback.format_exception_only(one))
-    return error if hidden(said, [uri]) == said else None
+    text = "".join(
+        part for cause in _chain(error) for part in traceback.format_exception_only(cause)
+    )
+    return error if hidden(text, [uri]) == text else None
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -92,8 +92,8 @@ def _escaped(write: Callable[..., Any], *, keep: str = "") -> Callable[..., Any]
 
 def _with_visible_notes(make: Callable[..., None]) -> Callable[..., None]:
     @wraps(make)
-    def made(result: Any, *given: Any, **fields: Any) -> None:
-        make(result, *given, **fields)
+    def made(result: Any, *values: Any, **fields: Any) -> None:
+        make(result, *values, **fields)
         vars(result)["notes"] = tuple(type(note)(visible(note)) for note in result.notes)
 
     return made

@@ -54,8 +54,8 @@ def __dir__() -> list[str]:
     known = globals().items()
     return sorted(
         n
-        for n, one in known
-        if n[0] != "_" and isinstance(one, type) and issubclass(one, BaseException)
+        for n, value in known
+        if n[0] != "_" and isinstance(value, type) and issubclass(value, BaseException)
     )
 
 
@@ -79,7 +79,7 @@ class _Composed(BaseException):
     @property
     def fields(self) -> dict[str, Any]:
         """The fields by name, to make an error of another class of them."""
-        return {one.name: getattr(self, one.name) for one in fields(_Composed)}
+        return {part.name: getattr(self, part.name) for part in fields(_Composed)}
 
     def having(self, **fields: str | None) -> Self:
         """Return the same error with other fields, such as the argument's name in a caller that has another."""

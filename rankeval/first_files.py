@@ -39,6 +39,7 @@ from rankeval.errors import InvalidInput
 from rankeval.evaluation import to_bytes
 from rankeval.experiment.checks import remove_empty
 from rankeval.experiment.loading import Ask, guess
+from rankeval.experiment.proposing import Proposals, propose
 from rankeval.io.opening import writing
 
 _MOST_BYTES = 100 * 2**20
@@ -49,6 +50,8 @@ _CONFIG, _TEST, _WORKFLOW = (
     ".github/workflows/relevance.yml",
 )
 _BASELINE = "tests/rankeval_baselines/ranker.parquet"
+_PRODUCTION = "now"  # the name of the ranking of today among the rankers
+_MOST_TESTED = 3  # attributes of queries in the test: each has a false alarm of its own
 _IGNORED = "rankeval-out/", "mlflow.db", "mlruns/", "__pycache__/"
 
 
@@ -62,13 +65,15 @@ def start(
 ) -> dict[str, str]:
     """Write an experiment, a relevance test with its baseline, and a workflow."""
     if there := [
-        one for one in (_CONFIG, _TEST, _BASELINE, _WORKFLOW) if os.path.lexists(into / one)
+        name for name in (_CONFIG, _TEST, _BASELINE, _WORKFLOW) if os.path.lexists(into / name)
     ]:
         remedy = "nothing was written: move them away, or start in another folder (--into)"
         raise InvalidInput(
             f"there already: {', '.join(there)}", where=str(into.absolute()), remedy=remedy
         )
-    facts, told = _facts(files, {role: name for role, name in named.items() if name}, features, ask)
+    facts, notes = _facts(
+        files, {role: name for role, name in named.items() if name}, features, ask
+    )
     places = [Path(os.path.relpath(path, into)).as_posix() for path in files]
     names = [_CONFIG, _TEST, _WORKFLOW] if facts["config"] else [_TEST, _WORKFLOW]
     kept_out = {
@@ -93,42 +98,44 @@ def start(
             _write(into / ".gitignore", "\n".join((*_IGNORED, "")).encode(), undo)
         undo.pop_all()
     mean = ", ".join(f"{measure} {value:.4f}" for measure, value in ranked.aggregate().items())
-    told["baseline"] = f"{mean} on {count(ranked.n_queries, 'query')}"
-    told["written"] = ", ".join([*names, _BASELINE, *[".gitignore"] * is_first])
+    notes["baseline"] = f"{mean} on {count(ranked.n_queries, 'query')}"
+    notes["written"] = ", ".join([*names, _BASELINE, *[".gitignore"] * is_first])
     if not is_first:
-        told["ignored"] = f"to be named in .gitignore: {', '.join(_IGNORED)}"
+        notes["ignored"] = f"to be named in .gitignore: {', '.join(_IGNORED)}"
     if source["fill_in"]:
-        told["fill in"] = f"{_WORKFLOW}: the address that its runner installs rankeval from"
+        notes["fill in"] = f"{_WORKFLOW}: the address that its runner installs rankeval from"
     if kept_out:
         reasons = "; ".join(f"{place} {why}" for place, why in kept_out.items())
         remedy = f"fill in the step Data of {_WORKFLOW}, or start again with data in the repository"
-        told["no commit"] = (
+        notes["no commit"] = (
             f"the data cannot be committed: {reasons}. Until then the workflow fails: {remedy}"
         )
     both = "these files" if kept_out else "these files and the data, which the workflow needs"
-    told["next"] = f"python -m pytest (pip install pytest); commit {both}"
+    notes["next"] = f"python -m pytest (pip install pytest); commit {both}"
     if facts["config"]:
-        told["then"] = (
+        notes["then"] = (
             f"rankeval run --check {_CONFIG}; rankeval run {_CONFIG}; commit the folder rankeval-ledger too"
         )
-    return told
+    return notes
 
 
 def _kept_out(path: Path, into: Path) -> str:
     """Return why a commit of the repository would not hold the data at a path; an empty text if it would."""
     base = into.resolve()
-    root = next((one for one in (base, *base.parents) if (one / ".git").exists()), base)
-    found = [path, *(one for one in path.rglob("*") if one.is_file())] if path.is_dir() else [path]
-    if any(not one.resolve().is_relative_to(root) for one in found):
+    root = next((folder for folder in (base, *base.parents) if (folder / ".git").exists()), base)
+    found = (
+        [path, *(file for file in path.rglob("*") if file.is_file())] if path.is_dir() else [path]
+    )
+    if any(not file.resolve().is_relative_to(root) for file in found):
         is_link = Path(os.path.abspath(path)).is_relative_to(root)  # noqa: PTH100 - links are not followed
         return f"{'leads' if is_link else 'lies'} outside of the repository {root}"
-    if any(one.stat().st_size > _MOST_BYTES for one in found):
+    if any(file.stat().st_size > _MOST_BYTES for file in found):
         return "has more than 100 MB, which GitHub refuses"
-    asked = ["git", "-c", "core.fsmonitor=false", "check-ignore", "--quiet", "--stdin", "-z"]
-    names = "\0".join(str(one.resolve()) for one in found).encode("utf-8", "surrogateescape")
+    command = ["git", "-c", "core.fsmonitor=false", "check-ignore", "--quiet", "--stdin", "-z"]
+    names = "\0".join(str(file.resolve()) for file in found).encode("utf-8", "surrogateescape")
     with suppress(OSError):  # there is no git
         answer = subprocess.run(  # noqa: S603 - our own words
-            asked, cwd=root, input=names, capture_output=True, check=False
+            command, cwd=root, input=names, capture_output=True, check=False
         )
         if answer.returncode == 0:
             return "is ignored by git"
@@ -157,9 +164,11 @@ def _facts(
     guessed = guess(table, named, features, ask)
     is_scored = "score" in guessed.roles and not features
     facts |= {"guess": guessed, "loader": guessed.format, "config": not is_scored}
+    offers = propose(guessed)
+    facts["slices"] = offers.slices[:_MOST_TESTED]
     if is_scored:
         return facts, guessed.roles | {"files": f"scores: {no_config}"}
-    left_out = ", ".join(f"{name!r} ({reason})" for name, reason in guessed.left_out.items())
+    left_out = ", ".join(f"{name!r} ({reason})" for name, reason in offers.left_out.items())
     if not guessed.features:
         raise InvalidInput(
             f"no column is left: {left_out}",
@@ -168,16 +177,27 @@ def _facts(
             remedy="name some",
         )
     shown = f"{len(guessed.features)}: {textwrap.shorten(', '.join(guessed.features), _LONGEST, placeholder=' ...')}"
-    return facts, guessed.roles | {
-        "features": shown,
-        "left out": left_out or ("all others" if features else "nothing"),
-    }
+    facts |= {"offers": offers, "production": _PRODUCTION}
+    told = guessed.roles | {"features": shown} | _told(offers)
+    return facts, told | {"left out": left_out or ("all others" if features else "nothing")}
+
+
+def _told(offers: Proposals) -> dict[str, str]:
+    told = {name: ", ".join(getattr(offers, name)) for name in ("past", "categories", "slices")}
+    if offers.past:
+        told["past"] += ": features; take care that they end before the ranking"
+    if offers.newest:
+        told["test part"] = f"{offers.newest.column}, the newest {offers.newest.words}"
+    if offers.production:
+        told[_PRODUCTION] = f"the ranking by {offers.production}, a baseline"
+    return {topic: text for topic, text in told.items() if text}
 
 
 def _rendered(template: str, facts: Mapping[str, Any]) -> str:
     # No HTML: each value is quoted as YAML and Python read it.
     loader = PackageLoader("rankeval.experiment")
     kept = Environment(loader=loader, trim_blocks=True, keep_trailing_newline=True)  # noqa: S701
+    kept.filters["quoted"] = _quoted
     return kept.get_template(template).render(facts, quoted=_quoted)
 
 
@@ -185,7 +205,8 @@ def _quoted(text: str) -> str:
     # JSON leaves line breaks of Unicode as they are, which YAML would fold.
     quoted = json.dumps(text, ensure_ascii=False)
     return "".join(
-        one if one.isprintable() else one.encode("unicode_escape").decode() for one in quoted
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in quoted
     )
 
 

@@ -47,11 +47,12 @@ def observed(function: Callable[_P, _R]) -> Callable[_P, _R]:
     def watched(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         with ExitStack() as stack:
             tell = [
-                stack.enter_context(one(spec.bind(*args, **kwargs).arguments)) for one in OBSERVERS
+                stack.enter_context(observer(spec.bind(*args, **kwargs).arguments))
+                for observer in OBSERVERS
             ]
             result = function(*args, **kwargs)
-            for one in tell:
-                one(result)
+            for tell_result in tell:
+                tell_result(result)
         return result
 
     return watched

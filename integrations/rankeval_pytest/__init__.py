@@ -23,8 +23,8 @@ __all__ = ["rankeval_baseline", "rankeval_ledger"]
 _CHECKED = "rankeval"
 RENEWED = "rankeval_baseline"
 
-_MOST_ROWS = 10
-"""Rows of one test in the summary: the last ones of a loop, which include the failed one."""
+_MOST_ROWS = 25
+"""Rows of one test in the summary: those that failed, and the last ones of a loop or of slices."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,9 +48,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Gather the summary, in the process that prints it."""
     if hasattr(config, "workerinput"):  # a worker of pytest-xdist
         return
-    given = config.getoption("rankeval_summary")
+    option = config.getoption("rankeval_summary")
     file = (
-        None if given is None else Path(given).absolute()
+        None if option is None else Path(option).absolute()
     )  # now, since a test may change the working directory
     if file and (file.is_dir() or not (file.parent.is_dir() and os.access(file.parent, os.W_OK))):
         remedy = "name a file in a folder that exists and can be written to"
@@ -114,10 +114,11 @@ class _Summary:
             rows = [
                 json.loads(str(value)) for name, value in report.user_properties if name == _CHECKED
             ]
+            rows.sort(key=lambda row: bool(row["failure"]))
             self.rows += rows[-_MOST_ROWS:]
             if len(rows) > _MOST_ROWS:
                 self.notes.append(
-                    f"{report.nodeid}: {len(rows) - _MOST_ROWS:,} earlier checks are not listed"
+                    f"{report.nodeid}: {len(rows) - _MOST_ROWS:,} more checks are not listed"
                 )
             self.notes += [str(value) for name, value in report.user_properties if name == RENEWED]
 

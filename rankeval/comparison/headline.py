@@ -148,8 +148,8 @@ def _rows(record: ComparisonRecord) -> pd.DataFrame:
 
 def _is_turned(record: ComparisonRecord) -> bool:
     """Say whether each pair is turned to show a gain; one-sided tests keep their side."""
-    asked = record.settings
-    return asked.baseline is None and not CLAIMS[asked.claim].hypotheses
+    settings = record.settings
+    return settings.baseline is None and not CLAIMS[settings.claim].hypotheses
 
 
 def _of_pairs(record: ComparisonRecord, rows: pd.DataFrame) -> bool:
@@ -210,14 +210,16 @@ def _picked(record: ComparisonRecord, rows: pd.DataFrame) -> str:
 
 
 def _nothing_shown(record: ComparisonRecord, row: _Row, pair: str) -> list[str]:
-    asked, elsewhere = record.settings, int(record.shown.sum())
+    settings, elsewhere = record.settings, int(record.shown.sum())
     # By another measure or in a slice something may have been shown: then it is not said that
     # nothing was.
-    lead = f"Nothing was shown by {row.measure}" if elsewhere else CLAIMS[asked.claim].nothing
-    said = [f"{lead}{_margin(record)}: {pair}", *_parting(record, row)]
+    lead = f"Nothing was shown by {row.measure}" if elsewhere else CLAIMS[settings.claim].nothing
+    sentences = [f"{lead}{_margin(record)}: {pair}", *_parting(record, row)]
     if elsewhere:
-        said.append(f"In {count(elsewhere, 'row')} of other measures or parts something was shown.")
-    return [*said, *_detectable(record, row)]
+        sentences.append(
+            f"In {count(elsewhere, 'row')} of other measures or parts something was shown."
+        )
+    return [*sentences, *_detectable(record, row)]
 
 
 def _shown(record: ComparisonRecord, rows: pd.DataFrame, row: _Row) -> list[str]:
@@ -233,9 +235,11 @@ def _shown(record: ComparisonRecord, rows: pd.DataFrame, row: _Row) -> list[str]
     ]
     sentences += _parting(record, row)
     if claim.harmless and not kept(record).folds:
-        share = f"{100 * unseen_share(row.n_queries, record.alpha):.2g} %"
-        size, units = count(row.n_queries, settings.unit), settings.units
-        sentences.append(f"On {size} a breakage of up to {share} of the {units} can go unseen.")
+        n = settings.n_effective or row.n_queries
+        share = f"{100 * unseen_share(n, record.alpha):.2g} %"
+        size = count(row.n_queries, settings.unit)
+        whole = "weight" if settings.n_effective else settings.units
+        sentences.append(f"On {size} a breakage of up to {share} of the {whole} can go unseen.")
     is_loss = row.gain < 0 and not claim.hypotheses
     if is_loss and len(rows) > 1 and settings.baseline is not None:
         sentences.insert(0, f"No system was shown {words.better} than {row.baseline}.")
@@ -352,8 +356,22 @@ def _scope(record: ComparisonRecord) -> list[str]:
         )
     elif part:
         by = "" if part == UNNAMED else f" by {part}"
+        sentences += _worst_slice(record, part)
         sentences.append(f"This is over all {record.settings.units}; the table has the slices{by}.")
     return sentences
+
+
+def _worst_slice(record: ComparisonRecord, part: str) -> list[str]:
+    """Say where a system gains least by the main measure, among the slices that were tested."""
+    tested = record.table["p_value"].notna() & (record.table[part] != TOGETHER)
+    rows = record.table.assign(gain=gains(record))[tested].dropna(subset="gain")
+    rows = rows[rows["measure"] == main_measure(record)]
+    if rows.empty:
+        return []
+    row = rows.loc[rows["gain"].idxmin()]
+    size = count(int(row["n_queries"]), record.settings.unit)
+    pair = f"{row['system']} against {row['baseline']} {telling(row['difference'], sign=True)}"
+    return [f"The worst slice is {row[part]}: {pair} {row['measure']} on {size}."]
 
 
 def _margin(record: ComparisonRecord) -> str:
@@ -452,11 +470,10 @@ def _detectable(record: ComparisonRecord, row: _Row) -> list[str]:
 
 
 def _lacking(record: ComparisonRecord, row: _Row, units: str) -> str:
-    asked = record.settings
-    test = TESTS["randomization"] if asked.collection_weights else all_tests().get(asked.test)
-    correction = CORRECTIONS.get(asked.correction)
+    settings = record.settings
+    test = TESTS["randomization"] if settings.collection_weights else all_tests().get(settings.test)
+    correction = CORRECTIONS.get(settings.correction)
     if test is None or correction is None:
-        return f"{asked.units} or resamples"
-    settings = asked.of_resampling
-    limited = limited_by_resamples(test, correction, row.n_queries, settings)
-    return f"resamples ({asked.n_resamples:,})" if limited else units
+        return f"{settings.units} or resamples"
+    limited = limited_by_resamples(test, correction, row.n_queries, settings.of_resampling)
+    return f"resamples ({settings.n_resamples:,})" if limited else units

@@ -187,6 +187,8 @@ class ComparisonSettings(Settings):
     # The noun for a row of the scores, if the tests are over groups of them; else ""
     member: str = ""
     n_members: int = 0  # The number of these rows; 0 without groups
+    # The effective number of weighted units (Kish); 0 without weights
+    n_effective: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -209,7 +211,8 @@ class ComparisonSettings(Settings):
     def sized(self, n: int) -> str:
         """Write how many units were tested: ``50 queries``, or ``20 conversations of 100 queries``."""
         members = f" of {count(self.n_members, self.member)}" if self.member else ""
-        return f"{count(n, self.unit)}{members}"
+        equal = f" (weighted, effective number {self.n_effective:.0f})" if self.n_effective else ""
+        return f"{count(n, self.unit)}{members}{equal}"
 
     def direction(self, measure: str) -> Direction:
         """Return which values of a column are better, and the words for it."""
@@ -290,43 +293,45 @@ class ComparisonRecord:
     @property
     def caption(self) -> str:
         """The settings in one line: test, number of queries, family, level, seed."""
-        asked = self.settings
+        settings = self.settings
         if self.table.empty:
             over = (
                 ""
                 if self.means is None
-                else f" over {asked.sized(int(self.means['n_queries'].iloc[0]))}"
+                else f" over {settings.sized(int(self.means['n_queries'].iloc[0]))}"
             )
-            return f"Means{over}; {100 * asked.confidence_level:g} % intervals by Student's t; no comparison"
+            return f"Means{over}; {100 * settings.confidence_level:g} % intervals by Student's t; no comparison"
         n = int(self.table["n_queries"].iloc[0])
         # A saved result may name a test that is not declared here: then its key stands for the
         # words.
-        test, correction = all_tests().get(asked.test), CORRECTIONS.get(asked.correction)
-        own = test.words if test else asked.test
-        words = STRATIFIED if asked.collection_weights else own
-        claim = CLAIMS[asked.claim]
-        side = f", {claim.caption.format(margin=asked.margin)}," if claim.caption else ""
-        side += f" with {count(asked.unseen, f'unseen {asked.unit}')}," if asked.unseen else ""
-        corrected = f"{asked.correction_words} over"
+        test, correction = all_tests().get(settings.test), CORRECTIONS.get(settings.correction)
+        own = test.words if test else settings.test
+        words = STRATIFIED if settings.collection_weights else own
+        claim = CLAIMS[settings.claim]
+        side = f", {claim.caption.format(margin=settings.margin)}," if claim.caption else ""
+        side += (
+            f" with {count(settings.unseen, f'unseen {settings.unit}')}," if settings.unseen else ""
+        )
+        corrected = f"{settings.correction_words} over"
         weighted = (
-            f", {WEIGHTS[asked.collection_weights].format(units=asked.units)}"
-            if asked.collection_weights
+            f", {WEIGHTS[settings.collection_weights].format(units=settings.units)}"
+            if settings.collection_weights
             else ""
         )
         sizes = part_sizes(self)
-        listed = ", ".join(f"{count(size, asked.unit)} ({part})" for part, size in sizes.items())
+        listed = ", ".join(f"{count(size, settings.unit)} ({part})" for part, size in sizes.items())
         if len(sizes) > MOST_LISTED:
-            listed = f"{sizes.min():,} to {sizes.max():,} {asked.units} in each of {len(sizes)}"
-        parts = f"; by {asked.grouped}: {own} over {listed}; {corrected} {asked.family_words(len(sizes))}"
-        tests = (TESTS["randomization"] if asked.collection_weights else test, test, correction)
+            listed = f"{sizes.min():,} to {sizes.max():,} {settings.units} in each of {len(sizes)}"
+        parts = f"; by {settings.grouped}: {own} over {listed}; {corrected} {settings.family_words(len(sizes))}"
+        tests = (TESTS["randomization"] if settings.collection_weights else test, test, correction)
         random = any(declared.is_random(n) for declared in tests if declared)
-        resampled = f", {asked.n_resamples:,} resamples, seed {asked.rng}" if random else ""
+        resampled = f", {settings.n_resamples:,} resamples, seed {settings.rng}" if random else ""
         level = shown_level(self)
-        adjusted = f", {100 * level:g} % adjusted ones" if level != asked.interval_level else ""
+        adjusted = f", {100 * level:g} % adjusted ones" if level != settings.interval_level else ""
         return (
-            f"{words[0].upper()}{words[1:]}{side} over {asked.sized(n)}{weighted}; "
-            f"{corrected} {asked.family_words(1)}{parts if len(sizes) else ''}; "
-            f"{100 * asked.interval_level:g} % intervals{adjusted}{resampled}"
+            f"{words[0].upper()}{words[1:]}{side} over {settings.sized(n)}{weighted}; "
+            f"{corrected} {settings.family_words(1)}{parts if len(sizes) else ''}; "
+            f"{100 * settings.interval_level:g} % intervals{adjusted}{resampled}"
         )
 
 

@@ -26,6 +26,7 @@ from rankeval.comparison.figures import drawn
 from rankeval.comparison.headline import headline
 from rankeval.comparison.record import Choice, ComparisonRecord, kept, main_measure
 from rankeval.comparison.saved import PLACE, REMEDY, from_json, to_json
+from rankeval.comparison.seeds import seed_table, seed_tables
 from rankeval.comparison.shelved import NUMBERS, comparison_record, systems_of
 from rankeval.comparison.tables import laid_out, printed, unjudged_tables
 from rankeval.errors import InvalidInput
@@ -65,14 +66,16 @@ class Comparison(ComparisonRecord):
         collections or slices have one more first column, ``collection`` or the name of the
         attribute, and rows for each and, first, for "all"; p-values and intervals are nan for parts
         with fewer than 5 queries. With ``groups=``, n_queries is a number of groups, and all but
-        wins, ties and losses is of the means of groups; ``effects`` too.
+        wins, ties and losses is of the means of groups; ``effects`` too. With weights, effect_size
+        is by the effective number of queries, and detectable_difference by the degrees of freedom.
     evaluations : mapping of str to Evaluation or DataFrame
         The compared systems, or collection -> scores for each; empty after `from_json`.
     settings : ComparisonSettings
         The arguments of `rankeval.compare` by their names there, ``by``, ``groups`` and
         ``unpaired`` aside, and what follows from them: ``n_comparisons``, ``primary``, ``grouped``,
         the name of the first column if there are rows for collections or slices, and with groups
-        their noun as ``unit``, ``member`` ("query") and ``n_members``.
+        their noun as ``unit``, ``member`` ("query") and ``n_members``, and ``n_effective``, the
+        effective number of weighted queries.
     alpha : float
         The level of the tests; the intervals have the level 1 - alpha.
     shown : Series of bool
@@ -215,7 +218,7 @@ class Comparison(ComparisonRecord):
         ------
         InvalidInput
             If the comparison is one over queries that was read from JSON, which holds no scores of
-            queries.
+            queries, or if queries are weighted.
 
         Examples
         --------
@@ -228,6 +231,45 @@ class Comparison(ComparisonRecord):
         0.29 [-0.90, 1.42], 0.67 of the queries
         """
         return effects_of(self)
+
+    @property
+    def seeds(self) -> pd.DataFrame | None:
+        """The differences with the variance over seeds beside that over queries, a row per row of ``table``.
+
+        Columns: measure, baseline, system; difference; seeds_baseline and seeds_system (numbers of
+        seeds, 1 if none are known), sd_baseline and sd_system (standard deviation over seeds of the
+        mean); se_queries and se_seeds (standard errors of the difference); reach_seeds (the largest
+        difference that seeds alone make, at level 1 - alpha); df (Satterthwaite's), ci_low, ci_high
+        and p_value over queries and seeds, two-sided for a difference, whatever the claim and the
+        test are, and not corrected for the number of comparisons.
+
+        The p-values of ``table`` are over queries alone: they hold for these seeds. The seeds of
+        two systems are taken for independent.
+
+        Returns
+        -------
+        DataFrame or None
+            Without the rows of slices. None if no system has seeds, as those of
+            `rankeval.cross_validate` with ``seeds=``; over several collections; for folds; and
+            after `from_json`, since JSON has no scores.
+
+        Notes
+        -----
+        The variance is var_queries / n + var_seeds_A / S_A + var_seeds_B / S_B: crossed random
+        effects (Brennan, Generalizability Theory, 2001; Miller, arXiv:2411.00640, 2024; Bouthillier
+        et al., arXiv:2103.03098, 2021).
+
+        Examples
+        --------
+        >>> import rankeval as rk
+        >>> from sklearn.tree import DecisionTreeRegressor as Tree
+        >>> data = rk.datasets.make_ranking(30, rng=0)
+        >>> trees = {f"{n} features": Tree(max_features=n) for n in (1, 2)}
+        >>> compared = rk.cross_validate(trees, data, measures="AP", seeds=3).compare(question="models")
+        >>> compared.seeds[["seeds_baseline", "seeds_system"]].values.tolist()
+        [[3, 3]]
+        """
+        return seed_table(self)
 
     def bayes(
         self, *, rope: float, method: str = "t", n_samples: int = 50_000, rng: Rng = 0
@@ -656,7 +698,7 @@ class Comparison(ComparisonRecord):
             If the role is no plain word, or the data set has another one.
         """
         shown = replace(printed(self), caption=f"{' '.join(self.findings)} {printed(self).caption}")
-        text = "\n\n".join(table.to_markdown() for table in [shown, *unjudged_tables(self)])
+        text = "\n\n".join(table.to_markdown() for table in [shown, *self._tables[1:]])
         return comparison_record(self, self.to_json(), self.headline, text, role, data)
 
     @classmethod
@@ -670,9 +712,9 @@ class Comparison(ComparisonRecord):
         return "\n\n".join(table.to_text() for table in self._tables)
 
     def _repr_html_(self) -> str:
-        said = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.findings)
-        return said + "".join(table.to_html() for table in self._tables)
+        paragraphs = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.findings)
+        return paragraphs + "".join(table.to_html() for table in self._tables)
 
     @property
     def _tables(self) -> list[Table]:
-        return [printed(self), *unjudged_tables(self)]
+        return [printed(self), *seed_tables(self), *unjudged_tables(self)]

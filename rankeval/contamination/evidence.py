@@ -233,8 +233,8 @@ def ratios_of_counts(
     from scipy.stats import binom
 
     n = ours.sizes[:, None]
-    none, one = binom.pmf(0, n, CHANGED), binom.pmf(1, n, CHANGED)
-    under_h1 = np.stack([none, one, np.maximum(1 - none - one, 0)])
+    none, single = binom.pmf(0, n, CHANGED), binom.pmf(1, n, CHANGED)
+    under_h1 = np.stack([none, single, np.maximum(1 - none - single, 0)])
     rows = np.arange(len(n_changed))
     with np.errstate(divide="ignore"):
         ratios: NDArray[np.float64] = (
@@ -350,8 +350,8 @@ def chances_of_labels(
     again = _again(labels)
     alike = labels.alike(but=labels.most_frequent) if alike is None else alike
     none = np.maximum(np.maximum(own, again), np.maximum(alike, _FLOOR[0]))
-    one = np.clip(neighbours, np.maximum(_FLOOR[1], np.minimum(again, 0.5)), 1)
-    return np.column_stack([np.minimum(none, 1), one, np.ones(n_queries)])
+    single = np.clip(neighbours, np.maximum(_FLOOR[1], np.minimum(again, 0.5)), 1)
+    return np.column_stack([np.minimum(none, 1), single, np.ones(n_queries)])
 
 
 def _again(labels: LabelCounts) -> NDArray[np.float64]:

@@ -363,7 +363,7 @@ def _by_query(
     queries: Mapping[Any, str] | None,
     *,
     without: Sequence[str] = (),
-    **given: Any,
+    **fields: Any,
 ) -> Fingerprint:
     """Group the rows by query; their hashes are made, and added up, when they are asked for."""
     grouping, codes = queries_of(qid)
@@ -386,7 +386,7 @@ def _by_query(
     if queries is not None:
         texts = _query_texts(grouping.queries, queries)
         hashes["text"] = lambda: texts
-    return Fingerprint(grouping.queries, codes, rows, Lazy(hashes), **given)
+    return Fingerprint(grouping.queries, codes, rows, Lazy(hashes), **fields)
 
 
 def _query_texts(names: NDArray[Any], queries: Mapping[Any, str]) -> Hashes:

@@ -92,8 +92,8 @@ def _letter_hashes(block: NDArray[Any]) -> Hashes:
         words = np.ascontiguousarray(block.astype(np.str_))
     except UnicodeDecodeError:  # bytes beyond ASCII
         decoded = [
-            one.decode("utf-8", _ODD_BYTES) if isinstance(one, bytes) else str(one)
-            for one in block.tolist()
+            name.decode("utf-8", _ODD_BYTES) if isinstance(name, bytes) else str(name)
+            for name in block.tolist()
         ]
         words = np.array(decoded, dtype=np.str_)
     width = words.dtype.itemsize // 4

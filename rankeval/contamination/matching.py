@@ -85,11 +85,11 @@ class Shown:
         M of N queries with candidates are found with s_i bits each. The chance that any M of them
         are found is at most ``C(N, M) prod 2^-s_i``, and so few are chosen that this is least.
         """
-        told = np.zeros(len(self.columns), dtype=bool)
+        recognised = np.zeros(len(self.columns), dtype=bool)
         net = self.columns - np.log2(np.maximum(self.candidates, 1))
         found = np.flatnonzero((self.columns > 0) & (net >= least))
         if not len(found):
-            return told
+            return recognised
         from scipy.special import gammaln
 
         found = found[np.argsort(-net[found])]
@@ -97,8 +97,8 @@ class Shown:
         ways = (gammaln(n + 1) - gammaln(m + 1) - gammaln(n - m + 1)) / np.log(2)
         total = np.cumsum(net[found]) - ways - np.log2(n)
         if total.max() >= enough:
-            told[found[: int(total.argmax()) + 1]] = True
-        return told
+            recognised[found[: int(total.argmax()) + 1]] = True
+        return recognised
 
 
 _LEAST_COLUMN_BITS = 3.0
@@ -204,13 +204,13 @@ class Match:
             )
         if self.n_matched:
             if self.by_ids:
-                said = (
+                words = (
                     f"{here} of its {self.found_among} {'is' if here == 1 else 'are'} in the data: "
                     "they have the same ids, and labels agree far beyond chance"
                 )
             else:
-                said = f"{here} of its {self.found_among} are in the data"
-            return said + (
+                words = f"{here} of its {self.found_among} are in the data"
+            return words + (
                 f", and {self.n_before} more were in data shown before" if self.n_before else ""
             )
         if self.same_labels:
@@ -240,7 +240,7 @@ def match_content(
         else Shown.empty(registered.n_queries)
     )
     shown = here.added_to(earlier)
-    found, by_content, told, bits, enough = here.weigh(shown)
+    found, by_content, recognised, bits, enough = here.weigh(shown)
     chance, same_labels, by_labels = 1.0, False, NO_PAIRS
     if not here.labels.other_documents:
         chance, same_labels, by_labels = _all_labels(known, data, found)
@@ -248,7 +248,7 @@ def match_content(
     if chance_of_documents < chance:
         alike, chance, by_labels = "relevant documents", chance_of_documents, by_documents
     pairs = np.unique(np.concatenate([found, by_labels]), axis=0)
-    n_found = len(np.union1d(np.append(pairs[:, 1], here.alone[:, 1]), np.flatnonzero(told)))
+    n_found = len(np.union1d(np.append(pairs[:, 1], here.alone[:, 1]), np.flatnonzero(recognised)))
     # What is refused is named generously, and each query of the data once.
     enough_found = len(by_labels) or n_found >= max(1, registered.n_to_refuse)
     more = np.concatenate([here.alone, here.columns.pairs]) if enough_found else here.alone
@@ -257,7 +257,7 @@ def match_content(
     queries[named[:, 0]] = matched[named[:, 1]] = True
     n_here = int(matched.sum())
     if n_here:
-        matched |= told
+        matched |= recognised
     agreeing = here.labels.pairs[here.labels.agrees, 0]
     suspects = queries.copy()
     suspects[here.columns.pairs[:, 0]] = suspects[agreeing] = True
@@ -366,13 +366,19 @@ class _Evidence:
         fits = self.labels.fits & (enough and bool(self.labels.agrees.any()))
         by_labels = np.logical_and(enough, (shown.ratios > 0).any(axis=1))
         by_labels[self.labels.pairs[:, 1]] = False  # those of this data are told by their pairs
-        told: NDArray[np.bool_] = shown.content | by_columns | by_labels
-        told[self.alone[:, 1]] = False
+        recognised: NDArray[np.bool_] = shown.content | by_columns | by_labels
+        recognised[self.alone[:, 1]] = False
         pairs = np.concatenate(
             [self.content, self.columns.pairs[by_columns[self.columns.pairs[:, 1]]]]
         )
         by_content = np.append(pairs[:, 1], self.labels.pairs[self.labels.by_documents, 1])
-        return np.concatenate([pairs, self.labels.pairs[fits]]), by_content, told, bits, enough
+        return (
+            np.concatenate([pairs, self.labels.pairs[fits]]),
+            by_content,
+            recognised,
+            bits,
+            enough,
+        )
 
 
 def link(a: Signature, b: Signature) -> Pairs:
@@ -389,12 +395,12 @@ def _found(known: Signature, data: Signature) -> Pairs:
 
 def was_opened(found: Match, outputs: Mapping[str, Hashes]) -> bool:
     """Return whether one opened output ranks all queries that are evidence as this ranking does."""
-    asked = np.flatnonzero(found.queries if found.queries.any() else found.suspects)
-    if not len(asked):
+    queries = np.flatnonzero(found.queries if found.queries.any() else found.suspects)
+    if not len(queries):
         return False
     for opened, kind in product(found.registered.opened, outputs):
         for opened_kind in _SAME_ORDER[kind].split():
-            if opened_kind in opened and np.isin(outputs[kind][asked], opened[opened_kind]).all():
+            if opened_kind in opened and np.isin(outputs[kind][queries], opened[opened_kind]).all():
                 return True
     return False
 

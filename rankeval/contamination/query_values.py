@@ -126,7 +126,9 @@ class QueryValues:
     @classmethod
     def together(cls, parts: Sequence[QueryValues]) -> QueryValues:
         """Return the entries of one part or several, sorted again."""
-        columns = {one.name: [getattr(part, one.name) for part in parts] for one in fields(cls)}
+        columns = {
+            column.name: [getattr(part, column.name) for part in parts] for column in fields(cls)
+        }
         return cls.of(
             **{name: np.concatenate(each) for name, each in columns.items() if each[0] is not None}
         )

@@ -249,7 +249,7 @@ def refuse_matches(
         nothing = _known_nothing(data, most_rows)
     known = [*but, *(name for name, then in nothing.items() if then == _traces(name))]
     matches = check.matches(data, most_rows=most_rows, but=known)
-    for url, found in sorted(matches, key=lambda one: one[1].strength, reverse=True):
+    for url, found in sorted(matches, key=lambda match: match[1].strength, reverse=True):
         if (
             ranked is not None
             and found.registered.opened
@@ -336,9 +336,9 @@ def _rest(data: Fingerprint | KeptTraces) -> str:
         return "filter the queries that the refusal names (.queries) out of the data set"
     if "documents" in data.queries:  # judgments; rows are never known by their documents alone
         return "mask = guard.status(qrels=qrels).rows, then qrels.to_frame()[~mask]"
-    given, features = ("X, y", "X[~mask], ") if data.X is not None else ("y=y", "")
+    arguments, features = ("X, y", "X[~mask], ") if data.X is not None else ("y=y", "")
     documents = ", docid=docid" if data.knows_documents else ""
-    return f"mask = guard.status({given}, qid=qid{documents}).rows, then {features}y[~mask], qid[~mask]"
+    return f"mask = guard.status({arguments}, qid=qid{documents}).rows, then {features}y[~mask], qid[~mask]"
 
 
 def _refusal(url: str, found: Match, data: Fingerprint | KeptTraces, action: str) -> BaseException:

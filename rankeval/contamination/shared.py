@@ -478,12 +478,14 @@ def _same_documents(
     if bayes_factor_bits(ratios) - 1 <= max(0.0, plain_bits):
         return plain
     here = np.isin(pairs[:, 1], queries)
-    pairs, told = (
+    pairs, recognised = (
         pairs[here],
         np.append(plain.by_documents, np.zeros(len(pairs) - len(plain.pairs), dtype=bool))[here],
     )
     ratios = paid(ratios, 1)[np.searchsorted(queries, pairs[:, 1])]
-    return SharedLabels(pairs, ratios, np.isin(pairs[:, 1], kept_theirs), told, complete=False)
+    return SharedLabels(
+        pairs, ratios, np.isin(pairs[:, 1], kept_theirs), recognised, complete=False
+    )
 
 
 def _weighed(
@@ -607,7 +609,10 @@ class Overlaps:
             for ends in pairwise([*sorted(edges), len(theirs)])
         ]
         return cls(
-            *(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls))
+            *(
+                np.concatenate([getattr(part, column.name) for part in parts])
+                for column in fields(cls)
+            )
         )
 
     @classmethod
@@ -631,7 +636,7 @@ class Overlaps:
 
 
 def _least_overlap(
-    told: Overlaps, known: Signature, rows: QueryValues, theirs: QueryValues
+    overlaps: Overlaps, known: Signature, rows: QueryValues, theirs: QueryValues
 ) -> float:
     """Return the least overlap that tells a pair: all do if no two queries of one side overlap as much."""
     n_queries, n_known = int(theirs.query.max()) + 1, known.n_queries
@@ -643,9 +648,9 @@ def _least_overlap(
     )
     greatest = max(side.max(initial=0) for side in sides)
     sizes = np.ones(n_known), np.ones(n_queries)
-    for level in np.unique(told.share) if greatest else [0.0]:
+    for level in np.unique(overlaps.share) if greatest else [0.0]:
         within = int((sides[0] >= level).sum()), int((sides[1] >= level).sum()) * step**2
-        alike = told.places[told.share >= level]
+        alike = overlaps.places[overlaps.share >= level]
         if not greatest or 1 - level < _NEARER * (1 - greatest) or _is_more(alike, within, sizes):
             return float(level)
     return np.inf
@@ -656,9 +661,9 @@ def _within(
 ) -> NDArray[np.float64]:
     """Return the overlaps of pairs of queries of one side that may be told, but for copies."""
     found = Overlaps.of(rows, Recurrence.of(rows, n_queries), rows)
-    one, other = found.places.T
-    is_copy = one == other if content is None else content[one] == content[other]
-    return found.take((one <= other) & ~is_copy).share
+    first, second = found.places.T
+    is_copy = first == second if content is None else content[first] == content[second]
+    return found.take((first <= second) & ~is_copy).share
 
 
 def _is_more(

@@ -108,18 +108,18 @@ class Signature:
         Relevant documents alone tell none if they are so few that all of them together would not
         refuse data.
         """
-        told = np.zeros(self.n_queries, dtype=bool)
+        recognised = np.zeros(self.n_queries, dtype=bool)
         documents = self.document_entries
         if self.has_positives_only and documents is not None and len(documents) < ENOUGH_POSITIVES:
             documents = None
         for kept in (self.row_entries, documents):
             if kept is not None:
-                told |= kept.per_query(self.n_queries, kept.bits) >= IDENTIFIABLE_BITS
+                recognised |= kept.per_query(self.n_queries, kept.bits) >= IDENTIFIABLE_BITS
         if self.row_entries is not None and self.recurrence is not None:
-            told |= (
+            recognised |= (
                 self.recurrence.bits_of_all(self.row_entries, self.n_queries) >= IDENTIFIABLE_BITS
             )
-        return told
+        return recognised
 
     def without(self, queries: NDArray[np.bool_]) -> Signature:
         """Return the signature with some queries that are no evidence any more; places stay."""

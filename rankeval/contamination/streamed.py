@@ -102,7 +102,7 @@ class StreamedCheck:
     def current(cls) -> StreamedCheck:
         """Return the check against the ledgers of this process as they are now; cheap if there are none."""
         check = ContaminationCheck.current()
-        ids = (one.id for _, one in check.contents() if one.retired is None)
+        ids = (content.id for _, content in check.contents() if content.retired is None)
         return cls(check, frozenset(ids))
 
     @property
@@ -146,13 +146,17 @@ class StreamedCheck:
             return
         whole = self._together()
         traces = whole.traces
-        later = [one.id for _, one in self.check.contents() if one.id not in self.registrations]
+        later = [
+            content.id
+            for _, content in self.check.contents()
+            if content.id not in self.registrations
+        ]
         outputs = (lambda: traces.ranked) if whole.is_ranked else None
         refuse_matches(self.check, traces, action, outputs, but=later)
 
     @property
     def _registered(self) -> list[RegisteredContent]:
-        return [one for _, one in self.check.contents() if one.id in self.registrations]
+        return [content for _, content in self.check.contents() if content.id in self.registrations]
 
     def _together(self) -> Evidence:
         if len({part.is_ranked for part in self._parts}) > 1:
@@ -168,7 +172,7 @@ def kept_traces(
 ) -> KeptTraces:
     """Take the traces of one part."""
     kept = _may_be_registered(data, registered)
-    opened = score is not None and any(one.opened for one in registered)
+    opened = score is not None and any(content.opened for content in registered)
     return KeptTraces.of(data, data.outputs(score, kept) if opened else {}).take(
         np.flatnonzero(kept)
     )
@@ -199,9 +203,9 @@ def _may_be_registered(
 ) -> NDArray[np.bool_]:
     """Return which queries may be evidence: by their ids, by their documents, or while they are few all of them."""
     # The labels of all queries are evidence only for a collection of as many queries or more.
-    few_enough = data.n_queries <= max((one.n_queries for one in registered), default=0)
+    few_enough = data.n_queries <= max((content.n_queries for content in registered), default=0)
     kept = np.full(len(data.names), few_enough)
-    for known in (one.protected for one in registered):
+    for known in (content.protected for content in registered):
         kept[same_ids(known, data)[:, 0]] = True
         if known.document_entries is not None and data.document_entries is not None:
             shared = SharedValues.of(known.document_entries, data.document_entries, known.n_queries)

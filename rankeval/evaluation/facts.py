@@ -44,6 +44,9 @@ READINGS = ("judged", "relevant", "skipped")
 """Per query and measure: the share of documents within the cut-off that are judged; the score if
 the others had the greatest grade of the collection; the score of the ranking without them."""
 
+SEED = "seed "
+"""The start of the names of the columns with the scores of a seed."""
+
 _ARRAYS = ("undefined", "judgments", "rankings")
 GRADES = ("least", "greatest")
 """The least and the greatest grade of a query; nan in files of older versions."""
@@ -88,6 +91,8 @@ class QueryFacts:
     # exact scores; None if all are exact. They do not contain the uncertainty from the choice of
     # queries.
     errors: Floats | None = None
+    # (n_queries, n_measures): The scores of each seed, if those of the evaluation are their mean.
+    seeds: Mapping[int, Floats] = field(default_factory=dict)
     # How many rows or queries each rule affected of the queries that are left out.
     left_out: Mapping[str, int] = field(default_factory=dict)
     whole: int | None = None  # The number of queries of the evaluation that this is a subset of
@@ -114,6 +119,7 @@ class QueryFacts:
             columns = getattr(self, field_name)
             table |= {f"{kind}:{name}": column for name, column in columns.items()}
         table |= self.readings
+        table |= {f"{SEED}{seed}": scores for seed, scores in self.seeds.items()}
         if self.drawn is not None:
             table |= {"drawn": self.drawn, "error": self.errors}
         return table
@@ -130,6 +136,8 @@ class QueryFacts:
         unknown = np.full(len(table["judgments"]), np.nan)
         fields |= {name: table.get(name, unknown) for name in GRADES}
         fields["readings"] = {name: table[name] for name in READINGS if name in table}
+        seeds = [name for name in table if name.startswith(SEED)]
+        fields["seeds"] = {int(name.removeprefix(SEED)): table[name] for name in seeds}
         return cls(**fields, drawn=table.get("drawn"), errors=table.get("error"), **others)
 
     def part(self, places: Ints | Mask | slice) -> QueryFacts:

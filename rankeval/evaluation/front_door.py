@@ -346,20 +346,27 @@ def evaluate(
     [1.0, 0.5]
     """
     require(queries is None or hasattr(queries, "items"), "queries", queries, "texts by query id")
-    rows = qid is not None or group is not None
-    single = {"ties": ties, "missing": missing, "no_relevant": no_relevant, "judgments": judgments}
+    is_by_row = qid is not None or group is not None
     own_document = "exclude" if exclude_self else None
-    rules = rules_of_call(convention, rows, **single, own_document=own_document)
+    rules = rules_of_call(
+        convention,
+        is_by_row,
+        ties=ties,
+        missing=missing,
+        no_relevant=no_relevant,
+        judgments=judgments,
+        own_document=own_document,
+    )
     parsed = parse_measures(measures, rules)  # a misspelt name is an error before anything is read
     read = columns_read(columns, parsed, rules)
-    named = {"qid": qid, "relevance": relevance, "score": score, "docid": docid}
-    named["query_weight"] = query_weight
-    named |= {column_role(name): column for name, column in read.items()}
-    if any(isinstance(column, str) for column in named.values()):
-        _refuse_mixed(truth, ranking, group, named)
+    by_role = {"qid": qid, "relevance": relevance, "score": score, "docid": docid}
+    by_role["query_weight"] = query_weight
+    by_role |= {column_role(name): column for name, column in read.items()}
+    if any(isinstance(column, str) for column in by_role.values()):
+        _refuse_mixed(truth, ranking, group, by_role)
     else:
         for role in ("relevance", "score"):
-            require(named[role] is None, role, named[role], "the name of a column of the frame")
+            require(by_role[role] is None, role, by_role[role], "the name of a column of the frame")
         if ranking is None:
             raise InvalidInput(
                 f"ranking is missing beside truth ({type(truth).__name__})",
@@ -367,28 +374,28 @@ def evaluate(
                 "of a frame, name the columns by qid=, relevance= and score=",
             )
     if relevance is not None:
-        names = {role: name for role, name in named.items() if isinstance(name, str)}
-        named |= frame_columns(truth, names)
-        truth, ranking = named["relevance"], named["score"]
+        names = {role: name for role, name in by_role.items() if isinstance(name, str)}
+        by_role |= frame_columns(truth, names)
+        truth, ranking = by_role["relevance"], by_role["score"]
     given = Given.of(
         truth,
         ranking,
-        qid=named["qid"],
+        qid=by_role["qid"],
         group=group,
-        docid=named["docid"],
+        docid=by_role["docid"],
         queries=queries,
-        read={column: named[column_role(column)] for column in read},
+        read={column: by_role[column_role(column)] for column in read},
         named=isinstance(relevance, str),
     )
-    given = replace(given, rank=named.get("rank"))
+    given = replace(given, rank=by_role.get("rank"))
     joined = given.refuse_or_join(rules, action="evaluate")
     if n_items is not None or n_sampled is not None:
         joined = _sampled(joined, n_items, n_sampled)
-    beside = {}
+    rows = {}
     if given.qid is not None:
         arguments = (*given.arguments, "qid", "docid")
-        beside = dict(zip(arguments, (truth, ranking, given.qid, given.docid), strict=True))
-    weight = None if query_weight is None else query_weights(named["query_weight"], joined, beside)
+        rows = dict(zip(arguments, (truth, ranking, given.qid, given.docid), strict=True))
+    weight = None if query_weight is None else query_weights(by_role["query_weight"], joined, rows)
     return score_joined(joined, parsed, weights=weight, name=name or given.name, rows=given.qid)
 
 
@@ -400,9 +407,9 @@ def _sampled(joined: Joined, n_items: Any, n_sampled: Any) -> Joined:
     return replace(joined, signs={**joined.signs, "sampled": sampled})
 
 
-def _refuse_mixed(truth: Any, ranking: Any, group: Any, named: dict[str, Any]) -> None:
+def _refuse_mixed(truth: Any, ranking: Any, group: Any, by_role: dict[str, Any]) -> None:
     """Refuse names of columns beside arrays, without a frame, or without all that are needed."""
-    name = next(f"{role}={name!r}" for role, name in named.items() if isinstance(name, str))
+    name = next(f"{role}={name!r}" for role, name in by_role.items() if isinstance(name, str))
     parts = list(truth) if isinstance(truth, (list, tuple)) else [truth]
     are_paths = parts and all(isinstance(part, (str, os.PathLike)) for part in parts)
     parquet = f"{name} is the name of a column, but evaluate reads no Parquet data set"
@@ -414,9 +421,9 @@ def _refuse_mixed(truth: Any, ranking: Any, group: Any, named: dict[str, Any]) -
         (ranking is not None or group is not None, beside, alone),
     )
     needed = ["qid", "relevance", "score"]
-    if named["docid"] is not None:
+    if by_role["docid"] is not None:
         needed.append("docid")
-    refuse_unnamed({role: named[role] for role in needed}, "the frame")
+    refuse_unnamed({role: by_role[role] for role in needed}, "the frame")
 
 
 def columns_read(
@@ -442,9 +449,9 @@ def columns_by_name(columns: Any) -> dict[str, Any]:
     return dict(zip(names, names, strict=True))
 
 
-def refuse_unnamed(named: Mapping[str, Any], what: str) -> None:
+def refuse_unnamed(by_role: Mapping[str, Any], what: str) -> None:
     """Refuse anything but the names of columns, given by argument; ``what`` has the columns."""
-    for role, column in named.items():
+    for role, column in by_role.items():
         if not isinstance(column, str):
             found = "nothing" if column is None else f"a {type(column).__name__}"
             problem = f"expected the name of a column of {what}, found {found}"

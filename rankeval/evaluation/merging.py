@@ -47,7 +47,7 @@ def merged(parts: Iterable[Evaluation]) -> Evaluation:
     ------
     InvalidInput
         If there is no part, a query stands in two parts, or parts differ in measures, convention,
-        or in whether queries have weights.
+        seeds, or in whether queries have weights.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def merged(parts: Iterable[Evaluation]) -> Evaluation:
         raise InvalidInput("found none", argument="parts", remedy="give at least one evaluation")
     first, remedy = parts[0], "evaluate all parts alike, and merge them whole"
     for number, part in enumerate(parts):
-        differ = "differ in measures, in the convention, or in that queries have weights"
+        differ = "differ in measures, in the convention, in seeds, or in that queries have weights"
         is_subset = part.facts.whole is not None
         refuse(
             (_made(part) != _made(first), f"part {number} and part 0 {differ}", remedy),
@@ -87,7 +87,8 @@ def merged(parts: Iterable[Evaluation]) -> Evaluation:
 
 
 def _made(part: Evaluation) -> tuple[object, ...]:
-    return part.measure_names, part.measures, part.convention, part.weights is not None
+    seeds = tuple(part.facts.seeds)
+    return part.measure_names, part.measures, part.convention, seeds, part.weights is not None
 
 
 def _ascending(ids: Sequence[NDArray[Any]], fault: str) -> tuple[NDArray[Any], Ints]:
@@ -132,6 +133,26 @@ def _facts(parts: Sequence[Evaluation], order: Ints) -> QueryFacts:
     return QueryFacts.of(
         joint, n_folds=first.n_folds, rows=first.rows, left_out=left_out, signs=signs
     )
+
+
+def averaged(by_seed: Mapping[int, Evaluation]) -> Evaluation:
+    """Return the mean over seeds of each query's score, with the scores of each seed in its facts.
+
+    The evaluations are of the same rows, so counts and judgments agree. Where rankings make a
+    difference, the largest count of ties, and the largest standard error of drawn ones, stand for
+    all seeds.
+    """
+    parts = [*by_seed.values()]
+    first, reduced = parts[0], dict.fromkeys(READINGS, np.mean) | {"rankings": np.sum}
+    stacked = _facts(parts, np.arange(len(parts) * first.n_queries)).table()
+    table = {}
+    for name, column in stacked.items():
+        table[name] = reduced.get(name, np.max)(np.split(column, len(parts)), axis=0)
+    known = {name: getattr(first.facts, name) for name in ("n_folds", "rows", "left_out", "signs")}
+    facts = QueryFacts.of(table, **known)
+    scores = {seed: part.scores for seed, part in by_seed.items()}
+    mean = np.mean([*scores.values()], axis=0)
+    return replace(first, scores=mean, facts=replace(facts, seeds=scores))
 
 
 def _excluded(parts: Sequence[Evaluation]) -> dict[str, tuple[Any, ...]]:

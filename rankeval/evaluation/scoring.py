@@ -72,13 +72,13 @@ class ScoreTable:
         scores = np.empty((3, joined.n_queries, n_measures))
         return cls(scores, np.empty_like(scores[0]), max(grades))
 
-    def fill(self, queries: Ints, judged: Judged, measures: Mapping[int, Measure]) -> None:
+    def fill(self, queries: Ints, chunk: Judged, measures: Mapping[int, Measure]) -> None:
         """Fill in the scores of a chunk by some measures, given by column, in all readings."""
-        columns = np.empty((len(measures), judged.n_queries))
+        columns = np.empty((len(measures), chunk.n_queries))
         for values, (column, measure) in zip(columns, measures.items(), strict=True):
-            judged.drawn.clear()
-            values[:] = measure.values(judged)
-            for query, error in judged.drawn.items():
+            chunk.drawn.clear()
+            values[:] = measure.values(chunk)
+            for query, error in chunk.drawn.items():
                 self.drawn[int(queries[query]), column] = error
         if len(measures) == self.scores.shape[2]:
             # Each line of memory is written once, not once a measure (bench_arrays D).
@@ -87,18 +87,17 @@ class ScoreTable:
             self.scores[0, queries[:, None], list(measures)] = columns.T
         if len(self.scores) == 1:
             return
-        assert judged.judged is not None
-        rest, before = condensed(judged), offsets_of(judged.judged)
+        assert chunk.judged is not None
+        n_judged_before = offsets_of(chunk.judged)
+        judged_alone = condensed(chunk)
         cutoffs = {measure.cutoff for measure in measures.values()}
-        whole = {cutoff: completed(judged, cutoff, self.grade) for cutoff in cutoffs}
+        all_relevant = {cutoff: completed(chunk, cutoff, self.grade) for cutoff in cutoffs}
         for column, measure in measures.items():
-            within = judged.mean_within(judged.ties, before, measure.cutoff)
-            self.judged[queries, column] = ratio(
-                within, judged.depth(measure.cutoff), otherwise=1.0
-            )
-            for place, chunk in (1, whole[measure.cutoff]), (2, rest):
+            within = chunk.mean_within(chunk.ties, n_judged_before, measure.cutoff)
+            self.judged[queries, column] = ratio(within, chunk.depth(measure.cutoff), otherwise=1.0)
+            for place, reading in (1, all_relevant[measure.cutoff]), (2, judged_alone):
                 has_grades = measure.family.needs == "grades"
-                self.scores[place, queries, column] = measure.values(chunk) if has_grades else 0.0
+                self.scores[place, queries, column] = measure.values(reading) if has_grades else 0.0
 
     def errors(self) -> dict[str, Any]:
         """Return which scores are drawn, and their standard errors, as fields of `QueryFacts`."""
@@ -121,31 +120,31 @@ class ScoreTable:
 
 def score(
     joined: Joined,
-    asked: Named,
+    labelled: Named,
     *,
     weights: Floats | None = None,
     name: str | None = None,
     rows: Any = None,
 ) -> Evaluation:
     """Score joined data as `score_part` does, and warn if no query is left."""
-    scored = warned_if_empty(score_part(joined, asked, weights=weights, name=name))
+    scored = warned_if_empty(score_part(joined, labelled, weights=weights, name=name))
     return replace(scored, facts=replace(scored.facts, rows=rows))
 
 
 def score_part(
-    joined: Joined, asked: Named, *, weights: Floats | None = None, name: str | None = None
+    joined: Joined, labelled: Named, *, weights: Floats | None = None, name: str | None = None
 ) -> Evaluation:
     """Score joined data, all queries or a part that `merged` puts together with others.
 
     This asks no guard, reads no names and changes none of its arguments.
     """
-    names, measures = zip(*asked, strict=True)
+    names, measures = zip(*labelled, strict=True)
     measures = bound_measures(measures, joined.convention)
     # Chunks count into `rule_counts` while they are made: the counts of one scoring must not reach
     # another.
     zeros = np.zeros(joined.n_queries, dtype=np.int64)
     rules = dict.fromkeys(("ties", "negative", "constant", "fixed"), zeros) | joined.rule_counts
-    if maps := {measure.gain_map for measure in measures if measure.gain_map}:
+    if gain_maps := {measure.gain_map for measure in measures if measure.gain_map}:
         rules["gain"] = zeros
         grades = np.unique(joined.relevance)
         for measure in measures:
@@ -158,58 +157,7 @@ def score_part(
         reach=_reach(measures, joined.columns),
     )
     table = ScoreTable.of(joined, len(measures))
-    scores = table.scores[0]
-    counts = {count: np.zeros(joined.n_queries, dtype=np.int64) for count in QUERY_COUNTS}
-    labels, rankings = (np.zeros(joined.n_queries, dtype=np.uint64) for _ in range(2))
-    least, greatest = np.empty((2, joined.n_queries))
-
-    lengths = np.diff(joined.offsets)
-    by_docid = joined.convention.ties == "docid"
-    ascending: dict[int, Measure] = {}
-    others: dict[int, Measure] = {}
-    for column, measure in enumerate(measures):
-        group = ascending if by_docid and measure.family.ascending else others
-        group[column] = measure
-    for queries, judged, ties in joined.chunks_by_length():
-        table.fill(queries, judged, others)
-        _count_documents(queries, judged, ties, counts)
-        whole = ties.query[ties.end - ties.start == lengths[queries[ties.query]]]
-        rules["constant"][queries] = np.bincount(whole, minlength=judged.n_queries)
-        least[queries], greatest[queries] = _extremes(judged, joined.convention)
-        if maps:
-            unnamed = np.any([are_unnamed(judged.levels, gains) for gains in maps], axis=0)
-            rules["gain"][queries] = judged.counts @ unnamed
-        rankings[queries] = ranking_hashes(judged)
-        if joined.identity is None:
-            labels[queries] = label_hashes(judged)
-        del judged, ties  # or the memory of two chunks is held while the next is made
-    if ascending:
-        turned = replace(joined, ascending=True, rule_counts={})
-        for queries, judged, _ in turned.chunks_by_length():
-            table.fill(queries, judged, ascending)
-    if joined.lacking is not None and joined.convention.missing == "zero":
-        # A mean gains nothing. A geometric mean keeps its floor for an empty list, and counts of
-        # judgments stay.
-        means = np.array([measure.family.aggregate == "mean" for measure in measures])
-        table.scores[:, joined.lacking[:, None] & means] = 0.0
-
-    undefined = np.isnan(table.scores)
-    table.scores[undefined] = 0.0
-    columns = {name: column_hashes(column, joined) for name, column in joined.columns.items()}
-    facts = QueryFacts(
-        counts,
-        rules,
-        undefined[0],
-        labels if joined.identity is None else joined.identity,
-        rankings,
-        least,
-        greatest,
-        readings=table.readings(measures),
-        columns=columns,
-        left_out=joined.left_out_counts,
-        signs=joined.signs,
-        **table.errors(),
-    )
+    facts, undefined = _score_chunks(joined, measures, table, gain_maps)
     named = dict(zip(names, measures, strict=True))
     reasons = _settle_undefined(joined, named, facts, table.scores, undefined)
     keep = ~np.any([*reasons.values()], axis=0) if reasons else slice(None)
@@ -222,7 +170,7 @@ def score_part(
         joined.queries[keep],
         names,
         measures,
-        scores[keep],
+        table.scores[0][keep],
         joined.convention,
         excluded,
         undefined=dict(zip(names, n_undefined, strict=True)),
@@ -230,6 +178,64 @@ def score_part(
         weights=None if weights is None else weights[keep],
         name=name,
     )
+
+
+def _score_chunks(
+    joined: Joined, measures: Sequence[Measure], table: ScoreTable, gain_maps: Collection[Any]
+) -> tuple[QueryFacts, NDArray[np.bool_]]:
+    """Fill the table chunk by chunk; return the facts, and which scores were 0/0 and are 0 now."""
+    counts = {count: np.zeros(joined.n_queries, dtype=np.int64) for count in QUERY_COUNTS}
+    labels, rankings = (np.zeros(joined.n_queries, dtype=np.uint64) for _ in range(2))
+    least, greatest = np.empty((2, joined.n_queries))
+
+    lengths = np.diff(joined.offsets)
+    by_docid = joined.convention.ties == "docid"
+    ascending: dict[int, Measure] = {}
+    others: dict[int, Measure] = {}
+    for column, measure in enumerate(measures):
+        group = ascending if by_docid and measure.family.ascending else others
+        group[column] = measure
+    for queries, chunk, ties in joined.chunks_by_length():
+        table.fill(queries, chunk, others)
+        _count_documents(queries, chunk, ties, counts)
+        whole = ties.query[ties.end - ties.start == lengths[queries[ties.query]]]
+        joined.rule_counts["constant"][queries] = np.bincount(whole, minlength=chunk.n_queries)
+        least[queries], greatest[queries] = _extremes(chunk, joined.convention)
+        if gain_maps:
+            unnamed = np.any([are_unnamed(chunk.levels, gains) for gains in gain_maps], axis=0)
+            joined.rule_counts["gain"][queries] = chunk.counts @ unnamed
+        rankings[queries] = ranking_hashes(chunk)
+        if joined.identity is None:
+            labels[queries] = label_hashes(chunk)
+        del chunk, ties  # or the memory of two chunks is held while the next is made
+    if ascending:
+        turned = replace(joined, ascending=True, rule_counts={})
+        for queries, chunk, _ in turned.chunks_by_length():
+            table.fill(queries, chunk, ascending)
+    if joined.lacking is not None and joined.convention.missing == "zero":
+        # A mean gains nothing. A geometric mean keeps its floor for an empty list, and counts of
+        # judgments stay.
+        means = np.array([measure.family.aggregate == "mean" for measure in measures])
+        table.scores[:, joined.lacking[:, None] & means] = 0.0
+
+    undefined = np.isnan(table.scores)
+    table.scores[undefined] = 0.0
+    columns = {name: column_hashes(column, joined) for name, column in joined.columns.items()}
+    facts = QueryFacts(
+        counts,
+        joined.rule_counts,
+        undefined[0],
+        labels if joined.identity is None else joined.identity,
+        rankings,
+        least,
+        greatest,
+        readings=table.readings(measures),
+        columns=columns,
+        left_out=joined.left_out_counts,
+        signs=joined.signs,
+        **table.errors(),
+    )
+    return facts, undefined
 
 
 def warned_if_empty(evaluation: Evaluation) -> Evaluation:
@@ -280,15 +286,15 @@ def _reach(measures: Sequence[Measure], known: Collection[str]) -> int:
 
 
 def _count_documents(
-    queries: Ints, judged: Judged, ties: TiedGroups, counts: dict[str, NDArray[np.int64]]
+    queries: Ints, chunk: Judged, ties: TiedGroups, counts: dict[str, NDArray[np.int64]]
 ) -> None:
-    counts["relevant"][queries] = judged.n_relevant(np.nextafter(0.0, 1.0))
-    counts["retrieved"][queries] = judged.n_retrieved
+    counts["relevant"][queries] = chunk.n_relevant(np.nextafter(0.0, 1.0))
+    counts["retrieved"][queries] = chunk.n_retrieved
     n_tied = ties.end - ties.start
-    counts["tied"][queries] = np.bincount(ties.query, weights=n_tied, minlength=judged.n_queries)
-    n_judged = judged.n_retrieved
-    if judged.judged is not None:
-        n_judged = np.diff(offsets_of(judged.judged)[judged.offsets])
+    counts["tied"][queries] = np.bincount(ties.query, weights=n_tied, minlength=chunk.n_queries)
+    n_judged = chunk.n_retrieved
+    if chunk.judged is not None:
+        n_judged = np.diff(offsets_of(chunk.judged)[chunk.offsets])
     counts["judged"][queries] = n_judged
 
 
@@ -316,20 +322,20 @@ def _settle_undefined(
     return left_out(joined.queries, named, lacks, facts) if rule == "skip" else {}
 
 
-def _extremes(judged: Judged, convention: Convention) -> tuple[Floats, Floats]:
+def _extremes(chunk: Judged, convention: Convention) -> tuple[Floats, Floats]:
     """Return the least and the greatest grade of each query."""
-    levels = np.asarray(judged.levels, dtype=np.float64)
-    there = judged.counts > 0
+    levels = np.asarray(chunk.levels, dtype=np.float64)
+    there = chunk.counts > 0
     first = _first_in(there)
     least, greatest = levels[first], levels[::-1][_first_in(there[:, ::-1])]
     none = (first == 0) & ~there[:, 0]
     least[none] = greatest[none] = 0.0
-    if judged.judged is not None:
-        unjudged = np.diff(offsets_of(~judged.judged)[judged.offsets]) > 0
+    if chunk.judged is not None:
+        unjudged = np.diff(offsets_of(~chunk.judged)[chunk.offsets]) > 0
         least[unjudged] = np.minimum(least[unjudged], min(levels[0], 0.0))
     # A query without rows does not show whether it has relevant documents.
     if convention.judgments == "rows":
-        greatest[judged.n_retrieved == 0] = np.nan
+        greatest[chunk.n_retrieved == 0] = np.nan
     return least, greatest
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from rankeval._checks import said, shown
 from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.facts import GRADES, KINDS, READINGS, QueryFacts
+from rankeval.evaluation.facts import GRADES, KINDS, READINGS, SEED, QueryFacts
 from rankeval.io.opening import DEFAULT
 from rankeval.measures import measure
 
@@ -151,8 +151,9 @@ def _fields(content: bytes) -> dict[str, Any]:
     queries = np.array(ids.to_numpy() if dtype.kind in "iu" else ids.to_pylist(), dtype)
     kinds = {name: name.partition(":")[0] for name in table.column_names}
     known = {name: table[name].to_numpy() for name, kind in kinds.items() if kind in _BY_QUERY}
-    tables = {"undefined", "drawn", "error", *READINGS}
-    known |= {kind: by_measure(kind) for kind in tables & set(kinds.values())}
+    tables = ("undefined", "drawn", "error", *READINGS)
+    of_measures = [kind for kind in kinds.values() if kind in tables or kind.startswith(SEED)]
+    known |= {kind: by_measure(kind) for kind in dict.fromkeys(of_measures)}
     whole = (card["whole"] or {}).get("n_queries")
     # Older files have no signs.
     signs = {sign: tuple(words) for sign, words in card.get("signs", {}).items()}

@@ -314,7 +314,7 @@ def _effects(
         others = rankdata(np.delete(new, row))
         rankings.append(np.insert(others, row, old[row] - 0.5))
     places = np.repeat(np.arange(len(rankings)), len(y))
-    given = Given(np.tile(y, len(rankings)), -np.concatenate(rankings), places)
-    now, *back = score(given.join(rules), parse_measures([label], rules)).scores[:, 0]
+    rows = Given(np.tile(y, len(rankings)), -np.concatenate(rankings), places)
+    now, *back = score(rows.join(rules), parse_measures([label], rules)).scores[:, 0]
     values = zip(tried, back, strict=True)
     return {row: float(now - value) for row, value in values if new[row] != old[row]}

@@ -89,19 +89,21 @@ class ScoredPlan:
         """System -> kind of row -> the hash of its ranking of each query, in the order of the content."""
         return {name: self.loaded.outputs(ranking) for name, ranking in self.rankings.items()}
 
-    def keep_opening(self, standing: Standing, ledger: Ledger) -> dict[str, Any]:
+    def opening_body(self, standing: Standing, ledger: Ledger) -> dict[str, Any]:
         """Return the body of the opening's entry, and keep its outputs and scores beside the ledger."""
         from rankeval.comparison.concluding import means_of
 
-        plan, means = self.plan, means_of(self.evaluations, groups=self.grouped)
+        plan = self.plan
+        means = means_of(self.evaluations, groups=self.grouped)
         means = means[means["measure"] == self.labels[0]]
         arrays: dict[str, NDArray[Any]] = {}
         for place, name in enumerate(plan.names):
             arrays[f"{place}.scores"] = self.loaded.by_content(self.evaluations[name]).ravel()
             for kind, hashes in self.outputs[name].items():
                 arrays[f"{place}.outputs.{kind}"] = hashes
-        facts = ("status", "looks", "n_looks", "family", "n_queries")
-        body = {**plan.about, **{name: getattr(standing, name) for name in facts}}
+        facts = ("looks", "n_looks", "family", "n_queries")
+        body = {**plan.about, "status": standing.name}
+        body |= {name: getattr(standing, name) for name in facts}
         return body | {
             "measures": [plan.measure, *plan.secondary],
             "values": dict(zip(means["system"], means["mean"].tolist(), strict=True)),
@@ -113,10 +115,8 @@ class ScoredPlan:
         """Compare the scores with those of the plan's first opening."""
         arrays = ledger.load(body["outputs"])
         for place, name in enumerate(self.plan.names):
-            then, now = (
-                arrays[f"{place}.scores"],
-                self.loaded.by_content(self.evaluations[name]).ravel(),
-            )
+            then = arrays[f"{place}.scores"]
+            now = self.loaded.by_content(self.evaluations[name]).ravel()
             # A query without a score then must have none now.
             same = np.isclose(then, now, rtol=0, atol=TOLERANCE, equal_nan=True)
             if not same.all():
@@ -145,21 +145,23 @@ class Batch:
     @classmethod
     def of(cls, scored: ScoredPlan, others: Sequence[Plan], score: Score) -> Batch:
         """Gather the systems of a family."""
-        plan, batch = scored.plan, dict(scored.evaluations)
+        plan = scored.plan
+        batch = dict(scored.evaluations)
         # A plan of one system tests nothing, so it takes no share of the level.
         others = [other for other in others if len(other.systems) > 1 and len(plan.systems) > 1]
-        seen, apart = {output for _, output in plan.systems}, set()
-        for one in others:
-            together = score(one) if one.family_key == plan.family_key else None
+        seen = {output for _, output in plan.systems}
+        apart = set()
+        for other in others:
+            together = score(other) if other.family_key == plan.family_key else None
             if together is None:
                 # A plan of which another clone kept the rankings is a batch of its own too.
-                apart.add(one.id if one.family_key == plan.family_key else one.family_key)
+                apart.add(other.id if other.family_key == plan.family_key else other.family_key)
                 continue
-            for name, output in one.systems:
+            for name, output in other.systems:
                 if output not in seen:
                     seen.add(output)
                     # Other plans may call other systems by the same names.
-                    batch[f"{one.id}/{name}"] = together.evaluations[name]
+                    batch[f"{other.id}/{name}"] = together.evaluations[name]
         return cls(scored, batch, 1 + len(apart))
 
     @property
@@ -172,7 +174,8 @@ class Batch:
         from rankeval.comparison.concluding import comparison_of_one, means_of
         from rankeval.comparison.record import with_settings
 
-        plan, evaluations = self.scored.plan, self.scored.evaluations
+        plan = self.scored.plan
+        evaluations = self.scored.evaluations
         if len(plan.names) == 1:
             ((name, evaluation),) = evaluations.items()
             return comparison_of_one(name, evaluation, alpha=plan.alpha, groups=self.scored.grouped)
@@ -181,10 +184,11 @@ class Batch:
         own = replace(
             result, table=_within(result.table, plan), evaluations=dict(evaluations), means=means
         )
-        return with_settings(self._with_own(own), primary=self.scored.labels[0])
+        return with_settings(self._with_secondary(own), primary=self.scored.labels[0])
 
     def _adjusted(self) -> Comparison:
-        plan, n = self.scored.plan, self.n_batches
+        plan = self.scored.plan
+        n = self.n_batches
         result = self._compared(plan.alpha)
         if n == 1:
             return result
@@ -214,7 +218,7 @@ class Batch:
         options = self._options | {"alpha": alpha}
         return compare(self.evaluations, measures=[primary], correction=correction, **options)
 
-    def _with_own(self, result: Comparison) -> Comparison:
+    def _with_secondary(self, result: Comparison) -> Comparison:
         """Return the result with the rows of secondary measures, and with what is said of the systems of the plan."""
         import pandas as pd
 
@@ -223,7 +227,8 @@ class Batch:
         from rankeval.comparison.record import kept, with_kept, with_notes
         from rankeval.comparison.unjudged import share_notes
 
-        plan, labels = self.scored.plan, list(self.scored.labels)
+        plan = self.scored.plan
+        labels = list(self.scored.labels)
         if not self.n_others and len(labels) == 1:
             return result
         plain = {"claim": "difference", "margin": 0.0, "unseen": 0}
@@ -237,8 +242,10 @@ class Batch:
         # plan take their place.
         of_batch = share_notes(result.bounds)
         notes = tuple(note for note in result.notes if note not in of_batch)
-        found = replace(result, table=table, bounds=own.bounds, notes=notes)
-        return with_notes(with_kept(found, first_two=kept(own).first_two), *share_notes(own.bounds))
+        result = replace(result, table=table, bounds=own.bounds, notes=notes)
+        return with_notes(
+            with_kept(result, first_two=kept(own).first_two), *share_notes(own.bounds)
+        )
 
     @property
     def _options(self) -> dict[str, Any]:

@@ -75,8 +75,8 @@ NO_AIM = Aim()
 class Registration:
     """The data of a registration, as the checks see it."""
 
-    data: Fingerprint  # Content of the collection
-    content: RegisteredContent  # The collection as the ledger will hold it
+    data: Fingerprint  # The queries and rows by their hashes
+    content: RegisteredContent  # The collection as the ledger will have it
     labels: NDArray[np.float64]  # (n_rows,): The labels
     others: tuple[Match, ...]  # The parts of other registered collections that are in it
     retired: tuple[Match, ...] = ()  # The parts of collections that were given up as tests
@@ -170,17 +170,17 @@ def guard_check(code: str, *, severity: Severity = "note") -> Callable[[Find], F
 
 def run_checks(registration: Registration) -> tuple[Finding, ...]:
     """Return the findings of all checks, in the order of their codes."""
-    found = tuple(
+    findings = tuple(
         Finding(check.code, check.severity, message)
         for _, check in sorted(CHECKS.items())
         for message in check.find(registration)
     )
-    wrong = [str(one) for one in found if one.severity == "error"]
-    if wrong:
+    errors = [str(finding) for finding in findings if finding.severity == "error"]
+    if errors:
         raise InvalidInput(
-            f"{registration.content.name!r} cannot be a test collection. {'; '.join(wrong)}"
+            f"{registration.content.name!r} cannot be a test collection. {'; '.join(errors)}"
         )
-    return found
+    return findings
 
 
 def list_checks() -> pd.DataFrame:

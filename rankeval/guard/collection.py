@@ -9,7 +9,6 @@ collection was loaded with its rows in another order and its queries under other
 from __future__ import annotations
 
 import hashlib
-import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -34,7 +33,7 @@ from rankeval.contamination.fingerprint import (
 )
 from rankeval.contamination.hashing import as_numbers
 from rankeval.errors import InvalidInput, LedgerError, RankevalError
-from rankeval.evaluation.responses import ranking_methods, responses
+from rankeval.evaluation.responses import by_query, ranking_methods, responses
 from rankeval.guard.checks import Finding
 from rankeval.io.columns import as_column, as_typed, refuse_ragged, refuse_unbounded, scores
 from rankeval.join.flat import ids_of_rows
@@ -104,7 +103,8 @@ class LoadedCollection:
         places = np.flatnonzero(rows)
         parts = {name: getattr(self, name) for name in ("X", "y", "qid", "docid", "index")}
         taken = {
-            name: None if one is None else take_rows(one, places) for name, one in parts.items()
+            name: None if column is None else take_rows(column, places)
+            for name, column in parts.items()
         }
         return replace(self, **taken)
 
@@ -123,9 +123,9 @@ class LoadedCollection:
             except RankevalError:
                 raise
             except Exception as error:
-                told = said(error).rstrip(".")
+                cause = said(error).rstrip(".")
                 raise InvalidInput(
-                    f"{name!r} cannot predict on the rows of the collection: {told}. If it was fitted on other "
+                    f"{name!r} cannot predict on the rows of the collection: {cause}. If it was fitted on other "
                     f"features, give its scores of these rows instead: systems={{{name!r}: scores, ...}}"
                 ) from error
         # The scores must have the index of the rows, which were given at the registration: the collection
@@ -143,10 +143,12 @@ class LoadedCollection:
 
     def outputs(self, ranking: Ranking) -> dict[str, Hashes]:
         """Return the hashes of a ranking output, query by query, in the order of the content."""
-        data = self.prints
-        found = run_outputs(data, ranking) if isinstance(ranking, Run) else data.outputs(ranking)
-        order = np.argsort(data.content, kind="stable")
-        return {kind: hashes[order] for kind, hashes in found.items()}
+        prints = self.prints
+        outputs = (
+            run_outputs(prints, ranking) if isinstance(ranking, Run) else prints.outputs(ranking)
+        )
+        order = np.argsort(prints.content, kind="stable")
+        return {kind: hashes[order] for kind, hashes in outputs.items()}
 
     def evaluate(
         self, name: str, ranking: Ranking, measures: Sequence[str], convention: Any
@@ -155,8 +157,10 @@ class LoadedCollection:
         from rankeval.evaluation import Given, score
 
         truth = self.labels if self.qrels is None else self.qrels
-        asked = [(str(one), one) for one in map(measure, measures)]
-        return score(Given(truth, ranking, self.qid, self.docid).join(convention), asked, name=name)
+        labelled = [(str(parsed), parsed) for parsed in map(measure, measures)]
+        return score(
+            Given(truth, ranking, self.qid, self.docid).join(convention), labelled, name=name
+        )
 
     def stored(self, ranking: Ranking) -> dict[str, NDArray[Any]]:
         """Return a ranking as arrays, in the order of the content."""
@@ -218,12 +222,9 @@ class LoadedCollection:
             and "qid" not in getattr(model, "feature_names_in_", ())
         ):
             X = X.drop(columns="qid")
-        try:
-            takes_ids = "qid" in inspect.signature(model.predict).parameters
-        except (TypeError, ValueError):  # a compiled method has no signature, and takes no ids
-            takes_ids = False
-        if takes_ids:
-            return model.predict(X, qid=self.qid)
+        if (inner := by_query(model, X)) is not None:
+            ranker, rows = inner
+            return ranker.predict(rows, qid=self.qid)
         # An index of predictions is compared with that of the rows, so they are not made an array
         # here.
         return model.predict(X) if ranking_methods(model) == ("predict",) else responses(model, X)

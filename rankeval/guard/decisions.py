@@ -155,7 +155,7 @@ class Terms:
         least = max(2, math.ceil(-math.log2(self.shared.level)))
         return least if least <= EXACT_UP_TO else EXACT_UP_TO + 1
 
-    def shows(self, gains: NDArray[np.float64], largest: float) -> bool:
+    def claim_shown(self, gains: NDArray[np.float64], largest: float) -> bool:
         """Return whether the claim is shown, one-sided by the randomisation test, at the level of one decision.
 
         `largest` is the greatest score of the baseline: what a query can lose by a measure without
@@ -163,8 +163,9 @@ class Terms:
         """
         from rankeval.significance.running import paired_test
 
-        loss, level = greatest_loss(self.measure), self.shared.level
-        found = paired_test(
+        loss = greatest_loss(self.measure)
+        level = self.shared.level
+        tested = paired_test(
             "randomization",
             gains,
             alpha=level,
@@ -175,13 +176,13 @@ class Terms:
             unseen=self.unseen,
             greatest_loss=loss if math.isfinite(loss) else largest or 1.0,
         )
-        return bool(found.p_value <= level)
+        return bool(tested.p_value <= level)
 
     def detectable(self, n_queries: int, sd: float) -> float:
         """Return the gain that is accepted four times in five; for "not_worse", the margin of an equal system."""
         from rankeval.significance.power import detectable_difference
 
-        found = detectable_difference(
+        difference = detectable_difference(
             max(2, n_queries),
             sd,
             self.shared.level,
@@ -189,7 +190,7 @@ class Terms:
             margin=self.margin,
             unseen=self.unseen,
         )
-        return float(found)
+        return float(difference)
 
     def content(self) -> dict[str, Any]:
         """Return the terms as JSON can hold them."""
@@ -203,11 +204,12 @@ class Terms:
 
     def differences(self, other: Terms) -> str:
         """Return in words where other terms differ; "" if they are the same."""
-        ours, theirs = self.content(), other.content()
-        told = {name: (ours.get(name, "none"), theirs.get(name, "none")) for name in ours | theirs}
+        ours = self.content()
+        theirs = other.content()
+        pairs = {name: (ours.get(name, "none"), theirs.get(name, "none")) for name in ours | theirs}
         return ", ".join(
             f"{name} is {own} and not {other}"
-            for name, (own, other) in told.items()
+            for name, (own, other) in pairs.items()
             if own != other
         )
 
@@ -286,10 +288,10 @@ class Decision:
         known = "" if self.is_new else f" (as before{under}, which is free)"
         if self.is_baseline:
             known = " (the ranking of the baseline, which is free)"
-        said = f"{self.name}: {verdict}{known} against {self.baseline} by gate {self.gate!r}; {self.counted}"
+        words = f"{self.name}: {verdict}{known} against {self.baseline} by gate {self.gate!r}; {self.counted}"
         if self.n_exposed:
-            said += f"; {count(self.n_exposed, 'query')} looked at outside of this gate, so its level may not hold"
-        return said
+            words += f"; {count(self.n_exposed, 'query')} looked at outside of this gate, so its level may not hold"
+        return words
 
     def _repr_html_(self) -> str:
         return f"<code>{escape(str(self))}</code>"
@@ -307,7 +309,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Account:
-    """Decisions against a budget, by whom and on which queries; one question, asked in two clones say, is one."""
+    """Decisions against a budget, by whom and on which queries; a question that two clones decided counts once."""
 
     budget: Budget
     who: str
@@ -315,14 +317,14 @@ class Account:
     made: tuple[Made, ...]
 
     @cached_property
-    def asked(self) -> list[tuple[str, ...]]:
-        """The questions that used the budget, in order; one that two clones asked counts once."""
-        return list(dict.fromkeys(one.question for one in self.made))
+    def questions(self) -> list[tuple[str, ...]]:
+        """The questions that used the budget, in order; one that two clones decided counts once."""
+        return list(dict.fromkeys(decision.question for decision in self.made))
 
     @property
     def n_made(self) -> int:
         """The decisions that used the budget."""
-        return len(self.asked)
+        return len(self.questions)
 
     @property
     def remaining(self) -> int:
@@ -347,7 +349,8 @@ class Account:
 
     def decide(self, accepts: Callable[[], bool], fields: Mapping[str, Any]) -> Decision:
         """Return the decision of a test; raise LedgerError if no decision is left."""
-        left, of = self.remaining, self.budget.decisions
+        left = self.remaining
+        of = self.budget.decisions
         if not left:
             raise LedgerError(
                 f"{self.who} has made its {count(of, 'decision')} on {self.queries}, and decides no more",
@@ -391,17 +394,17 @@ class GateRecord:
         A part of a collection, a larger one and other labels are the same queries, under whatever
         name.
         """
-        test: dict[str, Any] = {"registration": registration, "queries": None}
-        n_queries = len(records.exposure.queries_of(test))
-        found = tuple(
+        whole: dict[str, Any] = {"registration": registration, "queries": None}
+        n_queries = len(records.exposure.queries_of(whole))
+        declared = tuple(
             entry
             for entry in records.snapshot.entries
             if entry.kind == "gate"
             and entry.project == records.project
             and entry.body["gate"] == name
-            and not is_few(records.exposure.shared(test, entry.body), n_queries)
+            and not is_few(records.exposure.shared(whole, entry.body), n_queries)
         )
-        return cls(records, found) if found else None
+        return cls(records, declared) if declared else None
 
     @property
     def name(self) -> str:
@@ -413,21 +416,21 @@ class GateRecord:
         """The terms; raises LedgerError if two clones declared it by different ones."""
         first, *others = (Terms.from_content(entry.body["terms"]) for entry in self.declared)
         for other in others:
-            if told := first.differences(other):
+            if differences := first.differences(other):
                 raise LedgerError(
-                    f"gate {self.name!r} was declared in two clones by different terms ({told}): declare a gate of "
-                    "another name"
+                    f"gate {self.name!r} was declared in two clones by different terms ({differences}): declare a "
+                    "gate of another name"
                 )
         return first
 
     @cached_property
     def decided(self) -> tuple[Entry, ...]:
         """The decisions, parents first."""
-        own = {entry.hash for entry in self.declared}
+        ids = {entry.hash for entry in self.declared}
         return tuple(
-            one
-            for one in self.records.snapshot.entries
-            if one.kind == "decide" and one.body["gate"] in own
+            entry
+            for entry in self.records.snapshot.entries
+            if entry.kind == "decide" and entry.body["gate"] in ids
         )
 
     @cached_property
@@ -443,7 +446,7 @@ class GateRecord:
 
     def is_over(self, decision: Entry) -> bool:
         """Return whether a decision lies over the budget, as it can if clones decided without knowing of each other."""
-        return _made(decision.body).question in self.account.asked[self.terms.budget :]
+        return _made(decision.body).question in self.account.questions[self.terms.budget :]
 
     @cached_property
     def standards(self) -> tuple[Standard, ...]:
@@ -457,7 +460,8 @@ class GateRecord:
             for entry in accepted
             if not any(self.records.snapshot.precedes(entry.hash, other.hash) for other in accepted)
         ]
-        return tuple({one.output: one for one in map(_standard, last)}.values())
+        by_output = {standard.output: standard for standard in map(_standard, last)}
+        return tuple(by_output.values())
 
     @property
     def standard(self) -> Standard:
@@ -473,13 +477,21 @@ class GateRecord:
     def known(self, output: str, name: str = "") -> Standard:
         """Return the declared baseline or the accepted system with an output; without a time if there is none."""
         accepted = [entry for entry in self.decided if entry.body["accepted"]]
-        every = map(_standard, [*self.declared, *accepted])
-        return next((one for one in every if one.output == output), Standard(name, output))
+        standards = map(_standard, [*self.declared, *accepted])
+        known = (standard for standard in standards if standard.output == output)
+        return next(known, Standard(name, output))
 
     def decision(self, output: str, baseline: str | None = None) -> Made | None:
         """Return the last decision on an output, against any baseline or against that output; None without one."""
-        found = [one for one in self.account.made if one.question[0] == output]
-        return next((one for one in reversed(found) if baseline in {None, one.question[1]}), None)
+        latest_first = reversed(self.account.made)
+        return next(
+            (
+                made
+                for made in latest_first
+                if made.question[0] == output and baseline in {None, made.question[1]}
+            ),
+            None,
+        )
 
 
 def _made(body: Mapping[str, Any]) -> Made:
@@ -488,6 +500,6 @@ def _made(body: Mapping[str, Any]) -> Made:
 
 
 def _standard(entry: Entry) -> Standard:
-    own = ("baseline_name", "baseline") if entry.kind == "gate" else ("system", "output")
-    name, output, digest, rankings = (str(entry.body[key]) for key in (*own, "digest", "rankings"))
+    keys = ("baseline_name", "baseline") if entry.kind == "gate" else ("system", "output")
+    name, output, digest, rankings = (str(entry.body[key]) for key in (*keys, "digest", "rankings"))
     return Standard(name, output, digest, rankings, entry.time, entry.who)

@@ -39,6 +39,9 @@ from rankeval.ledger.ledger import Ledger
 Classes = NDArray[np.int64]
 """The class of each query, in the order of the content."""
 
+Output = str
+"""The hash of a whole ranking output."""
+
 SHARE, NUMBER = 0.05, 5
 """From this share or this number of its queries on, a plan counts as exposed."""
 
@@ -91,14 +94,18 @@ class Exposure:
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import connected_components
 
-        start, total = {}, 0
-        for name, entry in self.registrations.items():
-            start[name] = total
+        start = {}
+        total = 0
+        for registration, entry in self.registrations.items():
+            start[registration] = total
             total += entry.body["n_queries"]
         # Each query of each registration is a node. Components make links transitive: if a project
         # registers a part of a collection, and another one a part of that part, all three share the
         # class.
-        links = [(start[a] + own, start[b] + other) for a, own, b, other in self._links()]
+        links = [
+            (start[first] + own, start[second] + other)
+            for first, own, second, other in self._links()
+        ]
         if not links:
             labels = np.arange(total, dtype=np.int32)
         else:
@@ -108,24 +115,22 @@ class Exposure:
             )
             labels = connected_components(graph, directed=False)[1]
         return {
-            name: labels[first : first + self.registrations[name].body["n_queries"]].astype(
-                np.int64
-            )
-            for name, first in start.items()
+            registration: labels[start[registration] :][: entry.body["n_queries"]].astype(np.int64)
+            for registration, entry in self.registrations.items()
         }
 
     @cached_property
     def _n_classes(self) -> int:
-        return 1 + max((int(one.max()) for one in self.classes.values() if len(one)), default=-1)
+        return 1 + max((int(part.max()) for part in self.classes.values() if len(part)), default=-1)
 
     def queries_of(self, body: Mapping[str, Any]) -> Classes:
         """Return the classes of the queries that the body of an entry names, in the order of the content."""
-        key = _key(body)
+        registration, part = key = _key(body)
         if key not in self._queries:
-            classes = self.classes[key[0]]
-            self._queries[key] = (
-                classes if key[1] is None else classes[places_of(self.ledger, key[1])]
-            )
+            classes = self.classes[registration]
+            if part is not None:
+                classes = classes[places_of(self.ledger, part)]
+            self._queries[key] = classes
         return self._queries[key]
 
     def exposed(self, queries: Classes, by: Iterable[Entry]) -> NDArray[np.bool_]:
@@ -136,17 +141,18 @@ class Exposure:
             marked[self.queries_of(body)] = True
         return marked[queries]
 
-    def shared(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> int:
+    def shared(self, body: Mapping[str, Any], other: Mapping[str, Any]) -> int:
         """Return how many queries of one entry the other is about too, by the bodies of both."""
-        key = _key(one), _key(other)
+        key = _key(body), _key(other)
         if key not in self._shared:
-            self._shared[key] = int(np.isin(self.queries_of(one), self.queries_of(other)).sum())
+            self._shared[key] = int(np.isin(self.queries_of(body), self.queries_of(other)).sum())
         return self._shared[key]
 
-    def places_in(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> NDArray[np.intp]:
+    def places_in(self, body: Mapping[str, Any], other: Mapping[str, Any]) -> NDArray[np.intp]:
         """Return the place of each query of one entry among those of another, by their bodies; -1 if it lacks one."""
-        wanted, there = self.queries_of(one), self.queries_of(other)
-        if _key(one) == _key(other):
+        wanted = self.queries_of(body)
+        there = self.queries_of(other)
+        if _key(body) == _key(other):
             return np.arange(len(wanted))
         # searchsorted gives a place for every class, also past the end: only equal classes are the
         # same query.
@@ -156,31 +162,31 @@ class Exposure:
 
     def _links(self) -> Iterable[tuple[str, NDArray[Any], str, NDArray[Any]]]:
         """Yield (registration, places, other registration, places) for all queries known to be the same."""
-        alike: dict[str, str] = {}
-        for name, entry in self.registrations.items():
-            first = alike.setdefault(entry.body["digest"], name)
-            if first != name:
+        by_digest: dict[str, str] = {}
+        for registration, entry in self.registrations.items():
+            first = by_digest.setdefault(entry.body["digest"], registration)
+            if first != registration:
                 # Equal digests have equal contents, and places are in the order of the content.
                 places = np.arange(entry.body["n_queries"])
-                yield name, places, first, places
+                yield registration, places, first, places
             kept = entry.body["links"]
             arrays = self.ledger.load(kept["pairs"]) if kept["to"] else {}
             for place, other in enumerate(kept["to"]):
-                yield name, arrays[f"{place}.own"], other, arrays[f"{place}.other"]
+                yield registration, arrays[f"{place}.own"], other, arrays[f"{place}.other"]
         yield from self._links_between_clones()
 
     def _links_between_clones(self) -> Iterable[tuple[str, NDArray[Any], str, NDArray[Any]]]:
-        for one, other in combinations(self.registrations.values(), 2):
-            if one.body["digest"] != other.body["digest"] and self.snapshot.apart(
-                one.hash, other.hash
-            ):
-                own, theirs = _linked(self.ledger, one.body["signatures"], other.body["signatures"])
-                yield one.hash, own, other.hash, theirs
+        for first, second in combinations(self.registrations.values(), 2):
+            is_apart = self.snapshot.apart(first.hash, second.hash)
+            if is_apart and first.body["digest"] != second.body["digest"]:
+                files = first.body["signatures"], second.body["signatures"]
+                own, other = _linked(self.ledger, *files)
+                yield first.hash, own, second.hash, other
 
 
-def _linked(ledger: Ledger, one: str, other: str) -> tuple[NDArray[Any], NDArray[Any]]:
+def _linked(ledger: Ledger, first: str, second: str) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the places of the same queries in two registrations, by the files of their signatures."""
-    key = one, other
+    key = first, second
     if key not in _LINKED:  # files are named by their content
         pairs = link(*(Signature.from_arrays(ledger.load(name)) for name in key))
         _LINKED[key] = pairs[:, 0], pairs[:, 1]
@@ -205,9 +211,14 @@ def is_look(entry: Entry) -> bool:
     return entry.kind == "open" and bool(entry.body["looks"])
 
 
-def outputs_shown(openings: Sequence[Entry]) -> set[str]:
+def outputs_of_looks(openings: Iterable[Entry]) -> set[Output]:
+    """Return the outputs whose opening was a look."""
+    return {entry.body["systems"][name] for entry in openings for name in entry.body["looks"]}
+
+
+def outputs_shown(openings: Sequence[Entry]) -> set[Output]:
     """Return the outputs that another project saw: its looks, or its first baseline if it opened nothing else."""
-    looks = {entry.body["systems"][name] for entry in openings for name in entry.body["looks"]}
+    looks = outputs_of_looks(openings)
     return looks or {output for entry in openings for output in entry.body["systems"].values()}
 
 

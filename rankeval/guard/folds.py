@@ -94,7 +94,7 @@ def _parts(folds: Any, data: RankingData) -> Folds:
     if by_row is not None:
         numbers = list(dict.fromkeys(by_row.tolist()))
         return query_folds(
-            [(by_row != one, by_row == one) for one in numbers], data, None, name="folds"
+            [(by_row != number, by_row == number) for number in numbers], data, None, name="folds"
         )
     parts = query_folds(folds, data, None, name="folds")
     for number, (train, test) in enumerate(parts):

@@ -38,7 +38,7 @@ from rankeval.measures import Measure, measure
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
+class _Draft:
     """A plan about to be frozen: the rankings of all queries, and the fields of the plan."""
 
     collection: RegisteredCollection
@@ -68,7 +68,7 @@ def freeze(
         )
     check_registered(collection)
     require(isinstance(fresh, (bool, np.bool_)), "fresh", fresh, "True or False")
-    primary, *secondary = dict.fromkeys(str(measure(one, convention)) for one in measures)
+    primary, *secondary = dict.fromkeys(str(measure(spec, convention)) for spec in measures)
     fields = options | {"measure": primary, "secondary": tuple(secondary), "convention": convention}
     from rankeval.significance.declarations import CLAIMS, Settings
 
@@ -83,19 +83,20 @@ def freeze(
     loaded = collection.loaded()
     if folds is not None:
         predicted = out_of_fold(loaded, systems, folds)
-        systems, fields = (
-            predicted.systems,
-            {**fields, "folds": predicted.folds, "n_folds": predicted.n_folds},
-        )
+        systems = predicted.systems
+        fields |= {"folds": predicted.folds, "n_folds": predicted.n_folds}
     rankings = {str(name): loaded.ranking(str(name), system) for name, system in systems.items()}
-    asked = _Asked(collection, loaded, rankings, fields, bool(fresh), groups)
-    return journal.transact(lambda records: _record(journal, records, asked), records)
+    draft = _Draft(collection, loaded, rankings, fields, bool(fresh), groups)
+    return journal.transact(lambda records: _freeze_on(journal, records, draft), records)
 
 
-def _record(journal: Journal, records: Records, asked: _Asked) -> Plan:
-    entry, ledger = records.unretired(asked.collection), journal.ledger
-    loaded, rankings, places = asked.loaded, asked.rankings, None
-    if asked.fresh:
+def _freeze_on(journal: Journal, records: Records, draft: _Draft) -> Plan:
+    entry = records.unretired(draft.collection)
+    ledger = journal.ledger
+    loaded = draft.loaded
+    rankings = draft.rankings
+    places = None
+    if draft.fresh:
         places = fresh_places(records, entry)
         if len(places) == loaded.prints.n_queries:
             places = None
@@ -103,16 +104,18 @@ def _record(journal: Journal, records: Records, asked: _Asked) -> Plan:
         rows = loaded.rows_of(places)
         loaded = loaded.part(rows)
         rankings = {
-            name: one if isinstance(one, Run) else one[rows] for name, one in rankings.items()
+            name: ranking if isinstance(ranking, Run) else ranking[rows]
+            for name, ranking in rankings.items()
         }
-    grouped, fields = loaded.grouped(asked.groups), dict(asked.fields)
-    if asked.groups is not None:
+    grouped = loaded.grouped(draft.groups)
+    fields = dict(draft.fields)
+    if draft.groups is not None:
         fields |= keep_groups(ledger, grouped)
     outputs = {name: output_digest(loaded.outputs(ranking)) for name, ranking in rankings.items()}
     plan = Plan(
         project=journal.project,
-        collection=asked.collection.name,
-        digest=asked.collection.digest,
+        collection=draft.collection.name,
+        digest=draft.collection.digest,
         systems=tuple(outputs.items()),
         queries=None if places is None else keep_places(ledger, places),
         registration=entry.hash,
@@ -123,18 +126,18 @@ def _record(journal: Journal, records: Records, asked: _Asked) -> Plan:
         return records.plan(plan.id)
     _try_to_score(plan, loaded, rankings)
     _warn_of_few_resamples(plan, len(grouped.sizes))
-    plan = replace(plan, notes=_notes(records, plan, fresh=asked.fresh))
+    plan = replace(plan, notes=_notes(records, plan, fresh=draft.fresh))
     stored = {
         f"{place}.{part}": array
         for place, name in enumerate(plan.names)
         for part, array in loaded.stored(rankings[name]).items()
     }
-    kept = {
+    body = plan.about | {
         "rankings": ledger.keep("rankings", stored),
         "content": plan.content(),
         "notes": list(plan.notes),
     }
-    head = journal.append(records, ("freeze", plan.about | kept))
+    head = journal.append(records, ("freeze", body))
     return replace(plan, ledger=ledger.where, head=head)
 
 
@@ -148,13 +151,14 @@ def _try_to_score(plan: Plan, loaded: LoadedCollection, rankings: Mapping[str, R
             )
         else:
             trial = np.arange(len(ranking), dtype=np.float64)
-        found = loaded.evaluate(name, trial, measures, plan.convention)
-        if found.n_queries < 2:
+        evaluation = loaded.evaluate(name, trial, measures, plan.convention)
+        if evaluation.n_queries < 2:
             raise InvalidInput(
-                f"{count(found.n_queries, 'query')} can be scored; a plan needs at least 2"
+                f"{count(evaluation.n_queries, 'query')} can be scored; a plan needs at least 2"
             )
-        if not np.isfinite(found.scores).all():
-            broken = found.measure_names[int(np.argmin(np.isfinite(found.scores).all(axis=0)))]
+        is_finite = np.isfinite(evaluation.scores).all(axis=0)
+        if not is_finite.all():
+            broken = evaluation.measure_names[int(np.argmin(is_finite))]
             raise InvalidInput(
                 f"{broken} is no finite number for some queries, so systems cannot be compared by it"
             )
@@ -168,7 +172,9 @@ def _warn_of_few_resamples(plan: Plan, n_queries: int) -> None:
     from rankeval.significance.running import limited_by_resamples, resolution_notes
 
     settings = Settings("two-sided", plan.alpha, plan.n_resamples, None, plan.claim, plan.margin)
-    test, correction, size = TESTS["randomization"], CORRECTIONS["max_t"], len(plan.systems) - 1
+    test = TESTS["randomization"]
+    correction = CORRECTIONS["max_t"]
+    size = len(plan.systems) - 1
     if size and limited_by_resamples(test, correction, n_queries, settings):
         for note in resolution_notes(test, correction, size, n_queries, settings):
             warn(f"plan of {plan.collection!r}: {note}")
@@ -183,33 +189,33 @@ def _notes(records: Records, plan: Plan, *, fresh: bool) -> tuple[str, ...]:
         return ()
     rest = len(exposed) - int(exposed.sum())
     hint = f"; fresh=True tests on the {rest} others" if rest > 1 else ""
-    said = (
+    note = (
         f"not confirmatory: {int(exposed.sum())} of {count(len(exposed), 'query')} were looked at before this plan "
         f"was frozen{hint}"
     )
-    return (said,)
+    return (note,)
 
 
 _MOST = 0.5
 """If this share of the recognised queries kept their ids, or rows, the rest would have kept them too."""
 
 
-def untold(records: Records, registration: str) -> NDArray[np.bool_]:
+def maybe_looked_at(records: Records, registration: str) -> NDArray[np.bool_]:
     """Return which queries of a collection may be ones that were looked at, although they are not recognised."""
     signatures = {content.id: content.signature for content in records.contents}
     classes = records.exposure.classes
-    found = np.zeros(len(classes[registration]), dtype=bool)
+    maybe = np.zeros(len(classes[registration]), dtype=bool)
     for other in classes:
         if other != registration:
-            found |= _untold_by(records, (registration, other), signatures)
-    return found
+            maybe |= _maybe_looked_at_in(records, (registration, other), signatures)
+    return maybe
 
 
-def _untold_by(
+def _maybe_looked_at_in(
     records: Records, pair: tuple[str, str], signatures: dict[str, Signature]
 ) -> NDArray[np.bool_]:
     exposure = records.exposure
-    ours, theirs = (exposure.classes[one] for one in pair)
+    ours, theirs = (exposure.classes[registration] for registration in pair)
     _, own, other = np.intersect1d(ours, theirs, return_indices=True)
     looked_at = exposure.exposed(theirs, exposure.exposing(records.project)) & ~np.isin(
         theirs, ours
@@ -217,11 +223,11 @@ def _untold_by(
     missing = ~np.isin(ours, theirs)
     if not looked_at.any() or len(own) < SHARE * min(len(ours), len(theirs)):
         return np.zeros(len(ours), dtype=bool)
-    here, there = (signatures[one] for one in pair)
+    here, there = (signatures[registration] for registration in pair)
     if (here.ids[own] == there.ids[other]).mean() >= _MOST:
         return missing & np.isin(here.ids, there.ids[looked_at])
-    kept = bool(_same_content(here, there, own, other).mean() >= _MOST)
-    return np.zeros(len(ours), dtype=bool) if kept else missing
+    is_kept = bool(_same_content(here, there, own, other).mean() >= _MOST)
+    return np.zeros(len(ours), dtype=bool) if is_kept else missing
 
 
 def _same_content(
@@ -252,10 +258,11 @@ TYPICAL_SD = 0.2
 
 def fresh_places(records: Records, registration: Entry) -> NDArray[np.intp]:
     """Return the places, in the order of the content, of the queries that no entry exposes, as far as can be told."""
-    exposure, body = records.exposure, registration.body
+    exposure = records.exposure
+    body = registration.body
     whole = {"registration": registration.hash, "queries": None}
     exposed = exposure.exposed(exposure.queries_of(whole), exposure.exposing(records.project))
-    unknown = ~exposed & untold(records, registration.hash)
+    unknown = ~exposed & maybe_looked_at(records, registration.hash)
     places = np.flatnonzero(~exposed & ~unknown)
     if len(places) < 2:
         reason = (
@@ -278,22 +285,24 @@ def note_on_fresh(records: Records, plan: Plan) -> str:
     exposure = records.exposure
     n = len(exposure.queries_of(plan.about))
     total = len(exposure.queries_of(plan.about | {"queries": None}))
-    said = f"tests on {n} of {count(total, 'query')}, those not recognised as looked at"
+    note = f"tests on {n} of {count(total, 'query')}, those not recognised as looked at"
     n_pairs = len(plan.systems) - 1
     if plan.baseline is None:
         n_pairs = n_pairs * len(plan.systems) // 2
     if not n_pairs or plan.groups:  # of groups the standard deviation is not known
-        return said
+        return note
     whole = History(records.standings, plan.about | {"queries": None})
-    sd, source = whole.sd_of_differences(plan.measure), "as between the systems opened before"
+    sd = whole.sd_of_differences(plan.measure)
+    source = "as between the systems opened before"
     if sd is None:
-        sd, source = TYPICAL_SD, "assumed, since no scores were opened"
+        sd = TYPICAL_SD
+        source = "assumed, since no scores were opened"
     from rankeval.significance.power import detectable_difference
 
-    found = detectable_difference(
+    difference = detectable_difference(
         n, sd, plan.alpha / n_pairs, claim=plan.claim, margin=plan.margin, unseen=plan.unseen
     )
     return (
-        f"{said}; a difference of about {float(found):.3f} in {plan.measure} is found with a power of 80 % if "
+        f"{note}; a difference of about {float(difference):.3f} in {plan.measure} is found with a power of 80 % if "
         f"differences have a standard deviation of {sd:.2f} ({source})"
     )

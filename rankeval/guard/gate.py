@@ -91,7 +91,8 @@ def groups_of(
     gate: GateRecord, collection: RegisteredCollection, loaded: LoadedCollection
 ) -> Groups:
     """Return the groups that a gate was declared with, in the order of the content; without any, a query is one."""
-    records, terms = gate.records, gate.terms
+    records = gate.records
+    terms = gate.terms
     if not terms.groups:
         return loaded.grouped(None)
     # By the ids of the queries: the content of a revision has another order.
@@ -109,8 +110,8 @@ def n_exposed_outside(
     own = set() if gate is None else {entry.hash for entry in gate.decided}
     exposure = records.exposure
     queries = exposure.queries_of(about(collection, records))
-    others = [one for one in exposure.exposing(records.project) if one.hash not in own]
-    n_exposed = int(exposure.exposed(queries, others).sum())
+    outside = [entry for entry in exposure.exposing(records.project) if entry.hash not in own]
+    n_exposed = int(exposure.exposed(queries, outside).sum())
     return 0 if is_few(n_exposed, len(queries)) else n_exposed
 
 
@@ -210,8 +211,8 @@ class Gate:
         columns = ["time", "who", "system", "against", "accepted", "output", "over_budget"]
         keys = ("system", "baseline_name", "accepted", "output")
         rows = [
-            (one.time, one.who, *(one.body[key] for key in keys), gate.is_over(one))
-            for one in gate.decided
+            (entry.time, entry.who, *(entry.body[key] for key in keys), gate.is_over(entry))
+            for entry in gate.decided
         ]
         return pd.DataFrame(rows, columns=columns)
 
@@ -251,31 +252,31 @@ class Gate:
         check_text("baseline_name", baseline_name, "a name for the baseline")
         loaded = self.collection.loaded()
         candidate = Candidate.of(loaded, name, system)
-        baseline_given = None if baseline is None else Candidate.of(loaded, baseline_name, baseline)
+        own_baseline = None if baseline is None else Candidate.of(loaded, baseline_name, baseline)
         self._journal.check_lasting()
 
         def record(records: Records) -> Decision:
             records.unretired(self.collection)
-            gate = self._record(records)
+            gate = self._gate_record(records)
             fields: dict[str, Any] = {
                 "name": name,
                 "gate": self.name,
                 "n_exposed": n_exposed_outside(records, self.collection, gate),
             }
             past = gate.decision(
-                candidate.output, None if baseline_given is None else baseline_given.output
+                candidate.output, None if own_baseline is None else own_baseline.output
             )
             if past is not None:
                 fields["against"] = gate.known(past.question[1], past.baseline)
                 return gate.account.repeat(past, fields)
-            against = baseline_given or self._standard(gate, loaded)
+            against = own_baseline or self._standard(gate, loaded)
             fields |= {
                 "baseline": against.name,
                 "against": gate.known(against.output, against.name),
             }
             if candidate.output != against.output:
                 return gate.account.decide(
-                    lambda: self._tested(gate, loaded, candidate, against), fields
+                    lambda: self._test_and_record(gate, loaded, candidate, against), fields
                 )
             # Nothing is learned of the labels, and nothing is recorded.
             fields |= {
@@ -298,15 +299,15 @@ class Gate:
 
     @property
     def _now(self) -> GateRecord:
-        return self._record(self._journal.read())
+        return self._gate_record(self._journal.read())
 
-    def _record(self, records: Records) -> GateRecord:
-        found = GateRecord.find(records, self.name, records.registered(self.collection).hash)
-        if found is None:
+    def _gate_record(self, records: Records) -> GateRecord:
+        gate = GateRecord.find(records, self.name, records.registered(self.collection).hash)
+        if gate is None:
             raise LedgerError(
                 f"gate {self.name!r} is no longer in the ledger {records.where}: restore it from a copy"
             )
-        return found
+        return gate
 
     def _standard(self, gate: GateRecord, loaded: LoadedCollection) -> Candidate:
         kept = gate.standard
@@ -318,17 +319,17 @@ class Gate:
         ranking = loaded.restored(self._journal.ledger.load(kept.rankings), kept.name)
         return Candidate(kept.name, ranking, kept.output)
 
-    def _tested(
+    def _test_and_record(
         self, gate: GateRecord, loaded: LoadedCollection, candidate: Candidate, against: Candidate
     ) -> bool:
         """Decide, and record one bit before it is told: a process that is killed here has used a decision."""
         means = groups_of(gate, self.collection, loaded).means
-        before, after = (means(scores_of(loaded, one, self.terms)) for one in (against, candidate))
-        gains = direction(self.terms.measure).sign * (after - before)
-        accepted, ledger = (
-            self.terms.shows(gains, float(np.abs(before).max())),
-            self._journal.ledger,
+        before, after = (
+            means(scores_of(loaded, system, self.terms)) for system in (against, candidate)
         )
+        gains = direction(self.terms.measure).sign * (after - before)
+        accepted = self.terms.claim_shown(gains, float(np.abs(before).max()))
+        ledger = self._journal.ledger
         rankings = ledger.keep("rankings", loaded.stored(candidate.ranking)) if accepted else None
         body = {
             **about(self.collection, gate.records),
@@ -344,7 +345,8 @@ class Gate:
         return accepted
 
     def _words(self) -> str:
-        terms, gate = self.terms, self._now
+        terms = self.terms
+        gate = self._now
         account = gate.account
         level = f"{terms.shared.level:.2g} (alpha {terms.alpha:g} over {count(terms.budget, 'decision')})"
         sd = f"a standard deviation of {self.sd:g}{', which is assumed' if self.sd_assumed else ''}"
@@ -398,21 +400,22 @@ def declare(
     check_text("baseline_name", baseline_name, "a name for the baseline")
     spread = ASSUMED_SD if sd is None else sd
     check_positive("sd", spread)
-    loaded, ledger = collection.loaded(), journal.ledger
+    loaded = collection.loaded()
+    ledger = journal.ledger
     ledger.check_writable()
-    given = None if baseline is None else Candidate.of(loaded, baseline_name, baseline)
+    system = None if baseline is None else Candidate.of(loaded, baseline_name, baseline)
     grouped = loaded.grouped(groups)
 
     def record(records: Records) -> tuple[Terms, Groups]:
         records.unretired(collection)
-        found = GateRecord.find(records, name, records.registered(collection).hash)
-        if found is not None:
-            kept = groups_of(found, collection, loaded)
+        gate = GateRecord.find(records, name, records.registered(collection).hash)
+        if gate is not None:
+            kept = groups_of(gate, collection, loaded)
             is_regrouped = groups is not None and not np.array_equal(grouped.numbers, kept.numbers)
-            asked = replace(terms, groups=found.terms.groups, grouped_by=found.terms.grouped_by)
-            _refuse_other_terms(found, asked, given, is_regrouped=is_regrouped)
-            return found.terms, kept
-        if given is None:
+            same_groups = replace(terms, groups=gate.terms.groups, grouped_by=gate.terms.grouped_by)
+            _refuse_other_terms(gate, same_groups, system, is_regrouped=is_regrouped)
+            return gate.terms, kept
+        if system is None:
             raise InvalidInput(
                 "baseline is missing: give the system in use, with which candidates are compared"
             )
@@ -420,29 +423,29 @@ def declare(
         problem = f"{collection.name!r} has {count(size, grouped.noun)}, on which no candidate can be accepted at "
         problem += f"{terms.shared.level:.2g}: that takes {terms.least_queries}"
         refuse((size < terms.least_queries, problem, "take more of them, or a smaller budget"))
-        scores_of(loaded, given, terms)  # raises if a query cannot be scored
+        scores_of(loaded, system, terms)  # raises if a query cannot be scored
         n_exposed = n_exposed_outside(records, collection)
-        asked = terms if groups is None else replace(terms, **keep_groups(ledger, grouped))
+        new_terms = terms if groups is None else replace(terms, **keep_groups(ledger, grouped))
         body = {
             **about(collection, records),
             "gate": name,
-            "terms": asked.content(),
-            "baseline": given.output,
-            "baseline_name": given.name,
-            "rankings": ledger.keep("rankings", loaded.stored(given.ranking)),
+            "terms": new_terms.content(),
+            "baseline": system.output,
+            "baseline_name": system.name,
+            "rankings": ledger.keep("rankings", loaded.stored(system.ranking)),
             "n_exposed": n_exposed,
         }
         journal.append(records, ("gate", body))
         if n_exposed:
             warn(f"gate {name!r}: {exposed_words(n_exposed, collection)}")
-        return asked, grouped
+        return new_terms, grouped
 
-    declared, of_queries = journal.transact(record)
+    declared, groups_of_queries = journal.transact(record)
     return Gate(
         name,
         collection,
         declared,
-        declared.detectable(len(of_queries.sizes), spread),
+        declared.detectable(len(groups_of_queries.sizes), spread),
         spread,
         sd is None,
         journal,
@@ -450,14 +453,15 @@ def declare(
 
 
 def _refuse_other_terms(
-    found: GateRecord, terms: Terms, given: Candidate | None, *, is_regrouped: bool
+    gate: GateRecord, terms: Terms, baseline: Candidate | None, *, is_regrouped: bool
 ) -> None:
-    told, named = found.terms.differences(terms), f"gate {found.name!r} is declared"
-    others = f"{named} by other terms ({told}), and terms do not change"
+    differences = gate.terms.differences(terms)
+    named = f"gate {gate.name!r} is declared"
+    others = f"{named} by other terms ({differences}), and terms do not change"
     refuse(
-        (told, others, "use those, or declare a gate of another name on fresh queries"),
+        (differences, others, "use those, or declare a gate of another name on fresh queries"),
         (
-            given is not None and not found.known(given.output).time,
+            baseline is not None and not gate.known(baseline.output).time,
             f"{named} with another baseline: leave baseline= out here",
             "decide(..., baseline=) compares with the system in use",
         ),

@@ -24,7 +24,7 @@ from rankeval.errors import LedgerError
 from rankeval.guard.collection import RegisteredCollection, check_registered
 from rankeval.guard.exposure import Exposure, outputs_shown, union
 from rankeval.guard.plan import Plan
-from rankeval.guard.standings import STANDINGS, Standings
+from rankeval.guard.standings import STATUS_OF, Standings
 from rankeval.ledger import discovery
 from rankeval.ledger.entry import GENESIS, Entry
 from rankeval.ledger.graph import HeadMovedError, Snapshot, short
@@ -93,38 +93,40 @@ class Records:
         """Return the entry that registered a collection of the project; by its name, the latest."""
         check_registered(collection, or_name=True)
         name = collection if isinstance(collection, str) else collection.name
-        found = [
-            one
-            for one in self.named(name)
-            if isinstance(collection, str) or one.body["digest"] == collection.digest
+        entries = [
+            entry
+            for entry in self.named(name)
+            if isinstance(collection, str) or entry.body["digest"] == collection.digest
         ]
-        if not found:
+        if not entries:
             names = ", ".join(dict.fromkeys(entry.body["name"] for entry in self.own)) or "none"
             raise LedgerError(
                 f"project {self.project!r} has no collection {name!r} in the ledger {self.where}; it has: {names}"
             )
-        return found[-1]
+        return entries[-1]
 
-    def anybodys(self, collection: RegisteredCollection | str) -> Entry:
+    def registered_by_anybody(self, collection: RegisteredCollection | str) -> Entry:
         """Return the entry that registered a collection of any project, by "name" or "project/name"."""
         if isinstance(collection, RegisteredCollection):
             return Records(collection.project, self.ledger, self.snapshot).registered(collection)
         check_registered(collection, or_name=True)
         if self.named(collection):
             return self.registered(collection)
-        entries = self.exposure.registrations.values()
-        found = [
+        registrations = self.exposure.registrations.values()
+        entries = [
             entry
-            for entry in entries
+            for entry in registrations
             if collection in {entry.body["name"], f"{entry.project}/{entry.body['name']}"}
         ]
-        if len({one.project for one in found}) != 1:
-            known = dict.fromkeys(f"{one.project}/{one.body['name']}" for one in found or entries)
+        if len({entry.project for entry in entries}) != 1:
+            known = dict.fromkeys(
+                f"{entry.project}/{entry.body['name']}" for entry in entries or registrations
+            )
             raise LedgerError(
-                f"{len(known) if found else 'no'} collections are called {collection!r} in the ledger {self.where}: "
+                f"{len(known) if entries else 'no'} collections are called {collection!r} in the ledger {self.where}: "
                 f"give one of {', '.join(known) or 'none'}"
             )
-        return found[-1]
+        return entries[-1]
 
     def unretired(self, collection: RegisteredCollection | str) -> Entry:
         """Return the entry of a collection as `registered` does; raises LedgerError if it was retired."""
@@ -140,17 +142,17 @@ class Records:
         """Return a plan by its id."""
         require(isinstance(plan_id, str), "plan", plan_id, "a frozen plan or its id")
         frozen = self.standings.frozen
-        found = [one for one in frozen if one.startswith(plan_id)]
-        if len(found) != 1 or not plan_id:
+        ids = [known for known in frozen if known.startswith(plan_id)]
+        if len(ids) != 1 or not plan_id:
             raise LedgerError(
-                f"{len(found) if plan_id else 'no'} plans of project {self.project!r} begin with {plan_id!r} in the "
+                f"{len(ids) if plan_id else 'no'} plans of project {self.project!r} begin with {plan_id!r} in the "
                 f"ledger {self.where}: give the id of one that was frozen"
             )
         try:
-            return Plan.from_body(frozen[found[0]][0].body, ledger=self.where, head=self.head)
+            return Plan.from_body(frozen[ids[0]][0].body, ledger=self.where, head=self.head)
         except (KeyError, TypeError, AttributeError) as error:
             raise LedgerError(
-                f"plan {found[0]} of the ledger {self.where} cannot be read: {said(error)}"
+                f"plan {ids[0]} of the ledger {self.where} cannot be read: {said(error)}"
             ) from error
 
 
@@ -177,26 +179,27 @@ def why_lost(url: str, *, committed: bool = False) -> str | None:
     lost: a warning says so once.
     """
     path = discovery.place_of(url).path
-    service = next((one for one in (*SERVICES, POD) if all(map(_is_set, one.split()))), None)
+    names = (*SERVICES, POD)
+    service = next((name for name in names if all(map(_is_set, name.split()))), None)
     if not path or committed or service is None or _is_set(COMMITTED):
         return None
     checkout = next((folder for folder in Path(path).parents if (folder / ".git").exists()), None)
     if checkout is None:
         return None
-    lies = f"the variable {service.split()[0]} is set, and the ledger {path} lies in the checkout {checkout}"
-    way = (
+    place = f"the variable {service.split()[0]} is set, and the ledger {path} lies in the checkout {checkout}"
+    remedy = (
         f"Name a ledger outside the checkout, or a server, with {discovery.VARIABLE}, or let the run commit the ledger "
         f"and set {COMMITTED}=1"
     )
     if service == POD:
         lost = "if the checkout is lost with the pod, the look is lost too, and the next pod has it again"
         discovery.warn_once(
-            POD, f"{lies}: {lost}. {way}. If it lies on a lasting volume, set that variable too"
+            POD, f"{place}: {lost}. {remedy}. If it lies on a lasting volume, set that variable too"
         )
         return None
     return (
-        f"{lies}, which is thrown away after the run: the look would be lost, and the next run would have it again. "
-        f"{way}"
+        f"{place}, which is thrown away after the run: the look would be lost, and the next run would have it again. "
+        f"{remedy}"
     )
 
 
@@ -220,7 +223,8 @@ class Journal:
         """Read the ledger."""
         # A ledger whose newest entries were cut off is whole: only a head that was seen before
         # shows it.
-        snapshot, seen = self.ledger.read(), self.seen
+        snapshot = self.ledger.read()
+        seen = self.seen
         if not snapshot.holds(seen):
             raise LedgerError(
                 f"the ledger {self.ledger.where} lost entries since this process last read it, when its head was "
@@ -231,8 +235,8 @@ class Journal:
 
     def check_lasting(self) -> None:
         """Find out whether a look or a decision will be kept, before anything is scored."""
-        if lost := why_lost(self.ledger.url):
-            raise LedgerError(lost)
+        if reason := why_lost(self.ledger.url):
+            raise LedgerError(reason)
         self.ledger.check_writable()
 
     def append(self, records: Records, *notes: Note) -> str:
@@ -263,26 +267,28 @@ def looks_table(
     """Return the looks, one row each, in the order of the ledger."""
     import pandas as pd
 
-    queries = _queries(records, collection)
-    found = list(_looks(records, queries))
-    own = [one for one in found if one["project"] == records.project]
-    shown = found if everybody else own
+    queries = _queries_of(records, collection)
+    looks = list(_looks(records, queries))
+    own = [look for look in looks if look["project"] == records.project]
+    shown = looks if everybody else own
     columns = list(COLUMNS) if collection is not None else ["collection", *COLUMNS]
-    rows = [one | {"look": number} for number, one in enumerate(shown, start=1)]
+    rows = [look | {"look": number} for number, look in enumerate(shown, start=1)]
     table = pd.DataFrame(rows, columns=columns).astype(
         {"look": "int64", "value": "float64", "n_queries": "int64"}
     )
     table.attrs = {
         "ledger": records.where,
         "head": records.head,
-        "elsewhere": len(found) - len(own),
+        "elsewhere": len(looks) - len(own),
         "decisions": _n_decisions(records, queries, everybody=everybody),
     }
     return table
 
 
-def _queries(records: Records, collection: RegisteredCollection | str | None) -> NDArray[np.int64]:
-    """Return the classes of the queries that are asked about: of a collection with its revisions, or of all."""
+def _queries_of(
+    records: Records, collection: RegisteredCollection | str | None
+) -> NDArray[np.int64]:
+    """Return the classes of the queries of a collection with its revisions, or of all."""
     entries = records.own
     if collection is not None:
         entries = records.named(records.registered(collection).body["name"])
@@ -291,27 +297,28 @@ def _queries(records: Records, collection: RegisteredCollection | str | None) ->
 
 def _looks(records: Records, queries: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
     """Yield the looks of all projects at some queries; equal outputs of a project count once."""
-    exposure, seen = records.exposure, set()
+    exposure = records.exposure
+    seen = set()
     standings = cache(lambda project: Standings(project, exposure))
-    status = cache(lambda project, plan: standings(project).of(plan).status)
-    found = [
+    standing = cache(lambda project, plan: standings(project).of(plan).name)
+    openings = [
         (entry, n_queries)
         for entry in records.snapshot.entries
         if entry.kind == "open"
         and (n_queries := int(np.isin(queries, exposure.queries_of(entry.body)).sum()))
     ]
-    openings: dict[str, list[Entry]] = {}
-    for entry, _ in found:
-        openings.setdefault(entry.project, []).append(entry)
-    shown = {project: outputs_shown(opened) for project, opened in openings.items()}
-    for entry, n_queries in found:
+    by_project: dict[str, list[Entry]] = {}
+    for entry, _ in openings:
+        by_project.setdefault(entry.project, []).append(entry)
+    shown = {project: outputs_shown(entries) for project, entries in by_project.items()}
+    for entry, n_queries in openings:
         own = entry.project == records.project
         for name in entry.body["looks"] if own else entry.body["systems"]:
             output = entry.body["systems"][name]
             if (entry.project, output) not in seen and (own or output in shown[entry.project]):
                 seen.add((entry.project, output))
-                standing = STANDINGS[status(entry.project, entry.body["plan"])]
-                yield _row(entry, name) | {"status": standing, "n_queries": n_queries}
+                status = STATUS_OF[standing(entry.project, entry.body["plan"])]
+                yield _row(entry, name) | {"status": status, "n_queries": n_queries}
 
 
 def _n_decisions(records: Records, queries: NDArray[np.int64], *, everybody: bool) -> int:

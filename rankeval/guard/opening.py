@@ -51,7 +51,7 @@ def open_plan(
 
     records = journal.read()
     plan = records.plan(plan_id)
-    collection = next((one for one in collections if one.digest == plan.digest), None)
+    collection = next((known for known in collections if known.digest == plan.digest), None)
     if collection is None:
         raise LedgerError(
             f"plan {plan.id} needs the data that {plan.collection!r} had when it was frozen: register it again, "
@@ -72,19 +72,21 @@ def open_plan(
     def record(records: Records) -> Comparison:
         records.unretired(collection)
         body = records.standings.body_of(plan.id)
-        history, before = History(records.standings, body), records.standings.opening_of(plan.id)
+        history = History(records.standings, body)
+        opening = records.standings.opening_of(plan.id)
         standing = records.standings.of(
             plan.id, lambda: history.new_looks(dict(plan.systems), scored.outputs)
         )
         if not made or made[-1][0] != standing:
             made.append((standing, *_compared(records, scored, standing, history)))
         _, batch, comparison = made[-1]
-        head, n_added = records.head, 0
-        if before is None:
-            head = journal.append(records, ("open", scored.keep_opening(standing, journal.ledger)))
+        head = records.head
+        n_added = 0
+        if opening is None:
+            head = journal.append(records, ("open", scored.opening_body(standing, journal.ledger)))
             n_added = len(standing.looks)
         else:
-            scored.check_against(before.body, journal.ledger)
+            scored.check_against(opening.body, journal.ledger)
         facts = facts_of(batch, standing, history, ledger=records.where, head=head)
         return with_notes(
             replace(comparison, opening=facts | {"looks_added": n_added}),
@@ -95,7 +97,8 @@ def open_plan(
 
 
 def _scored(records: Records, plan: Plan, loaded: LoadedCollection) -> ScoredPlan:
-    body, ledger = records.standings.body_of(plan.id), records.ledger
+    body = records.standings.body_of(plan.id)
+    ledger = records.ledger
     scored = ScoredPlan.of(plan, loaded, ledger.load(body["rankings"]))
     return replace(scored, groups=groups_kept(ledger, plan, loaded.ids)) if plan.groups else scored
 
@@ -111,9 +114,9 @@ def _compared(
             return None
         return _scored(records, plan, scored.loaded)
 
-    others = [records.plan(one) for one in standing.family if one != scored.plan.id]
+    others = [records.plan(other) for other in standing.family if other != scored.plan.id]
     batch = Batch.of(scored, others, score)
-    comparison = replace(batch.compare(adjusted=standing.is_adjusted), standing=standing.status)
+    comparison = replace(batch.compare(adjusted=standing.is_adjusted), standing=standing.name)
     return batch, with_notes(comparison, *notes_of(batch, standing, history))
 
 
@@ -127,8 +130,8 @@ LEAST_SHARED = 10
 def notes_of(batch: Batch, standing: Standing, history: History) -> list[str]:
     """Return the sentences that say how far a comparison can be believed."""
     plan = batch.scored.plan
-    said = _standing(batch, standing, history)
-    notes = [said if standing.status == CONFIRMATORY else LimitNote(said)]
+    note = _note_on_standing(batch, standing, history)
+    notes = [note if standing.name == CONFIRMATORY else LimitNote(note)]
     if standing.n_released:
         notes.append(
             f"{standing.n_released} of {count(standing.n_queries, 'query')} had been exempted or retired, so systems "
@@ -153,7 +156,7 @@ def facts_of(
         "looks": standing.n_looks,
         # Before its opening a plan knows of all looks, and of its own, which are no part of the
         # history yet.
-        "later": max(0, len(history.looks) - standing.n_looks),
+        "later": max(0, len(history.outputs_looked_at) - standing.n_looks),
         "elsewhere": history.elsewhere,
         "project": plan.project,
         "test": plan.collection,
@@ -173,13 +176,11 @@ def summary_of(facts: Mapping[str, Any]) -> str:
     )
 
 
-def _standing(batch: Batch, standing: Standing, history: History) -> str:
+def _note_on_standing(batch: Batch, standing: Standing, history: History) -> str:
     plan = batch.scored.plan
-    if standing.status == CONFIRMATORY:
-        return (
-            f"confirmatory for {plan.measure}: frozen before the first opening{_correction(batch)}"
-        )
-    if standing.status == FIRST:
+    if standing.name == CONFIRMATORY:
+        return f"confirmatory for {plan.measure}: frozen before the first opening{_correction_words(batch)}"
+    if standing.name == FIRST:
         looked = "; ".join(
             f"project {other.project!r} looked at {other.n_queries} of them, {count(other.n_looks, 'look')} by "
             f"{', '.join(other.who)}"
@@ -187,48 +188,51 @@ def _standing(batch: Batch, standing: Standing, history: History) -> str:
         )
         known = "If results were published, they" if looked else "If a decision was told, it"
         return (
-            f"exploratory for {plan.measure}: the first look of this project, but {_exposed(standing, plan.project)} ("
-            f"{looked or 'by a gate or a retirement of another project'}). {known} may have guided the choice of "
-            f"systems; else p is as for a confirmatory plan{_correction(batch)}"
+            f"exploratory for {plan.measure}: the first look of this project, but "
+            f"{_exposed_words(standing, plan.project)} ({looked or 'by a gate or a retirement of another project'}). "
+            f"{known} may have guided the choice of systems; else p is as for a confirmatory plan"
+            f"{_correction_words(batch)}"
         )
-    if standing.status == EXPLORATORY:
-        return _exploratory(batch, standing, history)
+    if standing.name == EXPLORATORY:
+        return _note_on_exploratory(batch, standing, history)
     return "exploratory: all these rankings were opened before, and this is another view of them"
 
 
-def _exploratory(batch: Batch, standing: Standing, history: History) -> str:
-    plan, n_looks = batch.scored.plan, standing.n_looks
+def _note_on_exploratory(batch: Batch, standing: Standing, history: History) -> str:
+    plan = batch.scored.plan
+    n_looks = standing.n_looks
     looks = [entry for entry in standing.seen if is_look(entry) and entry.project == plan.project]
     if looks and all(entry in standing.apart for entry in looks):
         reason = (
-            f"{_named(looks)} opened on queries of this plan in another clone, before it in the order of the ledger. "
-            "Neither side knew of the other, so the choice of systems may rest on the result"
+            f"{_named_openings(looks)} opened on queries of this plan in another clone, before it in the order of the "
+            "ledger. Neither side knew of the other, so the choice of systems may rest on the result"
         )
     elif n_looks == len(standing.looks):
-        reason = f"{_exposed(standing, plan.project)}, by {_causes(standing)}"
+        reason = f"{_exposed_words(standing, plan.project)}, by {_causes_words(standing)}"
     else:
         reason = (
             f"this is the result of {n_looks} looks at {plan.collection!r}, the later ones chosen after the first was "
             "seen"
         )
-    luck = f". {_inflation(batch, history, n_looks)}" if n_looks > len(standing.looks) else ""
+    luck = f". {_inflation_words(batch, history, n_looks)}" if n_looks > len(standing.looks) else ""
     remedy = "No p-value can be adjusted for that: confirm on queries nobody saw (fresh=True)"
     return f"exploratory: {reason}{luck}. {remedy}"
 
 
-def _inflation(batch: Batch, history: History, n_looks: int) -> str:
+def _inflation_words(batch: Batch, history: History, n_looks: int) -> str:
     """Say how much better the best of all looks appears, on the queries that all were opened on."""
     plan = batch.scored.plan
-    evaluations, by_content = batch.scored.evaluations, batch.scored.loaded.by_content
+    evaluations = batch.scored.evaluations
+    by_content = batch.scored.loaded.by_content
     own = {output: by_content(evaluations[name])[:, 0] for name, output in plan.systems}
-    known = history.scores_of_looks(plan.measure) | own
+    known = history.scores_of_outputs(plan.measure) | own
     shared = np.asarray(np.isfinite(np.column_stack(list(known.values()))).all(axis=1), dtype=bool)
-    if shared.sum() < LEAST_SHARED or history.looks - known.keys():
+    if shared.sum() < LEAST_SHARED or history.outputs_looked_at - known.keys():
         return (
             f"The best of {n_looks} equally good systems would look better than it is, by an amount that cannot be "
             f"estimated: too few queries have scores of all of them by {plan.measure}"
         )
-    inflation = inflation_of([one[shared] for one in known.values()], n_looks)
+    inflation = inflation_of([scores[shared] for scores in known.values()], n_looks)
     where = (
         ""
         if shared.all()
@@ -240,19 +244,19 @@ def _inflation(batch: Batch, history: History, n_looks: int) -> str:
     )
 
 
-def _correction(batch: Batch) -> str:
+def _correction_words(batch: Batch) -> str:
     # The end of a sentence.
     if len(batch.scored.plan.systems) == 1:
         return "; a mean, and no test"
-    said = ", max-T over the batch"
+    words = ", max-T over the batch"
     if batch.n_others:
-        said += f" and {count(batch.n_others, 'system')} of other plans frozen by then"
+        words += f" and {count(batch.n_others, 'system')} of other plans frozen by then"
     if batch.n_batches > 1:
-        said += f", times {batch.n_batches} for the plans that form batches of their own"
-    return said
+        words += f", times {batch.n_batches} for the plans that form batches of their own"
+    return words
 
 
-def _exposed(standing: Standing, project: str) -> str:
+def _exposed_words(standing: Standing, project: str) -> str:
     # The beginning of a sentence.
     by = "before this plan was frozen"
     if any(not is_look(entry) or entry.project != project for entry in standing.apart):
@@ -260,16 +264,16 @@ def _exposed(standing: Standing, project: str) -> str:
     return f"{standing.n_exposed} of {count(standing.n_queries, 'query')} were looked at {by}"
 
 
-def _causes(standing: Standing) -> str:
-    found = {entry.kind for entry in standing.seen}
-    return " and ".join(words for kind, words in _CAUSES.items() if kind in found) or "others"
+def _causes_words(standing: Standing) -> str:
+    kinds = {entry.kind for entry in standing.seen}
+    return " and ".join(words for kind, words in _CAUSES.items() if kind in kinds) or "others"
 
 
 _NAMED = 3
 """Openings of another clone that a note names; it counts the rest."""
 
 
-def _named(openings: Sequence[Entry]) -> str:
+def _named_openings(openings: Sequence[Entry]) -> str:
     # The beginning of a sentence.
     named = [
         f"plan {entry.body['plan']} of {entry.who} ({count(len(entry.body['looks']), 'look')})"

@@ -96,11 +96,13 @@ class Plan:
         # were given.
         object.__setattr__(self, "systems", tuple(sorted(map(tuple, self.systems))))
         object.__setattr__(self, "secondary", tuple(self.secondary))
-        other = f"the baseline {self.baseline!r} is not among the systems: {', '.join(self.names)}"
+        unknown = (
+            f"the baseline {self.baseline!r} is not among the systems: {', '.join(self.names)}"
+        )
         # A first baseline is free, and the only system would be looked at for its own sake.
         alone = "the plan has one system, which has no baseline: leave baseline= out"
         if self.baseline is not None:
-            refuse((self.baseline not in self.names, other), (len(self.systems) == 1, alone))
+            refuse((self.baseline not in self.names, unknown), (len(self.systems) == 1, alone))
         # A program that formats JSON may write 0.0 as 0: the id must not depend on it.
         object.__setattr__(self, "margin", float(self.margin))
         from rankeval.significance.declarations import refuse_undirected
@@ -154,9 +156,9 @@ class Plan:
         ledger, head : str
             The ledger and its head.
         """
-        beside = {name: body[name] for name in ("collection", "registration")}
-        values = fields_in(body["content"], _HASHED)
-        return cls(**values, **beside, notes=tuple(body["notes"]), ledger=ledger, head=head)
+        unhashed = {name: body[name] for name in ("collection", "registration")}
+        hashed = fields_in(body["content"], _HASHED)
+        return cls(**hashed, **unhashed, notes=tuple(body["notes"]), ledger=ledger, head=head)
 
     def __repr__(self) -> str:
         against = f" against {self.baseline!r}" if self.baseline else ""
@@ -183,14 +185,14 @@ class Plan:
 _UNHASHED = {"collection", "registration", "ledger", "head", "notes"}
 _HASHED = tuple(field.name for field in fields(Plan) if field.name not in _UNHASHED)
 """The fields that decide a result."""
-_LATER = ("unseen", "groups", "grouped_by")
+_LATER_FIELDS = ("unseen", "groups", "grouped_by")
 """Those that came later, also to the terms of a gate: content lacks them if they have no value."""
 
 
 def content_of(declared: Any, names: Iterable[str]) -> dict[str, Any]:
     """Return fields as JSON holds them; later ones only with a value, so that ids of old plans stay."""
-    kept = [name for name in names if name not in _LATER or getattr(declared, name)]
-    return {name: getattr(declared, name) for name in kept} | {
+    present = [name for name in names if name not in _LATER_FIELDS or getattr(declared, name)]
+    return {name: getattr(declared, name) for name in present} | {
         "convention": declared.convention.card()
     }
 
@@ -198,5 +200,5 @@ def content_of(declared: Any, names: Iterable[str]) -> dict[str, Any]:
 def fields_in(content: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """Return the fields of `content_of`; the later ones that it lacks have their defaults."""
     # Not copied to a dict: the body of an entry raises LedgerError for a key that it lacks.
-    found = {name: content[name] for name in names if name in content or name not in _LATER}
-    return found | {"convention": Convention.from_card(content["convention"])}
+    values = {name: content[name] for name in names if name in content or name not in _LATER_FIELDS}
+    return values | {"convention": Convention.from_card(content["convention"])}

@@ -267,13 +267,13 @@ class Guard:
         one side ("better", "not_worse").
         """
         check_alpha(alpha)
-        others = [secondary] if isinstance(secondary, (str, Measure)) else secondary
+        further = [secondary] if isinstance(secondary, (str, Measure)) else secondary
         return freezing.freeze(
             self._journal,
             collection,
             systems,
             folds,
-            measures=(measure, *others),
+            measures=(measure, *further),
             convention=get_convention(convention),
             baseline=baseline,
             alpha=float(alpha),
@@ -526,7 +526,7 @@ class Guard:
             If a ledger cannot be read at all; with ``strict``, if it is not whole.
         """
         copy = None if other is None else Ledger(discovery.ledger_url(other))
-        problems = self._ledger.problems(*_heads(head), self._journal.seen, other=copy)
+        problems = self._ledger.problems(*_heads_in(head), self._journal.seen, other=copy)
         if problems and strict:
             raise LedgerError("; ".join(problems), where=self.ledger)
         return not problems
@@ -619,15 +619,22 @@ class Guard:
         >>> guard.status(test).refused, guard.status(other).refused
         (True, False)
         """
-        data = load_collection(
+        content = load_collection(
             X, y, qid=qid, group=group, qrels=qrels, queries=queries, docid=docid
-        ).prints
+        )
+        fingerprint = content.prints
         records = self._journal.read()
-        found = [
-            match_content(content, data) for content in records.contents if content.retired is None
+        matches = [
+            match_content(registered, fingerprint)
+            for registered in records.contents
+            if registered.retired is None
         ]
         return status_of(
-            found, data, ledger=self.ledger, head=records.head, off=discovery.default_url() is None
+            matches,
+            fingerprint,
+            ledger=self.ledger,
+            head=records.head,
+            off=discovery.default_url() is None,
         )
 
     def exempt(
@@ -711,7 +718,7 @@ class Guard:
         return f"{type(self).__name__}({self.project!r}, ledger={self.ledger!r})"
 
 
-def _heads(head: str | os.PathLike[str] | None) -> list[str]:
+def _heads_in(head: str | os.PathLike[str] | None) -> list[str]:
     """Return the heads that a text is, or that a file names."""
     if head is None:
         return []

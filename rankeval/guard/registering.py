@@ -42,7 +42,7 @@ def register(
     fingerprint = loaded.prints
     if not fingerprint.n_queries:
         raise InvalidInput("the collection has no rows")
-    described = RegisteredContent(
+    content = RegisteredContent(
         signature=Signature.of(fingerprint),
         project=journal.project,
         name=name,
@@ -52,36 +52,37 @@ def register(
         time="",
     )
     new = Registration(
-        fingerprint, described, loaded.labels, (), ranks_rows=loaded.qrels is None, aim=aim
+        fingerprint, content, loaded.labels, (), ranks_rows=loaded.qrels is None, aim=aim
     )
 
     def record(records: Records) -> RegisteredCollection:
-        before = _on_record(records, new)
+        entry = _on_record(records, new)
         # Exempted queries are linked too.
         matches = [
             replace(
-                match_content(replace(content, exempt=None), fingerprint, for_looks=True),
-                registered=content,
+                match_content(replace(known, exempt=None), fingerprint, for_looks=True),
+                registered=known,
             )
-            for content in records.contents
+            for known in records.contents
         ]
         revised = (
             _predecessor(records, new, matches, supersedes)
-            if before is None
-            else before.body["revises"]
+            if entry is None
+            else entry.body["revises"]
         )
         # The checks run for a collection on record too: its findings are shown again, without a
         # warning.
-        found = _findings(records, new, matches, revised)
-        if before is not None:
-            registration, head = before.hash, records.head
+        findings = _findings(records, new, matches, revised)
+        if entry is not None:
+            registration = entry.hash
+            head = records.head
         else:
             registration = head = journal.append(
-                records, ("register", _body(records, new, matches, revised, found))
+                records, ("register", _body(records, new, matches, revised, findings))
             )
-            for one in found:
-                if one.severity == "warning":
-                    warn(f"{one.code} {name!r}: {one.message}")
+            for finding in findings:
+                if finding.severity == "warning":
+                    warn(f"{finding.code} {name!r}: {finding.message}")
         return RegisteredCollection(
             name=name,
             project=records.project,
@@ -89,8 +90,8 @@ def register(
             digest=fingerprint.digest,
             n_queries=fingerprint.n_queries,
             n_rows=len(fingerprint.codes),
-            n_identifiable=described.n_identifiable,
-            findings=found,
+            n_identifiable=content.n_identifiable,
+            findings=findings,
             revises=revised,
             ledger=records.where,
             head=head,
@@ -101,14 +102,14 @@ def register(
 
 
 def _on_record(records: Records, new: Registration) -> Entry | None:
-    found = [
+    entries = [
         entry
         for entry in records.named(new.content.name)
         if entry.body["digest"] == new.content.digest
     ]
-    if found and found[-1].hash in records.retired:
-        _refuse_retired(new.content.name, records.retired[found[-1].hash])
-    return found[-1] if found else None
+    if entries and entries[-1].hash in records.retired:
+        _refuse_retired(new.content.name, records.retired[entries[-1].hash])
+    return entries[-1] if entries else None
 
 
 def _refuse_retired(name: str, reason: str) -> NoReturn:
@@ -125,33 +126,37 @@ def _predecessor(
     supersedes: RegisteredCollection | str | None,
 ) -> str | None:
     """Return the id of the registration that the new one revises or supersedes; None for a new collection."""
-    for one in matches:
-        theirs = one.registered
-        if theirs.project == records.project and theirs.retired is not None and one.refused:
+    for match in matches:
+        theirs = match.registered
+        if theirs.project == records.project and theirs.retired is not None and match.refused:
             _refuse_retired(theirs.name, theirs.retired)
-    declared = None if supersedes is None else records.registered(supersedes)
-    named = records.named(new.content.name)
-    if not named or (declared is not None and declared.body["name"] == new.content.name):
-        return None if declared is None else declared.hash
-    ids = {entry.hash for entry in named}
+    superseded = None if supersedes is None else records.registered(supersedes)
+    registrations = records.named(new.content.name)
+    if not registrations or (
+        superseded is not None and superseded.body["name"] == new.content.name
+    ):
+        return None if superseded is None else superseded.hash
+    ids = {entry.hash for entry in registrations}
     revised = [
         match for match in matches if match.registered.id in ids and is_revision(match, new.data)
     ]
     if not revised:
-        last, name = named[-1].body, new.content.name
+        last = registrations[-1].body
+        name = new.content.name
         raise LedgerError(
             f"{name!r} is registered with other content: {last['n_queries']} queries, and this has "
             f"{new.data.n_queries}. If this takes its place, pass supersedes={name!r}, and looks carry over. Else "
             "choose another name"
         )
-    return declared.hash if declared is not None else revised[-1].registered.id
+    return superseded.hash if superseded is not None else revised[-1].registered.id
 
 
 def _findings(
     records: Records, new: Registration, matches: list[Match], revised: str | None
 ) -> tuple[Finding, ...]:
     """Run the checks; the collection itself and all that it revises or supersedes are no other collections."""
-    own = _with_parts(records, [entry.hash for entry in _line(records, new.content.name, revised)])
+    lineage = _lineage(records, new.content.name, revised)
+    own = _with_parts(records, [entry.hash for entry in lineage])
     others = tuple(
         match
         for match in matches
@@ -161,29 +166,29 @@ def _findings(
     return run_checks(replace(new, others=others, retired=retired))
 
 
-def _with_parts(records: Records, line: list[str]) -> set[str]:
+def _with_parts(records: Records, ids: list[str]) -> set[str]:
     """Return some registrations, and those of the project that are subsets of these under other names."""
-    exposure = records.exposure
-    held = union(exposure.classes[one] for one in line)
-    names = [entry.hash for entry in records.own]
-    return {*line, *(name for name in names if np.isin(exposure.classes[name], held).all())}
+    classes = records.exposure.classes
+    queries = union(classes[registration] for registration in ids)
+    own = [entry.hash for entry in records.own]
+    return {*ids, *(part for part in own if np.isin(classes[part], queries).all())}
 
 
-def _line(records: Records, name: str, revised: str | None) -> list[Entry]:
+def _lineage(records: Records, name: str, revised: str | None) -> list[Entry]:
     """Return the registrations under a name, and those that they and a new one revise or supersede."""
-    of_id = records.exposure.registrations
-    names = [name] if revised is None else [name, of_id[revised].body["name"]]
-    line: list[Entry] = []
-    for one in names:  # grows while it is read
-        found = records.named(one)
+    by_id = records.exposure.registrations
+    names = [name] if revised is None else [name, by_id[revised].body["name"]]
+    lineage: list[Entry] = []
+    for known in names:  # grows while it is read
+        registrations = records.named(known)
         older = (
-            of_id[entry.body["revises"]].body["name"]
-            for entry in found
+            by_id[entry.body["revises"]].body["name"]
+            for entry in registrations
             if entry.body["revises"] is not None
         )
-        names += [other for other in dict.fromkeys(older) if other not in names]
-        line += found
-    return line
+        names += [earlier for earlier in dict.fromkeys(older) if earlier not in names]
+        lineage += registrations
+    return lineage
 
 
 def _body(
@@ -191,26 +196,30 @@ def _body(
     new: Registration,
     matches: list[Match],
     revised: str | None,
-    found: tuple[Finding, ...],
+    findings: tuple[Finding, ...],
 ) -> dict[str, object]:
-    data = new.data
+    fingerprint = new.data
     # A revision has the queries of all earlier ones of its name.
-    before = {entry.hash for entry in records.named(new.content.name)} | {revised}
+    earlier = {entry.hash for entry in records.named(new.content.name)} | {revised}
     links = [
-        link_to(one, data, is_successor=revised is not None and one.registered.id in before)
-        for one in recognised_together(matches, data)
+        link_to(
+            match,
+            fingerprint,
+            is_successor=revised is not None and match.registered.id in earlier,
+        )
+        for match in recognised_together(matches, fingerprint)
     ]
     signatures = records.ledger.keep("signatures", new.content.signature.arrays())
     # By code: a sentence may name query ids, which nobody must be able to read in a ledger.
-    findings = dict(Counter(one.code for one in found))
+    counts = dict(Counter(finding.code for finding in findings))
     return {
         "name": new.content.name,
-        "digest": data.digest,
-        "n_queries": data.n_queries,
-        "n_rows": len(data.codes),
+        "digest": fingerprint.digest,
+        "n_queries": fingerprint.n_queries,
+        "n_rows": len(fingerprint.codes),
         "revises": revised,
         "signatures": signatures,
-        "findings": findings,
+        "findings": counts,
         **kept_links(records.ledger, links),
     }
 
@@ -223,40 +232,42 @@ Places = NDArray[np.int64]
 class Link:
     """The queries that a new registration shares with an earlier one."""
 
-    found: Match  # The evidence
+    match: Match  # The evidence
     own: Places  # (k,): The places of the same queries in the new registration and in the earlier one
     other: Places
 
     @property
     def released(self) -> Places:
         """The places of the new registration whose queries were exempted in the earlier one."""
-        exempt = self.found.registered.exempt
+        exempt = self.match.registered.exempt
         return self.own[:0] if exempt is None else self.own[exempt[self.other]]
 
 
-def is_revision(found: Match, data: Fingerprint) -> bool:
+def is_revision(match: Match, fingerprint: Fingerprint) -> bool:
     """Return whether data is a registered collection with other features or a few other labels: query for query."""
-    signature = found.registered.signature
-    if signature.n_queries != data.n_queries:
+    signature = match.registered.signature
+    if signature.n_queries != fingerprint.n_queries:
         return False
-    all_found = all(len(np.unique(found.pairs[:, side])) == data.n_queries for side in (0, 1))
-    return all_found or (
-        found.refused and np.array_equal(np.sort(signature.ids), np.sort(data.ids))
+    all_matched = all(
+        len(np.unique(match.pairs[:, side])) == fingerprint.n_queries for side in (0, 1)
+    )
+    return all_matched or (
+        match.refused and np.array_equal(np.sort(signature.ids), np.sort(fingerprint.ids))
     )
 
 
-def link_to(found: Match, data: Fingerprint, *, is_successor: bool) -> Link:
+def link_to(match: Match, fingerprint: Fingerprint, *, is_successor: bool) -> Link:
     """Return the link to a registered collection."""
-    pairs = found.pairs
+    pairs = match.pairs
     if is_successor:
-        pairs = np.concatenate([pairs, _by_id(found, data)])
+        pairs = np.concatenate([pairs, _by_id(match, fingerprint)])
     # The place of each query in the order of the content, in which entries count queries.
-    place = np.empty(data.n_queries, dtype=np.int64)
-    place[np.argsort(data.content, kind="stable")] = np.arange(data.n_queries)
-    return Link(found, place[pairs[:, 0]], pairs[:, 1].astype(np.int64))
+    place = np.empty(fingerprint.n_queries, dtype=np.int64)
+    place[np.argsort(fingerprint.content, kind="stable")] = np.arange(fingerprint.n_queries)
+    return Link(match, place[pairs[:, 0]], pairs[:, 1].astype(np.int64))
 
 
-def recognised_together(matches: Sequence[Match], data: Fingerprint) -> list[Match]:
+def recognised_together(matches: Sequence[Match], fingerprint: Fingerprint) -> list[Match]:
     """Return the matches with the queries that only several collections together show.
 
     Each query of the data counts once, and with its weakest evidence: the versions of a collection
@@ -264,7 +275,9 @@ def recognised_together(matches: Sequence[Match], data: Fingerprint) -> list[Mat
     against, as within one collection.
     """
     unknown = {
-        place: _weighed(one, data) for place, one in enumerate(matches) if not len(one.pairs)
+        place: _weighed(match, fingerprint)
+        for place, match in enumerate(matches)
+        if not len(match.pairs)
     }
     # The weakest evidence: two versions of one collection would else testify twice for the same
     # query.
@@ -287,40 +300,44 @@ def kept_links(ledger: Ledger, links: Sequence[Link]) -> dict[str, Any]:
     linked = [link for link in links if len(link.own)]
     arrays: Mapping[str, NDArray[Any]] = {
         f"{place}.{side}": ends
-        for place, one in enumerate(linked)
-        for side, ends in (("own", one.own), ("other", one.other))
+        for place, link in enumerate(linked)
+        for side, ends in (("own", link.own), ("other", link.other))
     }
     released = union(link.released for link in links)
     return {
         "links": {
-            "to": [one.found.registered.id for one in linked],
+            "to": [link.match.registered.id for link in linked],
             "pairs": ledger.keep("signatures", arrays) if linked else None,
         },
         "released": ledger.keep("signatures", {"places": released}) if len(released) else None,
     }
 
 
-def _by_id(found: Match, data: Fingerprint) -> NDArray[np.int64]:
+def _by_id(match: Match, fingerprint: Fingerprint) -> NDArray[np.int64]:
     """Return the pairs with the same id of which neither query was found otherwise.
 
     If most of the queries that were found have other ids now, ids were given anew and say nothing.
     """
-    theirs, pairs = found.registered.signature.ids, found.pairs
-    if len(pairs) and 2 * int((data.ids[pairs[:, 0]] == theirs[pairs[:, 1]]).sum()) < len(pairs):
+    theirs = match.registered.signature.ids
+    pairs = match.pairs
+    n_same = np.count_nonzero(fingerprint.ids[pairs[:, 0]] == theirs[pairs[:, 1]])
+    if 2 * n_same < len(pairs):
         return pairs[:0]
-    same = _equal(data.ids, theirs)
+    same = _equal(fingerprint.ids, theirs)
     return same[~np.isin(same[:, 0], pairs[:, 0]) & ~np.isin(same[:, 1], pairs[:, 1])]
 
 
-def _weighed(found: Match, data: Fingerprint) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _weighed(
+    match: Match, fingerprint: Fingerprint
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     # Pairs with the same id and size, and the evidence of their labels (`contamination.evidence`).
-    theirs = found.registered.signature
-    if found.shown is None or data.label_counts is None or theirs.label_counts is None:
+    theirs = match.registered.signature
+    if match.shown is None or fingerprint.label_counts is None or theirs.label_counts is None:
         return np.zeros((0, 2), dtype=np.int64), np.zeros((0, 1))
-    pairs = _equal(data.ids, theirs.ids)
-    ratios = found.shown.ratios[pairs[:, 1]]
+    pairs = _equal(fingerprint.ids, theirs.ids)
+    ratios = match.shown.ratios[pairs[:, 1]]
     weighed = ~np.isnan(ratios[:, 0]) & (
-        data.label_counts.sizes[pairs[:, 0]] == theirs.label_counts.sizes[pairs[:, 1]]
+        fingerprint.label_counts.sizes[pairs[:, 0]] == theirs.label_counts.sizes[pairs[:, 1]]
     )
     return pairs[weighed], ratios[weighed]
 

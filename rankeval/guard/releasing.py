@@ -80,15 +80,15 @@ class Status:
     def words(self) -> str:
         """The answer in a sentence."""
         verdict = "would be refused" if self.refused else "would not be refused"
-        asked = mention(self.ledger, short(self.head))
+        ledger = mention(self.ledger, short(self.head))
         if self.refused and self.n_unaccounted:
             rest = "if they may be in the data too, leave them out by their ids in its source"
-            asked = f"{self.n_unaccounted} of its queries were not found: {rest}; {asked}"
+            ledger = f"{self.n_unaccounted} of its queries were not found: {rest}; {ledger}"
         if not self.queries:
-            return f"{verdict}: {self.why} ({asked})"
+            return f"{verdict}: {self.why} ({ledger})"
         return (
             f"{verdict}: {self.why}; {count(len(self.queries), 'query')} of the data, {few(self.queries)}, in "
-            f"{count(int(self.rows.sum()), 'row')} ({asked})"
+            f"{count(int(self.rows.sum()), 'row')} ({ledger})"
         )
 
     def __str__(self) -> str:
@@ -99,22 +99,24 @@ class Status:
 
 
 def status_of(
-    found: Sequence[Match], data: Fingerprint, *, ledger: str, head: str, off: bool
+    matches: Sequence[Match], fingerprint: Fingerprint, *, ledger: str, head: str, off: bool
 ) -> Status:
     """Sum up matches by the strongest of them."""
     queries = np.logical_or.reduce(
-        [np.zeros(data.n_queries, dtype=bool), *(one.queries for one in found)]
+        [np.zeros(fingerprint.n_queries, dtype=bool), *(match.queries for match in matches)]
     )
     shared = {
-        "queries": data.names[queries].tolist(),
-        "rows": queries[data.codes],
+        "queries": fingerprint.names[queries].tolist(),
+        "rows": queries[fingerprint.codes],
         "matched": {
-            one.registered.id: np.flatnonzero(one.matched) for one in found if one.n_matched
+            match.registered.id: np.flatnonzero(match.matched)
+            for match in matches
+            if match.n_matched
         },
         "ledger": ledger,
         "head": head,
     }
-    best = max(found, key=lambda one: one.strength, default=None)
+    best = max(matches, key=lambda match: match.strength, default=None)
     if best is None or not (best.refused or best.queries.any() or best.same_labels):
         return Status(**shared)
     content = best.registered
@@ -144,14 +146,14 @@ def exempt(
     check_text("reason", reason, "why the queries are exempted; it goes on record")
     expected = "a list of query ids, or the result of guard.status"
     require(not isinstance(queries, str), "queries", queries, expected)
-    given = queries if isinstance(queries, Status) else list(queries)
+    ids = [] if isinstance(queries, Status) else list(queries)
 
     def record(records: Records) -> int:
-        entry, exposure = records.anybodys(collection), records.exposure
+        entry, exposure = records.registered_by_anybody(collection), records.exposure
         wanted = (
-            _matched(records, entry, given)
-            if isinstance(given, Status)
-            else _named(records, entry, given)
+            _matched(records, entry, queries)
+            if isinstance(queries, Status)
+            else _with_ids(records, entry, ids)
         )
         classes = exposure.classes[entry.hash]
         new = wanted[np.isin(classes[wanted], _protected(records))]
@@ -159,8 +161,8 @@ def exempt(
             return 0
         # The same queries stand in other registrations, where they must not be refused either.
         everywhere = {
-            name: np.flatnonzero(np.isin(there, classes[new]))
-            for name, there in exposure.classes.items()
+            registration: np.flatnonzero(np.isin(there, classes[new]))
+            for registration, there in exposure.classes.items()
         }
         body = _about(entry) | {
             "queries": keep_places(journal.ledger, new),
@@ -182,7 +184,9 @@ def retire(journal: Journal, collection: RegisteredCollection | str, reason: str
     def record(records: Records) -> None:
         entry = records.unretired(collection)
         revisions = [
-            one for one in records.named(entry.body["name"]) if one.hash not in records.retired
+            revision
+            for revision in records.named(entry.body["name"])
+            if revision.hash not in records.retired
         ]
         notes = [
             ("retire", _about(revision) | {"queries": None, "reason": reason})
@@ -210,13 +214,13 @@ def _protected(records: Records) -> NDArray[np.int64]:
     return union(protected)
 
 
-def _named(records: Records, entry: Entry, ids: list[Any]) -> NDArray[np.intp]:
+def _with_ids(records: Records, entry: Entry, ids: list[Any]) -> NDArray[np.intp]:
     """Return the places of query ids in a registration, which keeps only hashes of them."""
     if not ids:
         raise InvalidInput("queries is empty: give the ids of the queries")
     known = next(content.signature.ids for content in records.contents if content.id == entry.hash)
     hashes = text_hashes(as_typed(ids, "queries"))
-    missing = [one for one, here in zip(ids, np.isin(hashes, known), strict=True) if not here]
+    missing = [query for query, here in zip(ids, np.isin(hashes, known), strict=True) if not here]
     are = "is" if len(missing) == 1 else "are"
     refuse(
         (
@@ -230,8 +234,12 @@ def _named(records: Records, entry: Entry, ids: list[Any]) -> NDArray[np.intp]:
 def _matched(records: Records, entry: Entry, status: Status) -> NDArray[np.intp]:
     """Return the places in a registration of the queries that a status found there or in linked collections."""
     classes = records.exposure.classes
-    found = [classes[name][places] for name, places in status.matched.items() if name in classes]
-    places = np.flatnonzero(np.isin(classes[entry.hash], union(found)))
+    matched = [
+        classes[registration][places]
+        for registration, places in status.matched.items()
+        if registration in classes
+    ]
+    places = np.flatnonzero(np.isin(classes[entry.hash], union(matched)))
     if not len(places):
         raise InvalidInput(f"the status found no query of {entry.body['name']!r}: {status}")
     return places

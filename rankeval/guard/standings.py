@@ -56,12 +56,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.guard.exposure import Classes, Exposure, OtherProject, is_few, other_projects, union
+from rankeval.guard.exposure import (
+    Classes,
+    Exposure,
+    OtherProject,
+    Output,
+    is_few,
+    other_projects,
+    outputs_of_looks,
+    union,
+)
 from rankeval.join.matching import Hashes
 from rankeval.ledger.arrays import part_of
 from rankeval.ledger.entry import Entry
@@ -77,10 +86,10 @@ SECONDARY = "secondary"
 
 ADJUSTED = (CONFIRMATORY, FIRST)
 """The standings with adjusted p-values."""
-STANDINGS = {CONFIRMATORY: CONFIRMATORY} | dict.fromkeys(
+STATUS_OF = {CONFIRMATORY: CONFIRMATORY} | dict.fromkeys(
     (FIRST, EXPLORATORY, SECONDARY), EXPLORATORY
 )
-"""Standing -> the word for it in sentences and tables, one of two: the sentence behind the word has the rest.
+"""Standing -> its status, one of two words in sentences and tables: the sentence behind the word has the rest.
 
 A first look is called exploratory: nothing in a ledger tells whether the other project's results
 were known."""
@@ -89,11 +98,15 @@ RELEASES = ("exempt", "retire")
 """The kinds of entries after which queries may be fitted on."""
 
 
+QueryHashes = Mapping[str, Hashes]
+"""Kind of row -> the hash of an output's ranking of each query, in the order of the content."""
+
+
 @dataclass(frozen=True)
 class Standing:
     """The standing of a plan as of one head of the ledger; `seen` are the entries by which its queries were seen."""
 
-    status: str  # a key of `STANDINGS`
+    name: str  # a key of `STATUS_OF`
     looks: tuple[str, ...]  # the systems of the plan whose opening is a new look
     n_looks: int  # of the project at these queries, these included
     family: tuple[str, ...]  # the plans that are corrected together, this one included
@@ -109,7 +122,7 @@ class Standing:
     @property
     def is_adjusted(self) -> bool:
         """Whether p-values can be adjusted."""
-        return self.status in ADJUSTED
+        return self.name in ADJUSTED
 
 
 @dataclass(frozen=True)
@@ -141,27 +154,29 @@ class Standings:
 
     def of(self, plan_id: str, new_looks: Callable[[], tuple[str, ...]] = tuple) -> Standing:
         """Return the standing of a frozen plan; `new_looks` tells those of a plan that was not opened yet."""
-        body, seen = self.body_of(plan_id), self._seen(plan_id)
-        apart, freezes = self.exposure.snapshot.apart, self.frozen[plan_id]
+        body = self.body_of(plan_id)
+        seen = self._seen(plan_id)
+        apart = self.exposure.snapshot.apart
+        freezes = self.frozen[plan_id]
         if openings := self.opened.get(plan_id, ()):
             looks = tuple(dict.fromkeys(name for entry in openings for name in entry.body["looks"]))
         else:
             looks = new_looks()
         queries = self.exposure.queries_of(body)
         exposed = self.exposure.exposed(queries, seen)
-        n_looks = len(self._outputs(plan_id, looks))
-        if self._is_used(plan_id):
-            status = EXPLORATORY if looks else SECONDARY
+        n_looks = len(self._outputs_looked_at(plan_id, looks))
+        if self._knew_queries(plan_id):
+            name = EXPLORATORY if looks else SECONDARY
         else:
-            status = FIRST if _are_more_than_few(exposed) else CONFIRMATORY
+            name = FIRST if _are_more_than_few(exposed) else CONFIRMATORY
         released = [entry for entry in seen if entry.kind in RELEASES]
         n_released = int(self.exposure.exposed(queries, released).sum())
-        unknown = tuple(
-            one for one in seen if all(apart(one.hash, freeze.hash) for freeze in freezes)
+        entries_apart = tuple(
+            entry for entry in seen if all(apart(entry.hash, freeze.hash) for freeze in freezes)
         )
-        family = self._family(plan_id) if status in ADJUSTED else (plan_id,)
+        family = self._family(plan_id) if name in ADJUSTED else (plan_id,)
         return Standing(
-            status=status,
+            name=name,
             looks=looks,
             n_looks=n_looks,
             family=family,
@@ -170,15 +185,15 @@ class Standings:
             n_released=n_released,
             others=other_projects(self.exposure, self.project, body, seen),
             seen=seen,
-            apart=unknown,
+            apart=entries_apart,
         )
 
     def _own(self, kind: str) -> dict[str, list[Entry]]:
-        found: dict[str, list[Entry]] = {}
+        by_plan: dict[str, list[Entry]] = {}
         for entry in self.exposure.snapshot.entries:
             if entry.kind == kind and entry.project == self.project:
-                found.setdefault(entry.body["plan"], []).append(entry)
-        return found
+                by_plan.setdefault(entry.body["plan"], []).append(entry)
+        return by_plan
 
     def body_of(self, plan_id: str) -> Mapping[str, Any]:
         """Return the body of the entry that froze a plan."""
@@ -194,14 +209,14 @@ class Standings:
         if plan_id not in self._all_seen:
             body = self.body_of(plan_id)
             exposing = [
-                one
-                for one in self.exposure.exposing(self.project)
-                if self.exposure.shared(body, one.body)
+                entry
+                for entry in self.exposure.exposing(self.project)
+                if self.exposure.shared(body, entry.body)
             ]
             self._all_seen[plan_id] = tuple(
-                one
-                for one in exposing
-                if self._is_before(one, plan_id) and not self._knew_freeze(one, plan_id)
+                entry
+                for entry in exposing
+                if self._is_before(entry, plan_id) and not self._knew_freeze(entry, plan_id)
             )
         return self._all_seen[plan_id]
 
@@ -212,25 +227,27 @@ class Standings:
 
     def _is_before(self, entry: Entry, plan_id: str) -> bool:
         """Return whether an entry comes before the opening of a plan; all do if it was not opened."""
-        places, opened = self.exposure.snapshot.places, self.opened.get(plan_id)
+        places = self.exposure.snapshot.places
+        opened = self.opened.get(plan_id)
         return opened is None or places[entry.hash] < places[opened[-1].hash]
 
-    def _is_used(self, plan_id: str) -> bool:
+    def _knew_queries(self, plan_id: str) -> bool:
+        """Return whether the project looked at queries of a plan before, or may have fitted on them."""
         queries = self.exposure.queries_of(self.body_of(plan_id))
-        return _are_more_than_few(self._used(queries, self._seen(plan_id)))
+        return _are_more_than_few(self._known(queries, self._seen(plan_id)))
 
-    def _used(self, queries: Classes, seen: Sequence[Entry]) -> NDArray[np.bool_]:
-        used = self.exposure.exposed(
+    def _known(self, queries: Classes, seen: Sequence[Entry]) -> NDArray[np.bool_]:
+        known = self.exposure.exposed(
             queries, [entry for entry in seen if entry.project == self.project]
         )
-        for entry in (one for one in seen if one.kind in RELEASES and one.project != self.project):
-            free = self.exposure.exposed(queries, [entry])
-            if (
-                entry.kind == "retire"
-            ):  # what the project had registered by then went on being refused
-                free &= ~np.isin(queries, self._registered_before(entry))
-            used |= free
-        return used
+        for entry in seen:
+            if entry.kind in RELEASES and entry.project != self.project:
+                released = self.exposure.exposed(queries, [entry])
+                if entry.kind == "retire":
+                    # What the project had registered by then went on being refused.
+                    released &= ~np.isin(queries, self._registered_before(entry))
+                known |= released
+        return known
 
     def _registered_before(self, entry: Entry) -> Classes:
         exposure = self.exposure
@@ -247,26 +264,25 @@ class Standings:
             for other, freezes in self.frozen.items()
             if self._is_before(freezes[0], plan_id)
             and self._is_linked(self.body_of(plan_id), freezes[0].body)
-            and not self._is_used(other)
+            and not self._knew_queries(other)
         ]
         return tuple(dict.fromkeys([*family, plan_id]))
 
-    def _is_linked(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-        pairs = ((one, other), (other, one))
+    def _is_linked(self, body: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+        pairs = ((body, other), (other, body))
         return any(
-            not is_few(self.exposure.shared(a, b), len(self.exposure.queries_of(a)))
-            for a, b in pairs
+            not is_few(self.exposure.shared(first, second), len(self.exposure.queries_of(first)))
+            for first, second in pairs
         )
 
-    def _outputs(self, plan_id: str, looks: Iterable[str]) -> set[str]:
+    def _outputs_looked_at(self, plan_id: str, looks: Iterable[str]) -> set[Output]:
         # Looks that came after the plan's opening do not bear on its result.
         body = self.body_of(plan_id)
         systems = dict(body["content"]["systems"])
-        seen = {systems[name] for name in looks}
-        for entry in self.openings_of(body):
-            if self._is_before(entry, plan_id):
-                seen.update(entry.body["systems"][name] for name in entry.body["looks"])
-        return seen
+        outputs = {systems[name] for name in looks}
+        openings = self.openings_of(body)
+        earlier = [entry for entry in openings if self._is_before(entry, plan_id)]
+        return outputs | outputs_of_looks(earlier)
 
 
 def _are_more_than_few(marked: NDArray[np.bool_]) -> bool:
@@ -275,6 +291,16 @@ def _are_more_than_few(marked: NDArray[np.bool_]) -> bool:
 
 _KINDS = ("features", "documents", "labels")
 """Kinds of rows by which two outputs are compared; the same order of any of them scores the same."""
+
+
+class Opening(NamedTuple):
+    """An opening beside the queries of another entry."""
+
+    entry: Entry
+    places: NDArray[
+        np.intp
+    ]  # (n_queries,): The place of each query in the opening, -1 if it lacks it
+    arrays: dict[str, NDArray[Any]]  # The scores and the hashes that the opening kept
 
 
 @dataclass(frozen=True)
@@ -292,14 +318,13 @@ class History:
     @property
     def elsewhere(self) -> int:
         """The looks of other projects at any of these queries."""
-        exposure, project = self.standings.exposure, self.standings.project
-        return sum(
-            one.n_looks
-            for one in other_projects(exposure, project, self.body, exposure.snapshot.entries)
-        )
+        exposure = self.standings.exposure
+        project = self.standings.project
+        others = other_projects(exposure, project, self.body, exposure.snapshot.entries)
+        return sum(other.n_looks for other in others)
 
     @property
-    def first_baseline(self) -> str | None:
+    def first_baseline(self) -> Output | None:
         """The output of the first baseline that the project declared for any of these queries."""
         exposure = self.standings.exposure
         for body in self.standings.bodies:
@@ -309,7 +334,7 @@ class History:
         return None
 
     def new_looks(
-        self, systems: Mapping[str, str], outputs: Mapping[str, Mapping[str, Hashes]]
+        self, systems: Mapping[str, Output], hashes: Mapping[str, QueryHashes]
     ) -> tuple[str, ...]:
         """Return the systems with new outputs: those that rank some query as no opening of the project did.
 
@@ -317,8 +342,7 @@ class History:
         The first baseline that was declared for a query is free there, and equal outputs count
         once.
 
-        `outputs` has the hash of each query, in the order of the content, by system and kind of
-        row.
+        `systems` has the output of each system, and `hashes` those of its queries.
         """
         # A baseline is what one starts from: its score is published, or was the reason for the
         # work.
@@ -331,51 +355,50 @@ class History:
             # Query by query: parts that were opened one after the other are no new look as a whole.
             if (
                 output not in seen
-                and not (self._opened_before(outputs[name]) | self._free_of(output)).all()
+                and not (self._opened_before(hashes[name]) | self._free_of(output)).all()
             ):
                 new.append(name)
                 seen.add(output)
         return tuple(new)
 
     @property
-    def looks(self) -> set[str]:
+    def outputs_looked_at(self) -> set[Output]:
         """The outputs whose opening was a look."""
-        return {
-            entry.body["systems"][name] for entry in self.opened for name in entry.body["looks"]
-        }
+        return outputs_of_looks(self.opened)
 
-    def scores_of_looks(self, measure: str) -> dict[str, NDArray[np.float64]]:
+    def scores_of_outputs(self, measure: str) -> dict[Output, NDArray[np.float64]]:
         """Return the scores of these queries by one measure, for each opened output; nan where it was not opened."""
-        found: dict[str, NDArray[np.float64]] = {}
-        for entry, places, arrays in self._aligned:
-            for output, scores in zip(
-                entry.body["systems"].values(), _scores(entry, arrays, measure), strict=False
-            ):
+        by_output: dict[Output, NDArray[np.float64]] = {}
+        for opening in self._openings:
+            outputs = opening.entry.body["systems"].values()
+            is_there = opening.places >= 0
+            for output, scores in zip(outputs, _scores(opening, measure), strict=False):
                 # Another measure order or a later opening gives the same scores of the same output.
-                found.setdefault(output, np.where(places >= 0, scores[places], np.nan))
-        return found
+                by_output.setdefault(output, np.where(is_there, scores[opening.places], np.nan))
+        return by_output
 
     def sd_of_differences(self, measure: str) -> float | None:
         """Return the mean standard deviation of differences per query, over pairs opened together; None without one."""
-        found = []
-        for entry, _, arrays in self._aligned:
-            pairs = combinations(_scores(entry, arrays, measure), 2)
-            found += [float(np.nanstd(one - other, ddof=1)) for one, other in pairs]
-        varied = [one for one in found if one > 0]
+        sds = []
+        for opening in self._openings:
+            pairs = combinations(_scores(opening, measure), 2)
+            sds += [float(np.nanstd(first - second, ddof=1)) for first, second in pairs]
+        varied = [sd for sd in sds if sd > 0]
         return float(np.mean(varied)) if varied else None
 
-    def _opened_before(self, output: Mapping[str, Hashes]) -> NDArray[np.bool_]:
+    def _opened_before(self, hashes: QueryHashes) -> NDArray[np.bool_]:
         """Return which of these queries an opening ranked as an output does, on whatever collection."""
         opened = np.zeros(len(self.standings.exposure.queries_of(self.body)), dtype=bool)
-        for places, known in self._outputs:
+        for places, known in self._opened_hashes:
             for kind in _KINDS:
-                if kind in output and kind in known:
-                    opened |= (places >= 0) & (output[kind] == known[kind][places])
+                if kind in hashes and kind in known:
+                    opened |= (places >= 0) & (hashes[kind] == known[kind][places])
         return opened
 
-    def _free_of(self, output: str) -> NDArray[np.bool_]:
+    def _free_of(self, output: Output) -> NDArray[np.bool_]:
         """Return the queries on which an output is free: it is the plan's baseline, and none was declared before."""
-        exposure, content = self.standings.exposure, self.body["content"]
+        exposure = self.standings.exposure
+        content = self.body["content"]
         queries = exposure.queries_of(self.body)
         if content["baseline"] is None or dict(content["systems"])[content["baseline"]] != output:
             return np.zeros(len(queries), dtype=bool)
@@ -386,19 +409,19 @@ class History:
         return ~np.isin(queries, union(declared))
 
     @cached_property
-    def _outputs(self) -> list[tuple[NDArray[np.intp], dict[str, Hashes]]]:
+    def _opened_hashes(self) -> list[tuple[NDArray[np.intp], QueryHashes]]:
+        """The places of these queries in each opening, and the hashes of each output there."""
         return [
-            (places, part_of(arrays, f"{place}.outputs."))
-            for entry, places, arrays in self._aligned
-            for place in range(len(entry.body["systems"]))
+            (opening.places, part_of(opening.arrays, f"{system}.outputs."))
+            for opening in self._openings
+            for system in range(len(opening.entry.body["systems"]))
         ]
 
     @cached_property
-    def _aligned(self) -> list[tuple[Entry, NDArray[np.intp], dict[str, NDArray[Any]]]]:
-        """The openings with the places of these queries there, -1 for those that they lack, and the arrays."""
+    def _openings(self) -> list[Opening]:
         exposure = self.standings.exposure
         return [
-            (
+            Opening(
                 entry,
                 exposure.places_in(self.body, entry.body),
                 exposure.ledger.load(entry.body["outputs"]),
@@ -407,16 +430,15 @@ class History:
         ]
 
 
-def _scores(
-    entry: Entry, arrays: Mapping[str, NDArray[Any]], measure: str
-) -> list[NDArray[np.float64]]:
+def _scores(opening: Opening, measure: str) -> list[NDArray[np.float64]]:
     """Return the scores of the systems of an opening by one measure; none if they were not scored by it."""
-    measures = entry.body["measures"]
+    measures = opening.entry.body["measures"]
+    systems = opening.entry.body["systems"]
     if measure not in measures:
         return []
     tables = (
-        arrays[f"{place}.scores"].reshape(-1, len(measures))
-        for place in range(len(entry.body["systems"]))
+        opening.arrays[f"{system}.scores"].reshape(-1, len(measures))
+        for system in range(len(systems))
     )
     return [scores[:, measures.index(measure)] for scores in tables]
 

@@ -75,16 +75,16 @@ class JoinedAspects:
         ranked: Ints,
         keep: NDArray[np.bool_] | None,
         offsets: Ints,
-        rest: tuple[Ints, Ints],
+        unretrieved: tuple[Ints, Ints],
     ) -> AspectBlock:
         """Return the judgments of a chunk: of its rows in rank order, and of all known documents.
 
-        ``rest`` are the places of its documents that were not ranked, and the query of each.
+        ``unretrieved`` has the places of its documents that were not ranked, and the query of each.
         """
         document = self.document[rows]
         query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-        known = np.concatenate([document[document >= 0], self.unretrieved[rest[0]]])
-        known_query = np.concatenate([query[document >= 0], rest[1]])
+        known = np.concatenate([document[document >= 0], self.unretrieved[unretrieved[0]]])
+        known_query = np.concatenate([query[document >= 0], unretrieved[1]])
         document = document[ranked] if keep is None else document[ranked][keep]
         return AspectBlock(self.table, document, known, known_query, self.skips_below)
 

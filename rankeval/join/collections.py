@@ -71,9 +71,9 @@ def _joined(qrels: Qrels, run: Run, convention: Convention) -> Joined:
     if run.against_rank:
         signs["rank"] = ()
     relevance, truth_query = _narrow(qrels.relevance), of_truth.of_rows()
-    label, judged = _labelled(relevance, truth_row, run_row, len(run), convention)
-    unretrieved = relevance >= (0 if convention.negative == "unjudged" else -np.inf)
-    unretrieved[truth_row] = False
+    label, is_judged = _labelled(relevance, truth_row, run_row, len(run), convention)
+    is_unretrieved = relevance >= (0 if convention.negative == "unjudged" else -np.inf)
+    is_unretrieved[truth_row] = False
 
     def by_query(rows: Ints | NDArray[np.bool_]) -> Ints:
         return np.bincount(truth_query[rows], minlength=len(queries))
@@ -81,27 +81,30 @@ def _joined(qrels: Qrels, run: Run, convention: Convention) -> Joined:
     lengths = np.diff(ranked.offsets)
     rule_counts = {
         "missing": (lengths == 0).astype(np.int64),
-        "unjudged": lengths - by_query(truth_row[judged[run_row]]),
-        "judgments": by_query(unretrieved & (relevance > 0)),
+        "unjudged": lengths - by_query(truth_row[is_judged[run_row]]),
+        "judgments": by_query(is_unretrieved & (relevance > 0)),
     }
 
-    rows, rest = ranked.rows, truth.rows[unretrieved[truth.rows]]
+    rows, unretrieved = ranked.rows, truth.rows[is_unretrieved[truth.rows]]
     if convention.unjudged == "skip" and convention.depth is None:
         # With a depth they take up ranks until the cut.
-        rows = rows[judged[rows]]
+        rows = rows[is_judged[rows]]
     counted = _counted(queries, lengths > 0, convention, excluded)
     numbers = np.flatnonzero(counted)
     if len(numbers) < len(queries):
-        rows, rest = rows[counted[of_run.of_rows()[rows]]], rest[counted[truth_query[rest]]]
+        rows, unretrieved = (
+            rows[counted[of_run.of_rows()[rows]]],
+            unretrieved[counted[truth_query[unretrieved]]],
+        )
     if convention.judgments == "rows":
-        rest, rest_offsets = rest[:0], None
+        unretrieved, unretrieved_offsets = unretrieved[:0], None
     else:
-        rest_offsets = offsets_of(by_query(rest)[numbers])
+        unretrieved_offsets = offsets_of(by_query(unretrieved)[numbers])
     aspects = None
     if table is not None:
         judgment = np.full(len(run), -1)
-        judgment[run_row] = np.where(judged[run_row], truth_row, -1)
-        aspects = JoinedAspects(table, judgment, rest, _skips_below(convention))
+        judgment[run_row] = np.where(is_judged[run_row], truth_row, -1)
+        aspects = JoinedAspects(table, judgment, unretrieved, _skips_below(convention))
     sizes = np.bincount(of_run.of_rows()[rows], minlength=len(queries))[numbers]
     offsets = ranked.offsets if rows is ranked.rows else offsets_of(sizes)
     order = None if len(rows) == len(run) and ascend(rows) else rows
@@ -116,9 +119,9 @@ def _joined(qrels: Qrels, run: Run, convention: Convention) -> Joined:
         run.score,
         label,
         convention,
-        judged,
-        unretrieved=relevance[rest],
-        unretrieved_offsets=rest_offsets,
+        is_judged,
+        unretrieved=relevance[unretrieved],
+        unretrieved_offsets=unretrieved_offsets,
         lacking=lacking,
         docid=run.docid,
         aspects=aspects,
@@ -146,14 +149,14 @@ def _labelled(
     relevance: NDArray[Any], truth_row: Ints, run_row: Ints, n_rows: int, convention: Convention
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Return the label of each row of the run, 0 without a judgment, and which rows are judged."""
-    label, judged = np.zeros(n_rows, dtype=relevance.dtype), np.zeros(n_rows, dtype=bool)
+    label, is_judged = np.zeros(n_rows, dtype=relevance.dtype), np.zeros(n_rows, dtype=bool)
     label[run_row] = relevance[truth_row]
-    judged[run_row] = True
+    is_judged[run_row] = True
     if convention.negative == "unjudged":  # a label below zero is no judgment
-        judged &= label >= 0
+        is_judged &= label >= 0
     if convention.unjudged == "highest":
-        label[~judged] = relevance.max(initial=0)
-    return label, judged
+        label[~is_judged] = relevance.max(initial=0)
+    return label, is_judged
 
 
 class _Stretches(NamedTuple):

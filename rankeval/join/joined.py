@@ -155,34 +155,34 @@ class Joined:
         lengths, blocks = np.diff(self.offsets), list(query_blocks(self.offsets, CHUNK))
         padded = sum(int(lengths[block].max()) * (block.stop - block.start) for block in blocks)
         if padded <= MOST_PADDED * self.offsets[-1]:
-            for queries, judged, ties in self.chunks():
-                yield np.arange(queries.start, queries.stop), judged, ties
+            for queries, chunk, ties in self.chunks():
+                yield np.arange(queries.start, queries.stop), chunk, ties
             return
         by_length = np.argsort(lengths, kind="stable")
         for block in query_blocks(offsets_of(lengths[by_length]), CHUNK):
-            some = by_length[block]
-            rows, _ = spread(self.offsets[some], lengths[some])
+            numbers = by_length[block]
+            rows, _ = spread(self.offsets[numbers], lengths[numbers])
             rows = rows if self.order is None else self.order[rows]
-            yield (some, *self._chunk(some, rows, offsets_of(lengths[some])))
+            yield (numbers, *self._chunk(numbers, rows, offsets_of(lengths[numbers])))
 
     def _chunk(
         self, queries: slice | Ints, rows: slice | Ints, offsets: Ints
     ) -> tuple[Judged, TiedGroups]:
-        judged = None if self.judged is None else _taken(self.judged, rows)
-        levels, code, rest = self._labels(queries, rows, offsets, judged)
+        is_judged = None if self.judged is None else _taken(self.judged, rows)
+        levels, code, unretrieved = self._labels(queries, rows, offsets, is_judged)
         ranked = self._ranked(rows, code, offsets, len(levels))
         flat, ties, by_rank = ranked.code, ranked.ties, ranked.by_rank
         if flat is not None and len(offsets) > _MANY_QUERIES:
             by_rank = ByRank.of(flat, offsets)
-        if judged is not None:
-            judged = judged[ranked.row]
-        if by_rank is not None and judged is None:
+        if is_judged is not None:
+            is_judged = is_judged[ranked.row]
+        if by_rank is not None and is_judged is None:
             counts = by_rank.counts(len(levels), np.diff(offsets))
         else:
             assert flat is not None
-            counts = _count_labels(flat, offsets, len(levels), judged)
-        if rest is not None:
-            counts += rest
+            counts = _count_labels(flat, offsets, len(levels), is_judged)
+        if unretrieved is not None:
+            counts += unretrieved
         open_ties = self.convention.ties == "expected"
         read = {
             name: self._column(column, rows, ranked, offsets)
@@ -194,7 +194,7 @@ class Joined:
             flat=flat,
             counts=counts,
             groups=NO_GROUPS,
-            judged=judged,
+            judged=is_judged,
             ties=ties if open_ties else NO_GROUPS,
             queries=self.queries[queries],
             by_rank=by_rank,
@@ -209,13 +209,13 @@ class Joined:
         self._count("ties", queries, n_tied)
         if open_ties:
             chunk.groups = unlike
-        keep = self._kept(queries, offsets, judged)
+        keep = self._kept(queries, offsets, is_judged)
         if keep is not None:
             chunk = chunk.kept(keep)
         if self.aspects is not None:
             assert ranked.row is not None
-            rest_of_queries = self._rest(queries)
-            chunk.aspects = self.aspects.block(rows, ranked.row, keep, offsets, rest_of_queries)
+            unretrieved_places = self._unretrieved_of(queries)
+            chunk.aspects = self.aspects.block(rows, ranked.row, keep, offsets, unretrieved_places)
         return chunk, ties
 
     def _column(self, column: Floats, rows: slice | Ints, ranked: Ranked, offsets: Ints) -> Column:
@@ -232,31 +232,32 @@ class Joined:
         queries: slice | Ints,
         rows: slice | Ints,
         offsets: Ints,
-        judged: NDArray[np.bool_] | None,
+        is_judged: NDArray[np.bool_] | None,
     ) -> tuple[NDArray[Any], Ints, Ints | None]:
         """Return the distinct labels, rows' codes into them, and counts of those not retrieved."""
         labels, n_queries = _taken(self.relevance, rows), len(offsets) - 1
-        place, rest_query = self._rest(queries)
-        rest = self.unretrieved[place]
-        both = np.concatenate([labels, rest]) if len(rest) else labels
+        place, unretrieved_query = self._unretrieved_of(queries)
+        unretrieved = self.unretrieved[place]
+        both = np.concatenate([labels, unretrieved]) if len(unretrieved) else labels
         levels, codes = self._coded(both)
         if levels[0] < 0:
             query = np.repeat(np.arange(n_queries), np.diff(offsets))
-            negative = np.concatenate([query, rest_query])[both < 0]
+            negative = np.concatenate([query, unretrieved_query])[both < 0]
             self._count("negative", queries, np.bincount(negative, minlength=n_queries))
-        code, rest_code = codes[: len(labels)], codes[len(labels) :]
-        if self.separate_unjudged and judged is not None and self.convention.unjudged != "highest":
-            levels, rest_code = np.concatenate(([BELOW_ALL], levels)), rest_code + 1
+        code, unretrieved_code = codes[: len(labels)], codes[len(labels) :]
+        is_apart = self.separate_unjudged and self.convention.unjudged != "highest"
+        if is_apart and is_judged is not None:
+            levels, unretrieved_code = np.concatenate(([BELOW_ALL], levels)), unretrieved_code + 1
             # A label below zero without a judgment marks a pooled document, which some measures
             # count.
-            code = np.where(judged | (labels < 0), code + 1, 0)
-        if not len(rest):
+            code = np.where(is_judged | (labels < 0), code + 1, 0)
+        if not len(unretrieved):
             return levels, code, None
-        cells = rest_query * len(levels) + rest_code
+        cells = unretrieved_query * len(levels) + unretrieved_code
         counts = np.bincount(cells, minlength=n_queries * len(levels))
         return levels, code, counts.reshape(n_queries, len(levels))
 
-    def _rest(self, queries: slice | Ints) -> tuple[Ints, Ints]:
+    def _unretrieved_of(self, queries: slice | Ints) -> tuple[Ints, Ints]:
         """Return places of judged documents not retrieved, and the query of each in the chunk."""
         if (offsets := self.unretrieved_offsets) is None:
             return NO_ROWS, NO_ROWS
@@ -315,7 +316,7 @@ class Joined:
         return Ranked(code[ranked.row], ranked.row, ranked.ties)
 
     def _kept(
-        self, queries: slice | Ints, offsets: Ints, judged: NDArray[np.bool_] | None
+        self, queries: slice | Ints, offsets: Ints, is_judged: NDArray[np.bool_] | None
     ) -> NDArray[np.bool_] | None:
         """Return which ranks the convention's depth leaves; None if it leaves all."""
         if self.convention.depth is None:
@@ -324,7 +325,9 @@ class Joined:
         lengths, depth = np.diff(offsets), self.convention.depth
         keep = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths) < depth
         self._count("depth", queries, np.maximum(lengths - depth, 0))
-        return keep & judged if judged is not None and self.convention.unjudged == "skip" else keep
+        if is_judged is None or self.convention.unjudged != "skip":
+            return keep
+        return keep & is_judged
 
     def _count(self, rule: str, queries: slice | Ints, numbers: NDArray[Any]) -> None:
         counts = self.rule_counts.setdefault(rule, np.zeros(self.n_queries, dtype=np.int64))
@@ -350,11 +353,14 @@ def digest_of_queries(ids: NDArray[Any]) -> Any:
 
 
 def _count_labels(
-    code: NDArray[np.uint8] | Ints, offsets: Ints, n_levels: int, judged: NDArray[np.bool_] | None
+    code: NDArray[np.uint8] | Ints,
+    offsets: Ints,
+    n_levels: int,
+    is_judged: NDArray[np.bool_] | None,
 ) -> Ints:
     lengths = np.diff(offsets)
     bits = int(lengths.max(initial=0)).bit_length()
-    if judged is None and len(lengths) and int(lengths.min()) > 0 and bits * n_levels <= 62:
+    if is_judged is None and len(lengths) and int(lengths.min()) > 0 and bits * n_levels <= 62:
         # One sum counts all labels, each in bits of its own: half the time of counting cells
         # (bench_arrays A).
         place = np.arange(n_levels) * bits
@@ -362,8 +368,8 @@ def _count_labels(
         return packed[:, None] >> place & np.int64((1 << bits) - 1)
     cell = np.repeat(np.arange(0, len(lengths) * n_levels, n_levels), lengths)
     cell += code
-    if judged is not None:
-        cell = cell[judged]
+    if is_judged is not None:
+        cell = cell[is_judged]
     return np.bincount(cell, minlength=len(lengths) * n_levels).reshape(len(lengths), n_levels)
 
 
@@ -405,8 +411,8 @@ def join_arrays(
     documents, names = (None, None) if docid is None else comparable(docid, "docid")
     if documents is not None:
         lengths["docid"] = len(documents)
-    beside = {name: number_column(column, name) for name, column in read.items()}
-    lengths |= {column_role(name): len(column) for name, column in beside.items()}
+    read_columns = {name: number_column(column, name) for name, column in read.items()}
+    lengths |= {column_role(name): len(column) for name, column in read_columns.items()}
     if len({*lengths.values()}) > 1:
         unequal = ", ".join(f"{name} has {number}" for name, number in lengths.items())
         raise InvalidInput(
@@ -432,7 +438,7 @@ def join_arrays(
         convention=convention.resolved("rows"),  # only ranked rows have judgments
         judged=relevance >= 0 if pooled else None,
         docid=docid,
-        columns=beside,
+        columns=read_columns,
         truth_name=of_truth,
     )
     if convention.own_document == "keep":

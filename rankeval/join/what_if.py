@@ -32,33 +32,33 @@ from rankeval.join.flat import Ints, offsets_of, spread
 from rankeval.join.judged import Judged, TiedGroups
 
 
-def condensed(judged: Judged) -> Judged:
+def condensed(chunk: Judged) -> Judged:
     """Return a chunk without its unjudged rows and its aspects."""
-    assert judged.judged is not None
-    return judged.kept(judged.judged)
+    assert chunk.judged is not None
+    return chunk.kept(chunk.judged)
 
 
-def completed(judged: Judged, cutoff: int | None, grade: float) -> Judged:
+def completed(chunk: Judged, cutoff: int | None, grade: float) -> Judged:
     """Return a chunk whose unjudged rows within the cut-off have a grade, the greatest one."""
-    assert judged.judged is not None
-    unjudged = ~judged.judged
+    assert chunk.judged is not None
+    unjudged = ~chunk.judged
     if cutoff is not None:
-        stop = judged.offsets[:-1] + judged.depth(cutoff)
-        divided = judged.ties.of(judged.ties.divided(stop))
+        stop = chunk.offsets[:-1] + chunk.depth(cutoff)
+        divided = chunk.ties.of(chunk.ties.divided(stop))
         stop[divided.query] = divided.end
-        unjudged &= np.arange(len(unjudged)) < np.repeat(stop, judged.n_retrieved)
+        unjudged &= np.arange(len(unjudged)) < np.repeat(stop, chunk.n_retrieved)
     if not unjudged.any():
-        return judged
-    levels = judged.levels if judged.levels[-1] >= grade else np.append(judged.levels, grade)
+        return chunk
+    levels = chunk.levels if chunk.levels[-1] >= grade else np.append(chunk.levels, grade)
     last = len(levels) - 1
-    code, marked = judged.code.copy(), judged.judged | unjudged
+    code, is_judged = chunk.code.copy(), chunk.judged | unjudged
     code[unjudged] = last
-    counts = np.pad(judged.counts, ((0, 0), (0, len(levels) - judged.counts.shape[1])))
-    counts[:, last] += np.diff(offsets_of(unjudged)[judged.offsets])
-    row, group = judged.ties.rows()  # tied rows stand by label
+    counts = np.pad(chunk.counts, ((0, 0), (0, len(levels) - chunk.counts.shape[1])))
+    counts[:, last] += np.diff(offsets_of(unjudged)[chunk.offsets])
+    row, group = chunk.ties.rows()  # tied rows stand by label
     order = row[np.lexsort((code[row], group))]
-    code[row], marked[row] = code[order], marked[order]
-    return judged.relabelled(code, judged.ties, levels=levels, counts=counts, judged=marked)
+    code[row], is_judged[row] = code[order], is_judged[order]
+    return chunk.relabelled(code, chunk.ties, levels=levels, counts=counts, judged=is_judged)
 
 
 class AspectParts(NamedTuple):

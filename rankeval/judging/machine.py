@@ -265,7 +265,7 @@ def calibrate(
     people 0.60, machine 0.70, estimate 0.60
     """
     systems, others = (
-        list(given) if isinstance(given, Mapping) else [] for given in (human, machine)
+        list(labels) if isinstance(labels, Mapping) else [] for labels in (human, machine)
     )
     problem = (
         f"people judged {few(systems) or 'no system'}, and the machine {few(others) or 'no system'}"
@@ -552,13 +552,13 @@ def plan(
     check_share("confidence_level", confidence_level)
     check_count("n_machine", n_all, least=FEWEST)
     rows, notes, tail = [], [], (1 - confidence_level) / 2
-    for name, one in zip(row_names(pilot.table), pilot.table.to_dict("records"), strict=True):
-        least, at_all = _fewest(one, tail, width, n_all), _width(one, tail, n_all, n_all)
-        rows.append([least, _fewest(one, tail, width, None), n_all, at_all])
+    for name, row in zip(row_names(pilot.table), pilot.table.to_dict("records"), strict=True):
+        least, at_all = _fewest(row, tail, width, n_all), _width(row, tail, n_all, n_all)
+        rows.append([least, _fewest(row, tail, width, None), n_all, at_all])
         more = f"it is {at_all:.3g} if people judge all {n_all:,}: the machine must judge more (n_machine=)"
         why = (
             more
-            if one["sd_human"]
+            if row["sd_human"]
             else "people's scores of the pilot do not vary, so their spread is not known"
         )
         if least is None:

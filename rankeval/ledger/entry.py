@@ -51,7 +51,7 @@ class Entry:
     def content(self) -> dict[str, Any]:
         """Return the entry as JSON can hold it."""
         # In the order of the fields: it is the order in the files.
-        return {one.name: getattr(self, one.name) for one in fields(self)} | {
+        return {part.name: getattr(self, part.name) for part in fields(self)} | {
             "parents": sorted(self.parents)
         }
 

@@ -93,15 +93,19 @@ class Snapshot:
 
     def holds(self, head: str) -> bool:
         """Return whether all entries that a head names are here; every ledger holds the head of an empty one."""
-        return all(_held(one, self.places) for one in head.split(_AND))
+        return all(_held(part, self.places) for part in head.split(_AND))
 
     def precedes(self, earlier: str, later: str) -> bool:
         """Return whether the writer of the later entry had seen the earlier one."""
         return bool(self._seen[self.places[later]] >> self.places[earlier] & 1)
 
-    def apart(self, one: str, other: str) -> bool:
+    def apart(self, first: str, second: str) -> bool:
         """Return whether the writer of neither entry had seen the other."""
-        return one != other and not self.precedes(one, other) and not self.precedes(other, one)
+        return (
+            first != second
+            and not self.precedes(first, second)
+            and not self.precedes(second, first)
+        )
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -135,10 +139,10 @@ def graph_of(texts: Mapping[str, str], *heads: str) -> tuple[Snapshot, list[str]
         for parent in sorted(set(wanted) - set(found))
     ]
     faults += [
-        f"the head {one[:12]} that was noted before is gone: entries were deleted or rewritten, or it is of another "
+        f"the head {lost[:12]} that was noted before is gone: entries were deleted or rewritten, or it is of another "
         "ledger"
-        for one in dict.fromkeys(part for head in heads for part in parts_of(head))
-        if not _held(one, found)
+        for lost in dict.fromkeys(part for head in heads for part in parts_of(head))
+        if not _held(lost, found)
     ]
     return Snapshot.of(whole.values()), faults
 
@@ -181,7 +185,7 @@ def short(head: str) -> str:
     >>> short("0123456789abcdef+fedcba9876543210")
     '0123456789ab+fedcba987654'
     """
-    return _AND.join(one[:SHORTEST] for one in head.split(_AND))
+    return _AND.join(part[:SHORTEST] for part in head.split(_AND))
 
 
 def mention(where: str, head: str) -> str:

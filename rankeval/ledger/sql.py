@@ -204,8 +204,8 @@ class SqlStore:
             yield
         except sa.exc.SQLAlchemyError as error:
             # The first line is the database's own; below stand our SQL and its parameters.
-            said = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
-            reason = hidden(said, [self.url])
+            text = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
+            reason = hidden(text, [self.url])
             cause = shareable(error, self.url)
             raise LedgerError(f"the ledger {self.where} cannot be {done}: {reason}") from cause
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from rankeval._registry import late
 
 _HOMES = {
+    "diagnosis": ("Diagnosis",),
     "results": ("CrossValidations",),
+    "studies": ("Study",),
     "trials": ("OptunaObjective",),
     "validation": ("LearningCurve",),
 }

@@ -37,20 +37,20 @@ def check_measures(
     """Return (name asked for, measure) for each measure, if rows with labels can be scored by all of them."""
     rules = get_convention(convention)
     found = parse_measures(measures, rules)
-    for _, one in found:
-        if one.family.needs == "aspects":
+    for _, measure in found:
+        if measure.family.needs == "aspects":
             raise InvalidInput(
-                f"{one} needs judgments by aspect (subtopic), and y holds one grade a row",
+                f"{measure} needs judgments by aspect (subtopic), and y holds one grade a row",
                 remedy="choose another measure, or compute it by rankeval.evaluate(qrels, run)",
             )
         if not takes_columns:
-            one.refuse_lacking(())
+            measure.refuse_lacking(())
     # A query of two rows that are not relevant: the least that a kernel can be called with.
     zeros, ends, queries = np.zeros(2, dtype=np.int64), np.array([0, 2]), np.array([0])
     with np.errstate(all="ignore"):  # they give 0/0
-        for one in bound_measures([one for _, one in found], rules):
-            columns = {name: Column.of(np.zeros(2), ends) for name in one.columns.values()}
-            one.values(
+        for measure in bound_measures([measure for _, measure in found], rules):
+            columns = {name: Column.of(np.zeros(2), ends) for name in measure.columns.values()}
+            measure.values(
                 Judged(
                     ends,
                     queries,
@@ -76,12 +76,14 @@ def for_other_processes(measure: Any, convention: str | Convention) -> Any:
         found = parse_measures(measure, get_convention(convention))
     except InvalidInput:
         return measure
-    return measure if all(one.family.is_known_everywhere for _, one in found) else found[0][1]
+    return (
+        measure if all(measure.family.is_known_everywhere for _, measure in found) else found[0][1]
+    )
 
 
 def signs(found: Iterable[tuple[str, Measure]]) -> dict[str, int]:
     """Return 1 for the name of each measure whose greater values are better, -1 for the others."""
-    return {name: 1 if one.family.greater_is_better else -1 for name, one in found}
+    return {name: 1 if measure.family.greater_is_better else -1 for name, measure in found}
 
 
 def check_names(estimator: Any, params: Mapping[str, Any], *, where: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,7 @@ from rankeval.join.flat import offsets_of
 from rankeval.join.joined import Joined
 from rankeval.measures import Measure
 from rankeval.model_selection import boosters
+from rankeval.model_selection.edges import EdgeGains, edge_gains
 from rankeval.model_selection.holdout import as_ranking_data, validation_part
 from rankeval.model_selection.inside_searches import Watched
 from rankeval.model_selection.query_ids import read_columns
@@ -31,6 +33,7 @@ from rankeval.model_selection.query_split import Rows
 from rankeval.model_selection.ranker import (
     QueryRanker,
     refuse_unusable,
+    search_inside,
     stops_early,
     what_was_chosen,
 )
@@ -133,7 +136,7 @@ class FoldScoring:
     """The measures by which folds are scored, and all rows, grouped by query once."""
 
     joined: Joined  # All rows with their labels; scores are put in fold by fold
-    asked: Sequence[tuple[str, Measure]]  # The measures by name
+    labelled: Sequence[tuple[str, Measure]]  # The measures by name
     weight: NDArray[np.float64] | None = None  # (n_rows,): The weight of each row's query
     qid: NDArray[Any] | None = None  # (n_rows,): The query of each row
 
@@ -141,13 +144,15 @@ class FoldScoring:
     def of(
         cls,
         task: Task,
-        asked: Sequence[tuple[str, Measure]],
+        labelled: Sequence[tuple[str, Measure]],
         convention: str | Convention,
         columns: Any = None,
     ) -> FoldScoring:
         """Group the rows of a task, with the columns of `cross_validate` that the measures read."""
         data = task.data
-        read = read_columns(data.X, data.y, (one for _, one in asked), columns_by_name(columns))
+        read = read_columns(
+            data.X, data.y, (measure for _, measure in labelled), columns_by_name(columns)
+        )
         given = Given(
             data.y,
             np.zeros(len(data)),
@@ -158,11 +163,11 @@ class FoldScoring:
         )
         rules = get_convention(convention)
         joined = given.join(rules)
-        if rules.no_relevant == "skip" and len(asked) > 1:
+        if rules.no_relevant == "skip" and len(labelled) > 1:
             score_part(
-                joined, asked
+                joined, labelled
             )  # refuses measures that leave out different queries before anything is trained
-        return cls(joined, asked, task.beside.get("query_weight"), data.qid)
+        return cls(joined, labelled, task.beside.get("query_weight"), data.qid)
 
     def evaluate(
         self, rows: Rows, predicted: NDArray[np.float64], name: str | None = None
@@ -184,7 +189,7 @@ class FoldScoring:
             judged=None if all_judged else whole.judged,
         )
         weights = query_weights(self.weight, joined)
-        return score(joined, self.asked, weights=weights, name=name, rows=self.qid)
+        return score(joined, self.labelled, weights=weights, name=name, rows=self.qid)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,6 +201,34 @@ class FittedFold:
     score_seconds: float
     estimator: Any
     best_params: dict[str, Any] | None
+    edges: EdgeGains  # Of a search
+
+
+@dataclass(frozen=True, eq=False)
+class FitInputs:
+    """What a cross-validation was made of, for the checks of its fit; never pickled or saved."""
+
+    task: Task
+    folds: Folds
+    scoring: FoldScoring
+    # The fitted estimator of each fold; None where another process fitted it and did not send it
+    fitted: tuple[Any, ...]
+    searches: tuple[EdgeGains, ...]  # Of each search; empty mappings if there is none
+
+    def trained(self) -> NDArray[np.float64]:
+        """Return a score of each row by a model that was fitted to it, of shape (n_rows,); nan if there is none.
+
+        The model of a fold scores the rows that the fold before held out, so each row is scored once.
+        """
+        scores = np.full(len(self.task.data), np.nan)
+        held_out_before = [self.folds[-1][1], *(test for _, test in self.folds)]
+        for (train, _), before, fitted in zip(
+            self.folds, held_out_before, self.fitted, strict=False
+        ):
+            rows = np.intersect1d(train, before)
+            if len(rows) and fitted is not None:
+                scores[rows] = fitted.predict(self.task.data.take(rows).X)
+        return scores
 
 
 def run_folds(
@@ -205,8 +238,12 @@ def run_folds(
     n_jobs: int | None,
     progress: Progress | bool | None,
     keep: bool = False,
+    keep_here: bool = False,
 ) -> list[FittedFold]:
-    """Fit and predict in parallel; results come in the order of jobs."""
+    """Fit and predict in parallel; results come in the order of jobs.
+
+    Fitted estimators are kept wherever they were fitted, or only those of this process.
+    """
     if n_jobs is not None:
         check_jobs(n_jobs)  # joblib waits for ever for an array of one number
         n_jobs = min(int(n_jobs), len(jobs))  # and starts all processes at once
@@ -216,25 +253,27 @@ def run_folds(
     except ValueError:  # of a backend that returns all results at once, such as "multiprocessing"
         parallel = Parallel(n_jobs=n_jobs)
     columns, done = task.columns(), []
+    home = os.getpid() if keep_here else None
     with Bar(progress, len(jobs), "cross-validation") as bar:
-        for fold in parallel(
-            delayed(_fit_fold)(ranker, train, test, keep, **columns) for ranker, train, test in jobs
-        ):
+        for fold in parallel(delayed(_fit_fold)(*job, keep, home, **columns) for job in jobs):
             done.append(fold)
             bar.show(len(done))
     return done
 
 
 def _fit_fold(
-    ranker: QueryRanker, train: Rows, test: Rows, keep: bool, **columns: Any
+    ranker: QueryRanker, train: Rows, test: Rows, keep: bool, home: int | None, **columns: Any
 ) -> FittedFold:
     task = Task.of_columns(**columns)
     started = time.perf_counter()
     fitted = task.fit(ranker, train)
     between = time.perf_counter()
-    score = fitted.predict(task.data.take(test).X)
+    held_out = task.data.take(test)
+    score = fitted.predict(held_out.X, qid=held_out.qid)
     seconds = between - started, time.perf_counter() - between
-    return FittedFold(score, *seconds, fitted if keep else None, what_was_chosen(fitted))
+    edges = edge_gains(search_inside(fitted))
+    kept = fitted if keep or home == os.getpid() else None
+    return FittedFold(score, *seconds, kept, what_was_chosen(fitted), edges)
 
 
 def fold_table(scoring: FoldScoring, tests: Sequence[Rows], done: list[FittedFold]) -> pd.DataFrame:

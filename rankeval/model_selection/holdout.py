@@ -100,8 +100,8 @@ class DevTestSplit:
             if self.registered
             else "not registered"
         )
-        said = "; ".join(filter(None, (registered, escape(self.earlier), escape(self.note))))
-        return f"<table><tr><th></th><th>queries</th><th>rows</th></tr>{rows}</table><p>test part {said}</p>"
+        words = "; ".join(filter(None, (registered, escape(self.earlier), escape(self.note))))
+        return f"<table><tr><th></th><th>queries</th><th>rows</th></tr>{rows}</table><p>test part {words}</p>"
 
 
 @explained
@@ -403,7 +403,7 @@ def as_ranking_data(
     """Return rows, labels and query ids as `RankingData`."""
     if isinstance(X, RankingData):
         again = f"{who} got a RankingData, which has labels and ids, and also y, qid, group or docid: leave those out"
-        refuse((any(one is not None for one in (y, qid, group, docid)), again))
+        refuse((any(argument is not None for argument in (y, qid, group, docid)), again))
         check_rows(X=X.X, **beside)
         return X
     refuse((y is None, f"{who} needs y, the relevance of each row"))

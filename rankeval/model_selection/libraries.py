@@ -82,6 +82,7 @@ class Booster:
     takes_missing_categories: bool = True
     takes_float_categories: bool = False
 
+    seed: str = ""  # Name of the parameter, if `get_params` has it only once it is given
     takes_any_parameter: bool = False  # In silence, when a copy is made
     threads: tuple[str, ...] = ()  # Names of the parameter
     set_threads: Callable[[Any, int | None], None] = _set_n_jobs

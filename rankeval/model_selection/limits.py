@@ -81,8 +81,8 @@ def _labels_of(
         # Its labels are names of classes, and it chooses the objective by their number.
         return None
     params = estimator.get_params()
-    given = (params[name] for name in booster.objective if params.get(name) is not None)
-    return booster.labels(estimator, next(given, None), held, is_watched)
+    values = (params[name] for name in booster.objective if params.get(name) is not None)
+    return booster.labels(estimator, next(values, None), held, is_watched)
 
 
 def refuse_columns(booster: Booster, estimator: Any, X: Any, where: str | None = None) -> None:
@@ -142,9 +142,9 @@ def _unfit(booster: Booster, estimator: Any, X: Any) -> Iterator[tuple[Any, str,
                 yield name, f"values of type {kind}", remedy
 
 
-def _columns(X: Any, given: Any) -> set[Any]:
+def _columns(X: Any, columns: Any) -> set[Any]:
     """Return the names of columns that a parameter names, or has the places of."""
-    return {one if one in X.columns else X.columns[one] for one in given or ()}
+    return {column if column in X.columns else X.columns[column] for column in columns or ()}
 
 
 def _remedy(column: Any, booster: Booster) -> str:

@@ -76,8 +76,8 @@ def check_estimator(estimator: Any) -> None:
         f"{name}(refit=False) keeps no estimator to predict with: leave refit out or name a measure"
     )
     refuse((params.get("refit", True) is False, no_model))
-    for one in (outer, inner):
-        _check_final(one)
+    for search in (outer, inner):
+        _check_final(search)
 
 
 def _check_final(stack: Any) -> None:
@@ -204,9 +204,9 @@ def _ask_for_weights(estimator: Any, *, fit: bool = True) -> None:
             _ask_for_weights(inner, fit=fit)
         return
     with config_context(enable_metadata_routing=True):
-        for method, asked in (("fit", fit), ("score", False)):
+        for method, wanted in (("fit", fit), ("score", False)):
             if getattr(requests, method).requests.get("sample_weight", False) is None:
-                getattr(estimator, f"set_{method}_request")(sample_weight=asked)
+                getattr(estimator, f"set_{method}_request")(sample_weight=wanted)
 
 
 def _inside(estimator: Any) -> Iterator[Any]:

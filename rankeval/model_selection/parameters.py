@@ -99,8 +99,8 @@ def settings_of(estimator: Any) -> dict[str, tuple[str, bool]]:
 
 def _default(kind: type, name: str) -> Any:
     # XGBoost's rankers hand on what their base class names.
-    known = (vars(one).get("__init__") for one in kind.__mro__[:-1])
-    named = (inspect.signature(one).parameters for one in known if callable(one))
+    known = (vars(base).get("__init__") for base in kind.__mro__[:-1])
+    named = (inspect.signature(init).parameters for init in known if callable(init))
     return next((params[name].default for params in named if name in params), None)
 
 
@@ -116,11 +116,9 @@ def shown_text(name: str, value: Any) -> str:
     if _SECRET.search(name) and value:
         return "***"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(shown_text(name, one) for one in value)}]"
+        return f"[{', '.join(shown_text(name, item) for item in value)}]"
     if isinstance(value, dict):
-        return (
-            f"{{{', '.join(f'{key}: {shown_text(str(key), one)}' for key, one in value.items())}}}"
-        )
+        return f"{{{', '.join(f'{key}: {shown_text(str(key), item)}' for key, item in value.items())}}}"
     if hasattr(value, "get_params") and not isinstance(value, type):
         return kind_of(value)
     named = getattr(value, "__qualname__", None) or getattr(

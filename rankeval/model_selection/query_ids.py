@@ -224,14 +224,14 @@ def read_columns(
     """
     asked, frame = list(measures), {str(name) for name in column_names(X)}
     found = {}
-    for name in dict.fromkeys(name for one in asked for name in one.columns.values()):
+    for name in dict.fromkeys(name for measure in asked for name in measure.columns.values()):
         column = given.get(name, name)
         if isinstance(column, BoundIds):
             column = column.at(X, y)
         if not isinstance(column, str) or column in frame:
             found[name] = X[column] if isinstance(column, str) else column
-    for one in asked:
-        one.refuse_lacking(found)
+    for measure in asked:
+        measure.refuse_lacking(found)
     check_rows(X=X, **{column_role(name): column for name, column in found.items()})
     return {name: number_column(column, name) for name, column in found.items()}
 

@@ -17,6 +17,8 @@ from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.lacking import undefined_notes
+from rankeval.evaluation.result import seeds_note
+from rankeval.model_selection.diagnosis import Diagnosis, diagnose
 from rankeval.model_selection.parameters import settings_of
 from rankeval.model_selection.shelved import Split, fields_of, record_of_several, validation_record
 from rankeval.shelf.record import Record
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from rankeval.comparison import Comparison
+    from rankeval.measures import Measure
+    from rankeval.model_selection.fitting import FitInputs
     from rankeval.model_selection.ranker import QueryRanker
 
 QUESTIONS = {
@@ -50,11 +54,12 @@ class CrossValidation:
         One row per fold: ``n_queries``, each measure's aggregate, ``fit_seconds``,
         ``score_seconds``. Searches and Optuna go by their mean, the mean of folds;
         ``evaluation.aggregate()`` is over all queries. The training parts of folds overlap, so
-        tests over queries refuse these numbers; `compare` knows how to treat them.
-    predictions : ndarray of shape (n_rows,)
+        tests over queries refuse these numbers; `compare` knows how to treat them. With seeds,
+        measures are means over seeds, and seconds are their sums.
+    predictions : ndarray of shape (n_rows,), or (n_rows, n_seeds) with seeds
         The out-of-fold score of each row, in row order; nan if a row was never held out.
     estimators : tuple of QueryRanker, optional
-        The fitted estimators by fold, if they were asked for.
+        The fitted estimators by fold, if they were asked for; with seeds, seed by seed.
     splits : tuple of Split
         The queries that each fold trained on and held out.
     best_params : DataFrame of shape (n_folds, n_params), optional
@@ -65,6 +70,11 @@ class CrossValidation:
     settings : mapping of str to (str, bool), optional
         The parameters of the estimator as text, without secrets, and whether each differs from its
         default: what a loaded result knows of its ranker.
+    inputs : FitInputs, optional
+        The rows, the folds and the models of this process, for `diagnose`. It is a reference
+        to the data in this process, and is never pickled or saved.
+    diagnosis : Diagnosis, optional
+        That of a loaded result, made when it was saved.
 
     Examples
     --------
@@ -83,11 +93,21 @@ class CrossValidation:
     best_params: pd.DataFrame | None = None
     ranker: QueryRanker | None = None
     settings: Mapping[str, tuple[str, bool]] | None = None
+    inputs: FitInputs | None = None
+    diagnosis: Diagnosis | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "inputs": None}
 
     @property
     def fit_seconds(self) -> float:
         """Seconds of fitting, all folds together."""
         return float(self.folds["fit_seconds"].sum())
+
+    @property
+    def seeds(self) -> pd.DataFrame | None:
+        """The aggregates of each seed over all queries, as `Evaluation.seeds`; None without seeds."""
+        return self.evaluation.seeds
 
     def compare(
         self, other: CrossValidation, *, question: str | None = None, **options: Any
@@ -142,6 +162,72 @@ class CrossValidation:
         both = CrossValidations(dict(zip(names, (self, other), strict=True)))
         return both.compare(question=question, baseline=names[0], **options)
 
+    def diagnose(
+        self,
+        *,
+        measure: str | Measure | None = None,
+        serving: Any = None,
+        difference: float | None = None,
+        alpha: float = 0.01,
+    ) -> Diagnosis:
+        """Check the fit: the search, overfitting, leaks, folds, seeds, constant scores, and columns at serving.
+
+        No model is fitted. The single columns are ranked by on the held-out queries, in both
+        directions.
+
+        Parameters
+        ----------
+        measure : str or Measure, optional
+            One of those of the evaluation, by default the first.
+        serving : RankingData, array, sparse matrix or frame of shape (n_served, n_features), optional
+            Rows as the model is served them, without labels. Columns of frames are paired by name,
+            others by place.
+        difference : float, optional
+            The difference of means that you claim, which seeds must not reach.
+        alpha : float, default=0.01
+            The level of each check that is a test: about its share of false alarms.
+
+        Returns
+        -------
+        Diagnosis
+            A row for each finding, with its figure and what to do, and one for each check that
+            found nothing or could not be made, with the reason. A loaded result has the one that
+            was made when it was saved.
+
+        Raises
+        ------
+        InvalidInput
+            If the result was loaded or pickled, so that it has no rows, and it has no diagnosis or
+            other arguments are given; or if an argument is out of range.
+        UnknownName
+            If the evaluation has no such measure.
+        GuardRefusal
+            If the data was registered as test content since.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import rankeval as rk
+        >>> from sklearn.linear_model import Ridge
+        >>> data = rk.datasets.make_ranking(60, rng=0)
+        >>> leaked = np.column_stack([data.X, data.y])
+        >>> cv = rk.cross_validate(Ridge(), leaked, data.y, qid=data.qid, measures="nDCG@10")
+        >>> found = cv.diagnose().table
+        >>> found.loc[found["outcome"] == "found", "check"].tolist()
+        ['single_column']
+        """
+        if self.inputs is not None:
+            return diagnose(
+                self, measure=measure, serving=serving, difference=difference, alpha=alpha
+            )
+        is_default = measure is None and serving is None and difference is None and alpha == 0.01
+        if self.diagnosis is None or not is_default:
+            raise InvalidInput(
+                "the result was loaded or pickled, and has no rows to check",
+                remedy="diagnose the result that cross_validate returned",
+            )
+        return self.diagnosis
+
     def record(
         self,
         *,
@@ -194,10 +280,13 @@ class CrossValidation:
             f"{label}={value:.4f}" for label, value in self.evaluation.aggregate().items()
         )
         sizes = f"{count(len(self.folds), 'fold')}; over all {count(self.evaluation.n_queries, 'query')} out of fold"
-        return f"CrossValidation({'; '.join((f'{sizes}: {values}', *undefined_notes(self.evaluation)))})"
+        notes = [*undefined_notes(self.evaluation), *filter(None, [seeds_note(self.evaluation)])]
+        return f"CrossValidation({'; '.join((f'{sizes}: {values}', *notes))})"
 
     def _repr_html_(self) -> str:
-        return f"{self.evaluation._repr_html_()}<p>Above: over all queries. Below: by fold.</p>{self.folds.to_html()}"
+        seeds = "" if self.seeds is None else f"<p>By seed.</p>{self.seeds.to_html()}"
+        folds = f"<p>Above: over all queries. Below: by fold.</p>{self.folds.to_html()}"
+        return f"{self.evaluation._repr_html_()}{folds}{seeds}"
 
 
 @explained
@@ -286,8 +375,10 @@ class CrossValidations(Mapping[str, CrossValidation]):
         from rankeval.comparison.comparing import compare_algorithms, compare_models
 
         if question is None:
-            asked = " or ".join(f"question={name!r} ({words})" for name, words in QUESTIONS.items())
-            raise InvalidInput(f"compare needs the question to answer: give {asked}")
+            questions = " or ".join(
+                f"question={name!r} ({words})" for name, words in QUESTIONS.items()
+            )
+            raise InvalidInput(f"compare needs the question to answer: give {questions}")
         if chosen("question", question, QUESTIONS) == "models":
             return compare_models(self.evaluations, baseline=baseline, **options)
         (name, first), *others = self.results.items()
@@ -323,14 +414,14 @@ class CrossValidations(Mapping[str, CrossValidation]):
         Record
             The folds of all are a table.
         """
-        asked: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             "role": role,
             "data": data,
             "folds": folds,
             "predictions": predictions,
         }
         children = {
-            str(system): result.record(name=str(system), **asked)
+            str(system): result.record(name=str(system), **arguments)
             for system, result in self.results.items()
         }
         return record_of_several(children, self.folds, name or "cross-validation")

@@ -143,9 +143,9 @@ def make_scorer(
     """
     single = {"ties": ties, "missing": missing, "no_relevant": no_relevant, "judgments": judgments}
     rules = rules_of_call(convention, **single)
-    asked = dict(check_measures(measures, rules))
+    labelled = dict(check_measures(measures, rules))
     listed = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
-    is_single = isinstance(measures, (str, Measure)) and len(asked) == 1
+    is_single = isinstance(measures, (str, Measure)) and len(labelled) == 1
     methods: Any = None
     if response_method is not None:
         is_list = isinstance(response_method, Iterable) and not isinstance(response_method, str)
@@ -163,14 +163,17 @@ def make_scorer(
     refuse((qid is None and y is not None and not bound, unbound))
     taken = signature(QueryScorer.evaluate).parameters
     read = (
-        column for one in asked.values() for column in one.columns.values() if column not in taken
+        column
+        for measure in labelled.values()
+        for column in measure.columns.values()
+        if column not in taken
     )
     given = {"convention": convention, **single, "response_method": response_method, "name": name}
     requests = dict.fromkeys(("qid", "docid", "query_weight", *read), True)
     bound_ids = None if qid is None else BoundIds(qid, y)
     return QueryScorer(
         measures=listed[0] if is_single else listed,
-        by_name=asked,
+        by_name=labelled,
         convention=rules,
         methods=methods,
         name=name,
@@ -247,7 +250,7 @@ class QueryScorer:
             read = read_columns(X, y, self.by_name.values(), self.columns | columns)
         labels = io_columns.labels(io_columns.as_column(y), "y")
         check_fold(estimator, without_ids(X), labels, ids)
-        predicted = responses(estimator, as_fitted(estimator, X), self.methods)
+        predicted = responses(estimator, as_fitted(estimator, X), self.methods, qid=ids)
         # A registration since the scorer was made is seen as well.
         self.contamination.refuse(
             without_ids(X), labels, ids, docid=documents, score=predicted, action="score"
@@ -403,6 +406,6 @@ def xgboost_metric(
 
 
 def _training_metric(library: str, measures: Any, convention: str | Convention) -> Any:
-    asked = check_measures(measures, convention, takes_columns=False)
+    labelled = check_measures(measures, convention, takes_columns=False)
     feval: Any = BOOSTERS[library].feval
-    return feval(tuple(measure for _, measure in asked), get_convention(convention))
+    return feval(tuple(measure for _, measure in labelled), get_convention(convention))

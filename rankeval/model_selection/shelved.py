@@ -6,8 +6,9 @@
     metrics    nDCG_at_10_sd        the standard deviation of the folds (n - 1); 0 says that folds agree
     series     nDCG_at_10_fold      the value of each fold, by its number
                fold_queries, fold_fit_seconds, fold_score_seconds
-    tables     folds, predictions, and best_params, those that a search chose
-    facts      the splits, and which parameters differ from their defaults
+    tables     folds, predictions, and best_params, those that a search chose; diagnosis
+    facts      the splits, which parameters differ from their defaults, the rest of the diagnosis
+    notes      the findings of the diagnosis
     children   fold 0, fold 1 ...   if asked for
 """
 
@@ -21,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval.errors import GuardRefusal, GuardRefusalError
+from rankeval.model_selection.diagnosis import Diagnosis
 from rankeval.render.tables import Table
 from rankeval.shelf.record import Record
 
@@ -66,7 +69,9 @@ def validation_record(
     """Return the record of a cross-validation; `CrossValidation.record` documents the options."""
     import pandas as pd
 
-    evaluation = cv.evaluation.record(role=role, data=data)
+    diagnosis, notes = diagnosed(cv)
+    said = " ".join(f"{note}." for note in notes)
+    evaluation = cv.evaluation.record(role=role, data=data, note=said)
     measures = zip(cv.evaluation.measure_names, cv.evaluation.measures, strict=True)
     keys = {label: measure.key for label, measure in measures}
     names = {label: f"{key}{FOLD_END}" for label, key in keys.items()} | _FACTS
@@ -74,14 +79,18 @@ def validation_record(
     if cv.best_params is not None:
         tables["best_params"] = cv.best_params
     if predictions:
-        tables["predictions"] = pd.DataFrame({"score": cv.predictions})
+        columns = [f"seed {seed}" for seed in cv.evaluation.facts.seeds] or ["score"]
+        tables["predictions"] = pd.DataFrame(cv.predictions, columns=columns)
     numbers = range(len(cv.folds)) if folds else ()
     children = {f"fold {number}": _fold(cv, number, keys) for number in numbers}
     params = {setting: text for setting, (text, _) in settings.items()}
     params["n_folds"] = str(len(cv.folds))
     changed = [setting for setting, (_, is_changed) in settings.items() if is_changed]
-    facts = {"splits": [asdict(split) for split in cv.splits], "changed": changed}
-    table = Table(table_of_folds(cv).reset_index(), caption=_CAPTION)
+    facts: dict[str, Any] = {"splits": [asdict(split) for split in cv.splits], "changed": changed}
+    if diagnosis is not None:
+        tables["diagnosis"] = diagnosis.table
+        facts["diagnosis"] = diagnosis.record().facts
+    table = Table(table_of_folds(cv).reset_index(), caption=_CAPTION, notes=notes)
     spread = {f"{key}_sd": float(cv.folds[label].std(ddof=1)) for label, key in keys.items()}
     series = {key: dict(enumerate(cv.folds[column].astype(float))) for column, key in names.items()}
     return Record(
@@ -92,12 +101,24 @@ def validation_record(
         metrics=spread,
         series=series,
         tables=tables,
+        notes=notes,
         text=table.to_markdown(),
         facts=facts,
         parts={role: evaluation},
         children=children,
         seconds=_seconds(cv.folds),
     )
+
+
+def diagnosed(cv: Any) -> tuple[Diagnosis | None, tuple[str, ...]]:
+    """Return the diagnosis of a cross-validation and its findings, or none and the reason, if it has rows."""
+    if cv.inputs is None and cv.diagnosis is None:
+        return None, ()
+    try:
+        diagnosis = cv.diagnose()
+    except (GuardRefusal, GuardRefusalError):  # what was made before stays on record
+        return None, ("the fit was not diagnosed: its rows are registered test content now",)
+    return diagnosis, diagnosis.findings
 
 
 _CAPTION = "Folds; metrics are over all queries. Their training parts overlap, so they are no sample to test on."
@@ -132,13 +153,20 @@ def fields_of(record: Record) -> dict[str, Any]:
         for name, text in record.params.items()
         if name != "n_folds"
     }
-    predictions: Any = tables["predictions"]["score"] if "predictions" in tables else []
+    diagnosis = None
+    if "diagnosis" in tables:
+        kept = {"table": tables["diagnosis"]}
+        diagnosis = Diagnosis.from_record(
+            Record("diagnosis", tables=kept, facts=record.facts["diagnosis"])
+        )
+    scores = tables["predictions"].to_numpy() if "predictions" in tables else []
     return {
         "folds": tables["folds"],
-        "predictions": np.asarray(predictions, dtype=np.float64),
+        "predictions": np.squeeze(np.asarray(scores, dtype=np.float64)),
         "splits": tuple(Split(**split) for split in record.facts["splits"]),
         "best_params": tables.get("best_params"),
         "settings": settings,
+        "diagnosis": diagnosis,
     }
 
 

@@ -52,6 +52,6 @@ class TrainingMetric:
             weights = weights[ids]
         given = Given(y, np.asarray(predicted, np.float64), ids, arguments=("y", "score"))
         joined = given.join(self.convention)
-        asked = [(str(measure), measure) for measure in self.measures]
-        evaluation = score(joined, asked, weights=query_weights(weights, joined))
+        labelled = [(str(measure), measure) for measure in self.measures]
+        evaluation = score(joined, labelled, weights=query_weights(weights, joined))
         return list(aggregates(evaluation).items())

@@ -18,10 +18,18 @@ from rankeval._registry import chosen
 from rankeval._visible import escaping
 from rankeval.collection.convention import Convention
 from rankeval.model_selection.checks import check_measures
-from rankeval.model_selection.fitting import FittedFold, FoldScoring, Task, fold_table, run_folds
+from rankeval.model_selection.fitting import (
+    FitInputs,
+    FittedFold,
+    FoldScoring,
+    Task,
+    fold_table,
+    run_folds,
+)
 from rankeval.model_selection.query_ids import by_id
 from rankeval.model_selection.ranker import as_ranker
 from rankeval.model_selection.results import CrossValidation, CrossValidations
+from rankeval.model_selection.seeds import over_seeds, seeded, seeds_of
 from rankeval.model_selection.shelved import Split
 from rankeval.model_selection.splitters import Folds
 from rankeval.render.progress import Progress
@@ -56,6 +64,7 @@ class _Options(TypedDict, total=False):
     name: str | None
     progress: Progress | bool | None
     return_estimators: bool
+    seeds: int | Sequence[int] | None
 
 
 @overload
@@ -94,6 +103,7 @@ def cross_validate(
     name: str | None = None,
     progress: Progress | bool | None = None,
     return_estimators: bool = False,
+    seeds: int | Sequence[int] | None = None,
 ) -> CrossValidation | CrossValidations:
     """Cross-validate rankers over queries and keep every query's out-of-fold score.
 
@@ -153,12 +163,18 @@ def cross_validate(
         Called as ``progress(n_done, n_fits)`` after each fold of each estimator; True draws a bar.
     return_estimators : bool, default=False
         Keep the fitted estimators.
+    seeds : int or sequence of int, optional
+        Fit every fold once with each of these seeds; 5 stands for the seeds 0 to 4. All parameters
+        of the estimator and of those in it whose names end in random_state, random_seed or seed
+        get the seed. Folds do not change. ``.evaluation`` has the mean over seeds of each query's
+        score, ``.seeds`` the aggregates of each seed, and `rankeval.compare` says whether a
+        difference is more than seeds alone move.
 
     Returns
     -------
     CrossValidation or CrossValidations
         With ``.evaluation``, ``.folds``, ``.predictions``, ``.compare``; for a mapping, a mapping
-        of these.
+        of these. With seeds also ``.seeds``.
 
     Raises
     ------
@@ -166,7 +182,8 @@ def cross_validate(
         If the query of each row is not known.
     InvalidInput
         If a split has rows of one query on both sides, there is no split, or a measure cannot be
-        computed from rows.
+        computed from rows. If seeds are asked of an estimator without a parameter for them, or
+        there are fewer than two.
     UnknownName
         If a measure, the convention or a rule does not exist.
     ValueError
@@ -184,22 +201,33 @@ def cross_validate(
     CrossValidation(2 folds; over all 2 queries out of fold: AP=1.0000)
     """
     arguments = locals()  # `Task.of` reads those that give rows by their names
-    asked = check_measures(measures, convention)
+    labelled = check_measures(measures, convention)
     named = _named(estimator, name)
-    rankers = [as_ranker(one) for one in named.values()]
+    rankers = [as_ranker(candidate) for candidate in named.values()]
+    numbers = seeds_of(seeds)
+    variants = [seeded(ranker, seed) for ranker in rankers for seed in numbers]
     task = Task.of(rankers, arguments, who="cross_validate")
     for ranker in rankers:
         task.refuse_unusable(ranker)
     folds = task.folds(cv)
-    scoring = FoldScoring.of(task, asked, convention, columns)
-    jobs = [(ranker, train, test) for ranker in rankers for train, test in folds]
-    done = run_folds(task, jobs, n_jobs=n_jobs, progress=progress, keep=return_estimators)
+    scoring = FoldScoring.of(task, labelled, convention, columns)
+    jobs = [(variant, train, test) for variant in variants for train, test in folds]
+    options: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress}
+    done = run_folds(task, jobs, keep=return_estimators, keep_here=True, **options)
     splits = tuple(Split.of(task.data.qid[train], task.data.qid[test]) for train, test in folds)
     results = {}
-    for place, (system, ranker) in enumerate(zip(named, rankers, strict=True)):
-        own = done[place * len(folds) : (place + 1) * len(folds)]
-        result = _collect(scoring, folds, own, system)
-        results[system] = replace(result, splits=splits, ranker=ranker)
+    for system, ranker in zip(named, rankers, strict=True):
+        first = done[: len(folds)]  # of several seeds, those of the first
+        fitted, searches = zip(*((fold.estimator, fold.edges) for fold in first), strict=True)
+        by_seed = {}
+        for seed in numbers:
+            own, done = done[: len(folds)], done[len(folds) :]
+            by_seed[seed] = _collect(scoring, folds, own, system)
+        result = by_seed.get(None) or over_seeds(by_seed)
+        inputs = FitInputs(task, folds, scoring, fitted, searches)
+        estimators = result.estimators if return_estimators else None
+        result = replace(result, splits=splits, ranker=ranker, inputs=inputs)
+        results[system] = replace(result, estimators=estimators)
     if isinstance(estimator, Mapping):
         return CrossValidations({str(system): result for system, result in results.items()})
     return results[name]
@@ -215,7 +243,7 @@ def _named(estimator: Any, name: str | None) -> dict[str | None, Any]:
         ),
         (not estimator, "the mapping of estimators is empty: give names and estimators"),
     )
-    return {str(key): one for key, one in estimator.items()}
+    return {str(key): candidate for key, candidate in estimator.items()}
 
 
 def _collect(
@@ -365,7 +393,7 @@ def learning_curve(
     arguments = locals()
     import pandas as pd
 
-    asked, ranker = check_measures(measures, convention), as_ranker(estimator)
+    labelled, ranker = check_measures(measures, convention), as_ranker(estimator)
     task = Task.of([ranker], arguments, who="learning_curve")
     task.refuse_unusable(ranker)
     codes, _ = by_id(task.data.qid)
@@ -379,11 +407,11 @@ def learning_curve(
         for count in counts
         for queries, (train, test) in zip(drawn, folds, strict=True)
     ]
-    scoring = FoldScoring.of(task, asked, convention, columns)
+    scoring = FoldScoring.of(task, labelled, convention, columns)
     done = run_folds(task, jobs, n_jobs=n_jobs, progress=progress)
     table = fold_table(scoring, [test for _, _, test in jobs], done)
     index = pd.MultiIndex.from_product([counts, range(len(folds))], names=["n_train_queries", FOLD])
-    return LearningCurve(table.set_axis(index), tuple(name for name, _ in asked), seed)
+    return LearningCurve(table.set_axis(index), tuple(name for name, _ in labelled), seed)
 
 
 def _counts(sizes: Any, largest: int) -> list[int]:

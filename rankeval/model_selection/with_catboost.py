@@ -28,8 +28,8 @@ def _own_rounds(estimator: Any) -> int | None:
     if params.get("od_type") == "IncToDec":
         return None  # without od_pval this never stops
     default = 20 if params.get("od_type") == "Iter" else None  # of od_wait
-    given = (params.get("early_stopping_rounds"), params.get("od_wait"), default)
-    return next((rounds for rounds in given if rounds is not None), None)
+    patiences = (params.get("early_stopping_rounds"), params.get("od_wait"), default)
+    return next((rounds for rounds in patiences if rounds is not None), None)
 
 
 class CatBoostMetric:
@@ -124,6 +124,7 @@ add_booster(
         labels=_labels,
         decides=("allow_const_label",),
         takes_objects=True,
+        seed="random_seed",
         takes_missing_categories=False,
         importances=_importances,
         copied=lambda estimator: type(estimator)(**copy.deepcopy(estimator.get_params())),

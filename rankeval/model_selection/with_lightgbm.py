@@ -30,8 +30,8 @@ _MOST_ROWS = 10_000
 
 def _own_rounds(estimator: Any) -> int | None:
     params = estimator.get_params()
-    given = [params[name] for name in _PATIENCE if params.get(name) is not None]
-    return next((rounds for rounds in given if rounds > 0), None)  # 0 and below switch it off
+    patiences = [params[name] for name in _PATIENCE if params.get(name) is not None]
+    return next((rounds for rounds in patiences if rounds > 0), None)  # 0 and below switch it off
 
 
 def _stopped_fit(
@@ -117,11 +117,11 @@ def _ranks(estimator: Any, params: Mapping[str, Any], objective: Any, *, is_watc
     default = "ndcg" if is_ranker and (callable(objective) or str(objective) in _RANKING) else ""
     metric = next((params[name] for name in _METRIC if name in params), default)
     metrics = metric.split(",") if isinstance(metric, str) else metric
-    asked = [
+    names = [
         *(metrics if isinstance(metrics, Collection) else ()),
         *(() if is_watched else (objective,)),
     ]
-    return any(isinstance(one, str) and one.strip() in _RANKING for one in asked)
+    return any(isinstance(name, str) and name.strip() in _RANKING for name in names)
 
 
 def _of_gains(params: Mapping[str, Any], held: NDArray[np.float32]) -> Labels:

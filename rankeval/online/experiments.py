@@ -304,7 +304,7 @@ class ABTest(Recorded):
         }
         names = ends | {"p_value": "p", "p_adjusted": "p adjusted"}
         formats: dict[str, Any] = dict.fromkeys(
-            ["estimate", "low", "high"], lambda one: telling(one, sign=True)
+            ["estimate", "low", "high"], lambda value: telling(value, sign=True)
         )
         formats |= {
             "relative": lambda share: gain_in_percent(100 * share),

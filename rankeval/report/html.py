@@ -26,7 +26,13 @@ from rankeval.comparison.headline import named_system
 from rankeval.comparison.recorded import record_kind
 from rankeval.comparison.tables import printed
 from rankeval.evaluation import Evaluation
-from rankeval.evaluation.result import left_out_of_worst, reading_of, table_of_slices, worst_first
+from rankeval.evaluation.result import (
+    left_out_of_worst,
+    reading_of,
+    table_of_slices,
+    worst_first,
+    worst_slice,
+)
 from rankeval.measures import Measure, direction
 from rankeval.render import plots
 from rankeval.render.tables import DASH, Table, interval, number, with_minus
@@ -84,8 +90,10 @@ def report_for_experiment(facts: summaries.ExperimentFacts) -> str:
         drawn = comparison.plot(system=best, measure=facts.primary)
     sentences = {
         "findings": comparison.findings,
+        "worst": summaries.worst_slices(facts),
         "notes": summaries.unguarded_notes(facts),
         "limits": summaries.limits_of(facts),
+        "fit_notes": summaries.fit_notes(facts),
     }
     pictures = {
         "intervals": _image(comparison.plot()),
@@ -153,7 +161,9 @@ def report_for_evaluation(
         If the attribute does not fit the queries, or a result has no table.
     """
     if not (slices is None or isinstance(slices, TextTable)):
-        slices = table_of_texts(table_of_slices(evaluation, slices))
+        means = table_of_slices(evaluation, slices)
+        said = f"{said} {worst_slice(means, evaluation)}".lstrip()
+        slices = table_of_texts(means)
     tables = {
         "means": _means(evaluation),
         "slices": slices,
@@ -295,8 +305,8 @@ def report_for_queries(
     >>> "lift of a <mark>wing</mark>" in page
     True
     """
-    asked = evaluations, runs, qrels, texts, needs, queries, measure, depth, rng, stem, stop
-    return _render("cards.html.jinja", page=inspected(*asked))
+    arguments = evaluations, runs, qrels, texts, needs, queries, measure, depth, rng, stem, stop
+    return _render("cards.html.jinja", page=inspected(*arguments))
 
 
 def _card(evaluation: Evaluation) -> TextTable:
@@ -346,7 +356,7 @@ def _short(value: Any) -> str:
 
 
 def _means(evaluation: Evaluation) -> TextTable:
-    intervals = evaluation.ci().to_dict("index") if evaluation.weights is None else {}
+    intervals = evaluation.ci().to_dict("index")
     shares, rows = reading_of(evaluation, "judged").mean(axis=0), []
     for (label, value), share in zip(evaluation.aggregate().items(), shares, strict=True):
         row = intervals.get(label)

@@ -22,7 +22,7 @@ from rankeval.comparison import Comparison
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.lacking import undefined_notes
 from rankeval.evaluation.result import info_of
-from rankeval.guard.standings import EXPLORATORY, FIRST, SECONDARY, STANDINGS
+from rankeval.guard.standings import EXPLORATORY, FIRST, SECONDARY, STATUS_OF
 from rankeval.render.tables import DASH, Table, p_value, signed
 from rankeval.tracking import LoggedData
 
@@ -61,21 +61,21 @@ class GuardFacts:
         return cls(active=True, digest=digest, standing=comparison.standing, **comparison.opening)
 
     @property
-    def word(self) -> str:
-        """The standing in one of two words, or "unguarded"."""
-        return STANDINGS.get(self.standing, self.standing)
+    def status(self) -> str:
+        """The status of the standing, one of two words, or "unguarded"."""
+        return STATUS_OF.get(self.standing, self.standing)
 
     @property
     def warning(self) -> str:
         """Why the result can be trusted less, as a sentence; empty if it is confirmatory."""
-        return f"{self.word.upper()}: {WARNED[self.standing]}." if self.standing in WARNED else ""
+        return f"{self.status.upper()}: {WARNED[self.standing]}." if self.standing in WARNED else ""
 
     @property
     def line(self) -> str:
         """All that a reader needs to check the standing, as a sentence; empty without a guard."""
         if not self.active:
             return ""
-        return f"Guard: {self.word} as of head {self.head}; plan {self.plan}; {self.looked}; ledger {self.ledger}."
+        return f"Guard: {self.status} as of head {self.head}; plan {self.plan}; {self.looked}; ledger {self.ledger}."
 
     @property
     def looked(self) -> str:
@@ -87,9 +87,9 @@ class GuardFacts:
     def tags(self) -> dict[str, str]:
         """Return the tags of a tracked run: the standing, and the facts on the guard."""
         named = {name: str(getattr(self, name)) for name in ("head", "plan", "looks", "elsewhere")}
-        said = {"ledger": self.ledger or self.reason, **named}
-        return {"rankeval.standing": self.word} | {
-            f"rankeval.guard.{name}": value for name, value in said.items()
+        facts = {"ledger": self.ledger or self.reason, **named}
+        return {"rankeval.standing": self.status} | {
+            f"rankeval.guard.{name}": value for name, value in facts.items()
         }
 
 
@@ -126,6 +126,7 @@ class Candidate:
     reused: bool  # Whether the result came from the cache
     digest: str  # SHA-256 of everything that determines the result
     n_iterations: int | None = None  # Those that it uses, if it stopped early
+    findings: tuple[str, ...] = ()  # Of the checks of its fit on dev
 
 
 @escaping
@@ -158,7 +159,8 @@ class ExperimentFacts:
     versions: Mapping[str, str]  # Of Python and the libraries that the results depend on
     notes: tuple[str, ...] = ()  # On the data
     moved: MovedRows | None = None  # None if there is no baseline, or no query lost
-    # Attribute of the queries -> a row for each value: its number of queries, each ranker's score
+    # Attribute of the queries -> a row for each value, the worst first: its number of queries, each
+    # ranker's score, and the difference of the best one to the baseline
     slices: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
     @property
@@ -170,14 +172,27 @@ class ExperimentFacts:
 def experiment_text(facts: ExperimentFacts, *, verbose: bool = False) -> str:
     """Write the result of an experiment for a terminal: findings, rankers, standing, and what limits the result."""
     notes = unguarded_notes(facts)
-    said = ["\n".join(map(_filled, facts.comparison.findings)), _rankers(facts).to_text()]
+    findings = [*facts.comparison.findings, *worst_slices(facts)]
+    paragraphs = ["\n".join(map(_filled, findings)), _rankers(facts).to_text()]
     if verbose:
-        said.append(str(replace(facts.comparison, notes=notes)))
+        paragraphs.append(str(replace(facts.comparison, notes=notes)))
     else:
-        said += [_filled(f"* {note}") for note in limits_of(facts)]
-    said.append(standing(facts, verbose=verbose))
-    said += [_filled(f"Data: {note}.") for note in facts.notes]
-    return "\n\n".join(said)
+        paragraphs += [_filled(f"* {note}") for note in limits_of(facts)]
+    paragraphs += [_filled(f"* {note}") for note in fit_notes(facts)]
+    paragraphs.append(standing_words(facts, verbose=verbose))
+    paragraphs += [_filled(f"Data: {note}.") for note in facts.notes]
+    return "\n\n".join(paragraphs)
+
+
+def worst_slices(facts: ExperimentFacts) -> list[str]:
+    """Return a sentence on the worst slice by each attribute."""
+    sentences = []
+    for name, frame in facts.slices.items():
+        worst, last = frame.iloc[0], frame.columns[-1]
+        by = f"{last} {signed(worst[last])}" if facts.baseline else f"mean {worst[last]:.4f}"
+        size = count(int(worst["queries"]), "query")
+        sentences.append(f"Worst {name}: {worst.iloc[0]}, {by} {facts.primary} on {size}.")
+    return sentences
 
 
 def _filled(sentence: str) -> str:
@@ -221,42 +236,48 @@ def limits_of(facts: ExperimentFacts) -> list[str]:
     return [note for note in facts.comparison.notes if isinstance(note, LimitNote)]
 
 
-def standing(facts: ExperimentFacts, *, verbose: bool = False) -> str:
+def fit_notes(facts: ExperimentFacts) -> list[str]:
+    """Return the findings of the checks of every fit, each with the name of its ranker."""
+    rankers = facts.candidates
+    return [f"{ranker.name}, {finding}" for ranker in rankers for finding in ranker.findings]
+
+
+def standing_words(facts: ExperimentFacts, *, verbose: bool = False) -> str:
     """Say what was trained, how many looks were added, and how far the result can be believed."""
     guard = facts.guard
     trained = f"This run: {count(facts.n_trained, 'ranker')} trained"
     if not guard.active:
         return _filled(f"NOT GUARDED. {guard.reason} {trained}.")
-    said = f"{guard.warning} {trained}, {count(guard.looks_added, 'look')} added.".lstrip()
+    words = f"{guard.warning} {trained}, {count(guard.looks_added, 'look')} added.".lstrip()
     return (
-        f"{said}\n{guard.line}"
+        f"{words}\n{guard.line}"
         if verbose
-        else _filled(f"{said} Guard: {guard.word}; {guard.looked}.")
+        else _filled(f"{words} Guard: {guard.status}; {guard.looked}.")
     )
 
 
 def coverage_sentences(evaluation: Evaluation) -> list[str]:
     """Tell a reader of the means how many queries or rows were left out, undefined or tied."""
-    said = [f"{count(evaluation.n_queries, 'query')} counted."]
+    sentences = [f"{count(evaluation.n_queries, 'query')} counted."]
     for reason, queries in evaluation.excluded.items():
         if len(queries):
-            said.append(
+            sentences.append(
                 f"{count(len(queries), 'query')} left out ({reason.replace('_', ' ')}): {few(queries)}."
             )
     missing = evaluation.facts.totals().get("missing", 0)
     if missing and evaluation.convention.missing in COUNTED_AS:
-        said.append(
+        sentences.append(
             f"{count(missing, 'query')} missing from the run: {COUNTED_AS[evaluation.convention.missing]}."
         )
     tied = count(int(evaluation.facts.query_counts["tied"].sum()), "ranked row")
     shared = (
         f"{tied} ({evaluation.tied_share:.1%}) share their score with another row of their query."
     )
-    said.append(shared if evaluation.tied_share else "No equal scores within a query.")
+    sentences.append(shared if evaluation.tied_share else "No equal scores within a query.")
     if evaluation.judged_share < 1:
-        said.append(f"{evaluation.judged_share:.1%} of the ranked rows are judged.")
+        sentences.append(f"{evaluation.judged_share:.1%} of the ranked rows are judged.")
     notes = [*undefined_notes(evaluation), *info_of(evaluation).values()]
-    return said + [f"{note[0].upper()}{note[1:]}." for note in notes]
+    return sentences + [f"{note[0].upper()}{note[1:]}." for note in notes]
 
 
 def card_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:

@@ -61,9 +61,9 @@ def differences(system: ArrayLike, baseline: ArrayLike) -> Floats:
     return difference
 
 
-def are_ties(difference: Floats, one: Floats, other: Floats) -> NDArray[np.bool_]:
+def are_ties(difference: Floats, first: Floats, second: Floats) -> NDArray[np.bool_]:
     """Tell which differences of two lists of numbers are ties, within `TIE_TOLERANCE` of the larger number."""
-    reach = np.maximum(np.abs(one), np.abs(other))
+    reach = np.maximum(np.abs(first), np.abs(second))
     return np.asarray(np.abs(difference) <= TIE_TOLERANCE * reach)
 
 

@@ -159,8 +159,8 @@ def _shared_rank_tau(other: Ints, order: Ints) -> float:
     return float(2 * np.mean(right.sum(axis=1)[below] / (order[below] - 1)) - 1)
 
 
-def _ranked(one: ArrayLike, other: ArrayLike) -> tuple[Ints, Ints]:
-    first, second = competition_ranks(one), competition_ranks(other)
+def _ranked(order: ArrayLike, other: ArrayLike) -> tuple[Ints, Ints]:
+    first, second = competition_ranks(order), competition_ranks(other)
     if len(first) != len(second):
         raise InvalidInput(
             f"two orders rank the same systems, found {len(first)} and {len(second)}; give both all"

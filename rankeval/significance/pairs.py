@@ -103,9 +103,9 @@ class Pairs:
         step = max(1, _IN_CACHE // len(self))
         for start in range(0, len(high), step):
             own = slice(start, start + step)
-            d, one, other = found[own], self.rows[high[own]], self.rows[low[own]]
-            np.subtract(one, other, out=d)
-            lost[own] = _settle(d, one, other, weights)
+            d, first, second = found[own], self.rows[high[own]], self.rows[low[own]]
+            np.subtract(first, second, out=d)
+            lost[own] = _settle(d, first, second, weights)
             if self.signs is not None:
                 d *= self.signs[columns][own, None]
             if self.unseen is not None:
@@ -261,9 +261,9 @@ class Pairs:
         return tuple(np.concatenate(part) for part in zip(*found, strict=True))
 
 
-def _settle(d: Floats, one: Floats, other: Floats, weights: Floats | None) -> Floats | float:
+def _settle(d: Floats, first: Floats, second: Floats, weights: Floats | None) -> Floats | float:
     """Make ties exactly 0, and return the weighted sum of their sizes in each row; 0 without weights."""
-    ties = are_ties(d, one, other)
+    ties = are_ties(d, first, second)
     lost = 0.0 if weights is None else np.abs(np.where(ties, d, 0.0)) @ weights
     np.copyto(d, 0.0, where=ties)
     return lost

@@ -485,7 +485,7 @@ def family_notes(test: SignificanceTest, correction: Correction, size: int) -> l
     """Return notes on the limits of the correction, and on the test that its p-values come from."""
     notes = [correction.note.format(size=size)] if correction.note and size > 1 else []
     own_test = TESTS.get(correction.own_test, test)
-    if own_test is not test:
+    if own_test.words != test.words:
         notes.append(
             f"adjusted p-values come from the {own_test.words}, joint over the family; raw ones from the {test.words}"
         )
@@ -497,7 +497,7 @@ def few_query_notes(correction: Correction, size: int, n: int, settings: Setting
     if size == 1 or n >= FEW_QUERIES or settings.n_unseen:
         return []
     one_sided = settings.sides == 1 or bool(CLAIMS[settings.claim].hypotheses)
-    said = on_few_queries(
+    words = on_few_queries(
         correction.words if correction.familywise else "",
         size,
         n=n,
@@ -508,7 +508,7 @@ def few_query_notes(correction: Correction, size: int, n: int, settings: Setting
     return [
         (
             f"on fewer than {FEW_QUERIES} {settings.units} (here {n}{below}) errors are more frequent under strong "
-            f"skew; at worst {said}"
+            f"skew; at worst {words}"
         )
     ]
 
@@ -549,6 +549,6 @@ def _resolution(
     # A joint correction has a smallest p-value of its own, and no adjusted p-value is below its raw
     # one.
     floor, at_random = max(
-        (one.floor(n, one_sided), one.is_random(n)) for one in (test, correction)
+        (declared.floor(n, one_sided), declared.is_random(n)) for declared in (test, correction)
     )
     return floor, at_random, level

@@ -19,7 +19,7 @@ import numpy as np
 
 from rankeval.errors import LedgerError
 from rankeval.guard import Guard
-from rankeval.guard.standings import CONFIRMATORY, FIRST, STANDINGS
+from rankeval.guard.standings import CONFIRMATORY, FIRST, STATUS_OF
 from rankeval.ledger.discovery import ledger_url
 from rankeval.ledger.ledger import Ledger
 
@@ -91,8 +91,8 @@ class Opening:
 
 def disagreements(opening: Opening) -> list[str]:
     """Return what notes, looks and table of an opening say otherwise than its entry in the ledger."""
-    word = STANDINGS[opening.standing]
-    said = [name for note in opening.notes for name in set(STANDINGS.values()) if note.startswith(name)]
+    word = STATUS_OF[opening.standing]
+    said = [name for note in opening.notes for name in set(STATUS_OF.values()) if note.startswith(name)]
     found = [] if said == [word] else [f"the notes say {said}"]
     if not set(opening.looks) <= {word}:
         found.append(f"looks says {set(opening.looks)}")

@@ -30,11 +30,11 @@ class Team:
 
 def standing(comparison):
     """Return the standing of an opening; its notes must name it first, by one of the two words."""
-    from rankeval.guard.standings import STANDINGS
+    from rankeval.guard.standings import STATUS_OF
 
     words = ("confirmatory", "exploratory")
     said = next(word for note in comparison.notes for word in words if note.startswith(word))
-    assert STANDINGS[comparison.standing] == said
+    assert STATUS_OF[comparison.standing] == said
     return comparison.standing
 
 

@@ -186,9 +186,9 @@ def test_standings_of_two_hundred_openings_take_no_time(ledger):
     records = Records("ours", team.guard._ledger, snapshot)
     last = Standings("ours", Exposure(team.guard._ledger, snapshot)).of(f"{199:020}")
     assert time.process_time() - start < 0.5
-    assert (last.status, last.n_looks, last.n_exposed) == ("exploratory", 203, 1000)
+    assert (last.name, last.n_looks, last.n_exposed) == ("exploratory", 203, 1000)
     start = time.process_time()
-    assert sum(records.standings.of(plan).status == "exploratory" for plan in records.standings.frozen) == 200
+    assert sum(records.standings.of(plan).name == "exploratory" for plan in records.standings.frozen) == 200
     assert time.process_time() - start < 2
 
 

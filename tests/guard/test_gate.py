@@ -299,7 +299,7 @@ def test_what_it_can_find_is_found_four_times_in_five():
     """Simulated: normal differences with the spread assumed, and the gain that is said to be detectable."""
     terms = Terms("nDCG@10", get_convention("rankeval"), "better", 0.0, 0.05, 5, 0)
     rng, gain = np.random.default_rng(0), terms.detectable(60, 0.2)
-    found = [terms.shows(rng.normal(gain, 0.2, 60), 1.0) for _ in range(400)]
+    found = [terms.claim_shown(rng.normal(gain, 0.2, 60), 1.0) for _ in range(400)]
     assert np.mean(found) == pytest.approx(0.8, abs=3 * math.sqrt(0.8 * 0.2 / 400))
 
 

@@ -79,7 +79,7 @@ def standings(view):
     key = frozenset(one.hash for one in view)
     if key not in _KNOWN:
         found = Standings("ours", Exposure(None, Snapshot.of(view)))
-        _KNOWN[key] = found, {plan: found.of(plan).status for plan in found.opened}
+        _KNOWN[key] = found, {plan: found.of(plan).name for plan in found.opened}
     return _KNOWN[key]
 
 
@@ -126,7 +126,7 @@ def check_two_openings(found, looks):
         if plans[0] == plans[1] or not snapshot.apart(one.hash, other.hash):
             continue
         assert places[one.hash] < places[other.hash]
-        first, second = (found.of(plan).status for plan in plans)
+        first, second = (found.of(plan).name for plan in plans)
         if not any(snapshot.precedes(freeze.hash, one.hash) for freeze in found.frozen[plans[1]]):
             assert second not in ADJUSTED
         # Nothing but these two, each opened once: the earlier one keeps its standing.

@@ -28,7 +28,7 @@ from rankeval.contamination.registered import RegisteredContent
 from rankeval.contamination.signature import Signature
 from rankeval.errors import RankevalWarning
 from rankeval.guard.journal import SERVICES
-from rankeval.guard.standings import STANDINGS
+from rankeval.guard.standings import STATUS_OF
 
 REFUSED, WARNED, COUNTED = "refused", "warned", "counted as looks"
 NEVER, FAILS, FOUND = "never confirmatory", "fails before scoring", "found"
@@ -122,7 +122,7 @@ def planned(guard, registered, data, *weights, **options):
 def standing(result) -> str:
     """Return the standing of a comparison, whose word must come first in its notes."""
     words = ("confirmatory", "exploratory")
-    assert STANDINGS[result.standing] == next(word for note in result.notes for word in words if note.startswith(word))
+    assert STATUS_OF[result.standing] == next(word for note in result.notes for word in words if note.startswith(word))
     return result.standing
 
 

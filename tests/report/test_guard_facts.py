@@ -10,7 +10,7 @@ import rankeval as rk
 from rankeval.comparison.record import with_notes
 from rankeval.contamination import refusal
 from rankeval.guard.opening import summary_of
-from rankeval.guard.standings import STANDINGS
+from rankeval.guard.standings import STATUS_OF
 from rankeval.report.summaries import GuardFacts
 
 HEAD = "+".join(("ab" * 32, "cd" * 32))
@@ -27,15 +27,15 @@ OPENING = {
 }
 
 
-@pytest.mark.parametrize("standing", STANDINGS)
+@pytest.mark.parametrize("standing", STATUS_OF)
 def test_the_standing_is_the_field_whatever_the_notes_begin_with(standing):
     """Notes may begin with the words of another standing, and one on a dagger may come before all."""
     beside = ("exploratory as plan 12 of somebody", "secondary, without adjusted p: AP", summary_of(OPENING))
     opened = replace(with_notes(rk.compare(_systems()), *beside), standing=standing, opening=OPENING)
     facts = GuardFacts.of(rk.Comparison.from_json(opened.to_json()))
-    assert (facts.standing, facts.word) == (standing, STANDINGS[standing])
+    assert (facts.standing, facts.status) == (standing, STATUS_OF[standing])
     assert facts.tags()["rankeval.standing"] in {"confirmatory", "exploratory"}
-    assert facts.warning == "" if standing == "confirmatory" else facts.warning.startswith(f"{facts.word.upper()}: ")
+    assert facts.warning == "" if standing == "confirmatory" else facts.warning.startswith(f"{facts.status.upper()}: ")
     assert {name: getattr(facts, name) for name in OPENING} == OPENING
 
 

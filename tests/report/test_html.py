@@ -29,7 +29,7 @@ from rankeval.report.summaries import (
     MovedRows,
     coverage_sentences,
     experiment_text,
-    standing,
+    standing_words,
 )
 from rankeval.tracking import LoggedData
 
@@ -181,8 +181,8 @@ def test_the_report_of_an_evaluation_has_the_slices_that_are_asked_for():
         found = re.findall(r"<td[^>]*>(.*?)</td>", page[page.index(f"<td>{cells[0]}</td>") :])
         assert found[:2] == cells[:2]
         assert found[5:8] == cells[2:]
-    weighted = replace(ev, weights=np.ones(40))
-    assert "AP ci_low" not in report_for_evaluation(weighted, slices=market)
+    weighted = replace(ev, weights=np.linspace(1, 2, 40))
+    assert "AP ci_low" in report_for_evaluation(weighted, slices=market)
     with pytest.raises(rk.errors.QueryIdError):
         report_for_evaluation(ev, slices={"other": "us"})
 
@@ -195,10 +195,10 @@ def test_what_is_not_confirmatory_stands_out():
     assert '<p class="note said">umformuliert: the result of 7 looks.</p>' in report_for_experiment(changed)
     assert '<p class="soft said">exploratory as the sea.</p>' in report_for_experiment(changed)
     assert "Not confirmatory: strong against weak" in report_for_experiment(changed)
-    assert standing(changed).startswith("EXPLORATORY")
+    assert standing_words(changed).startswith("EXPLORATORY")
     unguarded = facts(guard=GuardFacts(active=False, reason="It was switched off."))
     assert "<strong>Not guarded.</strong> It was switched off." in report_for_experiment(unguarded)
-    assert standing(unguarded).startswith("NOT GUARDED. It was switched off.")
+    assert standing_words(unguarded).startswith("NOT GUARDED. It was switched off.")
 
 
 def test_page_and_terminal_say_the_headline_and_the_value_of_the_choice():

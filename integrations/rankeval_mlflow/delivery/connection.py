@@ -152,9 +152,9 @@ def current_store(uri: str | None) -> Iterator[str]:
         yield store(uri)
 
 
-def complete(uri: str, given: str | None = None) -> str:
+def complete(uri: str, whole_uri: str | None = None) -> str:
     """Return a bare address with the secrets that this process knows."""
-    known = (given, mlflow.get_tracking_uri(), os.environ.get("MLFLOW_TRACKING_URI"))
+    known = (whole_uri, mlflow.get_tracking_uri(), os.environ.get("MLFLOW_TRACKING_URI"))
     return next((full for full in known if full and bare(absolute(full)) == uri), uri)
 
 

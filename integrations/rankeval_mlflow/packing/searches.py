@@ -80,11 +80,11 @@ class Scored:
         """Return the score by which a search chooses: ``refit``, or the first if it names none."""
         return refit if isinstance(refit, str) and refit in self.names else next(iter(self.names))
 
-    def data(self, X: Any, y: Any, given: Mapping[str, Any]) -> tuple[DatasetUse, ...]:
+    def data(self, X: Any, y: Any, arguments: Mapping[str, Any]) -> tuple[DatasetUse, ...]:
         """Return the data set, whose digest an evaluation of constants knows; none without ids."""
         try:
             check_rows(X=X, y=y)
-            constant = self.scorer.evaluate(_Constant(), X, y, qid=given.get("qid"))
+            constant = self.scorer.evaluate(_Constant(), X, y, qid=arguments.get("qid"))
             return (dataset_use(data_of(constant, "dev")),)
         except (RankevalError, Refusal):
             return ()

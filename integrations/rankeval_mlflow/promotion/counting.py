@@ -18,6 +18,7 @@ count as none.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,7 +44,7 @@ class Past(Made):
     """A decision by evaluations, with its record."""
 
     run_id: str
-    terms: Budget | None  # None of records from before there was a budget
+    budget: Budget | None  # None of records from before there was a budget
     reason: str
     judgments: str
     candidate_run: str
@@ -55,7 +56,8 @@ def made_on(alias: Alias, ids: Any, judgments: str) -> list[Past]:
 
     Raises TrackingError if a record cannot be read, or the store cannot be reached.
     """
-    hashes, is_same = text_hashes(ids), {judgments: True}
+    hashes = text_hashes(ids)
+    is_same = {judgments: True}
     with alias.translating_errors(f"list the promotions to {alias}"):
         decisions = [_decision(alias, run) for run in recorded(alias, "promotion")]
         past = [decision for decision in decisions[::-1] if decision]
@@ -69,19 +71,20 @@ def _shares(alias: Alias, past: Past, hashes: Any) -> bool:
     """Return whether a decision was on some of these queries, or nobody knows."""
     run = existing(alias.client.get_run, past.candidate_run, codes=NOT_READ)
     try:
-        before = None if run is None else evaluation_of(alias.client, run, past.role)
+        evaluation = None if run is None else evaluation_of(alias.client, run, past.role)
     except RankevalError:
-        before = None
-    if before is None:
+        evaluation = None
+    if evaluation is None:
         return True
-    return not is_few(int(np.isin(hashes, text_hashes(before.queries)).sum()), len(hashes))
+    return not is_few(int(np.isin(hashes, text_hashes(evaluation.queries)).sum()), len(hashes))
 
 
 def recorded(alias: Alias, *kinds: str) -> Iterator[Any]:
     """Yield the runs with records about an alias, newest first, deleted ones too."""
     experiments = pages(alias.client.search_experiments, view_type=DELETED_TOO)
     ids = [experiment.experiment_id for experiment in experiments]
-    condition, model = f"params.alias = '{alias.name}'", param_text(alias.model)
+    condition = f"params.alias = '{alias.name}'"
+    model = param_text(alias.model)
     for run in pages(
         alias.client.search_runs, ids, condition, run_view_type=DELETED_TOO, max_results=PAGE
     ):
@@ -89,7 +92,7 @@ def recorded(alias: Alias, *kinds: str) -> Iterator[Any]:
             yield run
 
 
-def last_holder(alias: Alias) -> str:
+def note_on_last_holder(alias: Alias) -> str:
     """Say which version a record gave the alias last; "" if there is none."""
     with alias.translating_errors(f"list the promotions to {alias}"):
         runs = recorded(alias, "promotion", "rollback")
@@ -101,42 +104,51 @@ def last_holder(alias: Alias) -> str:
 
 def _decision(alias: Alias, run: Any) -> Past | None:
     """Return the decision of a record; None if nothing was tested, or a gate tested."""
-    run_id = run.info.run_id
-    try:
+    remedy = "let a gate of the guard decide, which counts in its own ledger"
+    nobody = "so nobody knows whether it was of these queries, and nothing is decided"
+    with refusing_unreadable(alias, run.info.run_id, nobody, remedy):
         record = json.loads(artifact(alias.client, run, DECISION))
         is_tested = "numbers" in record and not record.get("gate")
-        return _past(alias, run_id, record) if is_tested else None
+        return _past(alias, run.info.run_id, record) if is_tested else None
+
+
+@contextlib.contextmanager
+def refusing_unreadable(alias: Alias, run_id: str, so: str, remedy: str) -> Iterator[None]:
+    """Raise TrackingError for a record that cannot be read."""
+    try:
+        yield
     except (InvalidInput, TrackingError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise TrackingError(
-            f"the record of a promotion to {alias} in run {run_id} cannot be read, so nobody knows whether it was of "
-            f"these queries, and nothing is decided ({error})",
+            f"the record of a promotion to {alias} in run {run_id} cannot be read, {so} ({error})",
             where=run_id,
-            remedy=f"restore {DECISION} from a copy, or let a gate of the guard decide, which counts in its own ledger",
+            remedy=f"restore {DECISION} from a copy, or {remedy}",
         ) from error
 
 
 def _past(alias: Alias, run_id: str, record: Mapping[str, Any]) -> Past:
-    rule, question = record["rule"], (str(record.get("question", run_id)),)
-    terms = Budget(rule["alpha"], rule["budget"]) if "budget" in rule else None
+    rule = record["rule"]
+    question = (str(record.get("question", run_id)),)
+    budget = Budget(rule["alpha"], rule["budget"]) if "budget" in rule else None
     name, baseline = (f"{alias.model} v{record[key]}" for key in ("version", "alias_before"))
     texts = (str(record[key]) for key in ("reason", "judgments", "candidate_run", "role"))
-    return Past(question, record["decision"] == "accepted", name, baseline, run_id, terms, *texts)
+    return Past(question, record["decision"] == "accepted", name, baseline, run_id, budget, *texts)
 
 
 def refuse_other_terms(past: Sequence[Past], budget: Budget) -> None:
     """Raise LedgerError if earlier decisions have other terms; the oldest records have none."""
     for decision in past:
-        terms = decision.terms
-        if terms not in (None, budget):
-            argument, field = "budget", "decisions"
-            if terms.alpha != budget.alpha:
+        earlier = decision.budget
+        if earlier not in (None, budget):
+            argument = "budget"
+            field = "decisions"
+            if earlier.alpha != budget.alpha:
                 argument = field = "alpha"
             raise LedgerError(
-                f"run {decision.run_id} decided on these queries by other terms (alpha {terms.alpha:g} over a budget "
-                f"of {terms.decisions}), and terms do not change",
+                f"run {decision.run_id} decided on these queries by other terms (alpha {earlier.alpha:g} over a budget "
+                f"of {earlier.decisions}), and terms do not change",
                 argument=argument,
                 found=f"{getattr(budget, field):g}",
-                expected=f"{getattr(terms, field):g}",
+                expected=f"{getattr(earlier, field):g}",
                 remedy="use those, or go on with fresh queries",
             )
 

@@ -35,7 +35,7 @@ import pandas as pd
 from rankeval._checks import check_number, count, few, require
 from rankeval._registry import chosen
 from rankeval.comparison import Comparison, compare
-from rankeval.comparison.design import LEAST_QUERIES, TOGETHER
+from rankeval.comparison.design import TOGETHER
 from rankeval.comparison.record import directions, gains, kept, part_of_row
 from rankeval.contamination.hashing import text_hashes
 from rankeval.errors import (
@@ -46,7 +46,7 @@ from rankeval.errors import (
     UnknownName,
 )
 from rankeval.evaluation import Evaluation
-from rankeval.evaluation.by_query import labels_of
+from rankeval.evaluation.by_query import LEAST_QUERIES, labels_of
 from rankeval.evaluation.result import data_of
 from rankeval.guard import Decision, Gate
 from rankeval.guard.collection import RegisteredCollection
@@ -169,7 +169,8 @@ class Rule:
         if self.floors is None:
             return {}
         if not isinstance(self.floors, Mapping):
-            floors, names = {TOGETHER: self.floors}, ["floors"]
+            floors = {TOGETHER: self.floors}
+            names = ["floors"]
         else:
             floors = {str(value): floor for value, floor in self.floors.items()}
             names = [f"floors[{value!r}]" for value in floors]
@@ -237,7 +238,8 @@ def decide(
         raise InvalidInput(
             f"measure is {str(rule.measure)!r}, which names several ({several}): one decides"
         )
-    claimed, floors = bool(compared.shown.all()), None
+    claimed = bool(compared.shown.all())
+    floors = None
     if rule.floors_by_slice:
         floors = tested_floors(systems, names[1], rule.slices, rule.floors_by_slice, rule.options)
     accepted = claimed and (floors is None or bool(floors["passed"].all()))
@@ -272,7 +274,8 @@ class Logged:
 
     def agrees(self, other: Logged, measure: Any) -> bool:
         """Return whether two evaluations agree by a measure, up to `SAME` on each query."""
-        mine, theirs = self.scores(measure), other.scores(measure)
+        mine = self.scores(measure)
+        theirs = other.scores(measure)
         if (
             mine is None
             or theirs is None
@@ -287,25 +290,27 @@ def by_evaluations(
     alias: Alias, version: str, holder: str | None, rule: Rule, role: str
 ) -> Decided:
     """Decide by the logged evaluations of two versions; a first version is not compared."""
-    candidate = _logged(alias, version, rule, role)
-    used = None if holder is None else _logged(alias, holder, rule, role, candidate)
-    data, words_of_runs = _data(candidate, role), _named(rule, candidate, used)
-    if used is None:
-        labels_of(rule.measure, candidate.evaluation.measure_names)
-        reason = f"It is the first version with this alias, so nothing was compared.{words_of_runs}"
-        return Decided(True, reason, data, _facts(rule, role, candidate))
+    logged_candidate = _logged(alias, version, rule, role)
+    logged_holder = None if holder is None else _logged(alias, holder, rule, role, logged_candidate)
+    data = _data(logged_candidate, role)
+    named_runs = _named_runs(rule, logged_candidate, logged_holder)
+    if logged_holder is None:
+        labels_of(rule.measure, logged_candidate.evaluation.measure_names)
+        reason = f"It is the first version with this alias, so nothing was compared.{named_runs}"
+        return Decided(True, reason, data, _facts(rule, role, logged_candidate))
     names = (f"{alias.model} v{version}", f"{alias.model} v{holder}")
     try:
-        verdict = decide(candidate.evaluation, used.evaluation, rule, names)
+        verdict = decide(logged_candidate.evaluation, logged_holder.evaluation, rule, names)
     except (ConventionMismatch, QueryIdError) as error:
         call = f'rankeval_mlflow.log(ev, role="{role}", model_version="{alias.model}/VERSION")'
         raise error.having(
             remedy=f"evaluate both versions on the same frozen content by the same rules, and log each with {call}"
         ) from error
-    evaluation, question = candidate.evaluation, _question(rule, verdict, candidate, used)
+    evaluation = logged_candidate.evaluation
+    request_hash = _request_hash(rule, verdict, logged_candidate, logged_holder)
     past = made_on(alias, evaluation.queries, evaluation.judgments_digest)
     refuse_other_terms(past, rule.shared)
-    known = next((before for before in past if before.question == (question,)), None)
+    known = next((decision for decision in past if decision.question == (request_hash,)), None)
     entry = {"name": names[0], "gate": str(alias), "baseline": names[1]}
     account = Account(rule.shared, str(alias), "these queries", tuple(past))
     decision = (
@@ -315,13 +320,14 @@ def by_evaluations(
     )
     if known is None:
         reason = f"{verdict.reason} This is {decision.counted} on these queries, tested at {rule.shared.level:.2g}."
-        reason += f" {not_known(alias)}{chosen_here(alias, past, holder)}{words_of_runs}"
+        reason += f" {not_known(alias)}{chosen_here(alias, past, holder)}{named_runs}"
     else:
-        twin = f" on {known.name}, which has the same scores by query"
-        of = "" if known.name == names[0] else twin
-        reason = f"Decided before{of}, so it is free ({decision.counted}), in run {known.run_id}: {known.reason}"
-    facts = _facts(rule, role, candidate, used) | {
-        "question": question,
+        twin = ""
+        if known.name != names[0]:
+            twin = f" on {known.name}, which has the same scores by query"
+        reason = f"Decided before{twin}, so it is free ({decision.counted}), in run {known.run_id}: {known.reason}"
+    facts = _facts(rule, role, logged_candidate, logged_holder) | {
+        "question": request_hash,
         "budget": _counts(decision),
     }
     facts["budget"]["not_known"] = not_known(alias)
@@ -340,13 +346,13 @@ def untested(_alias: Alias, _version: str, _holder: str | None) -> Decided:
     return Decided(False, "Nothing was compared.", None, {})
 
 
-def _question(rule: Rule, verdict: Verdict, candidate: Logged, used: Logged) -> str:
-    """Return a hash of what is asked, and of the scores by query that answer it."""
+def _request_hash(rule: Rule, verdict: Verdict, candidate: Logged, holder: Logged) -> str:
+    """Return a hash of the rule, and of the scores by query that it is decided by."""
     floors = []
     if verdict.floors is not None:
         floors = _plain(verdict.floors.drop(columns=["gain_low", "p_value", "passed"]))
     parts = [json.dumps([rule.claim, float(rule.margin), rule.test, floors]).encode()]
-    for evaluation in (candidate.evaluation, used.evaluation):
+    for evaluation in (candidate.evaluation, holder.evaluation):
         scores = evaluation.per_query[labels_of(rule.measure, evaluation.measure_names)]
         weights = evaluation.weights
         parts += [text_hashes(evaluation.queries).tobytes(), scores.to_numpy().tobytes()]
@@ -361,7 +367,9 @@ def _counts(decision: Decision) -> dict[str, Any]:
     return {name: getattr(decision, name) for name in ("counted", "remaining", "budget", "is_new")}
 
 
-def _facts(rule: Rule, role: str, candidate: Logged, used: Logged | None = None) -> dict[str, Any]:
+def _facts(
+    rule: Rule, role: str, candidate: Logged, holder: Logged | None = None
+) -> dict[str, Any]:
     evaluation = candidate.evaluation
     terms = {name: getattr(rule, name) for name in ("claim", "margin", "alpha", "budget", "test")}
     terms |= {"measure": str(rule.measure), "level": rule.shared.level}
@@ -373,7 +381,7 @@ def _facts(rule: Rule, role: str, candidate: Logged, used: Logged | None = None)
         "judgments": evaluation.judgments_digest,
         "n_queries": evaluation.n_queries,
         "candidate_run": candidate.run_id,
-        "holder_run": None if used is None else used.run_id,
+        "holder_run": None if holder is None else holder.run_id,
         "named_runs": list(rule.run_ids),
     }
 
@@ -417,9 +425,9 @@ def _logged(
     return first
 
 
-def _named(rule: Rule, candidate: Logged, used: Logged | None) -> str:
+def _named_runs(rule: Rule, candidate: Logged, holder: Logged | None) -> str:
     """Say which evaluations the caller named; raise for a run that is none of these versions."""
-    entries = [candidate] if used is None else [candidate, used]
+    entries = [candidate] if holder is None else [candidate, holder]
     run_ids = {entry.run_id for entry in entries}
     versions = " or ".join(f"version {entry.version}" for entry in entries)
     expected = f"a run with an evaluation of {versions}, one for each"
@@ -434,12 +442,12 @@ def _named(rule: Rule, candidate: Logged, used: Logged | None) -> str:
 
 def _data(logged: Logged, role: str) -> LoggedData:
     described = data_of(logged.evaluation, role)
-    named = (
+    named_data = (
         replace(described, name=entry.data, digest=entry.content.digest)
         for entry in entries_of(logged.run)
         if entry.content.role == role
     )
-    return next(named, described)
+    return next(named_data, described)
 
 
 def _plain(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -466,22 +474,31 @@ def by_gate(
 
     The systems are scores or runs of candidate and holder; None: what the models predict.
     """
-    candidate, used = systems
-    collection, terms = gate.collection, gate.terms
-    if candidate is None:
-        candidate = version_scores(alias, version, collection)
-    if used is None and holder is not None:
-        used = version_scores(alias, holder, collection)
-    named = "the baseline that the caller gave" if holder is None else f"{alias.model} v{holder}"
+    candidate_system, holder_system = systems
+    collection = gate.collection
+    terms = gate.terms
+    if candidate_system is None:
+        candidate_system = version_scores(alias, version, collection)
+    if holder_system is None and holder is not None:
+        holder_system = version_scores(alias, holder, collection)
+    name = f"{alias.model} v{version}"
+    baseline_name = "the baseline that the caller gave"
+    if holder is not None:
+        baseline_name = f"{alias.model} v{holder}"
     decision = gate.decide(
-        f"{alias.model} v{version}", candidate, baseline=used, baseline_name=named
+        name, candidate_system, baseline=holder_system, baseline_name=baseline_name
     )
     against = decision.against or Standard(decision.baseline, "")
-    baseline = f"the gate's baseline {decision.baseline!r}" if used is None else decision.baseline
-    level, claimed = terms.shared.level, terms.words(f"{baseline} ({against.on_record})")
+    baseline = decision.baseline
+    if holder_system is None:
+        baseline = f"the gate's baseline {baseline!r}"
+    level = terms.shared.level
+    claimed = terms.words(f"{baseline} ({against.on_record})")
     claim = f"{'' if decision.accepted else 'not '}shown to be {claimed}, one-sided at {level:.2g}"
-    callers = [
-        name for name, own in zip(("candidate", "holder"), systems, strict=True) if own is not None
+    from_caller = [
+        side
+        for side, system in zip(("candidate", "holder"), systems, strict=True)
+        if system is not None
     ]
     standard = {
         "name": decision.baseline,
@@ -490,7 +507,7 @@ def by_gate(
         "by": against.who,
     }
     facts = {
-        "scores_given_by_caller": callers,
+        "scores_given_by_caller": from_caller,
         "gate": {"name": gate.name, "claim": claim},
         "baseline": standard,
         "rule": {**terms.content(), "level": level, "baseline": decision.baseline},
@@ -508,8 +525,8 @@ def by_gate(
     text = f"Gate {gate.name!r} on {collection.name!r} {verdict} it; {decision.counted}. It is {claim}."
     if not decision.is_new:
         text += " The same rankings were decided on before, or are equal, which is free."
-    if callers:
-        text += f" The caller gave the scores of the {' and the '.join(callers)}; no model was asked for them."
+    if from_caller:
+        text += f" The caller gave the scores of the {' and the '.join(from_caller)}; no model was asked for them."
     if decision.n_exposed:
         text += (
             f" {count(decision.n_exposed, 'query')} of the collection were looked at outside of this gate, so its "
@@ -531,7 +548,8 @@ def version_scores(alias: Alias, version: str, collection: RegisteredCollection)
             f"{collection.name!r} was registered without features, so no model can score it: give the "
             "rankings by candidate= and holder="
         )
-    uri, cause = f"models:/{alias.model}/{version}", None
+    uri = f"models:/{alias.model}/{version}"
+    cause = None
     try:
         predicted = np.asarray(predicted_by(uri, X), dtype=np.float64)
         scores = predicted[:, 0] if predicted.ndim == 2 and predicted.shape[1] == 1 else predicted
@@ -540,10 +558,8 @@ def version_scores(alias: Alias, version: str, collection: RegisteredCollection)
         rows = count(collection.n_rows, "row")
         why = f"predicts an array of shape {predicted.shape} for the {rows} of {collection.name!r}"
     except Exception as error:  # noqa: BLE001 - a model raises whatever its own library raises
-        why, cause = (
-            f"gives no scores for {collection.name!r} ({type(error).__name__}: {reason(error)})",
-            error,
-        )
+        why = f"gives no scores for {collection.name!r} ({type(error).__name__}: {reason(error)})"
+        cause = error
     raise InvalidInput(
         f"{uri} {why}", remedy="give its scores, one a row, by candidate= or holder="
     ) from cause

@@ -50,7 +50,7 @@ from rankeval_mlflow.delivery.connection import (
     translating_errors,
 )
 from rankeval_mlflow.delivery.spool import alone
-from rankeval_mlflow.promotion.counting import last_holder
+from rankeval_mlflow.promotion.counting import note_on_last_holder
 from rankeval_mlflow.promotion.deciding import (
     Floors,
     OneSided,
@@ -62,7 +62,7 @@ from rankeval_mlflow.promotion.deciding import (
 from rankeval_mlflow.promotion.registry import (
     Alias,
     Decided,
-    Question,
+    Request,
     checked_alias,
 )
 from rankeval_mlflow.run_names import name_hash
@@ -70,11 +70,11 @@ from rankeval_mlflow.run_names import name_hash
 Outcome = Literal["moved", "in place", "rejected", "overtaken", "would move"]
 
 _WORDS: dict[str, str] = {
-    "moved": "moved from {before} to version {version}",
+    "moved": "moved from {holder} to version {version}",
     "in place": "version {version} has it already",
-    "rejected": "stays with {before}; version {version} is rejected",
+    "rejected": "stays with {holder}; version {version} is rejected",
     "overtaken": "not moved to version {version}, although it was accepted",
-    "would move": "would move from {before} to version {version}",
+    "would move": "would move from {holder} to version {version}",
 }
 
 
@@ -151,8 +151,8 @@ class Promotion:
         return self.outcome in {"moved", "in place", "would move"}
 
     def __str__(self) -> str:
-        before = _named_version(self.alias_before)
-        words = _WORDS[self.outcome].format(version=self.version, before=before)
+        holder = _named_version(self.alias_before)
+        words = _WORDS[self.outcome].format(version=self.version, holder=holder)
         return f"{self.model}@{self.alias}: {words}. {self.reason}"
 
     def _repr_html_(self) -> str:
@@ -189,44 +189,44 @@ class Attempt:
     ) -> Promotion:
         """Take the steps of `promote`; `decide` gets the candidate and the version in use, if any."""
         started = time.time()
-        before = self.alias.holder()
+        holder = self.alias.holder()
         candidate = self.alias.version(version)
         number = str(candidate.version)
-        if number == before:
+        if number == holder:
             reason = f"Nothing was decided, and nothing written.{_note_on_override(self.alias, candidate)}"
-            return Promotion(self.alias.model, self.alias.name, number, "in place", reason, before)
+            return Promotion(self.alias.model, self.alias.name, number, "in place", reason, holder)
         self.alias.refuse_unready(candidate)
-        rolled_back = self.alias.rolled_back(candidate)
-        if rolled_back and not again:
+        rollback_note = self.alias.note_on_rollback(candidate)
+        if rollback_note and not again:
             raise InvalidInput(
-                rolled_back,
+                rollback_note,
                 argument="again",
                 remedy="if it may have the alias all the same: again=True",
             )
-        if before is None:
+        override_note = ""
+        if holder is None:
             self._refuse_first(first=first)
-        overridden = (
-            "" if before is None else _note_on_override(self.alias, self.alias.version(before))
-        )
-        ended = self.alias.ended_over(before)
-        question = Question(number, before, self.who, started, ended, dry_run)
-        decided = decide(self.alias, number, before)
-        again_words = f" Asked with again=True: {rolled_back}." if rolled_back else ""
-        reason = decided.reason + again_words + overridden
+        else:
+            override_note = _note_on_override(self.alias, self.alias.version(holder))
+        request = Request(number, holder, self.who, started, self.alias.ended_over(holder))
+        decided = decide(self.alias, number, holder)
+        again_note = f" Asked with again=True: {rollback_note}." if rollback_note else ""
+        reason = decided.reason + again_note + override_note
         decided = self._with_override(replace(decided, reason=reason))
-        if dry_run and (decided.decision is None or not decided.decision.is_new):
-            return self._result(question, decided, _DRY[decided.moves])
-        return self._record_and_move(question, decided)
+        if dry_run:
+            return self._dry_result(request, decided)
+        return self._record_and_move(request, decided)
 
     def _refuse_first(self, *, first: bool) -> None:
         """Refuse an alias that no version has, without `first` or if it was deleted."""
-        last, others = last_holder(self.alias), sorted(self.alias.aliases())
+        last = note_on_last_holder(self.alias)
+        aliases = sorted(self.alias.aliases())
         if first and (self.override or not last):
             return
         known = "it has no alias at all"
         remedy = "to give it to this version without a comparison: first=True"
-        if others:
-            known = f"{self.alias.model} has the aliases {', '.join(others)}"
+        if aliases:
+            known = f"{self.alias.model} has the aliases {', '.join(aliases)}"
         if last:
             known = f"{last}, and it was deleted since"
             remedy = "give it back to that version, to compare with it; or move it on record, with first=True, "
@@ -251,93 +251,97 @@ class Attempt:
 
     def roll_back(self, reason: str) -> Promotion:
         """Take the steps of `rollback`, whose decision is the reason of the caller."""
-        started, holder = time.time(), self.alias.holder()
-        accepted = holder and self.alias.acceptance(self.alias.version(holder))
+        started = time.time()
+        holder = self.alias.holder()
+        promotion = holder and self.alias.acceptance(self.alias.version(holder))
         why = ""
         if holder is None:
             why = "no version has it"
         elif after := self.alias.promoted_from(holder):
             why = f"it was promoted from {_named_version(holder)} to version {after[0]}, and came back by another hand"
             why += ", or by a rollback that stopped half way"
-        elif not accepted:
+        elif not promotion:
             why = f"no recorded promotion gave it to version {holder}"
-        elif not accepted.other:
+        elif not promotion.other:
             why = f"version {holder} was the first to have it"
         if why:
             raise InvalidInput(
                 f"{self.alias} cannot be rolled back: {why}", remedy="set the alias yourself"
             )
-        assert accepted
-        assert accepted.other  # else there was a reason
-        self.alias.refuse_unready(self.alias.version(accepted.other))
+        assert promotion
+        assert promotion.other  # else there was a reason
+        self.alias.refuse_unready(self.alias.version(promotion.other))
         why = reason.strip()
         decided = Decided(
-            True, f"Rolled back: {why}", None, {"why": why}, takes_back=accepted.run_id
+            True, f"Rolled back: {why}", None, {"why": why}, takes_back=promotion.run_id
         )
         ended = self.alias.ended_over(holder)
-        question = Question(accepted.other, holder, self.who, started, ended)
-        return self._record_and_move(question, decided)
+        request = Request(promotion.other, holder, self.who, started, ended)
+        return self._record_and_move(request, decided)
 
-    def _record_and_move(self, question: Question, decided: Decided) -> Promotion:
-        tracked = self.alias.write_record(question, decided, self.experiment)
-        outcome, words = self._tag_and_move(question, decided, tracked.run_id)
-        return self._result(question, decided, outcome, words, tracked)
+    def _dry_result(self, request: Request, decided: Decided) -> Promotion:
+        """Return the result of a dry run; a decision that used the budget is recorded."""
+        outcome = _DRY[decided.moves]
+        run = None
+        if decided.decision is not None and decided.decision.is_new:
+            run = self.alias.write_record(request, decided, self.experiment)
+            self.alias.note_outcome(run.run_id, outcome, f"dry run: {outcome}")
+        return self._result(request, decided, outcome, run=run)
 
-    def _tag_and_move(
-        self, question: Question, decided: Decided, run_id: str
-    ) -> tuple[Outcome, str]:
+    def _record_and_move(self, request: Request, decided: Decided) -> Promotion:
+        tracked = self.alias.write_record(request, decided, self.experiment)
+        outcome, words = self._tag_and_move(request, decided, tracked.run_id)
+        return self._result(request, decided, outcome, words, tracked)
+
+    def _tag_and_move(self, request: Request, decided: Decided, run_id: str) -> tuple[Outcome, str]:
         """Tag the version and move the alias; the record says what was done, after an error too."""
-        if question.dry_run:
-            would = _DRY[decided.moves]
-            self.alias.note_outcome(run_id, would, f"dry run: {would}")
-            return would, ""
         try:
             if not decided.takes_back:
-                self.alias.tag_version(question, decided, run_id)
+                self.alias.tag_version(request, decided, run_id)
             outcome: Outcome = "rejected"
             words = ""
             if decided.moves:
-                outcome, words = self._move_if_unchanged(question, decided, run_id)
+                outcome, words = self._move_if_unchanged(request, decided, run_id)
         except RankevalError as error:
             became = "unknown whether it moved" if isinstance(error, _NotKnown) else "not moved"
             self.alias.note_outcome(run_id, became, f"{became}: {error}")
             raise TrackingError(f"{error}. The decision is recorded in run {run_id}") from error
-        before = question.before or "none"
+        holder = request.holder or "none"
         noted = {
-            "moved": f"moved from {before} to {question.version}",
-            "rejected": f"stays with {before}: rejected",
+            "moved": f"moved from {holder} to {request.version}",
+            "rejected": f"stays with {holder}: rejected",
         }
         self.alias.note_outcome(run_id, outcome, f"{noted.get(outcome, outcome)} {words}".strip())
         return outcome, words
 
     def _move_if_unchanged(
-        self, question: Question, decided: Decided, run_id: str
+        self, request: Request, decided: Decided, run_id: str
     ) -> tuple[Outcome, str]:
-        now = self.alias.holder()
-        if now != question.before:
+        holder = self.alias.holder()
+        if holder != request.holder:
             remedy = "Promote again to compare with it."
             if decided.takes_back:
                 remedy = "Roll back again if it must go too."
-            return "overtaken", f"Meanwhile the alias went to {_named_version(now)}. {remedy}"
-        self._set_alias(question.version)
+            return "overtaken", f"Meanwhile the alias went to {_named_version(holder)}. {remedy}"
+        self._set_alias(request.version)
         try:
             if decided.takes_back:  # not before: a rollback that is killed here can be made again
-                self.alias.tag_version(question, decided, run_id)
-            return self._check_after_move(question)
+                self.alias.tag_version(request, decided, run_id)
+            return self._check_after_move(request)
         except RankevalError as error:  # the alias moved, though its versions cannot be read now
             return "moved", f"Beware: whether another promoter moved it since is not known: {error}"
 
-    def _check_after_move(self, question: Question) -> tuple[Outcome, str]:
-        now = self.alias.holder()
-        if now != question.version:
-            words = f"It was moved, and then went to {_named_version(now)} by another hand."
+    def _check_after_move(self, request: Request) -> tuple[Outcome, str]:
+        holder = self.alias.holder()
+        if holder != request.version:
+            words = f"It was moved, and then went to {_named_version(holder)} by another hand."
             return "overtaken", words
-        others = self.alias.rivals(question)
-        if not others:
+        rivals = self.alias.rivals(request)
+        if not rivals:
             return "moved", ""
         return "moved", (
-            f"Beware: version {' and '.join(others)} of {self.alias.model} was accepted over "
-            f"{_named_version(question.before)} too, and was not compared with this one."
+            f"Beware: version {' and '.join(rivals)} of {self.alias.model} was accepted over "
+            f"{_named_version(request.holder)} too, and was not compared with this one."
         )
 
     def _set_alias(self, version: str) -> None:
@@ -346,18 +350,18 @@ class Attempt:
         except TrackingError as lost:
             # The answer may be lost, and not the move: look which version has the alias.
             try:
-                now = self.alias.holder()
+                holder = self.alias.holder()
             except RankevalError as error:
                 raise _NotKnown(
                     f"{lost}. Whether {self.alias} moved is not known, since it cannot be read again ({error})",
                     remedy="look which version has it",
                 ) from lost
-            if now != version:
+            if holder != version:
                 raise
 
     def _result(
         self,
-        question: Question,
+        request: Request,
         decided: Decided,
         outcome: Outcome,
         words: str = "",
@@ -367,10 +371,10 @@ class Attempt:
         return Promotion(
             self.alias.model,
             self.alias.name,
-            question.version,
+            request.version,
             outcome,
             f"{decided.reason} {words}".strip(),
-            question.before,
+            request.holder,
             decided.comparison,
             decided.floors,
             decided.decision,
@@ -450,7 +454,7 @@ def promote(
         The number of these decisions. Each is tested at alpha / budget, and no more are made. 1 is
         a single release. A gate counts its decisions in its ledger. Without a gate, the recorded
         promotions to this alias in this store are counted, whatever was asked, and the terms stay
-        as they were. Other servers, erased runs and other tools are not known. The same question
+        as they were. Other servers, erased runs and other tools are not known. The same request
         again has the recorded answer, for free.
     test : str, default "t"
         The test, as in `rankeval.compare`.
@@ -551,7 +555,7 @@ def promote(
     }
     decide: Callable[[Alias, str, str | None], Decided] = untested
     if gate is not None:
-        _refuse_given(own, "a gate counts its decisions and shows one bit: leave it out")
+        _refuse_arguments(own, "a gate counts its decisions and shows one bit: leave it out")
         terms = {
             "measure": measure,
             "margin": margin,
@@ -562,14 +566,16 @@ def promote(
         _refuse_terms_beside_gate(gate, terms)
         decide = partial(by_gate, gate=gate, role=role, systems=(candidate, holder))
     elif measure is not None:
-        _refuse_given(rankings, "it is a ranking for a gate: give gate= too, or log evaluations")
+        _refuse_arguments(
+            rankings, "it is a ranking for a gate: give gate= too, or log evaluations"
+        )
         run_ids = run_id if isinstance(run_id, list | tuple) else [] if run_id is None else [run_id]
         rule = Rule(
             measure, claim, margin, alpha, test, slices, floors, budget, tuple(run_ids), groups
         )
         decide = partial(by_evaluations, rule=rule, role=role)
     elif overriding:
-        _refuse_given(
+        _refuse_arguments(
             own | rankings,
             "an override without a measure tests nothing: name one, or leave this out",
         )
@@ -669,7 +675,7 @@ def _attempt(
     uri: str | None,
     override: Mapping[str, str],
 ) -> Iterator[Attempt]:
-    asker = who or os.environ.get(WHO) or run_context().get("mlflow.user", "unknown")
+    promoter = who or os.environ.get(WHO) or run_context().get("mlflow.user", "unknown")
     with contextlib.ExitStack() as stack:
         where = stack.enter_context(current_store(uri))  # a gate loads models from there
         stack.enter_context(translating_errors(where, "answer"))
@@ -681,10 +687,10 @@ def _attempt(
                 f"another promoter of {name}@{alias} at {bare(where)} is still at work: {error}"
             ) from error
         named = Alias(stack.enter_context(connected(where)), where, name, alias)
-        yield Attempt(named, asker, experiment or f"{name} promotions", override)
+        yield Attempt(named, promoter, experiment or f"{name} promotions", override)
 
 
-def _refuse_given(arguments: Mapping[str, Any], why: str) -> None:
+def _refuse_arguments(arguments: Mapping[str, Any], why: str) -> None:
     for name, value in arguments.items():
         if value is not None and value is not False:
             raise InvalidInput(why, argument=name)
@@ -694,7 +700,8 @@ def _refuse_terms_beside_gate(gate: Any, arguments: Mapping[str, Any]) -> None:
     require(isinstance(gate, Gate), "gate", gate, "the result of guard.gate")
     defaults = {"measure": None, "margin": 0, "claim": "better", "alpha": 0.05, "budget": 20}
     for name, value in arguments.items():
-        term, same = getattr(gate.terms, name), value
+        term = getattr(gate.terms, name)
+        same = value
         if name == "measure" and value is not None:
             same = str(parsed(value, gate.terms.convention))
         expected = f"{term!r}, by which gate {gate.name!r} decides: leave it out"

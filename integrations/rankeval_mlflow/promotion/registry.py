@@ -117,13 +117,13 @@ class Alias:
         with self.translating_errors(f"read the version {shown(spelling)} of {self.model}"):
             return version_named(self.client, spelling, "version", self.model)
 
-    def refuse_unready(self, found: Any) -> None:
+    def refuse_unready(self, version: Any) -> None:
         """Raise InvalidInput if a version is not ready, or was archived."""
-        is_archived = found.current_stage == "Archived"
-        if is_archived or found.status not in {None, "READY"}:
-            state = "archived" if is_archived else f"not ready: its status is {found.status}"
+        is_archived = version.current_stage == "Archived"
+        if is_archived or version.status not in {None, "READY"}:
+            state = "archived" if is_archived else f"not ready: its status is {version.status}"
             raise InvalidInput(
-                f"version {found.version} of {self.model} is {state}", remedy="promote another"
+                f"version {version.version} of {self.model} is {state}", remedy="promote another"
             )
 
     def tag(self, number: str, key: str, value: str) -> None:
@@ -158,7 +158,7 @@ class Alias:
             run = existing(self.client.get_run, run_id, codes=NOT_READ)
         return "erased" if run is None else str(run.data.tags.get(OUTCOME, ""))
 
-    def rolled_back(self, version: Any) -> str:
+    def note_on_rollback(self, version: Any) -> str:
         """Say where and why a version was rolled back; "" if it was not, or promoted since."""
         mark = self.mark(version)
         if mark is None or not mark.is_rollback:
@@ -168,9 +168,9 @@ class Alias:
             f"run {mark.run_id} ({mark.why})"
         )
 
-    def ended_over(self, before: str | None) -> frozenset[str]:
+    def ended_over(self, holder: str | None) -> frozenset[str]:
         """Return the runs of the promotions over a version that have ended."""
-        runs = [mark.run_id for mark in self._acceptances().values() if mark.other == before]
+        runs = [mark.run_id for mark in self._acceptances().values() if mark.other == holder]
         return frozenset(run_id for run_id in runs if self._outcome(run_id))
 
     def promoted_from(self, holder: str) -> list[str]:
@@ -194,7 +194,7 @@ class Alias:
             and self._outcome(mark.run_id) == "moved"
         ]
 
-    def rivals(self, question: Question) -> list[str]:
+    def rivals(self, request: Request) -> list[str]:
         """Return other versions accepted over the same one by promotions that had not ended.
 
         A promoter tags its version before it moves the alias. So whoever moves it last sees the
@@ -205,17 +205,17 @@ class Alias:
         return sorted(
             version
             for version, mark in self._acceptances().items()
-            if mark.other == question.before
-            and version != question.version
-            and mark.run_id not in question.ended
+            if mark.other == request.holder
+            and version != request.version
+            and mark.run_id not in request.ended
         )
 
-    def write_record(self, question: Question, decided: Decided, experiment: str) -> TrackedRun:
+    def write_record(self, request: Request, decided: Decided, experiment: str) -> TrackedRun:
         """Write the record to its own run; TrackingError if that fails: it stays on disk then."""
         target = Target(uri=self.uri, experiment_name=experiment)
         try:
             return deliver(
-                Payload(target, _record_of(self, question, decided), now_ms(), run_context())
+                Payload(target, _record_of(self, request, decided), now_ms(), run_context())
             )
         except TrackingError as error:
             raise TrackingError(
@@ -223,28 +223,31 @@ class Alias:
                 "Try again then: a record that is sent later moves nothing"
             ) from error
 
-    def tag_version(self, question: Question, decided: Decided, run_id: str) -> None:
+    def tag_version(self, request: Request, decided: Decided, run_id: str) -> None:
         """Set the tags that lead to the record, on the candidate or the version taken back.
 
         The version that gets the alias loses the tag of an earlier rejection, which would speak
         against it from then on.
         """
-        promotion, rejection = f"{PROMOTION}.{self.name}", f"{REJECTION}.{self.name}"
-        number, other, why = question.version, question.before, decided.override
+        promotion = f"{PROMOTION}.{self.name}"
+        rejection = f"{REJECTION}.{self.name}"
+        tagged = request.version
+        other = request.holder
+        why = decided.override
         words = "; ".join(filter(None, [f"{other or 'none'} in {run_id}", why, decided.claim]))
         if not decided.moves:
-            self.tag(number, rejection, f"rejected against {words}")
+            self.tag(tagged, rejection, f"rejected against {words}")
             return
         words = f"{decided.verdict} over {words}"
         if decided.takes_back:
-            number, other, why = str(other), number, decided.facts["why"]
+            tagged, other, why = str(other), tagged, decided.facts["why"]
             words = f"rolled back to {other} in {run_id}"
         mark = Mark(bool(decided.takes_back), other, run_id, why[:_LONGEST])
-        self.tag(number, promotion + STATE, json.dumps(mark._asdict(), ensure_ascii=False))
-        self.tag(number, promotion, param_text(words))
-        with self.translating_errors(f"delete a tag of version {question.version} of {self.model}"):
-            if rejection in self.client.get_model_version(self.model, question.version).tags:
-                self.client.delete_model_version_tag(self.model, question.version, rejection)
+        self.tag(tagged, promotion + STATE, json.dumps(mark._asdict(), ensure_ascii=False))
+        self.tag(tagged, promotion, param_text(words))
+        with self.translating_errors(f"delete a tag of version {request.version} of {self.model}"):
+            if rejection in self.client.get_model_version(self.model, request.version).tags:
+                self.client.delete_model_version_tag(self.model, request.version, rejection)
 
     def note_outcome(self, run_id: str, outcome: str, words: str) -> None:
         """Tag the run with what became of the alias; only warn if that fails."""
@@ -285,24 +288,24 @@ class Decided:
 
 
 @dataclass(frozen=True)
-class Question:
-    """Who asks to move the alias, to which version, from which, and since when."""
+class Request:
+    """A request to move the alias: by whom, to which version, from which, and since when."""
 
     version: str  # The candidate
-    before: str | None  # The version in use
+    holder: str | None  # The version that has the alias
     who: str  # The person or machine
     started: float  # When the promotion began, in seconds since the epoch
     # The runs of promotions over that version which had ended when this one began: they are no
     # rivals.
     ended: frozenset[str]
-    dry_run: bool = False  # Whether the alias and the version stay as they are, whatever is decided
 
 
 class Mark(NamedTuple):
     """A version's last promotion to an alias, or the rollback that took it back."""
 
     is_rollback: bool
-    other: str | None  # The version in use before; after a rollback, the one that is in use again
+    # The holder before; after a rollback, the holder since. The key of the tag's JSON.
+    other: str | None
     run_id: str  # The run with the record
     why: str  # The override, or the reason of the rollback; "" for a plain acceptance
 
@@ -313,13 +316,14 @@ _LONGEST = 1000
 _TERMS = ("measure", "claim", "margin", "alpha", "level", "baseline")
 
 
-def _record_of(alias: Alias, question: Question, decided: Decided) -> Node:
-    verdict, rule = decided.verdict, decided.facts.get("rule", {})
+def _record_of(alias: Alias, request: Request, decided: Decided) -> Node:
+    verdict = decided.verdict
+    rule = decided.facts.get("rule", {})
     params = {
         "model": alias.model,
         "alias": alias.name,
-        "version": question.version,
-        "holder": question.before or "none",
+        "version": request.version,
+        "holder": request.holder or "none",
     }
     params |= {name: str(rule[name]) for name in _TERMS if name in rule}
     if decided.override:
@@ -327,8 +331,8 @@ def _record_of(alias: Alias, question: Question, decided: Decided) -> Node:
     if decided.decision is not None:  # a decision is true if the version was accepted
         params["counted"] = decided.decision.counted
     params["decision"] = verdict
-    content = json.dumps(_decision(alias, question, decided), indent=1).encode()
-    name = f"{alias.model} v{question.version} for {alias.name}: {verdict}"
+    content = json.dumps(_decision(alias, request, decided), indent=1).encode()
+    name = f"{alias.model} v{request.version} for {alias.name}: {verdict}"
     node = record_node(
         RunRecord(
             name=name,
@@ -336,18 +340,18 @@ def _record_of(alias: Alias, question: Question, decided: Decided) -> Node:
             comparison=decided.comparison,
             data=(decided.data,) if decided.data else (),
             artifacts={DECISION: content},
-            started=question.started,
-            seconds=time.time() - question.started,
+            started=request.started,
+            seconds=time.time() - request.started,
         )
     )
-    text = f"**{name}**\n\n{escape(decided.reason, quote=False)}\n\n{_runs(decided)}".strip()
+    text = f"**{name}**\n\n{escape(decided.reason, quote=False)}\n\n{_runs_text(decided)}".strip()
     kind = "rollback" if decided.takes_back else "promotion"
     tags = {**node.tags, KIND: kind, HEADLINE: param_text(f"{verdict}: {decided.reason}")}
     return replace(node, tags=tags, sections={"promotion": text, **node.sections})
 
 
-def _decision(alias: Alias, question: Question, decided: Decided) -> dict[str, Any]:
-    began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(question.started))
+def _decision(alias: Alias, request: Request, decided: Decided) -> dict[str, Any]:
+    began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(request.started))
     data = decided.data and {"name": decided.data.name, "digest": decided.data.digest}
     return {
         "format": FORMAT,
@@ -355,9 +359,9 @@ def _decision(alias: Alias, question: Question, decided: Decided) -> dict[str, A
         "reason": decided.reason,
         "model": alias.model,
         "alias": alias.name,
-        "version": question.version,
-        "alias_before": question.before,
-        "who": question.who,
+        "version": request.version,
+        "alias_before": request.holder,
+        "who": request.who,
         "time": began,
         "data": data,
         "takes_back": decided.takes_back,
@@ -366,7 +370,7 @@ def _decision(alias: Alias, question: Question, decided: Decided) -> dict[str, A
     }
 
 
-def _runs(decided: Decided) -> str:
+def _runs_text(decided: Decided) -> str:
     names = {
         "candidate_run": "Evaluation of the candidate",
         "holder_run": "Evaluation of the version in use",

@@ -31,7 +31,7 @@ from rankeval.errors import InvalidInput, RankevalError
 from rankeval.measures import Measure, direction, measure_from_key
 from rankeval.measures import measure as parsed
 from rankeval.render.tables import Table
-from rankeval.shelf.record import INTERVAL_ENDS
+from rankeval.shelf.record import BESIDE_ENDS
 from rankeval.significance.orders import competition_ranks
 from rankeval_mlflow.delivery.connection import asking
 from rankeval_mlflow.packing.nodes import keys_of, values_of
@@ -62,6 +62,7 @@ COLUMNS = (
     "value",
     "ci_low",
     "ci_high",
+    "seed_sd",
     "group",
     "n_queries",
     "logged_at",
@@ -75,7 +76,9 @@ _CORRECTED = (
     "; the first was chosen by the same scores, so Holm's correction is over all {pairs} pairs of the {rows} rows that "
     "are tested"
 )
-_WEIGHTED = 'group: "weighted" is ranked by its weighted mean, and not tested, since the tests count every query once'
+_WEIGHTED = (
+    'group: "weighted" is ranked by its weighted mean, and not tested here; rk.compare does that'
+)
 NOT_WHOLE = "not whole: its upload has not ended"
 
 
@@ -123,7 +126,7 @@ def chosen_measure(
         keys = keys_of(evaluation_of(client, newest.run, newest.content.role))
         key = next(iter(keys.values())) if measure is None else keys.get(name, key)
     if key not in logged:
-        known = [_name(metric) for metric in logged if not metric.endswith(INTERVAL_ENDS)]
+        known = [_name(metric) for metric in logged if not metric.endswith(BESIDE_ENDS)]
         raise unknown("measure of these evaluations", name, known)
     return Chosen(key, _name(key))
 
@@ -225,9 +228,10 @@ class Leaderboard(WithTable):
     table : DataFrame
         A row per evaluation, the best first. Columns: rank (tied values share the best of their
         ranks), system, run_id, value (the aggregate), ci_low and ci_high (95 % interval of this
-        mean alone; nan where none is defined), group, n_queries, logged_at. The group is "first";
+        mean alone; nan where none is defined), seed_sd (standard deviation over seeds, if the value
+        is a mean over some, else nan), group, n_queries, logged_at. The group is "first";
         "below" if the evaluation is shown to differ from the first; "tied" if it is not; "weighted"
-        if its queries have weights, so that it is not tested; "" if nothing was tested.
+        if its queries have weights, which is not tested here; "" if nothing was tested.
     others : DataFrame
         The runs that are not ranked. Columns: run_id, system, reason.
     measure : str
@@ -281,6 +285,8 @@ class Leaderboard(WithTable):
 
     def _laid_out(self) -> Table:
         shown = self.table.copy()
+        if shown["seed_sd"].isna().all():
+            shown = shown.drop(columns="seed_sd")
         shown["logged_at"] = shown["logged_at"].dt.strftime("%Y-%m-%d %H:%M")
         shown = shown.rename(
             columns={"logged_at": "logged (UTC)", "run_id": "run", "value": self.measure}
@@ -346,7 +352,7 @@ def _names(shown: Sequence[RankedEvaluation]) -> list[str]:
 def _row(rank: int, evaluated: RankedEvaluation, group: str, chosen: Chosen) -> tuple[Any, ...]:
     entry = evaluated.entry
     metrics = entry.metrics
-    ends = (metrics.get(f"{chosen.key}{end}", math.nan) for end in INTERVAL_ENDS)
+    ends = (metrics.get(f"{chosen.key}{end}", math.nan) for end in BESIDE_ENDS)
     size = entry.n_queries if evaluated.evaluation is None else evaluated.evaluation.n_queries
     return (rank, entry.system, entry.run_id, evaluated.value, *ends, group, size, entry.logged_at)
 
