@@ -367,6 +367,15 @@ def hold_out(draw: Draw, call: Call) -> None:
     call("rankeval.dev_test_split", rows["X"], rows["y"], qid=rows["qid"], **options)
 
 
+@recipe("model_selection", 40)
+def users(draw: Draw, call: Call) -> None:
+    """Split the rows of users by time."""
+    rows = table(draw, draw.integer(2, 12), 3)
+    options = draw.choice(({"last": 1}, {"last": 9}, {"test_from": 15}, {"test_from": 99}, {}))
+    times = [draw.integer(1, 28) for _ in rows["qid"]]
+    call("rankeval.user_test_split", rows["X"], rows["y"], qid=rows["qid"], times=times, **options)
+
+
 @recipe("model_selection", 30, timed=True)
 def learning(draw: Draw, call: Call) -> None:
     """Draw a learning curve."""
