@@ -227,7 +227,8 @@ class FitInputs:
         ):
             rows = np.intersect1d(train, before)
             if len(rows) and fitted is not None:
-                scores[rows] = fitted.predict(self.task.data.take(rows).X)
+                held_out = self.task.data.take(rows)
+                scores[rows] = fitted.predict(held_out.X, qid=held_out.qid)
         return scores
 
 
