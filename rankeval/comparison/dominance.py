@@ -51,7 +51,9 @@ def tradeoff_table(
     baseline = baseline or settings.baseline
     folds = "joint regions are over queries, and this comparison is one of folds"
     alone = "a trade-off is of differences from one system, and all pairs were compared"
+    weighted = f"joint regions count every {settings.unit} once, and these are weighted"
     refuse(
+        (settings.n_effective, weighted, "evaluate without query_weight="),
         (settings.test in FOLD_TESTS, folds, 'compare with question="models"'),
         (not baseline, alone, "name the system with baseline="),
     )

@@ -178,6 +178,18 @@ def test_a_trade_off_needs_a_baseline_directions_queries_and_scores(compared):
         rk.Comparison.from_json(compared.to_json()).tradeoff("AP", "latency_ms")
 
 
+def test_weighted_queries_have_no_trade_off():
+    generator = np.random.default_rng(0)
+    qid, label = np.repeat(np.arange(60), 4), np.tile([1, 0, 1, 0], 60)
+    weights = dict(zip(range(60), generator.integers(1, 4, 60).tolist(), strict=True))
+    weighed = {
+        name: rk.evaluate(label, generator.random(240), qid=qid, measures=["AP", "RR"], query_weight=weights)
+        for name in ("old", "new")
+    }
+    with pytest.raises(InvalidInput, match="weighted"):
+        rk.compare(weighed, baseline="old").tradeoff("AP", "RR")
+
+
 @each_row(("options", "match"), [
     ({"kind": "tradeoff", "x": "AP"}, "give x= and y="),
     ({"kind": "tradeoff", "x": "AP", "y": "latency_ms", "system": "fast"}, "leave out system="),
