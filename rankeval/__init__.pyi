@@ -24,6 +24,7 @@ from rankeval.comparison import compare as compare
 from rankeval.evaluation import Evaluation as Evaluation
 from rankeval.evaluation import evaluate as evaluate
 from rankeval.experiment import run_experiment as run_experiment
+from rankeval.fusion.fusing import fuse as fuse
 from rankeval.guard import Guard as Guard
 from rankeval.measures import Measure as Measure
 from rankeval.measures import list_measures as list_measures
@@ -35,6 +36,7 @@ from rankeval.model_selection.query_split import QuerySplit as QuerySplit
 from rankeval.model_selection.ranker import QueryRanker as QueryRanker
 from rankeval.model_selection.results import CrossValidation as CrossValidation
 from rankeval.model_selection.score_columns import ColumnRanker as ColumnRanker
+from rankeval.model_selection.score_columns import Fusion as Fusion
 from rankeval.model_selection.scorers import lightgbm_feval as lightgbm_feval
 from rankeval.model_selection.scorers import make_scorer as make_scorer
 from rankeval.model_selection.scorers import xgboost_metric as xgboost_metric

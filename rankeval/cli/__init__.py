@@ -51,6 +51,7 @@ from rankeval.cli.output import (
 
 if TYPE_CHECKING:
     from rankeval.collection.convention import Convention
+    from rankeval.collection.run import Run
     from rankeval.io.opening import Limits
 
 SAID = ("name", "kind", "words", "title", "two_sided", "one_sided", "note")
@@ -360,6 +361,56 @@ def compare(
     print_result(compare_systems(scored, **arguments), output)
 
 
+def _declared_fusions() -> Iterator[str]:
+    from rankeval.fusion import METHODS, NORMS
+
+    for title, declared in (("Methods", METHODS), ("Norms", NORMS)):
+        entries = [f"{name} ({entry.formula})" for name, entry in declared.items()]
+        yield f"{title}: {'; '.join(entries)}."
+
+
+@app.command(cls=ending_with(_declared_fusions))
+@options("RUNS method norm constant weights limit out")
+def fuse(
+    *,
+    runs: list[Path],
+    constant: float | None,
+    weights: list[str] | None,
+    limit: Limits,
+    out: Path | None,
+    **arguments: Any,
+) -> None:
+    """Fuse rankings into one, by ranks or by scores.
+
+    The run has the name of the method. Its file is TREC text, or has the format of its suffix.
+    """
+    from rankeval.collection.run import Run
+    from rankeval.fusion import fuse as fuse_runs
+
+    systems = {name: Run.read(path, limits=limit) for name, path in by_file_name(runs).items()}
+    shares = None if weights is None else dict(map(_weight, weights))
+    _write_run(fuse_runs(systems, k=constant, weights=shares, **arguments), out)
+
+
+def _weight(text: str) -> tuple[str, float]:
+    name, _, number = text.rpartition("=")
+    try:
+        return name, float(number)
+    except ValueError:
+        raise errors.InvalidInput(
+            argument="weights", found=repr(text), expected="RUN=NUMBER, as in bm25.run=0.3"
+        ) from None
+
+
+def _write_run(run: Run, out: Path | None) -> None:
+    """Write a run to a file, or print it as TREC text."""
+    with TemporaryDirectory() as folder:
+        path = out or Path(folder, "run")
+        run.write(path)
+        if out is None:
+            typer.echo(path.read_text(encoding="utf-8"), nl=False)
+
+
 def _rules(arguments: dict[str, Any], *, collection_size: int | None = None) -> Convention:
     from rankeval.collection.convention import get_convention
     from rankeval.trec_eval.output import trec_rules
@@ -389,11 +440,7 @@ def search(
     texts, needs, _ = _texts(docs, queries, arguments)
     ranker = BM25(**arguments) if scheme.upper() == "BM25" else VectorSpace(scheme, **arguments)
     run = ranker.fit(texts).search(needs, k=k)
-    with TemporaryDirectory() as folder:
-        path = out or Path(folder, "run")
-        run.write(path)
-        if out is None:
-            typer.echo(path.read_text(encoding="utf-8"), nl=False)
+    _write_run(run, out)
     empty_documents, empty_queries = (
         sum(not text.strip() for text in collection.values()) for collection in (texts, needs)
     )

@@ -38,6 +38,7 @@ from rankeval._source import DISTRIBUTION
 from rankeval.collection.data import RankingData, take_rows
 from rankeval.errors import FileFormatError, InvalidInput, RankevalError
 from rankeval.evaluation import Evaluation
+from rankeval.evaluation.responses import by_query
 from rankeval.experiment.loading import DataParts, empty_cells
 from rankeval.experiment.schema import ExperimentConfig, SearchConfig
 from rankeval.model_selection.results import CrossValidation
@@ -97,6 +98,8 @@ def train(name: str, ranker: QueryRanker, config: ExperimentConfig, parts: DataP
     digest = candidate_digest(name, config, **digests)
     folder = config.directory / "kept" / digest[:20]
     rows = take_rows(parts.dev.X, np.arange(min(MOST_ROWS, len(parts.dev))))
+    if by_query(ranker.estimator) and hasattr(rows, "set_axis"):
+        rows = rows.set_axis(pd.Index(parts.dev.qid[: len(rows)], name="qid"))
     logged_to = config.tracking.host if config.tracking else ""
     done = read_cached(folder, name=name, host=logged_to)
     reused = done is not None
@@ -191,7 +194,7 @@ def tune(ranker: QueryRanker, name: str, parts: DataParts, *, config: Experiment
     validation = replace(validation, inputs=searched)
     params = {param.removeprefix(_INNER): value for param, value in search.best_params_.items()}
     frame = _search_frame(search.cv_results_, primary, sign)
-    scores = np.asarray(best.predict(parts.test.X), dtype=np.float64)
+    scores = np.asarray(best.predict(parts.test.X, qid=parts.test.qid), dtype=np.float64)
     seconds = time.perf_counter() - started
     return Trained(params, frame, validation, scores, seconds, best.n_iterations_, best)
 

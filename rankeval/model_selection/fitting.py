@@ -268,7 +268,8 @@ def _fit_fold(
     started = time.perf_counter()
     fitted = task.fit(ranker, train)
     between = time.perf_counter()
-    score = fitted.predict(task.data.take(test).X)
+    held_out = task.data.take(test)
+    score = fitted.predict(held_out.X, qid=held_out.qid)
     seconds = between - started, time.perf_counter() - between
     edges = edge_gains(search_inside(fitted))
     kept = fitted if keep or home == os.getpid() else None

@@ -1,4 +1,4 @@
-"""A column of scores is a ranker wherever a ranker is taken: it learns nothing and returns the column."""
+"""A column of scores, and a fusion of several, are rankers wherever a ranker is taken; they learn nothing."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 import rankeval as rk
 from rankeval.contamination import forget
-from rankeval.errors import GuardRefusal, InvalidInput, UnknownName
+from rankeval.errors import GuardRefusal, InvalidInput, QueryIdError, UnknownName
 
 
 @pytest.mark.parametrize("table", [pd.DataFrame, pl.DataFrame, pa.Table.from_pandas])
@@ -49,12 +51,11 @@ def test_a_missing_value_is_refused_with_its_row(values, row):
     assert caught.value.argument == "column now"
 
 
-@pytest.mark.parametrize("column", [None, -1, 1.5, True])
+@pytest.mark.parametrize("column", [None, -1, 1.5, "a"])
 def test_what_is_no_column_is_refused(column, ltr):
     """A column has a name or a number."""
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(UnknownName):
         rk.ColumnRanker(column).fit(ltr.X)
-    assert caught.value.argument == "column"
 
 
 def test_an_unknown_column_is_refused_with_the_nearest_name(ltr):
@@ -63,8 +64,6 @@ def test_an_unknown_column_is_refused_with_the_nearest_name(ltr):
     with pytest.raises(UnknownName, match="did you mean 'first_stage_score'"):
         rk.ColumnRanker("first_stage_scor").fit(frame)
     with pytest.raises(UnknownName):
-        rk.ColumnRanker("a").predict(ltr.X)
-    with pytest.raises(InvalidInput):
         rk.ColumnRanker(5).predict(ltr.X)
 
 
@@ -107,3 +106,105 @@ def test_the_guard_freezes_and_opens_it_unfitted(ltr, guard):
     assert opened.table["baseline"].tolist() == ["now"]
     with pytest.raises(GuardRefusal):
         rk.cross_validate(rk.ColumnRanker("c"), ltr.frame, ltr.y, qid=ltr.qid)
+
+
+def fused(ltr, columns, method="rrf", **options):
+    """Return what `rk.fuse` makes of columns, each as a run of its own; row numbers are the documents."""
+    documents = np.arange(len(ltr.y))
+    runs = [rk.Run(ltr.qid, documents, ltr.frame[column].to_numpy()) for column in columns]
+    run = rk.fuse(runs, method, **options)
+    return run.to_frame().set_index("docid")["score"].sort_index().to_numpy()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "rrf", "k": 10},
+        {"method": "weighted", "weights": [0.3, 0.7]},
+        {"method": "combsum", "norm": "z-score"},
+        {"method": "bordafuse"},
+    ],
+)
+def test_a_fusion_of_columns_is_the_fusion_of_their_runs(options, ltr):
+    """To the last bit, with rows of queries in any order, in folds of whole queries too."""
+    expected, ranker = fused(ltr, "ab", **options), rk.Fusion(columns=["a", "b"], **options)
+    assert np.array_equal(ranker.predict(ltr.frame, qid=ltr.qid), expected)
+    assert np.array_equal(ranker.predict(ltr.indexed), expected)
+    assert np.array_equal(ranker.predict(ltr.frame.assign(qid=ltr.qid)), expected)
+    by_number = rk.Fusion(columns=[0, 1], **options)
+    assert np.array_equal(by_number.predict(ltr.X, qid=ltr.qid), expected)
+    found = rk.cross_validate(ranker, ltr.frame, ltr.y, qid=ltr.qid, measures="AP")
+    assert np.array_equal(found.predictions, expected)
+
+
+def test_a_missing_score_is_a_row_that_the_system_did_not_retrieve(ltr):
+    """As if the run had no such row; a row without any score is refused."""
+    gaps = ltr.frame["b"] < 0
+    frame = ltr.frame.assign(b=ltr.frame["b"].mask(gaps))
+    documents = np.arange(len(frame))
+    runs = [
+        rk.Run(ltr.qid[kept], documents[kept], frame[name][kept]) for name, kept in (("a", ~gaps | gaps), ("b", ~gaps))
+    ]
+    expected = rk.fuse(runs, "combmnz").to_frame().set_index("docid")["score"].sort_index()
+    ranker = rk.Fusion("combmnz", columns=["a", "b"])
+    assert np.array_equal(ranker.predict(frame, qid=ltr.qid), expected)
+    with pytest.raises(InvalidInput, match="row 3 has no score") as caught:
+        ranker.predict(frame.assign(a=frame["a"].mask(documents == 3), b=np.nan).iloc[:4], qid=ltr.qid[:4])
+    assert caught.value.argument == "X"
+
+
+def test_a_fusion_without_queries_is_refused_unless_no_row_depends_on_another(ltr):
+    """A weighted sum of the scores as they are needs no query."""
+    with pytest.raises(QueryIdError):
+        rk.Fusion(columns=["a", "b"]).predict(ltr.frame)
+    plain = rk.Fusion("weighted", columns=["a", "b"], weights={"b": 2, "a": 1}, norm="none")
+    assert np.array_equal(plain.predict(ltr.frame), ltr.X[:, 0] + 2 * ltr.X[:, 1])
+
+
+def test_weights_are_tuned_inside_cross_validation(ltr):
+    """In a bare search and in one over a QueryRanker, behind a transformer too: column a made the relevance."""
+    ranker = rk.Fusion("weighted", columns=["a", "e"], weights=[0.5, 0.5])
+    choices = {"weights": [[0, 1], [0.5, 0.5], [1, 0]]}
+    options = {"scoring": rk.make_scorer("nDCG@10"), "cv": rk.QueryKFold(3)}
+    bare = GridSearchCV(ranker, choices, **options)
+    wrapped = GridSearchCV(rk.QueryRanker(ranker), {"estimator__weights": choices["weights"]}, **options)
+    behind = make_pipeline(FunctionTransformer(), bare)
+    expected = fused(ltr, "ae", "weighted", weights=[1, 0])
+    for search in (bare, wrapped, behind):
+        found = rk.cross_validate(search, ltr.frame, ltr.y, qid=ltr.qid, measures="AP", cv=3)
+        assert np.array_equal(found.predictions, expected)
+
+
+def test_weights_cannot_be_tuned_on_registered_queries(ltr, guard):
+    """Tuned on dev, a fusion never sees the test queries; frozen, it is opened once."""
+    split = rk.dev_test_split(rk.RankingData(ltr.frame, ltr.y, ltr.qid), test_size=0.4)
+    test = guard.register("weeks", split.test)
+    search = GridSearchCV(
+        rk.QueryRanker(rk.Fusion("weighted", columns=["a", "e"], weights=[1, 1])),
+        {"estimator__weights": [[0, 1], [1, 0]]},
+        scoring=rk.make_scorer("nDCG@10"),
+        cv=rk.QueryKFold(3),
+    )
+    for data in (split.test, rk.RankingData(ltr.frame, ltr.y, ltr.qid)):
+        with pytest.raises(GuardRefusal):
+            rk.cross_validate(search, data)
+    tuned = rk.QueryRanker(search).fit(split.dev.X, split.dev.y, qid=split.dev.qid)
+    systems = {"now": rk.ColumnRanker("e"), "fused": tuned}
+    opened = guard.open(guard.freeze(test, systems=systems, baseline="now", measure="nDCG@10"))
+    assert opened.table["system"].tolist() == ["fused"]
+
+
+@pytest.mark.parametrize(
+    ("options", "argument"),
+    [
+        ({"columns": []}, "columns"),
+        ({"columns": "ab"}, "columns"),
+        ({"k": 3, "method": "combsum"}, "k"),
+        ({"method": "weighted", "weights": [1.0]}, "weights"),
+    ],
+)
+def test_parameters_of_a_fusion_that_do_not_fit_are_refused(options, argument, ltr):
+    """When it is fitted, as scikit-learn asks."""
+    with pytest.raises(InvalidInput) as caught:
+        rk.Fusion(**{"columns": ["a", "b"], **options}).fit(ltr.frame)
+    assert caught.value.argument == argument
