@@ -13,6 +13,10 @@ on first::
     BaseSearchCV.fit     ours: fits, and logs to the active run, or to a new one
     scikit-learn's own
 
+``optimize`` of Optuna's ``Study`` is replaced if Optuna is installed, and logs a study whose
+objective is ours. Its trials hold all that is logged, so a study that raises is logged as one that
+does not.
+
 scikit-learn's results have no word of why a fit failed. It hands the errors of all fits to a
 function that warns of them, and ours listens there.
 

@@ -83,7 +83,7 @@ from rankeval.model_selection.libraries import Booster
 from rankeval.model_selection.nesting import keeps_unknown
 from rankeval.model_selection.parameters import shown_text
 from rankeval.model_selection.query_ids import has_column, n_rows
-from rankeval.model_selection.score_columns import ColumnRanker, Fusion
+from rankeval.model_selection.score_columns import ColumnRanker, Fusion, fuser_of, served_form
 from rankeval_mlflow import served_columns, served_ranker
 from rankeval_mlflow.delivery.connection import hushed
 from rankeval_mlflow.delivery.payload import MLMODEL, SavedModel, without_run_ids
@@ -300,7 +300,7 @@ def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
     X, qid = (X.X, X.qid) if isinstance(X, RankingData) else (X, None)
     inner = unwrapped(ranker)
     if isinstance(inner, (ColumnRanker, Fusion)):
-        inner, X = inner.served(X, qid)
+        inner, X = served_form(inner, X, qid)
         ranker = inner
     # Advice that we followed: on pickle, on integer columns, on requirements that are given, and on
     # MLflow's own code.
@@ -390,9 +390,11 @@ def _write(inner: Any, path: Path, coded: Mapping[str, Any], beside: dict[str, A
 
 
 def _write_columns(ranker: Fusion, path: Path, beside: dict[str, Any]) -> str:
+    fuser = fuser_of(ranker)
     with tempfile.TemporaryDirectory() as folder:
         settings = Path(folder) / "settings.json"
-        settings.write_text(json.dumps(ranker.settings(), indent=1))
+        plain = {"columns": ranker.columns, "reads_queries": fuser.reads_queries}
+        settings.write_text(json.dumps({**plain, "fusion": fuser.settings()}, indent=1))
         mlflow.pyfunc.save_model(
             str(path),
             loader_module=served_columns.__name__.rpartition(".")[2],
@@ -401,7 +403,7 @@ def _write_columns(ranker: Fusion, path: Path, beside: dict[str, Any]) -> str:
             pip_requirements=pinned(["numpy", "pandas"]),
             **beside,
         )
-    return mlflow.pyfunc.FLAVOR_NAME
+    return str(mlflow.pyfunc.FLAVOR_NAME)
 
 
 def _name_loader(inner: Any, path: Path, flavor: str, coded: Mapping[str, Any]) -> None:

@@ -129,8 +129,9 @@ def _scores_of_places(by_rank: Floats, m: int, gamma: float) -> Floats:
     squares, weighted, chance = np.zeros((m + 1, m + 1)), np.zeros(m + 1), np.zeros(m + 1)
     for start in range(0, n, _BLOCK):
         before = np.arange(start, min(start + _BLOCK, n))[:, None]
-        p = stats.hypergeom.pmf(places, n - 1, before, m)
+        p = np.asarray(stats.hypergeom.pmf(places, n - 1, before, m))
         squares += p.T @ p
         weighted += by_rank[before[:, 0]] @ p
         chance += p.sum(axis=0)
-    return np.linalg.solve((1 - gamma) * squares + gamma * np.diag(chance), weighted)
+    system = (1 - gamma) * squares + gamma * np.diag(chance)
+    return np.asarray(np.linalg.solve(system, weighted))

@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from html import escape
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -263,14 +263,6 @@ class Rows:
         }
         return {name: column for name, column in parts.items() if column is not None}
 
-    def without_own(self) -> tuple[Self, pa.Array]:
-        """Return the rows without documents that are their own query, and the queries of these."""
-        qid, docid = (column.cast(pa.large_string()) for column in (self.qid, self.docid))
-        own = numbers_of(pc.equal(qid, docid))
-        kept, left_out = (row_numbers(np.flatnonzero(rows)) for rows in (~own, own))
-        parts = {name: column.take(kept) for name, column in self._parts().items()}
-        return replace(self, **parts, source=None), self.qid.take(left_out)
-
     def to_frame(self) -> pd.DataFrame:
         """Return the rows as a pandas DataFrame.
 
@@ -291,3 +283,16 @@ class Rows:
 
     def _repr_html_(self) -> str:
         return f"<code>{escape(repr(self))}</code>"
+
+
+Table = TypeVar("Table", bound=Rows)
+
+
+def without_own(rows: Table) -> tuple[Table, list[Any]]:
+    """Return the rows without documents that are their own query, and the queries of these."""
+    qid, docid = (column.cast(pa.large_string()) for column in (rows.qid, rows.docid))
+    own = numbers_of(pc.equal(qid, docid))
+    kept, left_out = (row_numbers(np.flatnonzero(places)) for places in (~own, own))
+    parts = {name: column.take(kept) for name, column in rows._parts().items()}  # noqa: SLF001
+    rest: Any = rows  # a dataclass, as all that derive from Rows
+    return replace(rest, **parts, source=None), rows.qid.take(left_out).to_pylist()

@@ -235,9 +235,11 @@ def _shown(record: ComparisonRecord, rows: pd.DataFrame, row: _Row) -> list[str]
     ]
     sentences += _parting(record, row)
     if claim.harmless and not kept(record).folds:
-        share = f"{100 * unseen_share(row.n_queries, record.alpha):.2g} %"
-        size, units = count(row.n_queries, settings.unit), settings.units
-        sentences.append(f"On {size} a breakage of up to {share} of the {units} can go unseen.")
+        n = settings.n_effective or row.n_queries
+        share = f"{100 * unseen_share(n, record.alpha):.2g} %"
+        size = count(row.n_queries, settings.unit)
+        whole = "weight" if settings.n_effective else settings.units
+        sentences.append(f"On {size} a breakage of up to {share} of the {whole} can go unseen.")
     is_loss = row.gain < 0 and not claim.hypotheses
     if is_loss and len(rows) > 1 and settings.baseline is not None:
         sentences.insert(0, f"No system was shown {words.better} than {row.baseline}.")

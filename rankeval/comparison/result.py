@@ -66,14 +66,16 @@ class Comparison(ComparisonRecord):
         collections or slices have one more first column, ``collection`` or the name of the
         attribute, and rows for each and, first, for "all"; p-values and intervals are nan for parts
         with fewer than 5 queries. With ``groups=``, n_queries is a number of groups, and all but
-        wins, ties and losses is of the means of groups; ``effects`` too.
+        wins, ties and losses is of the means of groups; ``effects`` too. With weights, effect_size
+        is by the effective number of queries, and detectable_difference by the degrees of freedom.
     evaluations : mapping of str to Evaluation or DataFrame
         The compared systems, or collection -> scores for each; empty after `from_json`.
     settings : ComparisonSettings
         The arguments of `rankeval.compare` by their names there, ``by``, ``groups`` and
         ``unpaired`` aside, and what follows from them: ``n_comparisons``, ``primary``, ``grouped``,
         the name of the first column if there are rows for collections or slices, and with groups
-        their noun as ``unit``, ``member`` ("query") and ``n_members``.
+        their noun as ``unit``, ``member`` ("query") and ``n_members``, and ``n_effective``, the
+        effective number of weighted queries.
     alpha : float
         The level of the tests; the intervals have the level 1 - alpha.
     shown : Series of bool
@@ -216,7 +218,7 @@ class Comparison(ComparisonRecord):
         ------
         InvalidInput
             If the comparison is one over queries that was read from JSON, which holds no scores of
-            queries.
+            queries, or if queries are weighted.
 
         Examples
         --------

@@ -41,7 +41,7 @@ def seed_counts(record: ComparisonRecord) -> dict[str, int]:
 def seed_table(record: ComparisonRecord) -> pd.DataFrame | None:
     """Return `rankeval.Comparison.seeds`."""
     counts, rows = seed_counts(record), []
-    if not counts or not has_scores(record):
+    if not counts or not has_scores(record) or record.settings.n_effective:
         return None
     replicas = [_of_seed(record, place) for place in range(max(counts.values()))]
     for row, *others in zip(*map(scores_by_row, [record, *replicas]), strict=True):

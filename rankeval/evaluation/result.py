@@ -173,6 +173,8 @@ class Evaluation:
     def ci(self, confidence_level: float = 0.95) -> pd.DataFrame:
         """Return a confidence interval for each measure with a mean, by Student's t over queries.
 
+        A weighted mean has its linearised standard error, and Satterthwaite's degrees of freedom.
+
         Parameters
         ----------
         confidence_level : float, default 0.95
@@ -182,14 +184,19 @@ class Evaluation:
         -------
         DataFrame of shape (n_means, 3)
             Index of measure names, columns mean, ci_low, ci_high; nan limits with fewer than two
-            queries, and where all scores are the same number. An interval ends at the bounds of its
+            queries, where all scores are the same number, and if one query carries more than half
+            of the weight. An interval ends at the bounds of its
             measure: no mean is beyond them, so the interval covers the mean of all queries as often
             as an uncut one.
 
         Raises
         ------
         InvalidInput
-            If the level is not between 0 and 1, or the queries have weights.
+            If the level is not between 0 and 1.
+
+        References
+        ----------
+        Cochran (1977), Sampling Techniques, chapter 6, for weighted means; Satterthwaite (1946), doi:10.2307/3002019.
 
         Examples
         --------
@@ -202,17 +209,23 @@ class Evaluation:
         import pandas as pd
         from scipy import stats
 
+        from rankeval.significance.weighted import degrees_of_freedom, weighted_error
+
         check_share("confidence_level", confidence_level)
-        if self.weights is not None:
-            remedy = "resample the weighted queries instead"
-            raise InvalidInput(f"ci: no interval is given for weighted means; {remedy}")
         means = self.mean()
         columns = [self.measure_names.index(label) for label in means.index]
-        scores, n = self.scores[:, columns], self.n_queries
-        ends = np.full((2, len(columns)), np.nan)
+        weights = np.ones(self.n_queries) if self.weights is None else self.weights
+        is_counted = weights > 0
+        scores, weights = self.scores[is_counted][:, columns], weights[is_counted]
+        ends, n = np.full((2, len(columns)), np.nan), len(scores)
         if n > 1:
             spread = np.where((scores != scores[0]).any(axis=0), scores.std(axis=0, ddof=1), np.nan)
-            half = spread * stats.t.ppf((1 + confidence_level) / 2, n - 1) / np.sqrt(n)
+            degrees: float = n - 1
+            if self.weights is not None:
+                error = weighted_error(scores, weights) * np.sqrt(n)
+                spread = np.where(np.isfinite(spread) & np.isfinite(error), error, np.nan)
+                degrees = degrees_of_freedom(weights)
+            half = spread * stats.t.ppf((1 + confidence_level) / 2, degrees) / np.sqrt(n)
             bounds = np.array([self.measures[column].family.bounds for column in columns])
             low, high = bounds.reshape(-1, 2).T
             # A measure of somebody else's may have scores beyond the bounds that it declares.
@@ -389,8 +402,8 @@ class Evaluation:
         QueryIdError
             If no id is common, an id is repeated, or the number of values does not fit.
         InvalidInput
-            If the values cannot be grouped, the level is not between 0 and 1, an interval of
-            weighted queries is asked for, or the weights of a slice are all 0.
+            If the values cannot be grouped, the level is not between 0 and 1, or the weights of a
+            slice are all 0.
         UnknownName
             If there is no such count.
 
@@ -628,8 +641,8 @@ def seeds_note(evaluation: Evaluation) -> str:
 
 
 def intervals(evaluation: Evaluation) -> dict[str, tuple[float, float]]:
-    """Return label -> 95 % interval of each mean; weighted means have no intervals."""
-    if evaluation.weights is not None or not evaluation.n_queries:
+    """Return label -> 95 % interval of each mean."""
+    if not evaluation.n_queries:
         return {}
     limits = evaluation.ci()
     ends = zip(limits.index, limits["ci_low"], limits["ci_high"], strict=True)
@@ -637,9 +650,8 @@ def intervals(evaluation: Evaluation) -> dict[str, tuple[float, float]]:
 
 
 def table_of_slices(evaluation: Evaluation, by: Any) -> pd.DataFrame:
-    """Return `Evaluation.slices`, the worst first, with 95 % intervals unless the means are weighted."""
-    confidence_level = 0.95 if evaluation.weights is None else None
-    table = evaluation.slices(by, confidence_level=confidence_level).reset_index()
+    """Return `Evaluation.slices`, the worst first, with 95 % intervals."""
+    table = evaluation.slices(by, confidence_level=0.95).reset_index()
     first = evaluation.measure_names[0]
     gains = table[first] * (direction(first).sign or 1)
     return worst_slices_first(table, gains, table["n_queries"])

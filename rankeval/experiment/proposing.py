@@ -59,7 +59,8 @@ def propose(guess: Guess) -> Proposals:
     """Return what a table offers beside its features."""
     cells, query = guess.cells, guess.cells[guess.roles["qid"]]
     relevance = cells[guess.roles["relevance"]]
-    free = [name for name in cells if name not in (*guess.roles.values(), *guess.features)]
+    names = [*map(str, cells)]
+    free = [name for name in names if name not in (*guess.roles.values(), *guess.features)]
     few = [name for name in free if _is_few_texts(name, cells[name], relevance)]
     one_a_query = [name for name in few if _is_one_a_query(cells[name], query)]
     most = min(_MOST_SLICES, query.nunique() // _PER_SLICE)
@@ -67,7 +68,7 @@ def propose(guess: Guess) -> Proposals:
     categories = [name for name in few if name not in one_a_query and name in guess.left_out]
     newest = _newest(cells[free], query)
     used = {*categories, *slices, newest and newest.column}
-    scores = [name for name in cells if _is_full_of_numbers(cells[name])]
+    scores = [name for name in names if _is_full_of_numbers(cells[name])]
     return Proposals(
         categories,
         slices,

@@ -138,18 +138,18 @@ def fit_few(name: str, ranker: QueryRanker, config: ExperimentConfig, parts: Dat
 
     parts = parts.by_column.get(config.rankers[name].column, parts)
     watched = parts.validation if stops_early(ranker) else None
-    few = [data and data.take(_few_rows(data)) for data in (parts.dev, watched)]
+    few = parts.dev.take(_few_rows(parts.dev))
+    arguments = as_arguments(watched and watched.take(_few_rows(watched)))
     with _naming(name, config), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # such as that a few rows are few
-        clone(ranker).fit(few[0].X, few[0].y, qid=few[0].qid, **as_arguments(few[1]))
+        clone(ranker).fit(few.X, few.y, qid=few.qid, **arguments)
 
 
 def _few_rows(data: RankingData) -> NDArray[np.bool_]:
-    queries = pd.unique(data.qid)
+    queries, cells = pd.unique(data.qid), empty_cells(data)
     spread = np.linspace(0, len(queries) - 1, min(FEW_QUERIES, len(queries))).astype(int)
-    cells = empty_cells(data)
-    with_empty = data.qid[cells.idxmax()] if len(cells.columns) else []
-    return np.isin(data.qid, [*queries[spread], *with_empty])
+    first_empty = [data.qid[np.argmax(empty)] for _, empty in cells.items()]
+    return np.isin(data.qid, [*queries[spread], *first_empty])
 
 
 def tune(ranker: QueryRanker, name: str, parts: DataParts, *, config: ExperimentConfig) -> Trained:

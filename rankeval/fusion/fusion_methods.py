@@ -40,9 +40,9 @@ class Retrieved:
     sizes: Ints  # (n_queries_retrieved,)
     candidates: Ints  # (n_queries_retrieved,): Rows of the query that any system retrieved
 
-    def spread(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return a value of each query for each of its rows."""
-        return np.repeat(values, self.sizes)
+    def spread(self, values: NDArray[Any]) -> Floats:
+        """Return a number of each query for each of its rows."""
+        return np.repeat(values, self.sizes).astype(np.float64, copy=False)
 
     @property
     def highest(self) -> Floats:
@@ -52,7 +52,8 @@ class Retrieved:
     @property
     def lowest(self) -> Floats:
         """The lowest score of each query."""
-        return self.score[self.starts + self.sizes - 1]
+        last: Ints = self.starts + self.sizes - 1
+        return self.score[last]
 
     @cached_property
     def rank(self) -> Floats:
@@ -94,7 +95,7 @@ def _sum(rows: Retrieved) -> Floats:
 def _z_score(rows: Retrieved) -> Floats:
     above = rows.score - rows.spread(rows.sums(rows.score) / rows.sizes)
     # A mean of equal scores may differ from them in its last bit.
-    above[rows.spread(rows.highest == rows.lowest)] = 0
+    above[np.repeat(rows.highest == rows.lowest, rows.sizes)] = 0
     return _ratio(above, rows.spread(np.sqrt(rows.sums(above**2) / rows.sizes)))
 
 
@@ -132,18 +133,20 @@ NORMS: dict[str, Points] = {}
 NORMS["min-max"] = Points(_min_max, "(s - min) / (max - min)", "Lee 1997")
 NORMS["max"] = Points(_max, "s / max", "Lee 1995")
 NORMS["sum"] = Points(_sum, "(s - min) / sum(s - min)", "Montague and Aslam 2001")
-NORMS["z-score"] = Points(_z_score, "(s - mean) / sd", "Montague and Aslam 2001")
+NORMS["z-score"] = Points(_z_score, "(s - mean) / standard deviation", "Montague and Aslam 2001")
 NORMS["rank"] = Points(_rank, "1 - (r - 1) / n", "Lee 1997")
 NORMS["borda"] = Points(_borda, "1 - (r - 1) / c", "Renda and Straccia 2003", _borda_of_missing)
 NORMS["none"] = Points(_as_they_are, "s")
 
 
 def _hits(points: Floats) -> Floats:
-    return np.isfinite(points).sum(axis=0).astype(np.float64)
+    hits: Floats = np.isfinite(points).sum(axis=0).astype(np.float64)
+    return hits
 
 
 def _total(points: Floats) -> Floats:
-    return np.where(np.isnan(points), 0.0, points).sum(axis=0)
+    total: Floats = np.where(np.isnan(points), 0.0, points).sum(axis=0)
+    return total
 
 
 def _median(points: Floats) -> Floats:
@@ -216,8 +219,8 @@ _MOURAO = "Mourao, Martins and Magalhaes 2015", "10.1016/j.compmedimag.2014.05.0
 _FOX = "Fox and Shaw 1994", ""
 _ASLAM = "Aslam and Montague 2001", "10.1145/383952.384007"
 _VOGT = "Vogt and Cottrell 1999", "10.1023/A:1009980820262"
-_NO_HIT, _LEFT_OUT = "0, and no hit", "nothing: the system is left out"
-_SHARE = "(c - n + 1) / 2, the mean of the points that are left"
+_NO_HIT, _LEFT_OUT = "0, and no hit", "nothing"
+_SHARE = "(c - n + 1) / 2"
 
 METHODS["rrf"] = Method(_total, "sum of 1 / (k + r)", "0", *_CORMACK, _RRF, k=60)
 METHODS["isr"] = Method(_multiplied, "hits * sum of 1 / r^2", _NO_HIT, *_MOURAO, _SQUARE)

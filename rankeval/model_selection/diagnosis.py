@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ import pandas as pd
 from rankeval._arguments import explained
 from rankeval._checks import check_alpha, check_number, count
 from rankeval._visible import escaping
-from rankeval.comparison.recorded import Recorded
+from rankeval.comparison.tables import WithTable
 from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.evaluation.by_query import labels_of
 from rankeval.model_selection.fit_checks import CHECKS, Fit
@@ -26,7 +26,7 @@ FOUND, CLEAN, NOT_MADE = OUTCOMES = ("found", "nothing found", "not made")
 @explained
 @escaping
 @dataclass(frozen=True, eq=False)
-class Diagnosis(Recorded):
+class Diagnosis(WithTable):
     """What the checks of a fit found, what they did not find, and which could not be made.
 
     Attributes
@@ -56,9 +56,6 @@ class Diagnosis(Recorded):
     >>> found.table["outcome"].value_counts().to_dict()
     {'nothing found': 4, 'not made': 3}
     """
-
-    _row_key = "check"
-    _row_ends: ClassVar[Mapping[str, str]] = {"figure": ""}
 
     table: pd.DataFrame
     measure: str

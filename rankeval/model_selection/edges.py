@@ -43,7 +43,8 @@ def edge_gains(search: Any) -> EdgeGains:
 
 
 def _number(value: Any) -> float:
-    return float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    is_number = isinstance(value, Real) and type(value) is not bool
+    return float(value) if is_number else math.nan
 
 
 def _ends(values: Floats) -> Iterator[tuple[str, NDArray[np.bool_]]]:

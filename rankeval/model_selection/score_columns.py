@@ -156,12 +156,6 @@ class ColumnRanker(_ByColumns):
         scores = self._read(X)
         return -scores if self.ascending else scores
 
-    def served(self, X: Any, qid: Any) -> tuple[Fusion, Any]:
-        """Return the fusion of one column that gives the same scores, and its table."""
-        weights = [-1.0 if self.ascending else 1.0]
-        fusion = Fusion("weighted", columns=[self.column], norm="none", weights=weights)
-        return fusion.set_params(feature_names=self.feature_names).served(X, qid)
-
     def _read(self, X: Any) -> NDArray[np.float64]:
         return score_column(X, self.column, self.feature_names)
 
@@ -246,44 +240,55 @@ class Fusion(_ByColumns):
         UnknownName, InvalidInput
             As in `fit`; also if a score is no number, or a row has no score at all.
         """
-        fuser = self.fuser()
+        fuser = fuser_of(self)
         query = np.arange(n_rows(X))
         if fuser.reads_queries:
             query = encode(required_ids(X, None, who="Fusion.predict", qid=qid))[0]
-        return fuser.scores(self._read(X), query)
-
-    def settings(self) -> dict[str, Any]:
-        """Return what ranks the rows of a table, as plain values."""
-        fuser, columns = self.fuser(), [*map(str, self.columns)]
-        settings = {"columns": columns, "reads_queries": fuser.reads_queries}
-        return {**settings, "fusion": fuser.settings()}
-
-    def served(self, X: Any, qid: Any) -> tuple[Fusion, pd.DataFrame | None]:
-        """Return the ranker of a table and the table: scores, and the queries if they are read."""
-        names = [*map(str, self.columns)]
-        named = clone(self).set_params(columns=names, feature_names=None)
-        if X is None:
-            return named, None
-        table = pd.DataFrame(self._read(X).T, columns=names)
-        if self.fuser().reads_queries:
-            table["qid"] = required_ids(X, None, who="a fusion", qid=qid)
-        return named, table
-
-    def fuser(self) -> Fuser:
-        """Return the method with its settings, checked."""
-        is_list = isinstance(self.columns, (list, tuple, np.ndarray)) and len(self.columns) > 0
-        require(is_list, "columns", self.columns, "a list of columns of scores")
-        systems = [*map(str, self.columns)]
-        return Fuser.of(self.method, systems, norm=self.norm, k=self.k, weights=self.weights)
+        return fuser.scores(scores_of(self, X), query)
 
     def _read(self, X: Any) -> NDArray[np.float64]:
-        self.fuser()
-        rows = X.to_pandas() if hasattr(X, "to_pandas") else X
-        names = self.feature_names
-        read = [score_column(rows, column, names, gaps=True) for column in self.columns]
-        scores = np.stack(read)
-        empty = np.flatnonzero(np.isnan(scores).all(axis=0))
-        if len(empty):
-            problem = f"row {empty[0]} has no score in any column ({len(empty)} such in all)"
-            raise InvalidInput(problem, argument="X", remedy="drop such rows")
-        return scores
+        fuser_of(self)
+        return scores_of(self, X)
+
+
+def fuser_of(fusion: Fusion) -> Fuser:
+    """Return the method of a fusion with its settings, checked."""
+    columns = fusion.columns
+    is_list = isinstance(columns, (list, tuple, np.ndarray)) and len(columns) > 0
+    require(is_list, "columns", columns, "a list of columns of scores")
+    options = {name: getattr(fusion, name) for name in ("norm", "k", "weights")}
+    return Fuser.of(fusion.method, [*map(str, columns)], **options)
+
+
+def scores_of(fusion: Fusion, X: Any) -> NDArray[np.float64]:
+    """Return the scores that a fusion reads, (n_columns, n_rows), nan where one is missing."""
+    rows = X.to_pandas() if hasattr(X, "to_pandas") else X
+    names = fusion.feature_names
+    read = [score_column(rows, column, names, gaps=True) for column in fusion.columns]
+    scores = np.stack(read)
+    empty = np.flatnonzero(np.isnan(scores).all(axis=0))
+    if len(empty):
+        problem = f"row {empty[0]} has no score in any column ({len(empty)} such in all)"
+        raise InvalidInput(problem, argument="X", remedy="drop such rows")
+    return scores
+
+
+def served_form(
+    ranker: ColumnRanker | Fusion, X: Any, qid: Any
+) -> tuple[Fusion, pd.DataFrame | None]:
+    """Return a fusion of named columns with the scores of a ranker, and the table that it reads.
+
+    The table has the scores, and the query of each row if the fusion reads it.
+    """
+    if isinstance(ranker, ColumnRanker):
+        settings: dict[str, Any] = {"norm": "none", "feature_names": ranker.feature_names}
+        weights = [-1.0 if ranker.ascending else 1.0]
+        ranker = Fusion("weighted", columns=[ranker.column], weights=weights, **settings)
+    names = [*map(str, ranker.columns)]
+    named = clone(ranker).set_params(columns=names, feature_names=None)
+    if X is None:
+        return named, None
+    table = pd.DataFrame(scores_of(ranker, X).T, columns=names)
+    if fuser_of(ranker).reads_queries:
+        table["qid"] = required_ids(X, None, who="a fusion", qid=qid)
+    return named, table

@@ -39,6 +39,9 @@ _FACTS = {
 }
 """Columns of the table of folds that are no measures, and the names of their series."""
 
+_OF_DIAGNOSIS = ("measure", "alpha", "n_queries", "notes")
+"""Fields of a diagnosis beside its table."""
+
 
 @dataclass(frozen=True)
 class Split:
@@ -89,7 +92,7 @@ def validation_record(
     facts: dict[str, Any] = {"splits": [asdict(split) for split in cv.splits], "changed": changed}
     if diagnosis is not None:
         tables["diagnosis"] = diagnosis.table
-        facts["diagnosis"] = diagnosis.record().facts
+        facts["diagnosis"] = {name: vars(diagnosis)[name] for name in _OF_DIAGNOSIS}
     table = Table(table_of_folds(cv).reset_index(), caption=_CAPTION, notes=notes)
     spread = {f"{key}_sd": float(cv.folds[label].std(ddof=1)) for label, key in keys.items()}
     series = {key: dict(enumerate(cv.folds[column].astype(float))) for column, key in names.items()}
@@ -155,10 +158,7 @@ def fields_of(record: Record) -> dict[str, Any]:
     }
     diagnosis = None
     if "diagnosis" in tables:
-        kept = {"table": tables["diagnosis"]}
-        diagnosis = Diagnosis.from_record(
-            Record("diagnosis", tables=kept, facts=record.facts["diagnosis"])
-        )
+        diagnosis = Diagnosis(tables["diagnosis"], **record.facts["diagnosis"])
     scores: Any = tables["predictions"].to_numpy() if "predictions" in tables else []
     return {
         "folds": tables["folds"],

@@ -58,6 +58,8 @@ class Trial:
     def record(self, identity: str) -> Record:
         """Return the trial in plain values; a pruned one has its steps and no value."""
         attrs = {f"optuna.{name}": text for name, text in self.attrs.items()}
+        tags = {"rankeval.trial": self.state, **attrs}
+        facts = {"mark": f"{identity}/{self.number}"}
         return Record(
             kind="trial",
             name=f"trial {self.number}",
@@ -65,9 +67,9 @@ class Trial:
             metrics=self.scores,
             series=self.steps,
             text=self.reason,
-            tags={"rankeval.trial": self.state, **attrs},
-            facts={"mark": f"{identity}/{self.number}"},
-            status="FAILED" if self.state == "fail" else "FINISHED",
+            tags=tags,
+            facts=facts,
+            status={"fail": "FAILED"}.get(self.state, "FINISHED"),
             started=self.started,
             seconds=self.seconds,
         )
@@ -134,15 +136,16 @@ class Study(WithTable):
         measures = _measures(study, ended)
         keys = tuple(map(_key, measures))
         best = sorted(trial.number for trial in study.best_trials)
+        trials = tuple(_trial(trial, keys) for trial in ended)
         return cls(
             name=name,
             identity=digest_of({"study": name, "started": str(frozen[0].datetime_start)}),
             directions=directions,
             measures=measures,
             keys=keys,
-            best=tuple(best if len(keys) > 1 else best[:1]),
+            best=tuple(best[: None if len(keys) > 1 else 1]),
             n_open=len(frozen) - len(ended),
-            trials=tuple(_trial(trial, keys) for trial in ended),
+            trials=trials,
         )
 
     @property
@@ -183,17 +186,20 @@ class Study(WithTable):
         """
         children = {trial.number: trial.record(self.identity) for trial in self.trials}
         best = children[self.best[0]].metrics if self.best and len(self.keys) == 1 else {}
+        metrics = {"trials": float(len(children)), **best}
+        files = {STUDY: TypeAdapter(Study).dump_json(self)}
+        facts = {"identity": self.identity, "best": [*self.best]}
         return Record(
             kind="study",
             name=self.name,
             headline=self.headline,
             params={"measure": ", ".join(self.measures)},
-            metrics={"trials": float(len(children)), **best},
+            metrics=metrics,
             tables={"trials": self.table},
-            files={STUDY: TypeAdapter(Study).dump_json(self)},
+            files=files,
             notes=self.notes,
             text=self.to_markdown(),
-            facts={"identity": self.identity, "best": [*self.best]},
+            facts=facts,
             children={child.name: child for child in children.values()},
         )
 
@@ -253,14 +259,16 @@ def _trial(trial: Any, keys: tuple[str, ...]) -> Trial:
         name: value if isinstance(value, bool | int | float | None) else shown_text(name, value)
         for name, value in trial.params.items()
     }
+    scores = zip(keys, trial.values, strict=True) if state == "complete" else ()
+    others = sorted(attrs.keys() - ours.keys())
     return Trial(
         number=trial.number,
         state=state,
-        scores=dict(zip(keys, trial.values, strict=True)) if state == "complete" else {},
+        scores=dict(scores),
         params=params,
         steps=steps,
         reason=shown_text("reason", reason),
-        attrs={name: shown_text(name, attrs[name]) for name in attrs.keys() - ours.keys()},
+        attrs={name: shown_text(name, attrs[name]) for name in others},
         started=start and start.timestamp(),
         seconds=start and trial.duration.total_seconds(),
     )

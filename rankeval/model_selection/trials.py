@@ -99,13 +99,13 @@ class OptunaObjective:
     def __call__(self, trial: Any) -> float | list[float]:
         """Return the mean of folds; of several measures a list of means."""
         study, directions = getattr(trial, "study", None), self.directions
+        names = [str(measure) for measure in self.measures]
         if study is not None:
             found = [direction.name.lower() for direction in study.directions]
-            names = ", ".join(map(str, self.measures))
             wanted = ", ".join(f"{direction}d" for direction in directions)
-            problem = f"{names} {'is' if len(directions) == 1 else 'are'} to be {wanted}"
+            verb = "is" if len(names) == 1 else "are"
+            problem = f"{', '.join(names)} {verb} to be {wanted}"
             refuse((found != directions, f"{problem}: {_created(directions)}"))
-        names = [str(measure) for measure in self.measures]
         trial.set_user_attr("measure", names[0] if len(names) == 1 else names)
         trial.set_user_attr("value", MEAN_OF_FOLDS)
         try:

@@ -356,7 +356,7 @@ def _short(value: Any) -> str:
 
 
 def _means(evaluation: Evaluation) -> TextTable:
-    intervals = evaluation.ci().to_dict("index") if evaluation.weights is None else {}
+    intervals = evaluation.ci().to_dict("index")
     shares, rows = reading_of(evaluation, "judged").mean(axis=0), []
     for (label, value), share in zip(evaluation.aggregate().items(), shares, strict=True):
         row = intervals.get(label)

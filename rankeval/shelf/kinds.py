@@ -24,7 +24,6 @@ KINDS = {
     "comparison": "comparison.result.Comparison",
     "cross-validation": "model_selection.results.CrossValidation",
     "cross-validations": "model_selection.results.CrossValidations",
-    "diagnosis": "model_selection.diagnosis.Diagnosis",
     "order_agreement": "analysis.ordering.OrderAgreement",
     "agreement": "judging.agreeing.Agreement",
     "calibration": "judging.machine.Calibration",

@@ -16,6 +16,7 @@ The sides of all three assertions are evaluations, frames or saved files.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ import pandas as pd
 from rankeval._arguments import explained
 from rankeval._checks import check_number, check_share, count, few, refuse, require, shown
 from rankeval.comparison import Comparison, compare
+from rankeval.comparison.concluding import is_tested
 from rankeval.comparison.design import COLUMNS, TOGETHER, Design
 from rankeval.comparison.groups import query_groups
 from rankeval.comparison.inputs import (
@@ -48,7 +50,7 @@ from rankeval.comparison.record import (
 )
 from rankeval.errors import CheckFailed, InvalidInput
 from rankeval.evaluation import Evaluation
-from rankeval.evaluation.by_query import LEAST_QUERIES, labels_of
+from rankeval.evaluation.by_query import labels_of
 from rankeval.evaluation.merging import differences as differences_of
 from rankeval.join.flat import Ints
 from rankeval.measures import Direction, Measure
@@ -58,6 +60,7 @@ from rankeval.significance.declarations import TESTS, Floats, Rng
 from rankeval.significance.effects import outcomes
 from rankeval.significance.multiple import holm
 from rankeval.significance.power import power_of_no_harm
+from rankeval.significance.weighted import effective_number, size_by_degrees, weighted_error
 from rankeval.testing.check import CHECKS, SLICE, Check, Claim, label_of, record
 
 _PARTED = "p steps down over the family (Holm), and the intervals do not: where the two disagree, p decides"
@@ -270,7 +273,7 @@ def _checked(
     """Compare in both directions: one answers the claim, and each has one limit of the gain."""
     systems = {"candidate": candidate, "baseline": baseline}
     labels = measures_of(candidate, baseline, settings.measure)
-    shared = shared_scores(systems, labels, unpaired=options["unpaired"])
+    shared = shared_scores(systems, labels, unpaired=options["unpaired"], weighted=True)
     parts = _parts(shared, options["by"], options["groups"])
     # One false alarm by any measure stops a release; but each must be shown not worse, so measures
     # need no correction then.
@@ -294,7 +297,7 @@ def _checked(
     table = means.set_axis(["measure", "n_queries", "baseline", "candidate"], axis=1)
     table = table.assign(gain=gains(gain), ci_low=_least_gain(gain), ci_high=-_least_gain(loss))
     table["margin"], table["p_value"] = settings.margin, decisive.table["p_adjusted"]
-    table["sd"] = np.concatenate([*map(_deviations, parts.scores.values())])
+    table["sd"] = np.concatenate([*map(_deviations, parts.scores.values(), parts.weights.values())])
     design = Design([*systems], labels, "baseline", "all")
     losses = design.greatest_losses(parts.scores[TOGETHER])
     table["greatest_loss"] = np.tile(losses, len(parts.scores))
@@ -324,6 +327,7 @@ def _checked(
         decisive.settings.units,
         parts.name,
         parts.n_tested,
+        effective_number(parts.weights[TOGETHER]) / len(parts.weights[TOGETHER]),
     )
 
 
@@ -334,11 +338,11 @@ class _Parts:
     name: str
     places: Mapping[str, Ints]  # Of the queries of each part
     scores: Mapping[str, Floats]  # What is tested of each: by query, or the means of groups
+    weights: Mapping[str, Floats]  # The weights of what is tested, 1 by default
 
     @property
     def n_tested(self) -> int:
-        sizes = map(len, self.scores.values())
-        return max(1, sum(size >= LEAST_QUERIES for size in sizes))
+        return max(1, sum(map(is_tested, self.weights.values())))
 
     def cut(self, shared: SharedScores, part: str) -> SharedScores:
         rows = self.places[part]
@@ -351,11 +355,13 @@ def _parts(shared: SharedScores, by: Any, groups: Any) -> _Parts:
     inputs = cast("Mapping[str, Scores]", shared.inputs)
     name, slices = ("", {}) if by is None else slices_by(by, shared.queries, inputs)
     places = {TOGETHER: np.arange(len(shared.queries)), **slices}
-    tested, tested_places = shared.scores, places
+    tested, own, tested_places = shared.scores, shared.weights, places
     if groups is not None:
         grouped = query_groups(groups, shared.queries, systems=inputs)
-        tested, tested_places = grouped.apart(shared.scores, places)
-    return _Parts(name, places, {part: tested[rows] for part, rows in tested_places.items()})
+        tested, own, tested_places = grouped.apart(shared.scores, places, shared.weights)
+    own = np.ones(len(tested)) if own is None else own
+    scores = {part: tested[rows] for part, rows in tested_places.items()}
+    return _Parts(name, places, scores, {part: own[rows] for part, rows in tested_places.items()})
 
 
 def _compared(
@@ -381,9 +387,14 @@ def _in_families(compared: Comparison, family: str, alpha: float) -> Comparison:
     return with_settings(corrected, alpha=alpha)
 
 
-def _deviations(scores: Floats) -> Floats:
+def _deviations(scores: Floats, weights: Floats) -> Floats:
     new, old = scores[:, 0], scores[:, 1]
-    return deviation(differences(new, old)) if len(scores) > 1 else np.full(new.shape[1], np.nan)
+    if len(scores) < 2:
+        return np.full(new.shape[1], np.nan)
+    d = differences(new, old)
+    if np.ptp(weights) == 0:
+        return deviation(d)
+    return weighted_error(d, weights) * math.sqrt(effective_number(weights))
 
 
 def _least_gain(compared: Comparison) -> Floats:
@@ -395,15 +406,19 @@ def _least_gain(compared: Comparison) -> Floats:
 def _pass_rates(
     table: pd.DataFrame, settings: _Settings, compared: Comparison, parts: _Parts
 ) -> Floats:
-    rates = np.full(len(table), np.nan)
-    if not TESTS[compared.settings.test].power_of_t:
-        return rates
-    alpha, rule = settings.alpha / parts.n_tested, {"margin": settings.margin}
-    for place, row in table[table["p_value"].notna()].iterrows():
-        loss, n = row["greatest_loss"], row["n_queries"]
-        more = {"unseen": settings.unseen, "greatest_loss": loss, **rule}
-        rates[place] = power_of_no_harm("not_worse", 0.0, row["sd"], n, alpha, **more)
-    return rates
+    """Return how often an equal candidate passes in each row; nan where no test says it."""
+    alpha, margin, unseen = settings.alpha / parts.n_tested, settings.margin, settings.unseen
+    weights = [*parts.weights.values()]
+    n_labels = len(table) // len(weights)
+    rates = []
+    for place, row in enumerate(table.to_dict("records")):
+        own = weights[place // n_labels]
+        n = size_by_degrees(own)
+        sd = row["sd"] * math.sqrt(n / effective_number(own))
+        rule = {"margin": margin, "unseen": unseen, "greatest_loss": row["greatest_loss"]}
+        known = TESTS[compared.settings.test].power_of_t and not np.isnan(row["p_value"])
+        rates.append(power_of_no_harm("not_worse", 0.0, sd, n, alpha, **rule) if known else np.nan)
+    return np.array(rates)
 
 
 @explained

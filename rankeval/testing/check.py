@@ -74,6 +74,8 @@ class Check:
         Name of the attribute of the slices; empty if there are none.
     n_parts : int
         Number of parts that were tested: all queries, and the slices.
+    effective_share : float
+        Effective number of weighted queries, by their number; 1 without weights.
     """
 
     claim: Claim
@@ -87,6 +89,7 @@ class Check:
     units: str = "queries"
     by: str = ""
     n_parts: int = 1
+    effective_share: float = 1.0
 
     @property
     def passed(self) -> bool:
@@ -192,7 +195,8 @@ class Check:
         rule = {"margin": row["margin"], "greatest_loss": row["greatest_loss"]}
         sd, claim, unseen = row["sd"], "not_worse", self.unseen
         level = self.alpha / self.n_parts
-        return topics_needed(0.0, sd, level, RELIABLE, claim=claim, unseen=unseen, **rule)
+        equal = topics_needed(0.0, sd, level, RELIABLE, claim=claim, unseen=unseen, **rule)
+        return math.ceil(equal / self.effective_share)
 
 
 def label_of(row: Mapping[Hashable, Any], by: str) -> str:

@@ -183,6 +183,19 @@ def test_a_ledger_that_cannot_be_written_is_found_before_anything_is_trained(tmp
     assert not list(small().directory.glob("kept/*"))
 
 
+def test_findings_on_a_fit_stand_in_text_and_page_also_of_a_cached_ranker():
+    """A Lasso that keeps no column gives all rows of a query one score."""
+    grid = {"estimator": "sklearn.linear_model.Lasso", "grid": {"alpha": [5.0, 10.0]}}
+    config = small(rankers={"lasso": grid}, guard="off", name="constant")
+    for _ in range(2):
+        result = run_experiment(config)
+        (ranker,) = result.facts.candidates
+        assert [finding.partition(":")[0] for finding in ranker.findings] == ["single_column", "constant"]
+        note = f"lasso, {ranker.findings[1]}"
+        assert note in result.report.read_text("utf-8")
+        assert note in " ".join(experiment_text(result.facts).split())
+
+
 @pytest.mark.usefixtures("ledger")
 def test_the_line_on_the_guard_stands_in_page_and_text_with_the_whole_head():
     rk.Guard("someone-else").register("theirs", rk.datasets.make_ranking(60, rng=5))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -178,6 +180,15 @@ def test_what_does_not_belong_to_a_fusion_is_refused(options, argument):
     with pytest.raises(InvalidInput) as caught:
         rk.fuse(runs, **options)
     assert caught.value.argument == argument
+
+
+def test_the_guide_has_every_method_and_norm_as_it_is_declared():
+    """Formula, what counts for a missing document, and source."""
+    guide = (Path(__file__).parents[2] / "examples" / "guides" / "fusing.md").read_text()
+    for name, method in METHODS.items():
+        assert f"| `{name}` | {method.formula} | {method.missing} | {method.source} |\n" in guide
+    for name, norm in NORMS.items():
+        assert f"| `{name}` | {norm.formula} | {norm.source} |\n" in guide
 
 
 @pytest.mark.parametrize("options", [{"method": "rff"}, {"method": "combsum", "norm": "minmax"}])

@@ -241,6 +241,29 @@ def frames(draw: Draw, call: Call) -> None:
     call.of(made, "QueryRanker.predict", frame)
 
 
+@recipe("model_selection", 60)
+def score_columns(draw: Draw, call: Call) -> None:
+    """Rank by a column of a frame, and by a fusion of two."""
+    rows = table(draw, 6)
+    frame = pd.DataFrame(rows["X"], columns=["a", "b", "c"])
+    if draw.happens(0.2):
+        frame["b"] = frame["b"].mask(frame["b"] > 1)
+    column = draw.choice(("a", "b", "d", 0))
+    made = call("rankeval.ColumnRanker", column, **draw.options(0.3, ascending=(True,)))
+    call.of(made, "ColumnRanker.fit", frame)
+    call.of(made, "ColumnRanker.predict", frame)
+    options = draw.options(
+        0.4,
+        norm=("max", "z-score", "none", "odd"),
+        k=(5, -1),
+        weights=([0.3, 0.7], {"a": 1, "b": 2}, [1]),
+    )
+    method = draw.choice(("rrf", "combmnz", "weighted", "bordafuse", "odd"))
+    fusion = call("rankeval.Fusion", method, columns=["a", "b"], **options)
+    call.of(fusion, "Fusion.fit", frame)
+    call.of(fusion, "Fusion.predict", frame, **({} if draw.happens(0.1) else {"qid": rows["qid"]}))
+
+
 def keep_validation(call: Call, name: str, result: Any) -> None:
     """Record a cross-validation without the seconds of its folds."""
     columns = [column for column in result.folds if "seconds" not in str(column)]
@@ -292,6 +315,8 @@ def cross_validation(draw: Draw, call: Call) -> None:
         call.tried("rankeval.CrossValidations", {}) if draw.happens(0.2) else None
     else:
         call.of(found, "CrossValidation.compare", found, question=question)
+        asked = draw.options(0.3, serving=(rows["X"],), difference=(0.01,), alpha=(0.05, 2.0))
+        call.of(found, "CrossValidation.diagnose", **asked)
 
 
 @recipe("model_selection", 25, timed=True)
@@ -345,6 +370,15 @@ def hold_out(draw: Draw, call: Call) -> None:
         }
         options = {"times": days, "test_from": draw.choice(("2024-05-15", "2025-01-01"))}
     call("rankeval.dev_test_split", rows["X"], rows["y"], qid=rows["qid"], **options)
+
+
+@recipe("model_selection", 40)
+def users(draw: Draw, call: Call) -> None:
+    """Split the rows of users by time."""
+    rows = table(draw, draw.integer(2, 12), 3)
+    options = draw.choice(({"last": 1}, {"last": 9}, {"test_from": 15}, {"test_from": 99}, {}))
+    times = [draw.integer(1, 28) for _ in rows["qid"]]
+    call("rankeval.user_test_split", rows["X"], rows["y"], qid=rows["qid"], times=times, **options)
 
 
 @recipe("model_selection", 30, timed=True)

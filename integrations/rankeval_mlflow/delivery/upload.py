@@ -13,6 +13,12 @@
 The files with the numbers go first; what is drawn from them for people comes after them. The
 completeness tag comes last: a run that has it has everything.
 
+Work that grows, such as a study, is found again by later uploads too: the tag `rankeval.record` of
+its run and of each child has a mark of the work instead of the upload. A child that is whole is not
+sent again. The tag ``rankeval.<label>.revision`` says how far the run has grown: an upload that
+waited while a later one was sent changes nothing. Two machines that log the same new study at the
+same moment may each make its run, since MLflow has no unique key for one.
+
 Logged models are made first, so that metrics name them; their files are sent after the numbers.
 
 MLflow keeps one input for each name and digest in a run, so dev and test of the same content would

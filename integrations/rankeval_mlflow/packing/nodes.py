@@ -23,6 +23,14 @@ of the evaluation::
     params     n_folds, and the parameters of the ranker (`rankeval_mlflow.parameters`)
     artifacts  rankeval/dev/folds.csv, with the parameters that a search chose
 
+The run of a study called ``ridge`` grows, so its parameters are only those that never change::
+
+    metrics    nDCG_at_10, trials        the value of the best trial, and the number of trials that ended
+    tags       rankeval.ridge.best, .revision    the runs of the best trials; how far the run has grown
+    artifacts  rankeval/ridge/study.json, trials.csv
+    children   a run for each trial: its parameters, nDCG_at_10, nDCG_at_10_fold by step, the tags rankeval.trial
+               and rankeval.best
+
 The layout of any other result called ``final``, such as a comparison or an agreement::
 
     metrics    difference/final/nDCG_at_10 ...  the metrics of the record, with the name after what they are of; without

@@ -45,6 +45,7 @@ _WORDS = {
     "not moved": ("was accepted, and the alias could not be moved", _AGAIN),
 }
 _UNKNOWN = ("was tried, and no record says what became of it", _AGAIN)
+_FIELDS = ("time", "decision", "version", "who", "n_queries", "reason")
 _TERMS = ("measure", "claim", "margin", "level")
 _NUMBERS = ("mean_baseline", "mean_system", "difference", "ci_low", "ci_high", "p_value")
 _SHOWN = ("time", "version", "decision", "outcome", "against", "difference", "who", "run_id")
@@ -69,9 +70,9 @@ class Standing(WithTable):
     next_step : str
         What to do next.
     table : DataFrame
-        A row for each record, newest first: time, decision, outcome, version, against, measure,
-        claim, margin, level, mean_baseline, mean_system, difference, ci_low, ci_high, p_value,
-        n_queries, data, counted, who and run_id. A gate shows no numbers.
+        A row for each record, newest first: time, decision, version, who, n_queries, outcome,
+        against, run_id, measure, claim, margin, level, mean_baseline, mean_system, difference,
+        ci_low, ci_high, p_value, data and counted. A gate shows no numbers.
     """
 
     standing: str
@@ -146,22 +147,20 @@ def why(
         standing = _standing(runs, number, holder)
         words, next_step = _WORDS.get(standing, _UNKNOWN)
         has_it = "no version has" if holder is None else f"version {holder} has"
-        answer = Standing(
-            standing=standing,
-            headline=f"Version {number} of {name} {words}; {has_it} the alias {alias}.",
-            reason=rows[0].pop("reason") if rows else "",
-            next_step=next_step,
-            table=pd.DataFrame(rows).drop(columns="reason", errors="ignore"),
-        )
+        headline = f"Version {number} of {name} {words}; {has_it} the alias {alias}."
+        reasons = [row.pop("reason") for row in rows]
+        table = pd.DataFrame(rows)
+        answer = Standing(standing, headline, next(iter(reasons), ""), next_step, table)
         if log:
             describe(client, name, number, {f"standing {alias}": _page(answer)})
         return answer
 
 
 def _concerns(run: Any, number: str) -> bool:
-    has_moved = run.data.tags.get(OUTCOME) == "moved"
     params = run.data.params
-    return params["version"] == number or (has_moved and params["holder"] == number)
+    if params["version"] == number:
+        return True
+    return bool(params["holder"] == number and run.data.tags.get(OUTCOME) == "moved")
 
 
 def _standing(runs: list[Any], number: str, holder: str | None) -> str:
@@ -186,22 +185,13 @@ def _row(alias: Alias, run: Any) -> dict[str, Any]:
         numbers = {name: float(record["numbers"][name]) for name in _NUMBERS if "numbers" in record}
         baseline = record.get("baseline", {}).get("name")
         against = baseline or (f"version {holder}" if holder else None)
-        return {
-            "time": record["time"],
-            "decision": record["decision"],
-            "outcome": run.data.tags.get(OUTCOME, ""),
-            "version": record["version"],
-            "against": against,
-            **{term: rule.get(term) for term in _TERMS},
-            **dict.fromkeys(_NUMBERS, None),
-            **numbers,
-            "n_queries": record.get("n_queries"),
-            "data": (record["data"] or {}).get("name"),
-            "counted": record.get("budget", {}).get("counted"),
-            "who": record["who"],
-            "run_id": run_id,
-            "reason": record["reason"],
-        }
+        row = {name: record.get(name) for name in _FIELDS}
+        row |= {"outcome": run.data.tags.get(OUTCOME, ""), "against": against, "run_id": run_id}
+        row |= {term: rule.get(term) for term in _TERMS}
+        row |= {name: numbers.get(name) for name in _NUMBERS}
+        row["data"] = (record["data"] or {}).get("name")
+        row["counted"] = record.get("budget", {}).get("counted")
+        return row
 
 
 def _page(answer: Standing) -> str:

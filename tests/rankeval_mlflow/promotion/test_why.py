@@ -33,7 +33,9 @@ def test_each_standing_by_its_records(champions, client):
     assert (row["against"], row["who"], row["run_id"]) == ("version 3", "ann", done.run_id)
     assert (row["measure"], row["claim"], row["margin"], row["level"]) == ("nDCG@10", "better", 0, 0.05 / 20)
     assert row["counted"] == done.decision.counted
-    assert rkm.why("ranker", fifth).standing == "never tried"
+    untried = rkm.why("ranker", fifth)
+    assert (untried.standing, untried.table.empty) == ("never tried", True)
+    assert "Next: log its evaluation" in str(untried)
     rkm.promote("ranker", fifth, override="an order", override_by="bob")
     assert rkm.why("ranker", fifth).table["decision"].tolist() == ["forced"]
     assert "an order" in rkm.why("ranker", fifth).reason
@@ -56,7 +58,7 @@ def test_a_record_without_an_outcome_is_of_an_unknown_one(champions, client):
 
 
 def test_a_gate_tells_its_baseline_and_no_number(client, tmp_path):
-    """A version that is not the champion by the decision of a gate; the ranking that it was compared with has a hash."""
+    """The ranking that the version was compared with has its name and its hash."""
     data = rk.datasets.make_ranking(60, 10, 4, rng=3)
     guard = rk.Guard("shop", ledger=str(tmp_path / "ledger"), who="ann")
     test = guard.register("test", data)
@@ -108,7 +110,8 @@ def test_a_record_that_cannot_be_read_is_an_error_and_so_is_a_version_that_is_no
     assert caught.value.argument == "alias"
 
 
-def test_the_shell_tells_it_too(champions):
+@pytest.mark.usefixtures("champions")
+def test_the_shell_tells_it_too():
     done = CliRunner().invoke(app, ["why", "ranker", "--version", "2"])
     assert done.exit_code == 0
     assert "had the alias until another version was promoted" in done.stdout

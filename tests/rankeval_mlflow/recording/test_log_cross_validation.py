@@ -52,6 +52,19 @@ def test_the_mean_is_that_of_the_queries_and_the_folds_are_steps(cv, client):
     assert "Folds; metrics are over all queries." in run.data.tags["mlflow.note.content"]
 
 
+def test_findings_on_the_fit_are_notes_of_the_run_and_come_back(data, client):
+    """A column that leaks the label: in the description, on the page, and in what `load` returns."""
+    leaked = np.column_stack([data.X, data.y])
+    found = rk.cross_validate(Ridge(), leaked, data.y, qid=data.qid, measures="AP", cv=4, name="leak")
+    (finding,) = found.diagnose().findings
+    run_id = rkm.log(found).run_id
+    assert "the column 10 alone" in finding
+    assert "the column 10 alone" in client.get_run(run_id).data.tags["mlflow.note.content"]
+    page = Path(client.download_artifacts(run_id, "rankeval/dev/report.html")).read_text("utf-8")
+    assert "the column 10 alone" in page
+    assert rkm.load(run_id, "dev").diagnose().findings == (finding,)
+
+
 def test_the_run_takes_as_long_as_its_folds(cv, client):
     """The page shows the time of the work, not that of logging it."""
     run = client.get_run(rkm.log(cv).run_id)
