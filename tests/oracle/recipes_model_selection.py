@@ -281,7 +281,12 @@ def cross_validation(draw: Draw, call: Call) -> None:
     if draw.happens(0.4):
         estimators = {"ridge": ridge(), "tree": DecisionTreeRegressor(max_depth=2, random_state=0)}
     options = draw.options(
-        0.3, measures=MEASURES, cv=(2, 3, 4, 50), convention=CONVENTIONS, return_estimators=(True,)
+        0.3,
+        measures=MEASURES,
+        cv=(2, 3, 4, 50),
+        convention=CONVENTIONS,
+        return_estimators=(True,),
+        seeds=(1, 2),
     )
     options |= draw.options(
         0.15,
