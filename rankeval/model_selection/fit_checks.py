@@ -17,7 +17,7 @@ measure has its exact mean over all orders. A useless model gains 0.
 
 The trap is data on which there is little to see: few queries, or a weak signal. A check that is a
 test speaks only if the test rejects. That is why the check of single columns tests
-whether a column has nine tenths of the model's gain, and not whether the model is better: a small
+whether a column has 95 % of the model's gain, and not whether the model is better: a small
 set of queries cannot show that it is.
 """
 
@@ -33,7 +33,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from rankeval._checks import refuse
+from rankeval._checks import count, refuse
 from rankeval.collection.data import RankingData
 from rankeval.model_selection.checks import signs
 from rankeval.model_selection.nesting import features_for
@@ -53,7 +53,7 @@ _SCREENED = 500
 _KEPT = 0.75
 """The share of its gain in training that a sound model is not shown to miss out of fold."""
 
-_AS_WELL = 0.9
+_AS_WELL = 0.95
 """The share of the model's gain from which on a column ranks as well."""
 
 _USUAL = 0.8
@@ -210,7 +210,8 @@ def single_column(fit: Fit) -> Sequence[Observed] | str:
     model, column = gains.mean()
     share = column / model if model else np.nan
     first = "greatest" if sign > 0 else "smallest"
-    facts = {"name": name, "first": first, "model": model, "column": column, "n_other": n_other}
+    others = f" ({count(n_other, 'column')} without numbers not tried)" if n_other else ""
+    facts = {"name": name, "first": first, "model": model, "column": column, "others": others}
     return [Observed(share, p <= fit.alpha, p, facts)]
 
 
@@ -319,9 +320,9 @@ CHECKS: dict[str, FitCheck] = {
         single_column,
         "One column alone, in either direction, ranks as well as the model.",
         "over rows in random order, {measure} gains {column:+.4f} by the column {name} alone, {first} first, "
-        "and {model:+.4f} by the model ({n_other} columns without numbers were not ranked by)",
+        "and {model:+.4f} by the model{others}",
         "gain of the best column as a share of the gain of the model",
-        "the column is shown to have more than 90 % of the model's gain (paired t test over "
+        "the column is shown to have more than 95 % of the model's gain (paired t test over "
         "queries, p at most {alpha:g})",
         "ask whether the column is known when rows are ranked (a leak); if it is, you may "
         "need no model",

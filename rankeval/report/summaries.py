@@ -178,7 +178,8 @@ def experiment_text(facts: ExperimentFacts, *, verbose: bool = False) -> str:
         paragraphs.append(str(replace(facts.comparison, notes=notes)))
     else:
         paragraphs += [_filled(f"* {note}") for note in limits_of(facts)]
-    paragraphs += [_filled(f"* {note}") for note in fit_notes(facts)]
+    if verbose:
+        paragraphs += [_filled(f"* {note}") for note in fit_notes(facts)]
     paragraphs.append(standing_words(facts, verbose=verbose))
     paragraphs += [_filled(f"Data: {note}.") for note in facts.notes]
     return "\n\n".join(paragraphs)
@@ -246,13 +247,16 @@ def standing_words(facts: ExperimentFacts, *, verbose: bool = False) -> str:
     """Say what was trained, how many looks were added, and how far the result can be believed."""
     guard = facts.guard
     trained = f"This run: {count(facts.n_trained, 'ranker')} trained"
+    fit = ""
+    if (notes := fit_notes(facts)) and not verbose:
+        fit = f" The report has {count(len(notes), 'note')} on the fit."
     if not guard.active:
-        return _filled(f"NOT GUARDED. {guard.reason} {trained}.")
+        return _filled(f"NOT GUARDED. {guard.reason} {trained}.{fit}")
     words = f"{guard.warning} {trained}, {count(guard.looks_added, 'look')} added.".lstrip()
     return (
         f"{words}\n{guard.line}"
         if verbose
-        else _filled(f"{words} Guard: {guard.status}; {guard.looked}.")
+        else _filled(f"{words}{fit} Guard: {guard.status}; {guard.looked}.")
     )
 
 
