@@ -250,7 +250,7 @@ class Comparison(ComparisonRecord):
         -------
         DataFrame or None
             Without the rows of slices. None if no system has seeds, as those of
-            `rankeval.cross_validate` with ``seeds=``; over several collections; for folds; and
+            `rankeval.cross_validate` with ``seeds=``; for weighted queries, several collections and folds; and
             after `from_json`, since JSON has no scores.
 
         Notes
