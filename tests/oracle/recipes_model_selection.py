@@ -424,7 +424,8 @@ def trials(draw: Draw, call: Call) -> None:
     trials = [[*trial.user_attrs.items(), trial.params, str(trial.state)] for trial in study.trials]
     call.keep("trials", trials)
     call.of(made, "OptunaObjective.ranker", study.best_trials[0])
-    call("rankeval.model_selection.Study.of", study)
+    kept = call.make("rankeval.model_selection.Study.of", study)
+    call.keep("best", [kept.best, kept.keys, [[each.scores, each.steps] for each in kept.trials]])
     call(
         "rankeval.OptunaObjective", made.estimator, made.space, made.task, made.folds, made.scoring
     )
