@@ -368,7 +368,7 @@ def _worst_slice(record: ComparisonRecord, part: str) -> list[str]:
     rows = rows[rows["measure"] == main_measure(record)]
     if rows.empty:
         return []
-    row = rows.loc[rows["gain"].idxmin()]
+    row = rows.sort_values("gain").iloc[0]
     size = count(int(row["n_queries"]), record.settings.unit)
     pair = f"{row['system']} against {row['baseline']} {telling(row['difference'], sign=True)}"
     return [f"The worst slice is {row[part]}: {pair} {row['measure']} on {size}."]

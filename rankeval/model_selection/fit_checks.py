@@ -146,8 +146,9 @@ def _framed(X: Any, names: Sequence[Any]) -> pd.DataFrame:
     found = f"{features.shape[1]} columns without names, and training has {len(names)}"
     refuse((features.shape[1] != len(names), found, "give a frame"), argument="serving")
     is_sparse = hasattr(features, "tocsr")
-    make = pd.DataFrame.sparse.from_spmatrix if is_sparse else pd.DataFrame
-    return make(features, columns=[*map(str, names)])
+    make: Any = pd.DataFrame.sparse.from_spmatrix if is_sparse else pd.DataFrame  # type: ignore[attr-defined]
+    framed: pd.DataFrame = make(features, columns=[*map(str, names)])
+    return framed
 
 
 def _test(differences: Any, alternative: Side) -> float:
@@ -217,7 +218,8 @@ def single_column(fit: Fit) -> Sequence[Observed] | str:
 
 def _ranked(column: pd.Series, sign: int) -> Floats:
     """Return a column as a score; rows without a value come last."""
-    return np.nan_to_num(sign * column.to_numpy(np.float64, na_value=np.nan), nan=-_LARGEST)
+    score: Floats = sign * column.to_numpy(np.float64, na_value=np.nan)
+    return np.nan_to_num(score, nan=-_LARGEST)
 
 
 def folds(fit: Fit) -> Sequence[Observed] | str:
@@ -291,7 +293,7 @@ def _states(known: pd.Series, served: pd.Series) -> Iterator[tuple[str, tuple[fl
 def _fisher(shares: tuple[float, float], sizes: tuple[int, int]) -> float:
     """Return the p-value of the second share being greater, of samples of these sizes."""
     counts = [round(share * n) for share, n in zip(shares, sizes, strict=True)]
-    table = [counts[::-1], [sizes[1] - counts[1], sizes[0] - counts[0]]]
+    table = np.array([counts[::-1], [sizes[1] - counts[1], sizes[0] - counts[0]]])
     return float(stats.fisher_exact(table, alternative="greater").pvalue)
 
 
