@@ -140,9 +140,10 @@ class FitCheck:
 
 def _framed(X: Any, names: Sequence[Any]) -> pd.DataFrame:
     """Return features as a frame; columns without names get these."""
-    features = features_for(None, X)
+    features: Any = features_for(None, X)
     if hasattr(features, "iloc"):
-        return features.rename(columns=str)
+        named: pd.DataFrame = features.rename(columns=str)
+        return named
     found = f"{features.shape[1]} columns without names, and training has {len(names)}"
     refuse((features.shape[1] != len(names), found, "give a frame"), argument="serving")
     is_sparse = hasattr(features, "tocsr")
