@@ -39,6 +39,7 @@ from rankeval.errors import InvalidInput
 from rankeval.evaluation import to_bytes
 from rankeval.experiment.checks import remove_empty
 from rankeval.experiment.loading import Ask, guess
+from rankeval.experiment.proposing import Proposals, propose
 from rankeval.io.opening import writing
 
 _MOST_BYTES = 100 * 2**20
@@ -49,6 +50,8 @@ _CONFIG, _TEST, _WORKFLOW = (
     ".github/workflows/relevance.yml",
 )
 _BASELINE = "tests/rankeval_baselines/ranker.parquet"
+_PRODUCTION = "now"  # the name of the ranking of today among the rankers
+_MOST_TESTED = 3  # attributes of queries in the test: each has a false alarm of its own
 _IGNORED = "rankeval-out/", "mlflow.db", "mlruns/", "__pycache__/"
 
 
@@ -161,9 +164,11 @@ def _facts(
     guessed = guess(table, named, features, ask)
     is_scored = "score" in guessed.roles and not features
     facts |= {"guess": guessed, "loader": guessed.format, "config": not is_scored}
+    offers = propose(guessed)
+    facts["slices"] = offers.slices[:_MOST_TESTED]
     if is_scored:
         return facts, guessed.roles | {"files": f"scores: {no_config}"}
-    left_out = ", ".join(f"{name!r} ({reason})" for name, reason in guessed.left_out.items())
+    left_out = ", ".join(f"{name!r} ({reason})" for name, reason in offers.left_out.items())
     if not guessed.features:
         raise InvalidInput(
             f"no column is left: {left_out}",
@@ -172,16 +177,27 @@ def _facts(
             remedy="name some",
         )
     shown = f"{len(guessed.features)}: {textwrap.shorten(', '.join(guessed.features), _LONGEST, placeholder=' ...')}"
-    return facts, guessed.roles | {
-        "features": shown,
-        "left out": left_out or ("all others" if features else "nothing"),
-    }
+    facts |= {"offers": offers, "production": _PRODUCTION}
+    told = guessed.roles | {"features": shown} | _told(offers)
+    return facts, told | {"left out": left_out or ("all others" if features else "nothing")}
+
+
+def _told(offers: Proposals) -> dict[str, str]:
+    told = {name: ", ".join(getattr(offers, name)) for name in ("past", "categories", "slices")}
+    if offers.past:
+        told["past"] += ": features; take care that they end before the ranking"
+    if offers.newest:
+        told["test part"] = f"{offers.newest.column}, the newest {offers.newest.words}"
+    if offers.production:
+        told[_PRODUCTION] = f"the ranking by {offers.production}, a baseline"
+    return {topic: text for topic, text in told.items() if text}
 
 
 def _rendered(template: str, facts: Mapping[str, Any]) -> str:
     # No HTML: each value is quoted as YAML and Python read it.
     loader = PackageLoader("rankeval.experiment")
     kept = Environment(loader=loader, trim_blocks=True, keep_trailing_newline=True)  # noqa: S701
+    kept.filters["quoted"] = _quoted
     return kept.get_template(template).render(facts, quoted=_quoted)
 
 

@@ -261,7 +261,17 @@ CALLS = {
     "guard status": rk.Guard.status,
 }
 FILES = {*COLLECTION.split(), "ledger", "project", "output"}
-RULES = {"ties", "missing", "no_relevant", "score_dtype", "depth", "convention", "collection_size", "level"}
+RULES = {
+    "exclude_self",
+    "ties",
+    "missing",
+    "no_relevant",
+    "score_dtype",
+    "depth",
+    "convention",
+    "collection_size",
+    "level",
+}
 OWN = {
     "evaluate": {"complete", "judged_only", "no_summary", "zscores", "qrels_format", "per_query", "qrels", "runs"},
     "evaluate-dataset": {"per_query"},

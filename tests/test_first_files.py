@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import forking
@@ -15,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from experiment.test_proposing import shop_log
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -142,7 +144,9 @@ def test_what_is_written_passes_in_a_clone(rankeval, shared, source, tmp_path, i
     git("clone", "--quiet", ".", str(tmp_path / "clone"))
     printed = run_workflow(tmp_path / "clone", installed_plugin)
     assert re.search(
-        r"^tests/test_relevance.py::test_no_regression +nDCG@10 .* no loss is shown$", printed, re.MULTILINE
+        r"^tests/test_relevance.py::test_no_regression +nDCG@10 .* no loss of more than 0.005 is shown$",
+        printed,
+        re.MULTILINE,
     )
     assert "1 passed" in printed
 
@@ -377,6 +381,43 @@ def test_the_part_that_the_table_names_is_the_test_part(rankeval):
     assert rankeval("init", "shop.parquet")[0] == 0
     parts = load_parts("experiment.yaml")
     assert (parts.dev.n_queries, parts.test.n_queries) == (30, 10)
+
+
+def test_a_log_gives_slices_times_and_a_baseline(rankeval, monkeypatch):
+    """The experiment passes its check; a market that loses fails the test, which names it."""
+    table = shop_log().rename(columns={"grade": "relevance"})
+    table.to_csv("shop.csv", index=False)
+    code, out, _ = rankeval("init", "shop.csv")
+    assert code == 0, out
+    config = load_config("experiment.yaml", ["tracking=off"])
+    assert (config.data.categories, config.data.slices) == (["brand"], ["market", "device"])
+    assert (config.split.time, config.baseline) == ("timestamp", "now")
+    assert config.rankers["now"].column == "first_stage_score"
+    text = Path("experiment.yaml").read_text()
+    parts = load_parts(config)
+    assert f"# the newest {parts.test.n_queries} queries, {len(parts.test)} rows" in text
+    assert '"ctr_30d"  # of the past' in text
+    assert "  # test_size: 0.3" in text
+    code, out, err = rankeval("run", "--check", "experiment.yaml", "--set", "tracking=off")
+    assert (code, err, "rating: " in out) == (0, "", True)
+    module = first_files.runpy.run_path("tests/test_relevance.py")
+    market = parts.slices["market"].loc[module["rank"]().queries]
+    baseline = rk.Evaluation.load("tests/rankeval_baselines/ranker.parquet")
+    test = module["test_no_regression"]
+    test(lambda *_, **__: baseline, "market")
+    broken = replace(baseline, scores=baseline.scores * np.where(market == "fr", 0.5, 1.0)[:, None])
+    monkeypatch.setitem(test.__globals__, "rank", lambda: broken)
+    with pytest.raises(rk.errors.CheckFailed, match=r"^nDCG@10, market fr: a loss of more than 0.005 is shown"):
+        test(lambda *_, **__: baseline, "market")
+
+
+def test_scores_with_a_market_are_tested_by_market(rankeval):
+    table = shop_log()[["search_id", "grade", "market", "first_stage_score"]]
+    table.rename(columns={"first_stage_score": "score"}).to_csv("scored.csv", index=False)
+    assert rankeval("init", "scored.csv")[0] == 0
+    module = first_files.runpy.run_path("tests/test_relevance.py")
+    module["test_no_regression"](lambda candidate, **_: candidate, "market")
+    assert rk.testing.CHECKS[-2]["measure"].startswith("nDCG@10, market ")
 
 
 @pytest.mark.parametrize(

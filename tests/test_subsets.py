@@ -381,8 +381,9 @@ def test_a_row_of_slices_has_the_numbers_of_the_subset():
         assert table.iloc[row][["nDCG@10 ci_low", "nDCG@10 ci_high"]].tolist() == limits.tolist()[1:]
     weighted = scored(query_weight={f"q{one:02}": 1.0 + one for one in range(12)})
     assert weighted.slices(LENGTH).loc["long", "AP"] == aggregates(weighted.subset(["q00", "q03", "q06", "q09"]))["AP"]
-    with pytest.raises(InvalidInput, match="no interval is given for weighted means"):
-        weighted.slices(LENGTH, confidence_level=0.95)
+    limits = weighted.subset(["q00", "q03", "q06", "q09"]).ci(0.95).loc["AP"]
+    row = weighted.slices(LENGTH, confidence_level=0.95).loc["long"]
+    assert row[["AP ci_low", "AP ci_high"]].tolist() == limits[["ci_low", "ci_high"]].tolist()
 
 
 @each_row(

@@ -30,6 +30,7 @@ from rankeval._registry import late  # noqa: E402 - not before the library is kn
 _HOMES = {
     "autologging": ("autolog",),
     "genai": ("genai_scorer",),
+    "promotion.explaining": ("why",),
     "promotion.promoting": ("promote", "rollback"),
     "reading.leaderboards": ("leaderboard",),
     "reading.loading": ("compare_runs", "load", "load_comparison", "load_evaluation"),

@@ -3,6 +3,7 @@
 
 from rankeval_mlflow.autologging import autolog as autolog
 from rankeval_mlflow.genai import genai_scorer as genai_scorer
+from rankeval_mlflow.promotion.explaining import why as why
 from rankeval_mlflow.promotion.promoting import promote as promote
 from rankeval_mlflow.promotion.promoting import rollback as rollback
 from rankeval_mlflow.reading.leaderboards import leaderboard as leaderboard

@@ -13,6 +13,10 @@ on first::
     BaseSearchCV.fit     ours: fits, and logs to the active run, or to a new one
     scikit-learn's own
 
+``optimize`` of Optuna's ``Study`` is replaced if Optuna is installed, and logs a study whose
+objective is ours. Its trials hold all that is logged, so a study that raises is logged as one that
+does not.
+
 scikit-learn's results have no word of why a fit failed. It hands the errors of all fits to a
 function that warns of them, and ours listens there.
 
@@ -24,9 +28,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
+from importlib.util import find_spec
 from inspect import signature
 from typing import Any
 
@@ -41,9 +46,11 @@ import rankeval.tracking
 from rankeval._arguments import explained
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput, RankevalError, warn
+from rankeval.model_selection.trials import OptunaObjective
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow.delivery.addresses import now_ms
 from rankeval_mlflow.delivery.payload import Node, SavedModel
+from rankeval_mlflow.packing.nodes import beside_others
 from rankeval_mlflow.packing.searches import (
     AutologSettings,
     Scored,
@@ -161,6 +168,28 @@ def watched_validation(cross_validate: Callable[..., Any]) -> Callable[..., Any]
     return logged
 
 
+def watched_study(optimize: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``optimize`` of a study that logs."""
+
+    @wraps(optimize)
+    def logged(study: Any, func: Any, *args: Any, **kwargs: Any) -> None:
+        is_ours = isinstance(func, OptunaObjective) and STATE.settings is not None
+        if _within.get() or not is_ours:
+            optimize(study, func, *args, **kwargs)
+            return
+        with _watched("Study.optimize", "study", study) as call:
+            watching = copy_context()
+
+            def objective(trial: Any) -> Any:
+                # Optuna's threads start without this context, and one cannot be entered twice.
+                return watching.copy().run(func, trial)
+
+            optimize(study, objective, *args, **kwargs)
+        call.guarded(lambda: log(study))
+
+    return logged
+
+
 @contextmanager
 def of_cross_validation(arguments: Mapping[str, Any]) -> Iterator[Callable[[Any], None]]:
     """Watch a call of `rankeval.cross_validate`."""
@@ -258,11 +287,14 @@ class _Call:
         if _made_by_mlflow():
             node = replace(node, tags={**node.tags, _NAME: node.name})
         elif mlflow.active_run() is not None:
-            node = _beside_others(node)
+            node = beside_others(node)
         return send_node(node, None)
 
     def failed(self, error: BaseException) -> None:
-        """Log what the call raised."""
+        """Log what the call raised; the trials of a study say it themselves."""
+        if self.kind == "study":
+            log(self.of)
+            return
         reason = f"{type(error).__name__}: {error}"
         try:
             self._sent(failed_node(self.name, reason, self.label), now_ms())
@@ -274,14 +306,6 @@ class _Call:
     def _registered(self, run: Any, settings: AutologSettings) -> None:
         if settings.registered_model_name is not None and run.models:
             mlflow.register_model(f"models:/{run.models[0]}", settings.registered_model_name)
-
-
-def _beside_others(node: Node) -> Node:
-    # A run of the caller may hold evaluations and other searches by that measure.
-    before = f"{node.label}/"
-    metrics = {before + key: value for key, value in node.metrics.items()}
-    steps = [(before + key, value, step) for key, value, step in node.steps]
-    return replace(node, metrics=metrics, steps=tuple(steps))
 
 
 def _made_by_mlflow() -> bool:
@@ -312,7 +336,7 @@ def autolog(
     registered_model_name: str | None = None,
     silent: bool = False,
 ) -> None:
-    """Log every search and cross-validation with our measures to MLflow, from now on.
+    """Log every search, study and cross-validation with our measures to MLflow, from now on.
 
     Logged are:
 
@@ -322,7 +346,9 @@ def autolog(
       (``nDCG_at_10_sd``), and the best model once, as `log_ranker` logs it; and a nested run of
       every setting;
     * ``sklearn.model_selection.cross_validate`` with such scorers, called by its module;
-    * `rankeval.cross_validate`, as `log` logs it.
+    * `rankeval.cross_validate`, as `log` logs it;
+    * ``optimize`` of a study of Optuna with a `rankeval.optuna_objective`: all trials of the study,
+      as `log` logs them. A later call adds to the same run.
 
     A search inside a cross-validation or inside another search is a part of it, and has no run of
     its own. Everything else is left alone. A call that fails or is refused by the guard leaves a
@@ -387,6 +413,10 @@ def _put_in_place() -> None:
     # The class by which MLflow's autologging decides whether to log a call of `fit`.
     if (sessions := getattr(mlflow.sklearn, "_SklearnTrainingSession", None)) is not None:
         _replace(sessions, "should_log", left_to_us(sessions.should_log))
+    if find_spec("optuna") is not None:
+        from optuna.study import Study
+
+        _replace(Study, "optimize", watched_study(Study.optimize))
     rankeval.tracking.OBSERVERS.append(of_cross_validation)
 
 

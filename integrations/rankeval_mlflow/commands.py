@@ -1,8 +1,8 @@
 """The commands of ``rankeval mlflow``. Each imports slow things when it is called.
 
 ``list``, ``compare`` and ``leaderboard`` show what the runs of a store hold; ``resend`` and
-``discard`` treat uploads that a store refused; ``promote`` moves an alias and ``rollback`` takes
-that back; ``verify-guard`` holds ledgers against the heads that runs name.
+``discard`` treat uploads that a store refused; ``promote`` moves an alias, ``rollback`` takes that
+back, and ``why`` explains it; ``verify-guard`` holds ledgers against the heads that runs name.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ OPTIONS.update(
     dry_run=(bool, False, "Decide, and do not move the alias; it counts.", "--dry-run"),
     who=(TEXT, None, "The person or machine, for the record."),
     reason=(str, None, "Why, for the record."),
+    log=(bool, False, "Write the answer to the version's description.", "--log"),
 )
 
 app: typer.Typer = typer.Typer(
@@ -286,6 +287,15 @@ def rollback(*, model: str, **settings: Any) -> None:
     from rankeval_mlflow.promotion.promoting import rollback as give_back
 
     _tell_promotion(give_back(model, **settings))
+
+
+@app.command()
+@options("MODEL version alias log uri output", version=...)
+def why(*, model: str, output: Format, **settings: Any) -> None:
+    """Explain by the records of promotions why a version has an alias, or why it has not."""
+    from rankeval_mlflow.promotion.explaining import why as explain
+
+    print_result(explain(model, **settings), output)
 
 
 def _tell_promotion(done: Promotion) -> None:

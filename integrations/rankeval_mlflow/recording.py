@@ -41,7 +41,7 @@ from rankeval_mlflow.delivery.addresses import now_ms
 from rankeval_mlflow.delivery.connection import made_once, run_context, store
 from rankeval_mlflow.delivery.payload import Node, Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
-from rankeval_mlflow.packing.nodes import node_of, with_given
+from rankeval_mlflow.packing.nodes import beside_others, node_of, with_given
 from rankeval_mlflow.packing.record import record_node
 from rankeval_mlflow.parameters import with_estimator
 from rankeval_mlflow.reading.resolving import model_behind, registered_version
@@ -181,6 +181,13 @@ def log(
     parameters ``system`` and ``baseline`` name the pair: the baseline and the best of the others.
     If all pairs of three or more systems are compared, no difference is a metric.
 
+    A study of Optuna gives it a nested run for each trial that has ended: the parameters, the value
+    of each measure, each fold as a step of ``nDCG_at_10_fold``, and the tag ``rankeval.trial``
+    (complete, pruned or failed). The best trial has the tag ``rankeval.best``, and the run of the
+    study its value, its parameters and a link to it. The same study again, from any process, adds
+    the trials that ended since to the same run; in a run of yours it is logged beside the rest. A
+    study with an objective of your own has its values, and what its trials reported.
+
     Other results have their kind before their metrics, and the ends of intervals behind them:
 
     * of judging: ``agreement/krippendorff_alpha``; ``calibration/nDCG_at_10``, with ``_gain`` and ``_p_adjusted``;
@@ -200,7 +207,7 @@ def log(
     ----------
     result : Evaluation, CrossValidation, CrossValidations, Comparison or another result
         The result of `rankeval.evaluate`, `rankeval.cross_validate`, `rankeval.compare`,
-        `rankeval.profile`, or of ``rankeval.judging`` or ``rankeval.online``.
+        `rankeval.profile`, or of ``rankeval.judging`` or ``rankeval.online``; or a study of Optuna.
     run_id : str, optional
         The run to write to. By default the active run, else a new run that is ended. The time of a
         new run of a cross-validation is that of its folds, one after the other.
@@ -251,7 +258,8 @@ def log(
         If the store cannot be reached or refuses. Everything is kept on disk, and the message says
         how to send it.
     InvalidInput
-        If it is no result, or one that an option does not belong to; the role or the name is no
+        If it is no result, a study without a trial that has ended or with trials of different
+        measures, or a result that an option does not belong to; the role or the name is no
         plain word; the attribute does not fit the queries; there is no such version; or the run
         already holds another result of this name, or an evaluation of this role that is of the same
         step, on other data, or without a step if this one has one (and the other way round).
@@ -283,6 +291,8 @@ def log(
     )
     record = record_of(result, options)
     node = with_given(node_of(record, _label(record, name), report=report), facts)
+    if record.kind == "study" and (run_id or mlflow.active_run()):
+        node = beside_others(node)
     version = None if model_version is None else registered_version(model_version)
     model_id = model_id or (mlflow.get_active_model_id() if is_evaluation else None)
     tracked = send_node(node, run_id, model_id, version, page)

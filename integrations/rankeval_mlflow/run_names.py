@@ -48,8 +48,11 @@ ROLE = "rankeval.role"
 
 KIND = "rankeval.kind"
 """The tag with the kind of a run: that of its first result (evaluation, comparison, cross-validation and the others of
-`rankeval.shelf.kinds.KINDS`); fold; experiment and candidate; promotion and rollback; of automatic
+`rankeval.shelf.kinds.KINDS`); fold and trial; experiment and candidate; promotion and rollback; of automatic
 logging also search and setting."""
+
+BEST = "rankeval.best"
+"""The tag of the best trial of a study: "yes"."""
 
 CARD = "rankeval.card"
 """The tag with the name of the convention and the start of the digest of its card."""
@@ -190,6 +193,11 @@ def step_of(label: str) -> int:
 def version_tag(role: str) -> str:
     """Return the tag of a run with the versions whose evaluation of the role it holds: ``"ranker/7; ranker/8"``."""
     return f"rankeval.{role}.version"
+
+
+def piece_tag(label: str, what: str) -> str:
+    """Return a tag of a run about one piece: the "revision" of one that grows, or its "best" runs."""
+    return f"rankeval.{label}.{what}"
 
 
 def state_of(tags: Mapping[str, str], key: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ XGBoost's                   ``mlflow.xgboost``    the model
 CatBoost's                  ``mlflow.catboost``   the model
 scikit-learn's, Pipelines   ``mlflow.sklearn``    the estimator, by skops if skops can, else by cloudpickle
 classifiers                 ``mlflow.sklearn``    the classifier, and a script that makes scores for ``mlflow.pyfunc``
+rankers by columns          ``mlflow.pyfunc``     their settings, and a script that reads the columns
 ==========================  ====================  ===============================================================
 
 Early stopping is in all of them: LightGBM writes the trees up to the best iteration, XGBoost the
@@ -76,12 +77,14 @@ from rankeval._checks import said, shown
 from rankeval.collection.data import RankingData, take_rows
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.responses import responses
+from rankeval.fusion import fusion_methods
 from rankeval.model_selection import boosters, category_columns
 from rankeval.model_selection.libraries import Booster
 from rankeval.model_selection.nesting import keeps_unknown
 from rankeval.model_selection.parameters import shown_text
-from rankeval.model_selection.query_ids import n_rows
-from rankeval_mlflow import served_ranker
+from rankeval.model_selection.query_ids import has_column, n_rows
+from rankeval.model_selection.score_columns import ColumnRanker, Fusion, fuser_of, served_form
+from rankeval_mlflow import served_columns, served_ranker
 from rankeval_mlflow.delivery.connection import hushed
 from rankeval_mlflow.delivery.payload import MLMODEL, SavedModel, without_run_ids
 from rankeval_mlflow.run_names import param_text, safe_names
@@ -294,8 +297,11 @@ def _by_cloudpickle(estimator: Any) -> set[str]:
 
 def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
     """Save a fitted ranker as an MLflow model that needs no rankeval."""
-    X = X.X if isinstance(X, RankingData) else X
+    X, qid = (X.X, X.qid) if isinstance(X, RankingData) else (X, None)
     inner = unwrapped(ranker)
+    if isinstance(inner, (ColumnRanker, Fusion)):
+        inner, X = served_form(inner, X, qid)
+        ranker = inner
     # Advice that we followed: on pickle, on integer columns, on requirements that are given, and on
     # MLflow's own code.
     loggers = ("mlflow.sklearn", "mlflow.pyfunc", "mlflow.models.model", "mlflow.models.signature")
@@ -305,11 +311,12 @@ def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
         scores: Any = None if rows is None else responses(ranker, rows)
         known = categories(ranker, rows)
         numeric = numbers(ranker, rows, scores, known)
+        free = [*known, "qid"] if isinstance(inner, Fusion) and has_column(rows) else [*known]
         # As JSON sends them, in another order of the columns.
         sent = rows.astype(dict.fromkeys(known, object))[rows.columns[::-1]] if known else rows
         coded = {"categories": known, "numbers": any_typed(rows, numeric)}
         beside = {
-            "signature": signature(rows, scores, known, numeric),
+            "signature": signature(rows, scores, free, numeric),
             "input_example": _example(sent, numeric),
         }
         path = Path(folder) / "model"
@@ -360,6 +367,8 @@ def _example(rows: Any, numeric: Iterable[str]) -> Any:
 
 
 def _write(inner: Any, path: Path, coded: Mapping[str, Any], beside: dict[str, Any]) -> str:
+    if isinstance(inner, Fusion):
+        return _write_columns(inner, path, beside)
     booster = boosters.booster_of(inner)
     is_plain = bool(booster) and not gives_classes(inner) and _predicts_by(booster, inner)
     model = booster.saved(inner) if is_plain else None
@@ -378,6 +387,23 @@ def _write(inner: Any, path: Path, coded: Mapping[str, Any], beside: dict[str, A
     if scripted:
         _name_loader(inner, path, flavor, coded)
     return flavor
+
+
+def _write_columns(ranker: Fusion, path: Path, beside: dict[str, Any]) -> str:
+    fuser = fuser_of(ranker)
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Path(folder) / "settings.json"
+        plain = {"columns": ranker.columns, "reads_queries": fuser.reads_queries}
+        settings.write_text(json.dumps({**plain, "fusion": fuser.settings()}, indent=1))
+        mlflow.pyfunc.save_model(
+            str(path),
+            loader_module=served_columns.__name__.rpartition(".")[2],
+            data_path=str(settings),
+            code_paths=[str(served_columns.__file__), str(fusion_methods.__file__)],
+            pip_requirements=pinned(["numpy", "pandas"]),
+            **beside,
+        )
+    return str(mlflow.pyfunc.FLAVOR_NAME)
 
 
 def _name_loader(inner: Any, path: Path, flavor: str, coded: Mapping[str, Any]) -> None:

@@ -46,6 +46,7 @@ from rankeval.evaluation.responses import responses
 from rankeval.model_selection import category_columns
 from rankeval.model_selection.nesting import features_for
 from rankeval.model_selection.query_ids import n_rows
+from rankeval.model_selection.score_columns import Fusion
 from rankeval.model_selection.scorers import as_fitted
 from rankeval_mlflow.delivery.payload import cut
 from rankeval_mlflow.served_ranker import as_floats, with_columns
@@ -74,7 +75,8 @@ def rows_to_check(estimator: Any, X: Any) -> Any:
         X = csr_matrix(X)
     elif not hasattr(X, "columns"):
         X = features_for(estimator, X)
-    rows = as_fitted(estimator, X)
+    # A fusion reads the queries, and is served with them.
+    rows = X if isinstance(estimator, Fusion) else as_fitted(estimator, X)
     gaps = [column.isna().to_numpy().nonzero()[0] for column in _of_objects(rows)]
     most = CHECKED_ROWS // max(1, len(gaps)) or 1
     first = np.arange(min(CHECKED_ROWS, n_rows(rows)))

@@ -23,8 +23,8 @@ __all__ = ["rankeval_baseline", "rankeval_ledger"]
 _CHECKED = "rankeval"
 RENEWED = "rankeval_baseline"
 
-_MOST_ROWS = 10
-"""Rows of one test in the summary: the last ones of a loop, which include the failed one."""
+_MOST_ROWS = 25
+"""Rows of one test in the summary: those that failed, and the last ones of a loop or of slices."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -114,10 +114,11 @@ class _Summary:
             rows = [
                 json.loads(str(value)) for name, value in report.user_properties if name == _CHECKED
             ]
+            rows.sort(key=lambda row: bool(row["failure"]))
             self.rows += rows[-_MOST_ROWS:]
             if len(rows) > _MOST_ROWS:
                 self.notes.append(
-                    f"{report.nodeid}: {len(rows) - _MOST_ROWS:,} earlier checks are not listed"
+                    f"{report.nodeid}: {len(rows) - _MOST_ROWS:,} more checks are not listed"
                 )
             self.notes += [str(value) for name, value in report.user_properties if name == RENEWED]
 

@@ -5,5 +5,6 @@ from rankeval.analysis.contingency import ContingencyTable as ContingencyTable
 from rankeval.analysis.contingency import contingency_table as contingency_table
 from rankeval.analysis.ordering import OrderAgreement as OrderAgreement
 from rankeval.analysis.ordering import order_agreement as order_agreement
+from rankeval.analysis.sampling import corrected_for_sampling as corrected_for_sampling
 from rankeval.analysis.variance import Anova as Anova
 from rankeval.analysis.variance import anova as anova

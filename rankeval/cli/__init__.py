@@ -51,6 +51,7 @@ from rankeval.cli.output import (
 
 if TYPE_CHECKING:
     from rankeval.collection.convention import Convention
+    from rankeval.collection.run import Run
     from rankeval.io.opening import Limits
 
 SAID = ("name", "kind", "words", "title", "two_sided", "one_sided", "note")
@@ -143,9 +144,12 @@ def run(
     from rankeval.experiment.recipe import NOT_LOGGED
 
     if check:
-        for part in check_run(checked).logged:
+        parts = check_run(checked)
+        for part in parts.logged:
             sizes = f"{count(part.n_queries, 'query')}, {count(part.n_rows, 'row')}"
             tell(f"{part.role}: {part.name}, {sizes}")
+        for feature, share in parts.empty.items():
+            tell(f"{feature}: {100 * share:.3g} % empty")
         return
 
     with warnings.catch_warnings(), show_progress() as progress:
@@ -274,7 +278,7 @@ def _declared_formats() -> Iterator[str]:
 
 @app.command(cls=ending_with(_declared_formats))
 @options(
-    "QRELS RUNS measures convention per_query no_summary complete level depth judged_only "
+    "QRELS RUNS measures convention exclude_self per_query no_summary complete level depth judged_only "
     "collection_size zscores ties missing no_relevant score_dtype qrels_format texts limit output",
     measures=None,
     convention=None,
@@ -330,7 +334,7 @@ def evaluate(
 
 @app.command(cls=ending_with(_declared_tests))
 @options(
-    "QRELS RUNS measures convention ties missing no_relevant baseline test correction claim margin "
+    "QRELS RUNS measures convention exclude_self ties missing no_relevant baseline test correction claim margin "
     "family alpha groups unjudged n_resamples rng texts limit output"
 )
 def compare(
@@ -357,6 +361,56 @@ def compare(
     print_result(compare_systems(scored, **arguments), output)
 
 
+def _declared_fusions() -> Iterator[str]:
+    from rankeval.fusion import METHODS, NORMS
+
+    for title, declared in (("Methods", METHODS), ("Norms", NORMS)):
+        entries = [f"{name} ({entry.formula})" for name, entry in declared.items()]
+        yield f"{title}: {'; '.join(entries)}."
+
+
+@app.command(cls=ending_with(_declared_fusions))
+@options("RUNS method norm constant weights limit out")
+def fuse(
+    *,
+    runs: list[Path],
+    constant: float | None,
+    weights: list[str] | None,
+    limit: Limits,
+    out: Path | None,
+    **arguments: Any,
+) -> None:
+    """Fuse rankings into one, by ranks or by scores.
+
+    The run has the name of the method. Its file is TREC text, or has the format of its suffix.
+    """
+    from rankeval.collection.run import Run
+    from rankeval.fusion import fuse as fuse_runs
+
+    systems = {name: Run.read(path, limits=limit) for name, path in by_file_name(runs).items()}
+    shares = None if weights is None else dict(map(_weight, weights))
+    _write_run(fuse_runs(systems, k=constant, weights=shares, **arguments), out)
+
+
+def _weight(text: str) -> tuple[str, float]:
+    name, _, number = text.rpartition("=")
+    try:
+        return name, float(number)
+    except ValueError:
+        raise errors.InvalidInput(
+            argument="weights", found=repr(text), expected="RUN=NUMBER, as in bm25.run=0.3"
+        ) from None
+
+
+def _write_run(run: Run, out: Path | None) -> None:
+    """Write a run to a file, or print it as TREC text."""
+    with TemporaryDirectory() as folder:
+        path = out or Path(folder, "run")
+        run.write(path)
+        if out is None:
+            typer.echo(path.read_text(encoding="utf-8"), nl=False)
+
+
 def _rules(arguments: dict[str, Any], *, collection_size: int | None = None) -> Convention:
     from rankeval.collection.convention import get_convention
     from rankeval.trec_eval.output import trec_rules
@@ -364,6 +418,7 @@ def _rules(arguments: dict[str, Any], *, collection_size: int | None = None) -> 
     preset = get_convention(arguments.pop("convention"))
     names = ("ties", "missing", "no_relevant", "score_dtype")
     rules = {name: arguments.pop(name, None) for name in names}
+    rules["own_document"] = "exclude" if arguments.pop("exclude_self", False) else None
     options_of_trec = arguments.keys() & {"complete", "level", "depth", "judged_only"}
     of_trec_eval = {name: arguments.pop(name) for name in options_of_trec}
     return trec_rules(preset.with_rules(**rules), **of_trec_eval, collection_size=collection_size)
@@ -385,11 +440,7 @@ def search(
     texts, needs, _ = _texts(docs, queries, arguments)
     ranker = BM25(**arguments) if scheme.upper() == "BM25" else VectorSpace(scheme, **arguments)
     run = ranker.fit(texts).search(needs, k=k)
-    with TemporaryDirectory() as folder:
-        path = out or Path(folder, "run")
-        run.write(path)
-        if out is None:
-            typer.echo(path.read_text(encoding="utf-8"), nl=False)
+    _write_run(run, out)
     empty_documents, empty_queries = (
         sum(not text.strip() for text in collection.values()) for collection in (texts, needs)
     )

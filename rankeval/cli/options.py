@@ -113,6 +113,7 @@ _OPTIONAL: dict[Any, dict[str, str]] = {
         "no_relevant": "Queries without a relevant document: zero, one, skip; else by the convention.",
         "score_dtype": "Precision in which scores are compared: float64, float32; else by the convention.",
         "baseline": "The system that the others are compared with; a run has the name of its file.",
+        "norm": "Norm of the scores: min-max (default), max, sum, z-score, rank, borda or none.",
         "unjudged": "skip: a second table, of the rankings without their unjudged documents.",
         "experiment": "Name of the experiment on the server.",
         "of_run --run": "A run that is there, to write to; the same result may be sent again.",
@@ -156,10 +157,12 @@ _OPTIONAL: dict[Any, dict[str, str]] = {
         "zscores --zscores -Z": "Print deviations from these reference scores (trec).",
     },
     float: {
+        "constant --k": "The constant k of rrf; by default 60.",
         "effect": "The difference that you hope to find, to check the size.",
         "sd": "Standard deviation of differences between systems.",
     },
     list[str]: {
+        "weights --weight =RUN=NUMBER": "The weight of a run, for weighted; several times.",
         "head": "A head noted earlier: finds entries that were cut off since.",
         "query": "A query by the id under which it was registered; several times.",
         "parts --column =PART=COLUMN": "A column by its own name, as in docid=sku; several times.",
@@ -178,6 +181,7 @@ _OPTIONAL: dict[Any, dict[str, str]] = {
 }
 _SWITCHES = {
     "complete --complete -c": "Count queries that a run lacks: as 0 in trec_eval 9, else as empty.",
+    "exclude_self --exclude-self": "Leave out documents that are their own query (BEIR's Quora, ArguAna).",
     "judged_only --judged-only -J": "Take unjudged documents out.",
     "fresh --fresh": "Test on the queries that nobody has looked at; else on all.",
     "everybody --all-projects": "List the looks of other projects too.",
@@ -230,6 +234,7 @@ _PRESET: dict[Any, dict[str, tuple[Any, str]]] = {
         ),
         "arm": ("arm", "The column of the arms."),
         "scheme": ("ltc.ltc", "The scheme, by its name as above."),
+        "method": ("rrf", "The method, by its name as below."),
     },
     int: {
         "level --level -l": (1, "Lowest label that is relevant."),

@@ -29,6 +29,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "unjudged": ("zero", "skip", "lowest", "highest"),
     "duplicates": ("error",),
     "score_dtype": ("float64", "float32"),
+    "own_document": ("keep", "exclude"),
 }
 """The values that each rule of a convention can take."""
 
@@ -81,6 +82,9 @@ class Convention:
     bind : mapping of str to mapping
         Parameters for families of measures whose names leave them open, such as ``{"nDCG": {"gain":
         "exp"}}``.
+    own_document : {"keep", "exclude"}
+        The treatment of a document whose id is that of its query, as in BEIR's Quora and ArguAna.
+        "exclude" takes it out of ranking and judgments.
 
     Raises
     ------
@@ -105,6 +109,7 @@ class Convention:
     score_dtype: str = "float64"
     depth: int | None = None
     bind: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
+    own_document: str = "keep"
 
     def __post_init__(self) -> None:
         for rule, choices in CHOICES.items():
@@ -251,6 +256,8 @@ class Convention:
     def card(self) -> dict[str, Any]:
         """Return the rules as a plain dict, for logs and reports."""
         rules = {part.name: getattr(self, part.name) for part in fields(self)}
+        if self.own_document == "keep":  # cards have hashes, and older ones lack this rule
+            del rules["own_document"]
         return rules | {"bind": {family: dict(bound) for family, bound in self.bind.items()}}
 
 

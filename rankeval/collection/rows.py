@@ -11,17 +11,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from html import escape
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rankeval._arguments import explained
 from rankeval._checks import count
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.io import formats, frames
-from rankeval.io.columns import Columns, id_column, refuse_masked, value_column
+from rankeval.io.columns import (
+    Columns,
+    id_column,
+    numbers_of,
+    refuse_masked,
+    row_numbers,
+    value_column,
+)
 from rankeval.io.opening import DEFAULT, Limits
 
 if TYPE_CHECKING:
@@ -274,3 +283,16 @@ class Rows:
 
     def _repr_html_(self) -> str:
         return f"<code>{escape(repr(self))}</code>"
+
+
+Table = TypeVar("Table", bound=Rows)
+
+
+def without_own(rows: Table) -> tuple[Table, list[Any]]:
+    """Return the rows without documents that are their own query, and the queries of these."""
+    qid, docid = (column.cast(pa.large_string()) for column in (rows.qid, rows.docid))
+    own = numbers_of(pc.equal(qid, docid))
+    kept, left_out = (row_numbers(np.flatnonzero(places)) for places in (~own, own))
+    parts = {name: column.take(kept) for name, column in rows._parts().items()}  # noqa: SLF001
+    rest: Any = rows  # a dataclass, as all that derive from Rows
+    return replace(rest, **parts, source=None), rows.qid.take(left_out).to_pylist()

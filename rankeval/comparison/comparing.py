@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from rankeval._arguments import explained, gone
-from rankeval._checks import count, refuse, require
+from rankeval._checks import count, few, refuse, require
 from rankeval._registry import chosen
 from rankeval.comparison.concluding import conclude, counted_by_row, with_parts
 from rankeval.comparison.design import COLLECTION, Design
@@ -32,6 +32,7 @@ from rankeval.comparison.inputs import (
     refuse_other_conventions,
     shared_scores,
     slices_by,
+    weight_notes,
 )
 from rankeval.comparison.record import (
     ComparisonSettings,
@@ -65,6 +66,7 @@ from rankeval.significance.paired import REPEATS_RECOMMENDED, widened
 from rankeval.significance.pairs import Pairs
 from rankeval.significance.running import few_query_notes, liberal_notes
 from rankeval.significance.strata import WEIGHTS, Strata, weights_of_collections
+from rankeval.significance.weighted import effective_number
 
 
 @explained
@@ -99,6 +101,8 @@ def compare(
         column per measure, and the query ids as its index or as a column ``qid``. For several
         collections: name -> {collection: scores}, or frames with an index (collection, qid) or a
         column ``collection``. The systems are then compared on each collection and over all.
+        Evaluations with ``query_weight`` are compared by their weighted means, on one collection,
+        if all have the same weights; queries of weight 0 are left out.
     baseline : str, optional
         The system that the others are compared with. By default all pairs are compared.
     measures : str, Measure or sequence of them, optional
@@ -108,7 +112,7 @@ def compare(
     test : str, default "t"
         "t", "randomization", "bootstrap" (symmetric studentised), "wilcoxon", "wilcoxon_pratt",
         "sign", "bootstrap_shift", "bootstrap_percentile", "bootstrap_bca"; or another one declared
-        in ``rankeval.significance.TESTS``.
+        in ``rankeval.significance.TESTS``. The first three are defined for weighted queries.
     correction : str, default "holm"
         "holm", "bonferroni", "bh" and "by" (false discovery rate only), "max_t" (sign flips joint
         over the family), "tukey" (randomised, all pairs only), "none"; or another one declared in
@@ -173,7 +177,7 @@ def compare(
         how far they are apart. ``n_queries`` is the number of groups; ``settings.n_members`` has
         that of the queries. Wins, ties, losses and slices stay those of queries. A name such as
         "conversation" is the noun in sentences, and a note has the intraclass correlation. Groups
-        of several collections are apart.
+        of several collections are apart. If queries have weights, a group has the sum of theirs.
 
     Returns
     -------
@@ -190,9 +194,10 @@ def compare(
         If query ids are repeated, missing, or not the same in all systems, or a query has no group.
     InvalidInput
         If there are fewer than two systems, queries or groups, each query is a group of its own, a
-        score is not finite, evaluations are weighted, a claim that has a direction has no baseline
-        or a column whose direction is not known, or systems without unjudged documents are asked of
-        scores that do not know them.
+        score is not finite, weights of queries differ between systems, one query carries more than
+        half of the weight, the test is not defined for weights, a claim that has a direction has no
+        baseline or a column whose direction is not known, or systems without unjudged documents are
+        asked of scores that do not know them.
     UnknownName
         If a baseline, measure, test or setting does not exist.
 
@@ -202,6 +207,11 @@ def compare(
     with signs flipped within collections, whatever ``test`` is; it speaks of these collections only. The rows over all
     are one family, and the rows of the collections or slices together are another one. The interaction is tested by
     Welch's statistic under permuted labels, and corrected by Holm.
+
+    A weighted mean is a ratio, and its standard error is linearised (Cochran 1977, Sampling Techniques, chapter 6).
+    Student's t has Satterthwaite's degrees of freedom, the randomisation test flips the signs of weight times
+    difference, and the bootstrap draws queries with their weights. The effect size is by Kish's effective number of
+    queries, ``(sum w)^2 / sum w^2``, and the detectable difference by the degrees of freedom.
 
     Examples
     --------
@@ -283,8 +293,17 @@ def _compared(
     by: Any = None,
 ) -> Comparison:
     shared = shared_scores(
-        systems, measures, unpaired=unpaired, baseline=settings.baseline, unit=settings.unit
+        systems,
+        measures,
+        unpaired=unpaired,
+        baseline=settings.baseline,
+        unit=settings.unit,
+        weighted=True,
     )
+    is_defined = shared.weights is None or TESTS[settings.test].weighted is not None
+    able = few([name for name, declared in TESTS.items() if declared.weighted is not None])
+    undefined = f"{settings.test!r} is not defined for weighted {settings.units}"
+    refuse((not is_defined, undefined, f"choose one of {able}"), argument="test")
     if CLAIMS[settings.claim].sides == 1:
         settings.must_know_directions(shared.measures, "one-sided claims have a direction")
     design = Design(
@@ -294,7 +313,8 @@ def _compared(
         settings.family,
         settings.lower_is_better,
     )
-    scores, places, strata, grouped = shared.scores, shared.places, None, None
+    scores, places, weights = shared.scores, shared.places, shared.weights
+    strata, grouped = None, None
     size = count(len(scores), settings.unit)
     too_few = f"a paired test needs at least 2 {settings.units}, found {size}"
     refuse((len(scores) < 2, too_few))
@@ -304,20 +324,24 @@ def _compared(
         grouped = query_groups(
             groups, shared.queries, settings.unit, systems=inputs, collections=places
         )
-        scores, places = grouped.apart(scores, places)
+        scores, weights, places = grouped.apart(scores, places, weights)
         settings = replace(settings, **grouped.settings)
         notes += grouped.notes(shared, design)
     d: Floats | Pairs = design.columns(scores)
     if places:
         mixed = "slices within several collections are not compared: an attribute may mean another thing in each"
         refuse((by is not None, mixed, "compare slices on one collection at a time"), argument="by")
-        parts, weights = list(places.values()), settings.collection_weights
-        shares = weights_of_collections(weights, scores, parts)
-        notes = [*collection_notes(places, shares, weights, settings.unit), *notes]
+        parts, how = list(places.values()), settings.collection_weights
+        shares = weights_of_collections(how, scores, parts)
+        notes = [*collection_notes(places, shares, how, settings.unit), *notes]
         strata = Strata.together(parts, shares)
         d = design.differences(scores)
     else:
         settings = replace(settings, collection_weights="")
+    if weights is not None:
+        settings = replace(settings, n_effective=effective_number(weights))
+        notes += weight_notes(weights, shared.queries, settings.n_effective, settings)
+        strata = Strata.side_by_side([len(weights)], weights)
     compared = conclude(
         design,
         scores,
@@ -335,9 +359,9 @@ def _compared(
         name, of_queries = slices_by(by, shared.queries, inputs, settings.row)
         places, cut = of_queries, ""
         if grouped:
-            scores, places = grouped.apart(shared.scores, of_queries)
+            scores, weights, places = grouped.apart(shared.scores, of_queries, shared.weights)
             cut = grouped.cut(of_queries)
-        compared = with_parts(compared, design, scores, places, name, cut=cut)
+        compared = with_parts(compared, design, scores, places, name, cut=cut, weights=weights)
     if grouped is None:
         return compared
     return with_kept(counted_by_row(compared, design, shared.scores, of_queries), groups=grouped)

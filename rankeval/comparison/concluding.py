@@ -27,7 +27,6 @@ from rankeval._checks import count, refuse
 from rankeval.comparison.design import (
     COLUMNS,
     CROSSED,
-    LEAST_QUERIES,
     MEANS,
     TOGETHER,
     Design,
@@ -38,6 +37,7 @@ from rankeval.comparison.inputs import Systems
 from rankeval.comparison.record import PARTED, ComparisonSettings, parted, with_notes, with_settings
 from rankeval.comparison.result import Comparison
 from rankeval.evaluation import Evaluation
+from rankeval.evaluation.by_query import LEAST_QUERIES
 from rankeval.join.flat import Ints
 from rankeval.significance.columns import deviation
 from rankeval.significance.declarations import (
@@ -60,7 +60,15 @@ from rankeval.significance.running import (
     with_family_level,
     with_unseen,
 )
-from rankeval.significance.strata import Strata, apart, interaction, stratified, stratified_test
+from rankeval.significance.strata import (
+    Strata,
+    apart,
+    interaction,
+    stratified,
+    stratified_test,
+    weighted_test,
+)
+from rankeval.significance.weighted import MOST_SHARE, largest_share, linearised, relative
 
 
 def conclude(
@@ -81,32 +89,58 @@ def conclude(
     means are over collections.
     """
     size, n_pairs = design.size, len(design.pairs)
-    test, correction, weighed = all_tests()[settings.test], CORRECTIONS[settings.correction], scores
-    n_strata = 1
+    test, correction = all_tests()[settings.test], CORRECTIONS[settings.correction]
+    n_strata, n, seen = 1, len(d), float(len(d))
     if strata is not None:
         tried = strata.with_unseen(settings.n_unseen)
-        test, correction = stratified_test(tried), stratified(tried, correction, n_pairs)
-        weighed, n_strata = scores * strata.weights[:, None], len(strata.parts)
+        is_mean = bool(settings.collection_weights)
+        test = stratified_test(tried) if is_mean else weighted_test(tried, test)
+        correction = stratified(tried, correction, n_pairs)
+        n_strata, n, seen = len(strata.parts), strata.size_by_degrees, strata.sizes.sum()
     signs, losses = _gain_signs(design, settings), design.greatest_losses(scores)
-    gains = with_unseen(as_pairs(d).turned(signs), losses, settings, n_strata=n_strata)
+    gains = as_pairs(d).turned(signs)
+    gains = with_unseen(gains, losses, settings, n_strata=n_strata, seen=seen)
     tested = run(test, gains, with_family_level(settings, correction, size))
     adjusted = adjust_by_family(correction, tested, gains, scores, design.pairs, size, settings)
-    if strata is None:
-        (spread,) = gains.summed(lambda columns: (deviation(columns),))
-    else:
-        spread = strata.error(np.asarray(d), n_pairs) * np.sqrt(len(d))
-    spread = np.asarray(spread)
-    detectable = family_detectable(test, correction, size, len(d), spread, settings, losses)
+    spread = _spread(gains, strata)
+    detectable = family_detectable(test, correction, size, n, spread, settings, losses)
     raw, family = _turned(tested, signs), _turned(adjusted, signs)
-    table = design.table(weighed, n_queries, raw, family, detectable)
-    if strata is not None:
-        table = table.assign(effect_size=strata.effect(np.asarray(d)))
+    table = _table(design, scores, n_queries, raw, family, detectable, strata)
     all_notes = [*tested.notes, *few_query_notes(correction, size, n_queries, settings), *notes]
-    all_notes += family_notes(test, correction, size)
+    # Over collections, a joint correction has the test's own patterns.
+    own = correction if settings.collection_weights else CORRECTIONS[settings.correction]
+    all_notes += family_notes(test, own, size)
     all_notes += resolution_notes(test, correction, size, len(d), settings)
     settings = replace(settings, n_comparisons=size)
     compared = Comparison(table, evaluations, settings, tuple(all_notes))
     return with_notes(compared, PARTED) if parted(compared).any() else compared
+
+
+def _spread(gains: Pairs, strata: Strata | None) -> Floats:
+    """Return the deviation of each column that belongs to the error of its mean."""
+    if strata is not None:
+        n_columns = gains.shape[1]
+        return np.asarray(strata.error(gains[:], n_columns) * np.sqrt(strata.size_by_degrees))
+    (spread,) = gains.summed(lambda columns: (deviation(columns),))
+    return np.asarray(spread)
+
+
+def _table(
+    design: Design,
+    scores: Floats,
+    n_queries: int,
+    tested: PairedResult,
+    adjusted: PairedResult,
+    detectable: Floats,
+    strata: Strata | None,
+) -> pd.DataFrame:
+    """Return `Design.table` of scores, or of weighed ones: weights change no win."""
+    if strata is None:
+        return design.table(scores, n_queries, tested, adjusted, detectable)
+    weighed = scores * strata.weights[:, None]
+    table = design.table(weighed, n_queries, tested, adjusted, detectable)
+    effect = strata.effect(design.differences(scores))
+    return table.assign(effect_size=effect, **design.outcomes(scores))
 
 
 def _gain_signs(design: Design, settings: Settings) -> Floats:
@@ -128,6 +162,7 @@ def with_parts(
     name: str,
     *,
     cut: str = "",
+    weights: Floats | None = None,
 ) -> Comparison:
     """Add rows for each part to a comparison over all queries, and test whether the parts differ.
 
@@ -136,11 +171,14 @@ def with_parts(
     """
     # In the order of the queries: which patterns are drawn for a part must not depend on its name.
     by_place = sorted(places.items(), key=lambda item: int(item[1][0]))
-    large = {part: rows for part, rows in by_place if len(rows) >= LEAST_QUERIES}
-    tables, of_parts = _tested(compared.settings, design, scores, large) if large else ({}, [])
+    own = np.ones(len(scores)) if weights is None else weights
+    large = {part: rows for part, rows in by_place if is_tested(own[rows])}
+    tables, of_parts = _tested(compared.settings, design, scores, large, own) if large else ({}, [])
     of_parts = [f"by {name}: {note}" for note in of_parts if note not in compared.notes]
     small = {part: rows for part, rows in places.items() if part not in large}
-    tables |= {part: _listed(design, scores[rows]) for part, rows in small.items()}
+    for part, places_of_part in small.items():
+        shares = relative(own[places_of_part])[:, None, None]
+        tables[part] = _listed(design, scores[places_of_part] * shares)
     rows = [compared.table.assign(**{name: TOGETHER})]
     rows += [tables[part].assign(**{name: part}) for part in places]
     table = pd.concat(rows, ignore_index=True)[[name, *COLUMNS]]
@@ -149,7 +187,8 @@ def with_parts(
     if len(large) > 1 and cut:
         notes.append(f"that a difference depends on the {name} is not tested: {cut}")
     elif len(large) > 1:
-        crossed = _interaction(design, scores, list(large.values()), compared.settings)
+        plain = scores if weights is None else linearised(scores, weights)
+        crossed = _interaction(design, plain, list(large.values()), compared.settings)
         n, n_shown = len(crossed), int((crossed["p_adjusted"] <= compared.alpha).sum())
         note = f"that a difference depends on the {name} is shown for {n_shown} of {count(n, 'comparison')}"
         note += " (Welch's statistic under permuted labels, Holm)"
@@ -159,6 +198,8 @@ def with_parts(
     if small:
         sizes = ", ".join(f"{part} ({count(len(rows), unit)})" for part, rows in small.items())
         fewer = f"with fewer than {LEAST_QUERIES} {compared.settings.units}"
+        if weights is not None:
+            fewer += f" or with most of the weight in one {unit}"
         notes.append(f"listed by {name} and not tested, {fewer}: {sizes}")
     whole = replace(with_settings(compared, grouped=name), table=table, interaction=crossed)
     if parted(whole).any():
@@ -166,23 +207,32 @@ def with_parts(
     return with_notes(whole, *notes, *of_parts)
 
 
+def is_tested(weights: Floats) -> bool:
+    """Say whether a part whose queries have these weights is tested by itself."""
+    return len(weights) >= LEAST_QUERIES and largest_share(weights) <= MOST_SHARE
+
+
 def _tested(
-    settings: ComparisonSettings, design: Design, scores: Floats, places: Mapping[str, Ints]
+    settings: ComparisonSettings,
+    design: Design,
+    scores: Floats,
+    places: Mapping[str, Ints],
+    weights: Floats,
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
     test, correction = all_tests()[settings.test], CORRECTIONS[settings.correction]
     parts, pairs, signs = list(places.values()), design.pairs, _gain_signs(design, settings)
     losses, n_unseen, n_parts = design.greatest_losses(scores), settings.n_unseen, len(parts)
     sizes = [len(rows) for rows in parts]
-    gains = [
-        with_unseen(as_pairs(design.differences(scores[rows]) * signs), losses, settings)
-        for rows in parts
-    ]
-
+    alone = [Strata.side_by_side([len(rows)], weights[rows]) for rows in parts]
+    gains = []
+    for rows, own in zip(parts, alone, strict=True):
+        of_part = as_pairs(design.differences(scores[rows]) * signs)
+        gains.append(with_unseen(of_part, losses, settings, seen=own.sizes))
     block, size = apart(scores, parts), design.size * n_parts
-    strata = Strata.side_by_side(sizes).with_unseen(n_unseen)
+    strata = Strata.side_by_side(sizes, weights[np.concatenate(parts)]).with_unseen(n_unseen)
     joint = stratified(strata, correction, len(pairs))
     # The number of queries of each column; only one of three equal fields is read.
-    seen = [PairedResult(*np.full((3, len(signs)), n)) for n in sizes]
+    seen = [PairedResult(*np.full((3, len(signs)), own.sizes)) for own in alone]
     columns = with_unseen(
         as_pairs(design.differences(block) * _across(signs, design, n_parts)),
         _across(losses, design, n_parts),
@@ -190,7 +240,10 @@ def _tested(
         n_strata=n_parts,
         seen=_interleaved(seen, design).p_value,
     )
-    results = [run(test, d, with_family_level(settings, joint, size)) for d in gains]
+    leveled = with_family_level(settings, joint, size)
+    results = []
+    for d, own in zip(gains, alone, strict=True):
+        results.append(run(weighted_test(own.with_unseen(n_unseen), test), d, leveled))
     # The notes are those of the smallest part.
     smallest = int(np.argmin(sizes))
     tested, least = _interleaved(results, design), sizes[smallest]
@@ -199,9 +252,10 @@ def _tested(
     for place, (part, rows) in enumerate(places.items()):
         raw = _turned(_of_part(tested, place, design, n_parts), signs)
         family = _turned(_of_part(adjusted, place, design, n_parts), signs)
-        spread = deviation(gains[place][:])
-        detectable = family_detectable(test, correction, size, len(rows), spread, settings, losses)
-        tables[part] = design.table(scores[rows], len(rows), raw, family, detectable)
+        own = alone[place]
+        spread, n = _spread(gains[place], own), own.size_by_degrees
+        detectable = family_detectable(test, correction, size, n, spread, settings, losses)
+        tables[part] = _table(design, scores[rows], len(rows), raw, family, detectable, own)
     notes = [*results[smallest].notes, *family_notes(test, correction, size)]
     notes += resolution_notes(test, correction, size, least, settings)
     return tables, [*notes, *few_query_notes(correction, size, least, settings)]

@@ -32,6 +32,7 @@ from rankeval.significance.effects import (
 )
 from rankeval.significance.multiple import value_of_choice
 from rankeval.significance.orders import competition_ranks, rank_ranges, shares_first
+from rankeval.significance.weighted import relative
 
 METHODS = ("t", "signed_rank")
 RANK_COLUMNS = ("measure", "system", "mean", "rank", "rank_low", "rank_high", "share_first")
@@ -69,13 +70,18 @@ def held_scores(record: ComparisonRecord, measures: Sequence[str]) -> SharedScor
     )
     # unpaired="skip" compared the common queries only; else all systems have the same ones.
     evaluations = cast("Mapping[str, Scores]", record.evaluations)
-    return shared_scores(evaluations, list(measures), unpaired="skip", unit=settings.row)
+    return shared_scores(
+        evaluations, list(measures), unpaired="skip", unit=settings.row, weighted=True
+    )
 
 
 def tested_scores(record: ComparisonRecord, measures: Sequence[str]) -> SharedScores:
     """Return the scores that were tested: those of `held_scores`, or the means of groups."""
     shared, groups = held_scores(record, measures), kept(record).groups
-    return shared if groups is None else replace(shared, scores=groups.means(shared.scores))
+    if groups is None:
+        return shared
+    scores, weights, _ = groups.apart(shared.scores, {}, shared.weights)
+    return replace(shared, scores=scores, weights=weights)
 
 
 def best_system(record: ComparisonRecord, measure: str) -> Choice:
@@ -100,7 +106,7 @@ def best_system(record: ComparisonRecord, measure: str) -> Choice:
         values = differences(values, columns[settings.baseline][:, None])
     settings.must_know_directions([measure], "the best system has the better mean")
     sign = settings.direction(measure).sign
-    best = value_of_choice(sign * values, settings.of_resampling)
+    best = value_of_choice(sign * values, settings.of_resampling, scores.weights)
     low, high = sorted((sign * best.ci_low, sign * best.ci_high))
     return Choice(
         names[best.leader],
@@ -128,6 +134,10 @@ class _RowScores(NamedTuple):
 def scores_by_row(record: ComparisonRecord) -> Iterator[_RowScores]:
     """Yield the scores behind each row, without those of slices."""
     table, folds = overall(record).table, kept(record).folds
+    weighted = (
+        f"effects and posteriors count every {record.settings.unit} once, and these are weighted"
+    )
+    refuse((record.settings.n_effective, weighted, "take effect_size of the table"))
     scores = folds or tested_scores(record, [str(name) for name in table["measure"].unique()])
     for row in table[["measure", "baseline", "system"]].to_dict("records"):
         sign = record.settings.direction(row["measure"]).sign or 1.0
@@ -212,9 +222,9 @@ def rank_table(record: ComparisonRecord) -> pd.DataFrame:
     scores: dict[str, Floats] = {}
     if not leading and has_scores(record):
         shared = tested_scores(record, record.table["measure"].unique().tolist())
-        scores = {
-            measure: shared.scores[:, :, place] for place, measure in enumerate(shared.measures)
-        }
+        shares = np.ones(1) if shared.weights is None else relative(shared.weights)
+        weighed = shared.scores * shares[:, None, None]
+        scores = {measure: weighed[:, :, place] for place, measure in enumerate(shared.measures)}
     table = record.table.assign(gain=gains(record), shown=record.shown)
     parts = []
     for _, rows in table.groupby([*leading, "measure"], sort=False):

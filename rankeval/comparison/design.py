@@ -56,9 +56,6 @@ COLLECTION = "collection"
 TOGETHER = "all"
 """Stands in that column, or in that of an attribute, in the rows over all queries."""
 
-LEAST_QUERIES = 5
-"""Collections and slices with fewer queries are listed, and not tested by themselves."""
-
 
 def table_without_rows() -> pd.DataFrame:
     """Return the table of a comparison that compares nothing, with all columns."""

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 MOST_DRAWN = 2000
 """Lines in a figure of differences; more are left out, and it says so."""
 
-KINDS = ("intervals", "forest", "matrix", "ranks", "queries")
+KINDS = ("intervals", "forest", "matrix", "ranks", "queries", "tradeoff")
 
 
 def drawn(

@@ -65,16 +65,26 @@ class Groups:
 
     def means(self, scores: Floats) -> Floats:
         """Return the mean scores of each group, in the order of their first queries."""
-        return _means(scores, self.of)
+        return _means(scores, self.of)[0]
 
-    def apart(self, scores: Floats, parts: Mapping[str, Ints]) -> tuple[Floats, dict[str, Ints]]:
-        """Return the means of groups within each part, and their places; without parts, of all."""
+    def apart(
+        self, scores: Floats, parts: Mapping[str, Ints], weights: Floats | None = None
+    ) -> tuple[Floats, Floats | None, dict[str, Ints]]:
+        """Return the means of groups within each part, their weights and places; without parts, of all.
+
+        The weight of a group is the sum over its queries.
+        """
+        own = np.ones(len(scores)) if weights is None else weights
         # In the order of the queries: what is drawn for a group must not depend on names.
         ordered = sorted(parts, key=lambda part: int(parts[part][0]))
-        means = [_means(scores[parts[part]], self.of[parts[part]]) for part in ordered]
+        rows_of_parts = [parts[part] for part in ordered] or [np.arange(len(scores))]
+        found = [_means(scores[rows], self.of[rows], own[rows]) for rows in rows_of_parts]
+        means, sums = zip(*found, strict=True)
         ends = np.cumsum([0, *map(len, means)])
         places = {part: np.arange(*ends[k : k + 2]) for k, part in enumerate(ordered)}
-        return np.concatenate(means or [self.means(scores)]), {part: places[part] for part in parts}
+        by_part = {part: places[part] for part in parts}
+        of_groups = None if weights is None else np.concatenate(sums)
+        return np.concatenate(means), of_groups, by_part
 
     def cut(self, parts: Mapping[str, Ints]) -> str:
         """Say how many groups have queries in two or more of the parts; "" if none has."""
@@ -107,7 +117,10 @@ class Groups:
         moved = float(np.abs(self.means(scores).mean(axis=0) - scores.mean(axis=0)).max())
         once = f"each {self.noun} counts once: the means are over {plural(self.noun)}"
         apart = f"those over {units} differ from them by up to {moved:.2g} {shared.measures[0]}"
-        return f"{over} {low} to {count(high, self.member)}, and {once}, and {apart}; {counts}"
+        means = f"{once}, and {apart}"
+        if shared.weights is not None:
+            means = f"each {self.noun} has the sum of the weights of its {units}"
+        return f"{over} {low} to {count(high, self.member)}, and {means}; {counts}"
 
     def _on_correlation(self, shares: Floats, measure: str) -> list[str]:
         if not len(shares):
@@ -122,11 +135,15 @@ class Groups:
         return [f"{within} {value} {size} tell as much as {alike:.0f} independent ones"]
 
 
-def _means(scores: Floats, of: Ints) -> Floats:
+def _means(scores: Floats, of: Ints, weights: Floats | None = None) -> tuple[Floats, Floats]:
+    """Return the weighted mean and the weight of each group, in the order of their first queries."""
+    own = np.ones(len(scores)) if weights is None else weights
     numbers, _ = pd.factorize(of)
-    sizes = np.bincount(numbers)
-    sums = np.add.reduceat(scores[np.argsort(numbers, kind="stable")], np.cumsum(sizes) - sizes)
-    return np.asarray(sums / sizes.reshape(-1, *[1] * (scores.ndim - 1)))
+    sizes, others = np.bincount(numbers), [1] * (scores.ndim - 1)
+    weighed = scores * own.reshape(-1, *others)
+    sums = np.add.reduceat(weighed[np.argsort(numbers, kind="stable")], np.cumsum(sizes) - sizes)
+    wholes = np.bincount(numbers, own).astype(np.float64)
+    return np.asarray(sums / wholes.reshape(-1, *others)), wholes
 
 
 def intraclass(d: Floats, of: Ints) -> Floats:
@@ -143,7 +160,7 @@ def intraclass(d: Floats, of: Ints) -> Floats:
     """
     numbers, _ = pd.factorize(of)
     sizes, n = np.bincount(numbers), len(of)
-    means = _means(d, of)
+    means, _ = _means(d, of)
     between = sizes @ (means - d.mean(axis=0)) ** 2 / (len(sizes) - 1)
     within = ((d - means[numbers]) ** 2).sum(axis=0) / max(n - len(sizes), 1)
     size = (n - sizes @ sizes / n) / (len(sizes) - 1)

@@ -235,9 +235,11 @@ def _shown(record: ComparisonRecord, rows: pd.DataFrame, row: _Row) -> list[str]
     ]
     sentences += _parting(record, row)
     if claim.harmless and not kept(record).folds:
-        share = f"{100 * unseen_share(row.n_queries, record.alpha):.2g} %"
-        size, units = count(row.n_queries, settings.unit), settings.units
-        sentences.append(f"On {size} a breakage of up to {share} of the {units} can go unseen.")
+        n = settings.n_effective or row.n_queries
+        share = f"{100 * unseen_share(n, record.alpha):.2g} %"
+        size = count(row.n_queries, settings.unit)
+        whole = "weight" if settings.n_effective else settings.units
+        sentences.append(f"On {size} a breakage of up to {share} of the {whole} can go unseen.")
     is_loss = row.gain < 0 and not claim.hypotheses
     if is_loss and len(rows) > 1 and settings.baseline is not None:
         sentences.insert(0, f"No system was shown {words.better} than {row.baseline}.")
@@ -354,8 +356,22 @@ def _scope(record: ComparisonRecord) -> list[str]:
         )
     elif part:
         by = "" if part == UNNAMED else f" by {part}"
+        sentences += _worst_slice(record, part)
         sentences.append(f"This is over all {record.settings.units}; the table has the slices{by}.")
     return sentences
+
+
+def _worst_slice(record: ComparisonRecord, part: str) -> list[str]:
+    """Say where a system gains least by the main measure, among the slices that were tested."""
+    tested = record.table["p_value"].notna() & (record.table[part] != TOGETHER)
+    rows = record.table.assign(gain=gains(record))[tested].dropna(subset="gain")
+    rows = rows[rows["measure"] == main_measure(record)]
+    if rows.empty:
+        return []
+    row = rows.sort_values("gain").iloc[0]
+    size = count(int(row["n_queries"]), record.settings.unit)
+    pair = f"{row['system']} against {row['baseline']} {telling(row['difference'], sign=True)}"
+    return [f"The worst slice is {row[part]}: {pair} {row['measure']} on {size}."]
 
 
 def _margin(record: ComparisonRecord) -> str:

@@ -25,19 +25,20 @@ import pandas as pd
 from rankeval._checks import count, few, plural, refuse
 from rankeval._registry import chosen
 from rankeval.collection.rows import index_of
-from rankeval.comparison.design import COLLECTION, COLUMNS, LEAST_QUERIES, TOGETHER
+from rankeval.comparison.design import COLLECTION, COLUMNS, TOGETHER
 from rankeval.errors import ConventionMismatch, InvalidInput
 from rankeval.evaluation import Evaluation
-from rankeval.evaluation.by_query import labels_of, slices_of
+from rankeval.evaluation.by_query import LEAST_QUERIES, id_index, labels_of, slices_of
 from rankeval.evaluation.facts import QUERY_COUNTS
 from rankeval.evaluation.lacking import listed, undefined_notes
 from rankeval.evaluation.merging import differences, rule_differences
-from rankeval.evaluation.result import by_name, faults_of, size_of
+from rankeval.evaluation.result import by_name, faults_of, sampled_note, size_of
 from rankeval.io.frames import spelled
 from rankeval.join.flat import Ints
 from rankeval.measures import Measure
 from rankeval.significance.columns import OTHER_QUERIES, UNPAIRED, pair_scores, refuse_fold_scores
-from rankeval.significance.declarations import Floats
+from rankeval.significance.declarations import Floats, Settings
+from rankeval.significance.weighted import MOST_SHARE, NOTED_SHARE, largest_share
 
 Scores = Evaluation | pd.DataFrame | Mapping[Any, Mapping[str, float]]
 """Scores of a system on one collection."""
@@ -85,6 +86,7 @@ class SharedScores:
     # empty for plain scores. The order of the scores follows from their content, so that no result
     # depends on the names of collections.
     places: dict[str, Ints]
+    weights: Floats | None = None  # (n_queries,): Weights above 0, the same for all systems
 
 
 def shared_scores(
@@ -95,15 +97,17 @@ def shared_scores(
     baseline: str | None = None,
     fewest: int = 2,
     unit: str = "query",
+    weighted: bool = False,
 ) -> SharedScores:
     """Check the scores of systems, pair them by query id within collections, and stack these.
 
     A baseline within the values of ``systems`` shows that collections stand outermost. ``unit`` is
-    the noun for a row, and a column of this name may hold the ids.
+    the noun for a row, and a column of this name may hold the ids. Weights of queries are refused
+    unless ``weighted``; queries of weight 0 are then left out.
     """
     check_number_of_systems(systems, fewest)
     arranged_cells, notes = _common_parts(by_collection(systems, baseline), unpaired)
-    cells, units = cell_scores(arranged_cells, unit=unit), plural(unit)
+    cells, units = cell_scores(arranged_cells, unit=unit, weighted=weighted), plural(unit)
     frames = {name: per_query_frame(scores, unit) for name, scores in cells.items()}
     labels, left_out = _chosen_measures(cells, frames, measures, unit)
     notes += left_out
@@ -134,8 +138,39 @@ def shared_scores(
     if None in paired:
         inputs = {name: parts[None] for name, parts in arranged_cells.items()}
     notes += _evaluation_notes(cells, labels, unit)
+    weights = _shared_weights(cells, queries, unit)
+    if weights is not None and not weights.all():
+        is_counted = weights > 0
+        notes.append(f"{units} of weight 0, left out: {int((~is_counted).sum())}")
+        queries, scores, weights = queries[is_counted], scores[is_counted], weights[is_counted]
     by_part = {part: places[part] for part in paired if part is not None}
-    return SharedScores(list(arranged_cells), labels, queries, scores, notes, inputs, by_part)
+    return SharedScores(
+        list(arranged_cells), labels, queries, scores, notes, inputs, by_part, weights
+    )
+
+
+def _shared_weights(
+    cells: Mapping[str, Scores], queries: pd.Index[Any], unit: str
+) -> Floats | None:
+    """Return the weights of the queries; refuse systems that do not share them."""
+    by_system: dict[str, Floats] = {}
+    for name, scores in cells.items():
+        if isinstance(scores, Evaluation) and scores.weights is not None:
+            places = id_index(scores.queries).get_indexer(queries)
+            by_system[name] = scores.weights[places]
+    if not by_system:
+        return None
+    first, expected = next(iter(by_system.items()))
+    lacking = [name for name in cells if name not in by_system][:1]
+    remedy = "evaluate all systems with the same query_weight"
+    alone = f"{first!r} has {unit} weights, and {few(lacking)} has none"
+    refuse((lacking, alone, remedy), argument="query_weight")
+    for name, weights in by_system.items():
+        for place in np.flatnonzero(weights != expected)[:1]:
+            values = f"{expected[place]:g} in {first!r} and {weights[place]:g} in {name!r}"
+            problem = f"{unit} {queries[place]!r} weighs {values}"
+            raise InvalidInput(problem, argument="query_weight", remedy=remedy)
+    return expected
 
 
 def per_query_frame(scores: Scores, unit: str = "query") -> pd.DataFrame:
@@ -168,11 +203,12 @@ def cell(system: str, part: Any, joint: str = " on ") -> str:
 
 
 def cell_scores(
-    arranged_cells: Cells, joint: str = " on ", unit: str = "query"
+    arranged_cells: Cells, joint: str = " on ", unit: str = "query", *, weighted: bool = False
 ) -> dict[str, Scores]:
-    """Return all scores by the names of their cells, of one convention and without query weights.
+    """Return all scores by the names of their cells, of one convention.
 
-    The judgments of a part are one. Those of two collections differ; replicates may share theirs.
+    Query weights are refused unless ``weighted``, and within collections. The judgments of a part
+    are one. Those of two collections differ; replicates may share theirs.
     """
     cells: dict[str, Scores] = {}
     by_part: dict[Any, dict[str, Evaluation]] = {}
@@ -185,9 +221,11 @@ def cell_scores(
     evaluations: dict[str, Evaluation] = {}
     for own in by_part.values():
         evaluations |= own
-    weighted = [name for name, scores in evaluations.items() if scores.weights is not None][:1]
-    counts_once = f"{unit} weights; the tests count every {unit} once"
-    refuse((weighted, f"system {few(weighted)} was evaluated with {counts_once}"))
+    heavy = [name for name, scores in evaluations.items() if scores.weights is not None][:1]
+    counts_once = f"{unit} weights, and every {unit} counts once here"
+    is_refused = heavy and not (weighted and [*by_part] == [None])
+    remedy = "rk.compare takes weights on one collection"
+    refuse((is_refused, f"system {few(heavy)} was evaluated with {counts_once}", remedy))
     for own in by_part.values():
         refuse_other_conventions(own, unit)
     # Each part may have judgments of its own.
@@ -233,7 +271,8 @@ def _evaluation_notes(cells: Mapping[str, Scores], labels: Sequence[str], unit: 
     evaluations = {name: cell for name, cell in cells.items() if isinstance(cell, Evaluation)}
     for name, evaluation in evaluations.items():
         notes += [f"{name}: {fault}" for fault in faults_of(evaluation, unit)]
-        for note in undefined_notes(evaluation, labels, unit):
+        sampled = sampled_note(evaluation)
+        for note in filter(None, [*undefined_notes(evaluation, labels, unit), sampled]):
             undefined.setdefault(note, []).append(name)
         if evaluation.facts.whole:
             sizes.append(size_of(evaluation, unit))
@@ -393,6 +432,24 @@ def collection_notes(
             small.append(carries if weights == "queries" else carries + remedy)
     of_each = f"shares of the collections in rows over all: {', '.join(carried)}"
     return [f"{over}: {sample}, {other}", of_each, *small]
+
+
+def weight_notes(
+    weights: Floats, queries: pd.Index[Any], effective: float, settings: Settings
+) -> list[str]:
+    """Return notes on what weighted units tell; refuse if one carries most of the weight."""
+    n, share, units = len(weights), largest_share(weights), settings.units
+    name = f"{settings.unit} {queries[int(weights.argmax())]!r}"
+    if n < len(queries):
+        name = f"one {settings.unit}"
+    lone = f"{name} carries {share:.2f} of the weight, so the others tell nothing of the mean"
+    remedy = "leave it out, with subset, or evaluate without query_weight"
+    refuse((share > MOST_SHARE, lone, remedy), argument="query_weight")
+    number = f"{n:,} weighted {units} tell as much as {effective:.0f} equal ones (Kish)"
+    notes = [f"{number}; wins, ties and losses count each once"]
+    if share > max(NOTED_SHARE, 2 / n):
+        notes.append(f"{name} carries {share:.2f} of the weight: p-values and intervals rest on it")
+    return notes
 
 
 def slices_by(

@@ -187,6 +187,8 @@ class ComparisonSettings(Settings):
     # The noun for a row of the scores, if the tests are over groups of them; else ""
     member: str = ""
     n_members: int = 0  # The number of these rows; 0 without groups
+    # The effective number of weighted units (Kish); 0 without weights
+    n_effective: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -209,7 +211,8 @@ class ComparisonSettings(Settings):
     def sized(self, n: int) -> str:
         """Write how many units were tested: ``50 queries``, or ``20 conversations of 100 queries``."""
         members = f" of {count(self.n_members, self.member)}" if self.member else ""
-        return f"{count(n, self.unit)}{members}"
+        equal = f" (weighted, effective number {self.n_effective:.0f})" if self.n_effective else ""
+        return f"{count(n, self.unit)}{members}{equal}"
 
     def direction(self, measure: str) -> Direction:
         """Return which values of a column are better, and the words for it."""

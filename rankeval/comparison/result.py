@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from rankeval._arguments import explained
+from rankeval._checks import refuse
 from rankeval._visible import escaping
 from rankeval.collection.data import RankingData
 from rankeval.comparison.derived import (
@@ -20,6 +21,7 @@ from rankeval.comparison.derived import (
     posteriors_of,
     rank_table,
 )
+from rankeval.comparison.dominance import tradeoff_figure, tradeoff_table
 from rankeval.comparison.figures import drawn
 from rankeval.comparison.headline import headline
 from rankeval.comparison.record import Choice, ComparisonRecord, kept, main_measure
@@ -64,14 +66,16 @@ class Comparison(ComparisonRecord):
         collections or slices have one more first column, ``collection`` or the name of the
         attribute, and rows for each and, first, for "all"; p-values and intervals are nan for parts
         with fewer than 5 queries. With ``groups=``, n_queries is a number of groups, and all but
-        wins, ties and losses is of the means of groups; ``effects`` too.
+        wins, ties and losses is of the means of groups; ``effects`` too. With weights, effect_size
+        is by the effective number of queries, and detectable_difference by the degrees of freedom.
     evaluations : mapping of str to Evaluation or DataFrame
         The compared systems, or collection -> scores for each; empty after `from_json`.
     settings : ComparisonSettings
         The arguments of `rankeval.compare` by their names there, ``by``, ``groups`` and
         ``unpaired`` aside, and what follows from them: ``n_comparisons``, ``primary``, ``grouped``,
         the name of the first column if there are rows for collections or slices, and with groups
-        their noun as ``unit``, ``member`` ("query") and ``n_members``.
+        their noun as ``unit``, ``member`` ("query") and ``n_members``, and ``n_effective``, the
+        effective number of weighted queries.
     alpha : float
         The level of the tests; the intervals have the level 1 - alpha.
     shown : Series of bool
@@ -214,7 +218,7 @@ class Comparison(ComparisonRecord):
         ------
         InvalidInput
             If the comparison is one over queries that was read from JSON, which holds no scores of
-            queries.
+            queries, or if queries are weighted.
 
         Examples
         --------
@@ -246,7 +250,7 @@ class Comparison(ComparisonRecord):
         -------
         DataFrame or None
             Without the rows of slices. None if no system has seeds, as those of
-            `rankeval.cross_validate` with ``seeds=``; over several collections; for folds; and
+            `rankeval.cross_validate` with ``seeds=``; for weighted queries, several collections and folds; and
             after `from_json`, since JSON has no scores.
 
         Notes
@@ -353,6 +357,67 @@ class Comparison(ComparisonRecord):
         2      a     3         3          3
         """
         return rank_table(self)
+
+    def tradeoff(
+        self, x: str, y: str, *, baseline: str | None = None, margin: float = 0.0
+    ) -> pd.DataFrame:
+        """Return the differences by two measures with their joint regions, and which systems are dominated.
+
+        A system is dominated if another one is shown better by ``x``, and by ``y`` shown better
+        too or, with a margin, not worse. The p-value of a pair is the larger of its two one-sided
+        ones, by the test of the comparison, and Holm corrects over all ordered pairs of systems.
+        "Not shown to be dominated" is no praise: on few queries nothing is shown.
+
+        Parameters
+        ----------
+        x, y : str
+            Two measures of the comparison. Less may be better by either.
+        baseline : str, optional
+            The system that differences are from; by default that of the comparison. It may be
+            dominated itself.
+        margin : float, default 0
+            The loss of ``y`` that does not matter, in its units; choose it before you see the
+            scores. With 0 a system that is equal by ``y`` dominates nothing. A margin also counts
+            one query that nobody saw, as ``claim="not_worse"`` of `rankeval.compare` does.
+
+        Returns
+        -------
+        DataFrame
+            Of shape (n_systems, 10), the baseline among them. Columns: system; difference_x and
+            difference_y, from the baseline; low_x, low_y, high_x and high_y, the ends of the joint
+            region; correlation (of the two differences over queries); p_dominated (the smallest
+            adjusted p against any other system); dominated_by (this other system, "" if nothing is
+            shown). The region is an ellipse by Hotelling's T2, at level 1 - alpha for all systems
+            together by Bonferroni; ends and correlation are nan if all queries have the same
+            difference. ``attrs["caption"]`` has these settings. If a guard opened the comparison
+            with one primary measure, or the result is exploratory, nothing is called dominated, and
+            p_dominated is nan.
+
+        Raises
+        ------
+        InvalidInput
+            If all pairs were compared and there is no baseline, it is not known which values of a
+            column are better, there are fewer than 3 queries or no scores by query, or the
+            comparison is one of folds or of several collections.
+        UnknownName
+            If there is no such measure or system.
+
+        References
+        ----------
+        Hotelling (1931), The generalization of Student's ratio, doi:10.1214/aoms/1177732979;
+        Berger (1982), doi:10.1080/00401706.1982.10487790.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> import rankeval as rk
+        >>> old = pd.DataFrame({"AP": [0.2, 0.4, 0.6, 0.3], "RR": [0.5, 0.8, 0.5, 0.7]})
+        >>> new = pd.DataFrame({"AP": [0.3, 0.5, 0.72, 0.41], "RR": [0.6, 1.0, 0.6, 0.8]})
+        >>> compared = rk.compare({"old": old, "new": new}, baseline="old")
+        >>> compared.tradeoff("AP", "RR")["dominated_by"].tolist()
+        ['new', '']
+        """
+        return tradeoff_table(self, x, y, baseline=baseline, margin=margin)
 
     def to_latex(
         self,
@@ -503,19 +568,23 @@ class Comparison(ComparisonRecord):
         system: str | None = None,
         baseline: str | None = None,
         measure: str | None = None,
+        x: str | None = None,
+        y: str | None = None,
+        margin: float = 0.0,
     ) -> Figure:
         """Draw the comparison.
 
         Parameters
         ----------
-        kind : {"intervals", "forest", "matrix", "ranks", "queries"}, optional
+        kind : {"intervals", "forest", "matrix", "ranks", "queries", "tradeoff"}, optional
             "intervals": all differences with their intervals, a thick line for the pair alone and a
             thin one for the adjusted interval. "forest": the differences on each collection or
             slice, and on all as a diamond; the intervals are the adjusted ones, if the correction
             has any. "matrix": which system is shown better than which, if all pairs were compared.
             "ranks": the ranks that each system may have, see `ranks`. "queries": the differences of
-            one system query by query. By default "queries" if a system is given, else "forest" if
-            there are several collections or slices, else "intervals".
+            one system query by query. "tradeoff": the differences by two measures with their joint
+            regions, see `tradeoff`; hollow points are dominated. By default "queries" if a system
+            is given, else "forest" if there are several collections or slices, else "intervals".
         system : str, optional
             Draw this system only.
         baseline : str, optional
@@ -523,6 +592,9 @@ class Comparison(ComparisonRecord):
         measure : str, optional
             Draw this measure only. Matrix, ranks and queries show one: by default the primary or
             the first one.
+        x, y, margin
+            The measures of a trade-off and the loss of ``y`` that does not matter, as in
+            `tradeoff`.
 
         Returns
         -------
@@ -548,6 +620,15 @@ class Comparison(ComparisonRecord):
         >>> [text.get_text() for text in figure.axes[0].get_xticklabels()]
         ['best', 'ltr', 'bm25']
         """
+        is_tradeoff = kind == "tradeoff"
+        every = 'kind="tradeoff" shows all systems by two measures'
+        refuse(
+            (is_tradeoff and (system or measure), every, "leave out system= and measure="),
+            (is_tradeoff and not (x and y), every, "give x= and y="),
+            (not is_tradeoff and (x or y), 'x= and y= are measures of kind="tradeoff"'),
+        )
+        if is_tradeoff:
+            return tradeoff_figure(self, str(x), str(y), baseline=baseline, margin=margin)
         return drawn(self, kind, system=system, baseline=baseline, measure=measure)
 
     def to_json(self) -> str:

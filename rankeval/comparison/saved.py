@@ -34,7 +34,7 @@ from rankeval.comparison.record import (
 from rankeval.errors import InvalidInput
 from rankeval.significance.strata import WEIGHTS
 
-JSON_FORMAT = "rankeval.comparison/8"
+JSON_FORMAT = "rankeval.comparison/9"
 PLACE, REMEDY = "this is no whole comparison", "pass the output of to_json"
 _WORDS = ("nan", "inf", "-inf")
 _HALF = re.compile("[\ud800-\udfff]")  # half a character, which no table can be written with
@@ -97,6 +97,7 @@ _SHAPE |= {
     "unit": str,
     "member": str,
     "n_members": int,
+    "n_effective": float,
 }
 """The keys of the JSON, in their order, and the shape of each value."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 
@@ -40,11 +41,12 @@ def seed_counts(record: ComparisonRecord) -> dict[str, int]:
 def seed_table(record: ComparisonRecord) -> pd.DataFrame | None:
     """Return `rankeval.Comparison.seeds`."""
     counts, rows = seed_counts(record), []
-    if not counts or not has_scores(record):
+    if not counts or not has_scores(record) or record.settings.n_effective:
         return None
     replicas = [_of_seed(record, place) for place in range(max(counts.values()))]
     for row, *others in zip(*map(scores_by_row, [record, *replicas]), strict=True):
-        d, seeds, cells = row.direction * row.gains, [], {}
+        d, seeds = row.direction * row.gains, []
+        cells: dict[str, float] = {}
         for side in _SIDES:
             means = pd.Series([getattr(other, side).mean() for other in others])
             own = means[: counts.get(row.names[side], 1)]
@@ -57,11 +59,10 @@ def seed_table(record: ComparisonRecord) -> pd.DataFrame | None:
 
 def _of_seed(record: ComparisonRecord, place: int) -> ComparisonRecord:
     """Return the comparison of single seeds, one of each system."""
-    evaluations = dict(record.evaluations)
-    for system in seed_counts(record):
-        seeds = [*record.evaluations[system].facts.seeds.values()]
-        scores = seeds[place % len(seeds)]
-        evaluations[system] = replace(record.evaluations[system], scores=scores)
+    evaluations: dict[str, Any] = dict(record.evaluations)
+    for system, n_seeds in seed_counts(record).items():
+        seeds = [*evaluations[system].facts.seeds.values()]
+        evaluations[system] = replace(evaluations[system], scores=seeds[place % n_seeds])
     return replace(record, evaluations=evaluations)
 
 
@@ -78,7 +79,7 @@ def seed_notes(record: ComparisonRecord) -> list[str]:
     own = table[table["measure"] == main_measure(record)].head(MOST_NOTED)
     for row in own.to_dict("records"):
         size = "larger" if abs(row["difference"]) > row["reach_seeds"] else "not larger"
-        notes.append(_MOVED.format(size=size, **row))
+        notes.append(_MOVED.format_map(row | {"size": size}))
     return notes
 
 

@@ -101,8 +101,9 @@ def with_bounds(
         relevant = overall(again(with_reading(systems, "relevant"), measures)).table
         bounds["judged_baseline"] = shares["mean_baseline"]
         bounds["judged_system"] = shares["mean_system"]
-        t = shares["effect_size"].abs() * np.sqrt(shares["n_queries"])
-        p = 2 * stdtr(shares["n_queries"] - 1, -t) * len(rows)
+        n = compared.settings.n_effective or shares["n_queries"]
+        t = shares["effect_size"].abs() * np.sqrt(n)
+        p = 2 * stdtr(n - 1, -t) * len(rows)
         bounds["shares_differ"] = (shares["difference"].abs() > UNEQUAL) & (p <= LEVEL)
     baseline = np.sort([rows["mean_baseline"], relevant["mean_baseline"]], axis=0)
     system = np.sort([rows["mean_system"], relevant["mean_system"]], axis=0)

@@ -152,6 +152,9 @@ def id_index(ids: Iterable[Any]) -> pd.Index[Any]:
     return index
 
 
+LEAST_QUERIES = 5
+"""Collections and slices with fewer queries are listed, and not tested by themselves."""
+
 UNNAMED = "slice"
 """The name of an attribute that has none."""
 

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankeval._arguments import explained
-from rankeval._checks import refuse, require
+from rankeval._checks import check_count, refuse, require
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.evaluation.by_query import query_weights
@@ -253,6 +253,9 @@ def evaluate(
     missing: str | None = None,
     no_relevant: str | None = None,
     judgments: str | None = None,
+    exclude_self: bool = False,
+    n_items: int | None = None,
+    n_sampled: int | None = None,
     query_weight: Any | None = None,
     queries: Mapping[Any, str] | None = None,
     name: str | None = None,
@@ -292,6 +295,17 @@ def evaluate(
         or a `Convention`.
     ties, missing, no_relevant, judgments : str, optional
         Single rules that replace those of the convention. See `Convention`.
+    exclude_self : bool, default False
+        Leave documents out of ranking and judgments whose id is that of their query: the rule
+        ``own_document="exclude"`` of a convention. In BEIR's Quora and ArguAna each query is a
+        document of the collection, and finds itself first. ``notes`` has their number, and
+        ``excluded`` the queries that have no other document. Arrays and frames need ``docid``.
+    n_items, n_sampled : int, optional
+        The number of all items, and of those sampled for each list beside its relevant ones, as
+        recommenders are often evaluated. The result keeps them and a note goes with the numbers,
+        since such means are not those of a ranking of all items.
+        `rankeval.analysis.corrected_for_sampling` estimates these. Evaluations of other samples are
+        not compared.
     query_weight : mapping or Series by query id, or array of shape (n_rows,), or str, optional
         The weight of each query in the means; a row-wise array, or a column of a frame, must be
         constant within a query.
@@ -333,6 +347,7 @@ def evaluate(
     """
     require(queries is None or hasattr(queries, "items"), "queries", queries, "texts by query id")
     is_by_row = qid is not None or group is not None
+    own_document = "exclude" if exclude_self else None
     rules = rules_of_call(
         convention,
         is_by_row,
@@ -340,6 +355,7 @@ def evaluate(
         missing=missing,
         no_relevant=no_relevant,
         judgments=judgments,
+        own_document=own_document,
     )
     parsed = parse_measures(measures, rules)  # a misspelt name is an error before anything is read
     read = columns_read(columns, parsed, rules)
@@ -373,12 +389,22 @@ def evaluate(
     )
     given = replace(given, rank=by_role.get("rank"))
     joined = given.refuse_or_join(rules, action="evaluate")
+    if n_items is not None or n_sampled is not None:
+        joined = _sampled(joined, n_items, n_sampled)
     rows = {}
     if given.qid is not None:
         arguments = (*given.arguments, "qid", "docid")
         rows = dict(zip(arguments, (truth, ranking, given.qid, given.docid), strict=True))
     weight = None if query_weight is None else query_weights(by_role["query_weight"], joined, rows)
     return score_joined(joined, parsed, weights=weight, name=name or given.name, rows=given.qid)
+
+
+def _sampled(joined: Joined, n_items: Any, n_sampled: Any) -> Joined:
+    check_count("n_sampled", n_sampled)
+    check_count("n_items", n_items)
+    require(n_sampled < n_items, "n_sampled", n_sampled, f"fewer than the {n_items} items")
+    sampled = str(int(n_sampled)), str(int(n_items))
+    return replace(joined, signs={**joined.signs, "sampled": sampled})
 
 
 def _refuse_mixed(truth: Any, ranking: Any, group: Any, by_role: dict[str, Any]) -> None:

@@ -218,6 +218,12 @@ def rule_differences(mine: Evaluation, other: Evaluation) -> list[str]:
         first, second = getattr(mine.convention, rule), getattr(other.convention, rule)
         if first != second and counts[rule]:
             sentences.append(f"{rule} is {first!r} in one and {second!r} in the other")
+    mine_has, other_has = (
+        " sampled of ".join(evaluation.facts.signs.get("sampled", ["all"]))
+        for evaluation in (mine, other)
+    )
+    if mine_has != other_has:
+        sentences.append(f"lists have {mine_has} items in one and {other_has} items in the other")
     mine_by_name = by_name(mine)
     for label, bound in by_name(other).items():
         own = mine_by_name.get(label, bound)

@@ -6,6 +6,7 @@ The trap: `predict` of a classifier gives labels, and a ranking by labels is alm
 from __future__ import annotations
 
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,37 @@ def ranking_methods(estimator: Any) -> tuple[str, ...]:
     return ("predict_proba", "decision_function", "predict") if is_classifier else ("predict",)
 
 
-def responses(estimator: Any, X: Any, methods: Sequence[str] | None = None) -> NDArray[np.float64]:
-    """Return one score a row by the first of the methods that the estimator has."""
+def by_query(estimator: Any, X: Any = None) -> tuple[Any, Any] | None:
+    """Return the estimator inside whose `predict` takes the query of each row, and its X, if given.
+
+    None if there is no such estimator. It is looked for in searches and in the last step of
+    Pipelines, which do not hand queries on.
+    """
+    best = getattr(estimator, "best_estimator_", None)
+    if best is not None:
+        return by_query(best, X)
+    if hasattr(estimator, "steps") and hasattr(estimator, "named_steps"):
+        *head, (_, last) = estimator.steps
+        if head and X is not None and by_query(last) is not None:
+            X = estimator[:-1].transform(X)
+        return by_query(last, X)
+    try:
+        takes_queries = "qid" in signature(estimator.predict).parameters
+    except (AttributeError, TypeError, ValueError):  # a compiled method has no signature
+        takes_queries = False
+    return (estimator, X) if takes_queries else None
+
+
+def responses(
+    estimator: Any, X: Any, methods: Sequence[str] | None = None, *, qid: Any = None
+) -> NDArray[np.float64]:
+    """Return one score a row by the first of the methods that the estimator has.
+
+    An estimator whose `predict` takes the query of each row gets it.
+    """
+    inner = None if qid is None else by_query(estimator, X)
+    if inner is not None:
+        estimator, X = inner
     methods = ranking_methods(estimator) if methods is None else methods
     known = [method for method in methods if hasattr(estimator, method)]
     if not known:
@@ -36,7 +66,8 @@ def responses(estimator: Any, X: Any, methods: Sequence[str] | None = None) -> N
     if method == "decision_function" and "predict" in known and has_grades:
         # It has a column for each grade, and these have no common scale.
         method = "predict"
-    response = getattr(estimator, method)(X)
+    queries = {} if inner is None or method != "predict" else {"qid": qid}
+    response = getattr(estimator, method)(X, **queries)
     columns.refuse_masked(response, method)
     values = np.asarray(response)
     if method == "predict_proba" and values.ndim == 2 and values.shape[1] == 2:

@@ -30,14 +30,14 @@ from rankeval._visible import escaping, visible
 from rankeval.collection.convention import COUNTED_AS, Convention
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.by_query import labels_of, query_places, slices_of
+from rankeval.evaluation.by_query import LEAST_QUERIES, labels_of, query_places, slices_of
 from rankeval.evaluation.facts import QueryFacts, digest
 from rankeval.evaluation.lacking import fixed, undefined_notes
 from rankeval.evaluation.storage import to_bytes, unpacked_fields
 from rankeval.io.opening import read_bytes, write_atomically
 from rankeval.join.flat import Floats, Ints
 from rankeval.join.id_forms import FEW, advice
-from rankeval.measures import Measure
+from rankeval.measures import Measure, direction
 from rankeval.measures.family import AGGREGATES
 from rankeval.measures.tie_enumeration import DRAWS
 from rankeval.render.tables import Table, interval, number
@@ -173,6 +173,8 @@ class Evaluation:
     def ci(self, confidence_level: float = 0.95) -> pd.DataFrame:
         """Return a confidence interval for each measure with a mean, by Student's t over queries.
 
+        A weighted mean has its linearised standard error, and Satterthwaite's degrees of freedom.
+
         Parameters
         ----------
         confidence_level : float, default 0.95
@@ -182,14 +184,19 @@ class Evaluation:
         -------
         DataFrame of shape (n_means, 3)
             Index of measure names, columns mean, ci_low, ci_high; nan limits with fewer than two
-            queries, and where all scores are the same number. An interval ends at the bounds of its
+            queries, where all scores are the same number, and if one query carries more than half
+            of the weight. An interval ends at the bounds of its
             measure: no mean is beyond them, so the interval covers the mean of all queries as often
             as an uncut one.
 
         Raises
         ------
         InvalidInput
-            If the level is not between 0 and 1, or the queries have weights.
+            If the level is not between 0 and 1.
+
+        References
+        ----------
+        Cochran (1977), Sampling Techniques, chapter 6, for weighted means; Satterthwaite (1946), doi:10.2307/3002019.
 
         Examples
         --------
@@ -202,17 +209,23 @@ class Evaluation:
         import pandas as pd
         from scipy import stats
 
+        from rankeval.significance.weighted import degrees_of_freedom, weighted_error
+
         check_share("confidence_level", confidence_level)
-        if self.weights is not None:
-            remedy = "resample the weighted queries instead"
-            raise InvalidInput(f"ci: no interval is given for weighted means; {remedy}")
         means = self.mean()
         columns = [self.measure_names.index(label) for label in means.index]
-        scores, n = self.scores[:, columns], self.n_queries
-        ends = np.full((2, len(columns)), np.nan)
+        weights = np.ones(self.n_queries) if self.weights is None else self.weights
+        is_counted = weights > 0
+        scores, weights = self.scores[is_counted][:, columns], weights[is_counted]
+        ends, n = np.full((2, len(columns)), np.nan), len(scores)
         if n > 1:
             spread = np.where((scores != scores[0]).any(axis=0), scores.std(axis=0, ddof=1), np.nan)
-            half = spread * stats.t.ppf((1 + confidence_level) / 2, n - 1) / np.sqrt(n)
+            degrees: float = n - 1
+            if self.weights is not None:
+                error = weighted_error(scores, weights) * np.sqrt(n)
+                spread = np.where(np.isfinite(spread) & np.isfinite(error), error, np.nan)
+                degrees = degrees_of_freedom(weights)
+            half = spread * stats.t.ppf((1 + confidence_level) / 2, degrees) / np.sqrt(n)
             bounds = np.array([self.measures[column].family.bounds for column in columns])
             low, high = bounds.reshape(-1, 2).T
             # A measure of somebody else's may have scores beyond the bounds that it declares.
@@ -245,6 +258,8 @@ class Evaluation:
         for reason, ids in self.excluded.items():
             if len(ids):
                 notes.append(f"{count(len(ids), 'query')} left out: {reason}")
+        if n_own := affected.get("own_document"):
+            notes.append(f"{count(n_own, 'row')} left out: the document is its own query")
         if n_documents := affected.get("gain"):
             grade = "a grade that the map of gains does not name: the gain is the grade"
             notes.append(f"{count(n_documents, 'document')} with {grade}")
@@ -387,8 +402,8 @@ class Evaluation:
         QueryIdError
             If no id is common, an id is repeated, or the number of values does not fit.
         InvalidInput
-            If the values cannot be grouped, the level is not between 0 and 1, an interval of
-            weighted queries is asked for, or the weights of a slice are all 0.
+            If the values cannot be grouped, the level is not between 0 and 1, or the weights of a
+            slice are all 0.
         UnknownName
             If there is no such count.
 
@@ -508,7 +523,10 @@ class Evaluation:
         }
         limits = intervals(self)
         values = [f"{name} {number(value)}" for name, value in aggregates(self).items()]
-        tables = {} if slices is None else {"slices": table_of_slices(self, slices)}
+        tables, notes = {}, [note] if note else []
+        if slices is not None:
+            tables["slices"] = table_of_slices(self, slices)
+            notes.append(worst_slice(tables["slices"], self))
         if self.seeds is not None:
             tables["seeds"] = self.seeds
         tags = {"card": f"{card['name']} {digest_of(card)}"}
@@ -520,8 +538,8 @@ class Evaluation:
             metrics=_with_ends(self, limits),
             tables=tables,
             files={EVALUATION: to_bytes(self)},
-            notes=(note,) if note else (),
-            text=_described(self, role, at, limits),
+            notes=tuple(notes),
+            text="\n\n".join([_described(self, role, at, limits), *notes]),
             facts=facts,
             tags=tags,
             data=(logged,),
@@ -605,9 +623,9 @@ def _with_ends(
     for label, pair in limits.items():
         for end, value in zip(INTERVAL_ENDS, pair, strict=True):
             metrics[f"{measures[label].key}{end}"] = value
-    spread = {} if evaluation.seeds is None else evaluation.seeds.std()
-    for label, sd in spread.items():
-        metrics[f"{measures[label].key}{SEED_END}"] = sd
+    if (seeds := evaluation.seeds) is not None:
+        spread = zip(evaluation.measures, seeds.std().tolist(), strict=True)
+        metrics |= {f"{measure.key}{SEED_END}": sd for measure, sd in spread}
     return metrics | values
 
 
@@ -623,8 +641,8 @@ def seeds_note(evaluation: Evaluation) -> str:
 
 
 def intervals(evaluation: Evaluation) -> dict[str, tuple[float, float]]:
-    """Return label -> 95 % interval of each mean; weighted means have no intervals."""
-    if evaluation.weights is not None or not evaluation.n_queries:
+    """Return label -> 95 % interval of each mean."""
+    if not evaluation.n_queries:
         return {}
     limits = evaluation.ci()
     ends = zip(limits.index, limits["ci_low"], limits["ci_high"], strict=True)
@@ -632,9 +650,25 @@ def intervals(evaluation: Evaluation) -> dict[str, tuple[float, float]]:
 
 
 def table_of_slices(evaluation: Evaluation, by: Any) -> pd.DataFrame:
-    """Return `Evaluation.slices`, with 95 % intervals unless the means are weighted."""
-    confidence_level = 0.95 if evaluation.weights is None else None
-    return evaluation.slices(by, confidence_level=confidence_level).reset_index()
+    """Return `Evaluation.slices`, the worst first, with 95 % intervals."""
+    table = evaluation.slices(by, confidence_level=0.95).reset_index()
+    first = evaluation.measure_names[0]
+    gains = table[first] * (direction(first).sign or 1)
+    return worst_slices_first(table, gains, table["n_queries"])
+
+
+def worst_slices_first(table: pd.DataFrame, gains: Any, sizes: Any) -> pd.DataFrame:
+    """Order slices by gains; those with fewer than 5 queries, which chance moves most, come last."""
+    order = np.lexsort((gains, np.asarray(sizes) < LEAST_QUERIES))
+    return table.iloc[order].reset_index(drop=True)
+
+
+def worst_slice(table: pd.DataFrame, evaluation: Evaluation) -> str:
+    """Say which slice is the worst by the first measure."""
+    worst, first = table.iloc[0], evaluation.measure_names[0]
+    name = ", ".join(map(str, worst[: table.columns.get_loc("n_queries")]))
+    size = count(int(worst["n_queries"]), "query")
+    return f"The worst slice is {name}: {first} {number(worst[first])} on {size}."
 
 
 def _described(
@@ -744,6 +778,8 @@ def info_of(evaluation: Evaluation, unit: str = "query") -> dict[str, str]:
         notes["rank"] = _AGAINST_RANK
     if "clicks" in facts.signs:
         notes["clicks"] = "; ".join(facts.signs["clicks"])
+    if "sampled" in facts.signs:
+        notes["sampled"] = sampled_note(evaluation)
     if facts.drawn is not None:
         notes["ties"] = _draws_note(evaluation, facts.drawn)
     if facts.seeds:
@@ -757,6 +793,18 @@ def faults_of(evaluation: Evaluation, unit: str = "query") -> list[str]:
     """Return the notes on possible mistakes, which go wherever the numbers go."""
     notes = info_of(evaluation, unit)
     return [notes[subject] for subject in ("constant", "ids", "rank", "clicks") if subject in notes]
+
+
+def sampled_note(evaluation: Evaluation) -> str:
+    """Say that lists have a sample of the items; "" if they do not."""
+    if "sampled" not in evaluation.facts.signs:
+        return ""
+    n_sampled, n_items = evaluation.facts.signs["sampled"]
+    return (
+        f"lists have {n_sampled} sampled of {n_items} items: the numbers are not those of a ranking "
+        "of all items, and the order of systems may be another one there; "
+        "rk.analysis.corrected_for_sampling estimates it"
+    )
 
 
 def _ids_note(evaluation: Evaluation) -> str:

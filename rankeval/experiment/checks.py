@@ -5,9 +5,10 @@ scikit-learn and the libraries of the rankers: estimators, parameters, measures,
 loader. Last come the places that results go to: the folder, the ledger, the tracking server. A look
 at the test part must not be spent on a run whose result has no place.
 
-Rankers are made and not fitted. What a file names is looked at before it is called: ``os:system``
-as a loader would run the path, ``subprocess.Popen`` as an estimator would start a program. The
-checks catch mistakes and no malice, because importing a module already runs its code.
+Rankers are made; only `check_run` fits them, on a few queries. What a file names is looked at
+before it is called: ``os:system`` as a loader would run the path, ``subprocess.Popen`` as an
+estimator would start a program. The checks catch mistakes and no malice, because importing a module
+already runs its code.
 
 The folder may vanish and the disk may fill up while rankers train for hours. So the room of all
 files is held from before the test part is opened until they are written: the look is not spent on a
@@ -72,7 +73,7 @@ def load_parts(config: ExperimentConfig | str | Path) -> DataParts:
 
 @explained
 def check_run(config: ExperimentConfig) -> DataParts:
-    """Check all that a run checks before it trains: the file, its data, and its parts by the guard.
+    """Check a run without it: the file, its data, its parts by the guard, and a small fit of each ranker.
 
     Parameters
     ----------
@@ -82,18 +83,25 @@ def check_run(config: ExperimentConfig) -> DataParts:
     Returns
     -------
     Parts
-        Its rows. Nothing was registered, trained or opened.
+        Its rows. Nothing was registered, recorded or opened.
 
     Raises
     ------
     ConfigError, LedgerError
         As `check_experiment`, or if a part is missing, or a ranker's steps name no column of it or
         leave categories to an estimator of numbers.
+    InvalidInput
+        If a ranker cannot be trained on 20 queries of dev, among them some with empty cells.
     GuardRefusal
         If a part to train on holds registered test content, or queries of the test part.
     """
-    parts = check_experiment(config).parts()
+    from rankeval.experiment.training import fit_few
+
+    checked = check_experiment(config)
+    parts = checked.parts()
     check_parts(config, parts)
+    for name, ranker in checked.rankers.items():
+        fit_few(name, ranker, config, parts)
     return parts
 
 
@@ -152,7 +160,8 @@ class Checked:
         parts = split(self.config, self.load(), watched=watched)
         for name, ranker in self.rankers.items():
             own = self.config.rankers[name]
-            _check_columns(own, ranker.estimator, parts.dev.X, f"rankers.{name}")
+            if own.column is None:
+                _check_columns(own, ranker.estimator, parts.dev.X, f"rankers.{name}")
         return parts
 
 
@@ -256,9 +265,13 @@ def make_ranker(config: ExperimentConfig, name: str) -> QueryRanker:
     from rankeval.model_selection.libraries import in_words
     from rankeval.model_selection.nesting import last_of
     from rankeval.model_selection.ranker import QueryRanker, stops_early
+    from rankeval.model_selection.score_columns import ColumnRanker
 
     own, key = config.rankers[name], f"rankers.{name}"
-    estimator = make_estimator(own, name=name, seed=config.seed)
+    if own.column is None:
+        estimator = make_estimator(own, name=name, seed=config.seed)
+    else:
+        estimator = ColumnRanker(own.column, ascending=own.ascending)
     if own.early_stopping_rounds is not None and not booster_of(last_of(estimator)):
         problem = f"only {in_words()} can stop early, found {own.title}"
         raise ConfigError(problem, argument=f"{key}.early_stopping_rounds", remedy="leave it out")

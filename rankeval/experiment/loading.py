@@ -22,7 +22,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from importlib import import_module
 from importlib.resources import files
@@ -64,6 +64,7 @@ class Loaded:
     notes: tuple[str, ...] = ()
     slices: pd.DataFrame = field(default_factory=pd.DataFrame)  # By query id, a column each
     times: NDArray[Any] | None = None  # (n_rows,)
+    beside: tuple[str, ...] = ()  # Columns of X that rank, and are no features
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,17 @@ class DataParts:
     slices: pd.DataFrame = field(default_factory=pd.DataFrame)
     # (n_queries,): The times of all queries by id, if dev is cross-validated by time.
     times: pd.Series[Any] | None = None
+    # The same parts for a ranker by column, with this column as X.
+    by_column: Mapping[str | None, DataParts] = field(default_factory=dict)
+
+    def with_features(self, features: Callable[[RankingData], pd.DataFrame]) -> DataParts:
+        """Return the parts with other features."""
+        changed = {}
+        for role in ("dev", "test", "validation"):
+            if (part := getattr(self, role)) is not None:
+                X = features(part)
+                changed[role] = replace(part, X=X, feature_names=tuple(X.columns))
+        return replace(self, **changed)
 
     def folds(self, cv: CvConfig) -> QuerySplit:
         """Return the folds of dev."""
@@ -89,6 +101,11 @@ class DataParts:
         if self.times is not None:
             return QueryTimeSplit(cv.n_splits, times=self.times)
         return QueryKFold(cv.n_splits, shuffle=True, random_state=cv.seed)
+
+    @property
+    def empty(self) -> dict[str, float]:
+        """The share of empty cells in dev, by feature that has any."""
+        return {str(name): share for name, share in empty_cells(self.dev).mean().items()}
 
     @cached_property
     def logged(self) -> tuple[LoggedData, ...]:
@@ -206,7 +223,36 @@ def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> DataPar
     split_parts = DataParts(dev, test, source, validation, tuple(notes), loaded.slices, times)
     with blaming("cv", "the dev part cannot be split"):
         [*split_parts.folds(config.cv).split(dev.X, dev.y, qid=dev.qid)]
-    return split_parts
+    by_column = _by_column(config, split_parts)
+    if loaded.beside:
+        split_parts = split_parts.with_features(lambda part: part.X.drop(columns=[*loaded.beside]))
+    return replace(split_parts, by_column=by_column)
+
+
+def _by_column(config: ExperimentConfig, parts: DataParts) -> dict[str | None, DataParts]:
+    """Return the parts of the rankers by column; raise if a row has no value in it."""
+    found: dict[str | None, DataParts] = {}
+    for name, ranker in config.rankers.items():
+        if ranker.column is not None:
+            with blaming(f"rankers.{name}"):
+                found[ranker.column] = parts.with_features(partial(_alone, ranker.column))
+    return found
+
+
+def _alone(column: str, part: RankingData) -> pd.DataFrame:
+    from rankeval.model_selection.score_columns import score_column
+
+    try:
+        return pd.DataFrame({column: score_column(part.X, column, part.feature_names)})
+    except InvalidInput as error:
+        raise error.having(where=part.name) from None
+
+
+def empty_cells(data: RankingData) -> pd.DataFrame:
+    """Return which cells are empty, for the features that have any."""
+    rows = data.X[:0].toarray() if hasattr(data.X, "tocsr") else data.X
+    empty = pd.DataFrame(rows, columns=data.feature_names).isna()
+    return empty.loc[:, empty.any()]
 
 
 def data_digest(data: RankingData) -> str:
@@ -265,12 +311,14 @@ def _load_table(config: ExperimentConfig) -> Loaded:
     path = Path(str(data.path))
     roles = {name: getattr(data, name) for name in ("qid", "label", "docid")}
     roles |= {"part": column, "time": time}
+    ranking = [ranker.column for ranker in config.rankers.values() if ranker.column is not None]
     table, warnings = read_table(
         path,
         roles,
         data.features,
         categories=data.categories,
         slices=[*data.slices, *([time] if time else [])],
+        rankers=ranking,
         format=data.loader,
         limits=_limits(data),
     )
@@ -280,17 +328,20 @@ def _load_table(config: ExperimentConfig) -> Loaded:
         refuse_answers(unnamed, table.label, str(path))
     names = textwrap.shorten(", ".join(table.features), _LONGEST, placeholder=" ...")
     notes = [*warnings, f"{count(len(table.features), 'feature')}: {names}"]
+    unlike = tuple(name for name in dict.fromkeys(ranking) if name not in table.features)
+    columns = {**table.features, **{name: table.beside[name] for name in unlike}}
+    table = replace(table, features=columns)
     whole = as_data(table, path.name)
     slices, times = _by_query(table.beside, whole.qid, data.slices), None
     if time is not None:
         with blaming("split.time"):
             times = moments(table.beside[time], "times")
     if column is None:
-        return Loaded(whole, tuple(notes), slices, times)
+        return Loaded(whole, tuple(notes), slices, times, unlike)
     rule, where = config.split, f"{path}, column {column}"
     words = {"train": rule.train, "vali": rule.validation, "test": rule.test}
     parts, more = split_table(table, words, others=rule.others, where=where, name=path.name)
-    return Loaded(parts, (*notes, *more), slices)
+    return Loaded(parts, (*notes, *more), slices, beside=unlike)
 
 
 def _by_query(
@@ -344,13 +395,14 @@ Ask = Callable[[str, Sequence[str]], str]
 """Asks the user which of some columns has a role, and returns it."""
 
 _TEMPLATE = files(__package__).joinpath("templates/columns.yaml")
-_NAMES = yaml.safe_load(_TEMPLATE.read_text(encoding="utf-8"))
+NAMES = yaml.safe_load(_TEMPLATE.read_text(encoding="utf-8"))
 _GRADES, _HIGHEST = 20, 100
-_EPOCHS = ((9e8, 4e9), (9e11, 4e12))  # seconds and milliseconds of the years 1998 to 2096
+EPOCHS = ((9e8, 4e9), (9e11, 4e12))  # seconds and milliseconds of the years 1998 to 2096
 _SHOWN = 12  # columns in a message
 _DECIDES = "its values decide the relevance"
 _CORRELATES = "it correlates with the relevance above .95"
-_ANSWERS = {*_NAMES["answers"], _DECIDES, _CORRELATES}
+_ANSWERS = {*NAMES["answers"], _DECIDES, _CORRELATES}
+_LATER = NAMES["no_feature"]["called like something known later"]
 _HIGH = 0.95  # a correlation
 _FEWEST, _MOST = 10, 20_000  # rows that show a correlation, and rows that are sampled
 
@@ -363,6 +415,8 @@ class Guess:
     roles: dict[str, str]  # ``qid`` and ``relevance``, perhaps ``docid``, ``score`` and ``part``
     features: list[str]  # The columns that a ranker may know
     left_out: dict[str, str]  # The columns that are features only if the user names them, and why
+    # The columns without lists: numbers, and others as they are
+    cells: pd.DataFrame = field(repr=False)
 
 
 def guess(
@@ -387,16 +441,16 @@ def guess(
         if name not in table:
             raise unknown("column", name, columns).having(argument=role, where=source.path)
     roles = dict(named)
-    for role in [role for role in _NAMES["roles"] if role not in named]:
+    for role in [role for role in NAMES["roles"] if role not in named]:
         free = sorted(columns.keys() - {*roles.values(), *wanted})
         fit = [name for name in free if _fits(role, table[name], table, roles)]
         likely = _likely(role, fit, table)
         if len(likely) == 1:
             roles[role] = likely[0]
         elif role in ("qid", "relevance"):
-            words = "|".join(_NAMES["roles"][role])
-            free.sort(key=lambda name: (not _has_word(name, words), name not in fit))
-            close = [name for name in free if name in fit or _has_word(name, words)]
+            words = "|".join(NAMES["roles"][role])
+            free.sort(key=lambda name: (not has_word(name, words), name not in fit))
+            close = [name for name in free if name in fit or has_word(name, words)]
             may_be = likely or close or free
             if not may_be or ask is None:
                 problem = "names and contents of the columns do not say which one it is"
@@ -408,7 +462,7 @@ def guess(
     if not wanted:
         for name in kept:
             if name not in reasons:
-                reasons[name] = _reason(name, table[name], table[roles["relevance"]])
+                reasons[name] = reason_against(name, table[name], table[roles["relevance"]])
         kept = [name for name in kept if not reasons[name]]
     if kept and "score" in roles.keys() - named.keys():
         reasons[roles.pop("score")] = "called like the score of a ranker"
@@ -416,10 +470,12 @@ def guess(
     if not wanted:
         others = sorted(reasons.keys() - roles.values())
         left_out = {name: reasons[name] for name in others if reasons[name]}
-    return Guess({"": "parquet", ",": "csv", "\t": "tsv"}[source.delimiter], roles, kept, left_out)
+    kind = {"": "parquet", ",": "csv", "\t": "tsv"}[source.delimiter]
+    return Guess(kind, roles, kept, left_out, table)
 
 
-def _has_word(name: str, words: str) -> bool:
+def has_word(name: str, words: str) -> bool:
+    """Return whether one of the words stands in the name of a column."""
     return re.search(rf"(?<![a-z])({words})(?![a-z])", _in_words(name)) is not None
 
 
@@ -428,14 +484,19 @@ def _in_words(name: str) -> str:
 
 
 def _likely(role: str, fit: list[str], table: pd.DataFrame) -> list[str]:
-    for pattern in _NAMES["roles"][role]:
-        names = [name for name in fit if re.fullmatch(pattern, _in_words(name))]
-        if role == "qid":
-            # The text of the query beside its id groups the rows alike: the id is taken.
-            names.sort(key=lambda name: _has_word(name, "id|no|qid"))
-            names = [*{pd.factorize(table[name])[0].tobytes(): name for name in names}.values()]
-        if names:
-            return names
+    names = names_like(NAMES["roles"][role], fit)
+    if role != "qid":
+        return names
+    # The text of the query beside its id groups the rows alike: the id is taken.
+    names.sort(key=lambda name: has_word(name, "id|no|qid"))
+    return [*{pd.factorize(table[name])[0].tobytes(): name for name in names}.values()]
+
+
+def names_like(patterns: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return the names that the first pattern fits that fits any."""
+    for pattern in patterns:
+        if fit := [name for name in names if re.fullmatch(pattern, _in_words(name))]:
+            return fit
     return []
 
 
@@ -468,7 +529,7 @@ def refuse_answers(columns: Mapping[str, Any], relevance: NDArray[Any], where: s
     sample = np.random.default_rng(0).permutation(len(relevance))[:_MOST]
     truth = pd.Series(relevance).iloc[sample]
     reasons = {
-        name: _reason(name, pd.Series(column).iloc[sample], truth)
+        name: reason_against(name, pd.Series(column).iloc[sample], truth)
         for name, column in columns.items()
     }
     answers = [f"{name!r} ({reason})" for name, reason in reasons.items() if reason in _ANSWERS]
@@ -483,12 +544,13 @@ def refuse_answers(columns: Mapping[str, Any], relevance: NDArray[Any], where: s
         )
 
 
-def _reason(name: str, column: pd.Series[Any], relevance: pd.Series[Any]) -> str:
+def reason_against(name: str, column: pd.Series[Any], relevance: pd.Series[Any]) -> str:
     """Return why no ranker may know a column of numbers or categories; an empty text if it may."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         column = column.cat.codes
-    for reason, words in _NAMES["no_feature"].items():
-        if _has_word(name, words):
+    is_past = has_word(name, NAMES["past"]) and not has_word(name, _LATER)
+    for reason, words in NAMES["no_feature"].items():
+        if has_word(name, words) and not (is_past and reason in NAMES["lifted"]):
             return str(reason)
     if np.isinf(column).any():
         return "infinite numbers"
@@ -498,7 +560,7 @@ def _reason(name: str, column: pd.Series[Any], relevance: pd.Series[Any]) -> str
     if _is_id(column):
         if n_values == len(column):
             return "another whole number in each row, as ids have"
-        if any(low <= column.min() and column.max() <= high for low, high in _EPOCHS):
+        if any(low <= column.min() and column.max() <= high for low, high in EPOCHS):
             return "numbers like times"
     has_few_values = n_values <= min(_GRADES, len(column) / 2)
     if has_few_values and relevance.groupby(column).nunique().max() == 1:

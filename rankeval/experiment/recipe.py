@@ -29,6 +29,7 @@ from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison, compare
 from rankeval.errors import ConfigError, Refusal, TrackingError, warn
 from rankeval.evaluation import Evaluation
+from rankeval.evaluation.result import worst_slices_first
 from rankeval.experiment.checks import check_experiment, room_for_files
 from rankeval.experiment.config import check_config, load_config
 from rankeval.experiment.final_look import Opened, guard_test_part, moved_rows, open_test
@@ -36,6 +37,7 @@ from rankeval.experiment.loading import DataParts
 from rankeval.experiment.schema import ExperimentConfig, RankerConfig
 from rankeval.experiment.training import Trained, train, versions
 from rankeval.io.opening import write_atomically
+from rankeval.measures import direction
 from rankeval.model_selection.shelved import diagnosed
 from rankeval.report import report_for_experiment
 from rankeval.report.summaries import Candidate, ExperimentFacts, GuardFacts
@@ -282,13 +284,19 @@ def _candidate(name: str, config: RankerConfig, trained: Trained, test: Evaluati
 def _slices(
     config: ExperimentConfig, evaluations: Mapping[str, Evaluation], parts: DataParts
 ) -> dict[str, pd.DataFrame]:
-    tables = {}
+    tables, primary, baseline = {}, config.all_measures[0], config.baseline
+    sign = direction(primary).sign or 1
+    means = {name: sign * test.aggregate()[primary] for name, test in evaluations.items()}
+    leader = max((name for name in means if name != baseline), key=means.__getitem__)
     for name, values in parts.slices.items():
         slices = {ranker: test.slices(values) for ranker, test in evaluations.items()}
         first = next(iter(slices.values()))
         columns = {str(name): first.index.map(str), "queries": first["n_queries"].array}
-        means = {ranker: table[config.all_measures[0]].array for ranker, table in slices.items()}
-        tables[str(name)] = pd.DataFrame(columns | means)
+        scores = {ranker: table[primary].array for ranker, table in slices.items()}
+        frame, gains = pd.DataFrame(columns | scores), scores[leader]
+        if baseline is not None:
+            gains = frame[f"{leader} - {baseline}"] = scores[leader] - scores[baseline]
+        tables[str(name)] = worst_slices_first(frame, sign * gains, frame["queries"])
     return tables
 
 

@@ -369,7 +369,7 @@ def _is_distribution(values: Any) -> bool:
 
 
 class RankerConfig(Section):
-    """One candidate: an estimator or the steps of a Pipeline, its parameters, and what to search.
+    """One candidate: an estimator or the steps of a Pipeline, and what to search; or a column.
 
     In a Pipeline, the parameters of a step have the names of scikit-learn: `step__parameter`.
     """
@@ -378,6 +378,11 @@ class RankerConfig(Section):
     """import path of a class with fit and predict"""
     steps: list[StepConfig] | None = Field(default=None, min_length=1)
     """the steps of a Pipeline, instead of estimator"""
+    column: str | None = None
+    """column of the data whose values rank the rows, instead of estimator, such as the score of the
+    ranking in production; nothing is trained, and it need not be a feature"""
+    ascending: bool = False
+    """true: the lowest value of the column ranks first, as for ranks and prices"""
     params: dict[str, Any] = {}
     """fixed parameters"""
     grid: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
@@ -406,13 +411,17 @@ class RankerConfig(Section):
 
     @property
     def title(self) -> str:
-        """The estimator in words: its import path, or those of the steps."""
-        return " > ".join(self.paths)
+        """The estimator in words: its import path, those of the steps, or the column."""
+        order = ", ascending" if self.ascending else ""
+        return " > ".join(self.paths) or f"column {self.column}{order}"
 
     @model_validator(mode="after")
     def _one_of_each(self) -> RankerConfig:
-        found = "both" if self.steps is not None else "none of them"
-        is_one = (self.estimator is None) != (self.steps is None)
+        sources = {name: getattr(self, name) for name in ("estimator", "steps", "column")}
+        named_sources = [name for name, source in sources.items() if source is not None]
+        found = " and ".join(named_sources) or "none of them"
+        by_column = self.column is not None
+        settings = self.params or self.searched
         has_both = self.search is not None and self.grid
         fixed = sorted(self.searched.keys() & self.params.keys())
         named = [step.columns is not None for step in self.steps or ()]
@@ -423,7 +432,9 @@ class RankerConfig(Section):
         refuse(
             (named and named[-1], f"{of_last}: leave columns out"),
             (sum(named) > 1, f"{again}: name all of them there"),
-            (not is_one, f"a ranker has either estimator or steps, found {found}"),
+            (len(named_sources) != 1, f"a ranker has estimator, steps or column, found {found}"),
+            (by_column and settings, "a column is not trained: leave params, grid and search out"),
+            (self.ascending and not by_column, "ascending belongs to column: leave it out"),
             (has_both, f"{both}: a list of values is a distribution too"),
             (fixed, f"{twice}: leave it out of one of them"),
         )
@@ -488,12 +499,19 @@ class ExperimentConfig(Section):
         rankers = f"guard.baseline {standard!r} is none of the rankers: {', '.join(self.rankers)}"
         is_repeated = len(set(self.measures)) < len(self.measures)
         no_time = "cv.by_time needs split.time, the column of the times"
+        roles = self.data.qid, self.data.label, self.data.docid, split.column
+        no_score = [
+            f"rankers.{name}.column: {ranker.column!r} has no scores, since another key names it"
+            for name, ranker in self.rankers.items()
+            if ranker.column is not None and ranker.column in roles
+        ]
         refuse(
             (is_unknown, rankers),
             (self.n_jobs == 0, "n_jobs: found 0, expected the number of fits at once, or -1"),
             (is_repeated, "measures names one measure twice"),
             (column is not None and not self.data.is_table, of_table),
             (self.cv.by_time and split.time is None, no_time),
+            (no_score, "; ".join(no_score)),
         )
         return self
 

@@ -19,8 +19,9 @@ import hashlib
 import json
 import platform
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib import metadata
@@ -34,10 +35,11 @@ from numpy.typing import NDArray
 
 from rankeval._checks import said
 from rankeval._source import DISTRIBUTION
-from rankeval.collection.data import take_rows
+from rankeval.collection.data import RankingData, take_rows
 from rankeval.errors import FileFormatError, InvalidInput, RankevalError
 from rankeval.evaluation import Evaluation
-from rankeval.experiment.loading import DataParts
+from rankeval.evaluation.responses import by_query
+from rankeval.experiment.loading import DataParts, empty_cells
 from rankeval.experiment.schema import ExperimentConfig, SearchConfig
 from rankeval.model_selection.results import CrossValidation
 from rankeval.shelf import folder as folders
@@ -53,6 +55,9 @@ FORMAT = 6
 
 The fields of an `Evaluation` are parts of it as they are: a version that stores others trains anew.
 """
+
+FEW_QUERIES = 20
+"""Queries on which a check fits each ranker."""
 
 MOST_ROWS = 1000
 """Rows of dev from which a host takes the columns of a model, and on which it checks its copy."""
@@ -84,6 +89,7 @@ def train(name: str, ranker: QueryRanker, config: ExperimentConfig, parts: DataP
     from rankeval.model_selection.ranker import stops_early
 
     started, clock = time.time(), time.perf_counter()
+    parts = parts.by_column.get(config.rankers[name].column, parts)
     digests = {data.role: data.digest for data in parts.logged}
     if not stops_early(ranker):
         digests.pop("validation", None)
@@ -92,18 +98,14 @@ def train(name: str, ranker: QueryRanker, config: ExperimentConfig, parts: DataP
     digest = candidate_digest(name, config, **digests)
     folder = config.directory / "kept" / digest[:20]
     rows = take_rows(parts.dev.X, np.arange(min(MOST_ROWS, len(parts.dev))))
+    if by_query(ranker.estimator) and hasattr(rows, "set_axis"):
+        rows = rows.set_axis(pd.Index(parts.dev.qid[: len(rows)], name="qid"))
     logged_to = config.tracking.host if config.tracking else ""
     done = read_cached(folder, name=name, host=logged_to)
     reused = done is not None
     if done is None:
-        try:
+        with _naming(name, config):
             done = tune(ranker, name, parts, config=config)
-        except RankevalError:
-            raise
-        except Exception as error:  # of the estimator's library, which knows no names of rankers
-            reason = f"{type(error).__name__}: {said(error)}"
-            problem = f"{config.rankers[name].title} cannot be trained: {reason}"
-            raise InvalidInput(problem, argument=f"rankers.{name}") from error
         # A ranker that the host does not pack goes to the tracker as it is, which says why it
         # cannot be saved.
         if logged_to and (pack := host(logged_to).pack):
@@ -112,6 +114,42 @@ def train(name: str, ranker: QueryRanker, config: ExperimentConfig, parts: DataP
         write_cached(folder, done, host=logged_to)
     took = time.perf_counter() - clock
     return replace(done, reused=reused, digest=digest, started=started, took=took, rows=rows)
+
+
+@contextmanager
+def _naming(name: str, config: ExperimentConfig) -> Iterator[None]:
+    """Name the ranker in errors of the estimator's library, which does not know its name."""
+    try:
+        yield
+    except RankevalError:
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {said(error)}"
+        problem = f"{config.rankers[name].title} cannot be trained: {reason}"
+        raise InvalidInput(problem, argument=f"rankers.{name}") from error
+
+
+def fit_few(name: str, ranker: QueryRanker, config: ExperimentConfig, parts: DataParts) -> None:
+    """Fit a ranker on a few queries of dev, with an empty cell of each column that has any."""
+    from sklearn.base import clone
+
+    from rankeval.model_selection.ranker import stops_early
+    from rankeval.model_selection.rows import as_arguments
+
+    parts = parts.by_column.get(config.rankers[name].column, parts)
+    watched = parts.validation if stops_early(ranker) else None
+    few = parts.dev.take(_few_rows(parts.dev))
+    arguments = as_arguments(watched and watched.take(_few_rows(watched)))
+    with _naming(name, config), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # such as that a few rows are few
+        clone(ranker).fit(few.X, few.y, qid=few.qid, **arguments)
+
+
+def _few_rows(data: RankingData) -> NDArray[np.bool_]:
+    queries, cells = pd.unique(data.qid), empty_cells(data)
+    spread = np.linspace(0, len(queries) - 1, min(FEW_QUERIES, len(queries))).astype(int)
+    first_empty = [data.qid[np.argmax(empty)] for _, empty in cells.items()]
+    return np.isin(data.qid, [*queries[spread], *first_empty])
 
 
 def tune(ranker: QueryRanker, name: str, parts: DataParts, *, config: ExperimentConfig) -> Trained:
@@ -156,7 +194,7 @@ def tune(ranker: QueryRanker, name: str, parts: DataParts, *, config: Experiment
     validation = replace(validation, inputs=searched)
     params = {param.removeprefix(_INNER): value for param, value in search.best_params_.items()}
     frame = _search_frame(search.cv_results_, primary, sign)
-    scores = np.asarray(best.predict(parts.test.X), dtype=np.float64)
+    scores = np.asarray(best.predict(parts.test.X, qid=parts.test.qid), dtype=np.float64)
     seconds = time.perf_counter() - started
     return Trained(params, frame, validation, scores, seconds, best.n_iterations_, best)
 

@@ -9,7 +9,6 @@ collection was loaded with its rows in another order and its queries under other
 from __future__ import annotations
 
 import hashlib
-import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -34,7 +33,7 @@ from rankeval.contamination.fingerprint import (
 )
 from rankeval.contamination.hashing import as_numbers
 from rankeval.errors import InvalidInput, LedgerError, RankevalError
-from rankeval.evaluation.responses import ranking_methods, responses
+from rankeval.evaluation.responses import by_query, ranking_methods, responses
 from rankeval.guard.checks import Finding
 from rankeval.io.columns import as_column, as_typed, refuse_ragged, refuse_unbounded, scores
 from rankeval.join.flat import ids_of_rows
@@ -223,12 +222,9 @@ class LoadedCollection:
             and "qid" not in getattr(model, "feature_names_in_", ())
         ):
             X = X.drop(columns="qid")
-        try:
-            takes_ids = "qid" in inspect.signature(model.predict).parameters
-        except (TypeError, ValueError):  # a compiled method has no signature, and takes no ids
-            takes_ids = False
-        if takes_ids:
-            return model.predict(X, qid=self.qid)
+        if (inner := by_query(model, X)) is not None:
+            ranker, rows = inner
+            return ranker.predict(rows, qid=self.qid)
         # An index of predictions is compared with that of the rows, so they are not made an array
         # here.
         return model.predict(X) if ranking_methods(model) == ("predict",) else responses(model, X)

@@ -60,7 +60,9 @@ class FeatureTable:
     part: list[str | None] | None  # Cells of the column of parts; None where it is empty
     features: Mapping[str, Numbers | pd.Series[Any]]  # NaN where a cell is empty
     left_out: Mapping[str, str]  # Columns that are not features, and why
-    beside: Mapping[str, pd.Series[Any]]  # The columns that the caller wants as slices
+    beside: Mapping[
+        str, pd.Series[Any]
+    ]  # The columns that the caller wants as slices, or to rank by
 
 
 def read_feature_table(
@@ -70,16 +72,18 @@ def read_feature_table(
     *,
     categories: Sequence[str] = (),
     slices: Sequence[str] = (),
+    rankers: Sequence[str] = (),
     format: str | None,  # noqa: A002 - as in `Qrels.read`
     limits: Limits,
 ) -> FeatureTable:
     """Read a table of features; ``roles`` names the columns of qid, label, docid, part and time."""
     with reading(path, limits) as file:
         source = open_table(file, str(path), format, limits)
-        names = _candidates(source, roles, features, categories=categories, slices=slices)
+        beside = {"slices": slices, "rankers": rankers}
+        names = _candidates(source, roles, features, categories=categories, **beside)
         unfit = {} if features is not None else _left_out(source, names, categories)
         fit = [name for name in names if name not in unfit]
-        table = source.columns([*dict.fromkeys([*roles.values(), *fit, *slices])])
+        table = source.columns([*dict.fromkeys([*roles.values(), *fit, *slices, *rankers])])
     columns: dict[str, Numbers | pd.Series[Any]] = {}
     left_out: dict[str, str] = {}
     for name in names:
@@ -103,8 +107,8 @@ def read_feature_table(
         label = _labels(table, roles["label"], source)
         docid = _ids(table, roles["docid"], source) if "docid" in roles else None
         part = _texts(table.column(roles["part"])) if "part" in roles else None
-        beside = {name: _typed(table.column(name), source) for name in slices}
-        return FeatureTable(qid, label, docid, part, columns, left_out, beside)
+        others = {name: _typed(table.column(name), source) for name in (*slices, *rankers)}
+        return FeatureTable(qid, label, docid, part, columns, left_out, others)
 
 
 def _candidates(
@@ -122,12 +126,12 @@ def _candidates(
     for argument, name in named:
         if name not in source.kinds:
             raise unknown("column", name, source.kinds).having(where=f"{source.path}, {argument}")
-        if name in argument_of and argument != "slices":
+        if name in argument_of and argument not in ("slices", "rankers"):
             twice = f"{argument_of[name]} and again for {argument}"
             raise InvalidInput(f"{name!r} is named for {twice}: name each column once")
         argument_of.setdefault(name, argument)
     if features is None:
-        features_by_default = (None, "categories")
+        features_by_default = (None, "categories", "rankers")
         return [name for name in source.kinds if argument_of.get(name) in features_by_default]
     if not wanted:
         raise InvalidInput(

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from rankeval._checks import few
 from rankeval._memory import keep_freed_memory
 from rankeval.collection.convention import Convention
+from rankeval.collection.rows import without_own
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import numbers_of, row_numbers
 from rankeval.join.aspects import JoinedAspects, fold_aspects
@@ -43,6 +44,14 @@ _UNKNOWN = row_numbers(np.array([-1])).cast(pa.int32())[0]
 
 def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined:
     """Join a run with its judgments."""
+    if convention.own_document == "keep":
+        return _joined(qrels, run, convention)
+    qrels, of_judgments = without_own(qrels)
+    run, of_ranking = without_own(run)
+    return _joined(qrels, run, convention).without([*of_judgments, *of_ranking])
+
+
+def _joined(qrels: Qrels, run: Run, convention: Convention) -> Joined:
     if not len(qrels):
         empty = "the qrels are empty: no query can be scored"
         raise InvalidInput(empty, remedy="give a row for each judged document")

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -121,10 +122,21 @@ class Joined:
 
     def beside_ranks(self, rank: Any) -> Joined:
         """Return this with a sign if the scores run against a column of ranks of the input."""
-        rows = np.argsort(self.order) if self.order is not None else slice(None)
-        query = np.repeat(np.arange(self.n_queries), np.diff(self.offsets))[rows]
-        is_sign = columns.runs_against(rank, query, self.score)
+        rows = slice(None) if self.order is None else self.order
+        query = np.repeat(np.arange(self.n_queries), np.diff(self.offsets))
+        is_sign = columns.runs_against(np.asarray(rank)[rows], query, self.score[rows])
         return replace(self, signs={**self.signs, "rank": ()}) if is_sign else self
+
+    def without(self, own: list[Any]) -> Joined:
+        """Return this with counts of the documents left out that were their own query; ``own`` has the queries."""
+        number = Counter(own)
+        counts = np.array([number[query] for query in self.queries.tolist()], dtype=np.int64)
+        others = {"own_document": len(own) - int(counts.sum())}
+        return replace(
+            self,
+            rule_counts=self.rule_counts | {"own_document": counts},
+            left_out_counts={**self.left_out_counts, **others},
+        )
 
     def chunks(self) -> Iterator[tuple[slice, Judged, TiedGroups]]:
         """Yield the queries of each chunk, their rows as `Judged`, and all groups of tied rows."""
@@ -417,7 +429,7 @@ def join_arrays(
     if isinstance(docid, (pa.Array, pa.ChunkedArray)):
         docid = docid.cast(columns.without_view(docid.type))
     pooled = convention.negative == "unjudged" and bool((relevance < 0).any())
-    return Joined(
+    joined = Joined(
         queries=grouping.queries,
         offsets=grouping.offsets,
         order=grouping.order,
@@ -429,6 +441,30 @@ def join_arrays(
         columns=read_columns,
         truth_name=of_truth,
     )
+    if convention.own_document == "keep":
+        return joined
+    if documents is None:
+        lacking = "own_document='exclude' needs docid=, one document id for each row"
+        raise InvalidInput(lacking, argument="docid")
+    return _without_own(joined, documents if names is None else names[documents])
+
+
+def _without_own(joined: Joined, documents: NDArray[Any]) -> Joined:
+    """Leave out rows whose document is their query, and queries that have no other row."""
+    rows = np.arange(len(documents)) if joined.order is None else joined.order
+    query = np.repeat(np.arange(joined.n_queries), np.diff(joined.offsets))
+    own = documents.astype(str)[rows] == joined.queries.astype(str)[query]
+    sizes = np.bincount(query[~own], minlength=joined.n_queries)
+    filled = sizes > 0
+    emptied = tuple(joined.queries[~filled].tolist())
+    rest = replace(
+        joined,
+        queries=joined.queries[filled],
+        offsets=offsets_of(sizes[filled]),
+        order=rows[~own],
+        excluded={"no document but its own": emptied} if emptied else {},
+    )
+    return rest.without(joined.queries[query[own]].tolist())
 
 
 def _refuse_repeats(

@@ -7,6 +7,7 @@ from rankeval._registry import late
 _HOMES = {
     "diagnosis": ("Diagnosis",),
     "results": ("CrossValidations",),
+    "studies": ("Study",),
     "trials": ("OptunaObjective",),
     "validation": ("LearningCurve",),
 }

@@ -3,5 +3,6 @@
 
 from rankeval.model_selection.diagnosis import Diagnosis as Diagnosis
 from rankeval.model_selection.results import CrossValidations as CrossValidations
+from rankeval.model_selection.studies import Study as Study
 from rankeval.model_selection.trials import OptunaObjective as OptunaObjective
 from rankeval.model_selection.validation import LearningCurve as LearningCurve

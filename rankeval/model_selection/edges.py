@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -43,7 +42,7 @@ def edge_gains(search: Any) -> EdgeGains:
 
 
 def _number(value: Any) -> float:
-    is_number = isinstance(value, Real) and type(value) is not bool
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     return float(value) if is_number else math.nan
 
 

@@ -17,7 +17,7 @@ measure has its exact mean over all orders. A useless model gains 0.
 
 The trap is data on which there is little to see: few queries, or a weak signal. A check that is a
 test speaks only if the test rejects. That is why the check of single columns tests
-whether a column has nine tenths of the model's gain, and not whether the model is better: a small
+whether a column has 95 % of the model's gain, and not whether the model is better: a small
 set of queries cannot show that it is.
 """
 
@@ -33,7 +33,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from rankeval._checks import refuse
+from rankeval._checks import count, refuse
 from rankeval.collection.data import RankingData
 from rankeval.model_selection.checks import signs
 from rankeval.model_selection.nesting import features_for
@@ -53,7 +53,7 @@ _SCREENED = 500
 _KEPT = 0.75
 """The share of its gain in training that a sound model is not shown to miss out of fold."""
 
-_AS_WELL = 0.9
+_AS_WELL = 0.95
 """The share of the model's gain from which on a column ranks as well."""
 
 _USUAL = 0.8
@@ -140,14 +140,16 @@ class FitCheck:
 
 def _framed(X: Any, names: Sequence[Any]) -> pd.DataFrame:
     """Return features as a frame; columns without names get these."""
-    features = features_for(None, X)
+    features: Any = features_for(None, X)
     if hasattr(features, "iloc"):
-        return features.rename(columns=str)
+        named: pd.DataFrame = features.rename(columns=str)
+        return named
     found = f"{features.shape[1]} columns without names, and training has {len(names)}"
     refuse((features.shape[1] != len(names), found, "give a frame"), argument="serving")
     is_sparse = hasattr(features, "tocsr")
-    make = pd.DataFrame.sparse.from_spmatrix if is_sparse else pd.DataFrame
-    return make(features, columns=[*map(str, names)])
+    make: Any = pd.DataFrame.sparse.from_spmatrix if is_sparse else pd.DataFrame  # type: ignore[attr-defined]
+    framed: pd.DataFrame = make(features, columns=[*map(str, names)])
+    return framed
 
 
 def _test(differences: Any, alternative: Side) -> float:
@@ -210,13 +212,15 @@ def single_column(fit: Fit) -> Sequence[Observed] | str:
     model, column = gains.mean()
     share = column / model if model else np.nan
     first = "greatest" if sign > 0 else "smallest"
-    facts = {"name": name, "first": first, "model": model, "column": column, "n_other": n_other}
+    others = f" ({count(n_other, 'column')} without numbers not tried)" if n_other else ""
+    facts = {"name": name, "first": first, "model": model, "column": column, "others": others}
     return [Observed(share, p <= fit.alpha, p, facts)]
 
 
 def _ranked(column: pd.Series, sign: int) -> Floats:
     """Return a column as a score; rows without a value come last."""
-    return np.nan_to_num(sign * column.to_numpy(np.float64, na_value=np.nan), nan=-_LARGEST)
+    score: Floats = sign * column.to_numpy(np.float64, na_value=np.nan)
+    return np.nan_to_num(score, nan=-_LARGEST)
 
 
 def folds(fit: Fit) -> Sequence[Observed] | str:
@@ -290,7 +294,7 @@ def _states(known: pd.Series, served: pd.Series) -> Iterator[tuple[str, tuple[fl
 def _fisher(shares: tuple[float, float], sizes: tuple[int, int]) -> float:
     """Return the p-value of the second share being greater, of samples of these sizes."""
     counts = [round(share * n) for share, n in zip(shares, sizes, strict=True)]
-    table = [counts[::-1], [sizes[1] - counts[1], sizes[0] - counts[0]]]
+    table = np.array([counts[::-1], [sizes[1] - counts[1], sizes[0] - counts[0]]])
     return float(stats.fisher_exact(table, alternative="greater").pvalue)
 
 
@@ -319,9 +323,9 @@ CHECKS: dict[str, FitCheck] = {
         single_column,
         "One column alone, in either direction, ranks as well as the model.",
         "over rows in random order, {measure} gains {column:+.4f} by the column {name} alone, {first} first, "
-        "and {model:+.4f} by the model ({n_other} columns without numbers were not ranked by)",
+        "and {model:+.4f} by the model{others}",
         "gain of the best column as a share of the gain of the model",
-        "the column is shown to have more than 90 % of the model's gain (paired t test over "
+        "the column is shown to have more than 95 % of the model's gain (paired t test over "
         "queries, p at most {alpha:g})",
         "ask whether the column is known when rows are ranked (a leak); if it is, you may "
         "need no model",

@@ -227,7 +227,8 @@ class FitInputs:
         ):
             rows = np.intersect1d(train, before)
             if len(rows) and fitted is not None:
-                scores[rows] = fitted.predict(self.task.data.take(rows).X)
+                held_out = self.task.data.take(rows)
+                scores[rows] = fitted.predict(held_out.X, qid=held_out.qid)
         return scores
 
 
@@ -268,7 +269,8 @@ def _fit_fold(
     started = time.perf_counter()
     fitted = task.fit(ranker, train)
     between = time.perf_counter()
-    score = fitted.predict(task.data.take(test).X)
+    held_out = task.data.take(test)
+    score = fitted.predict(held_out.X, qid=held_out.qid)
     seconds = between - started, time.perf_counter() - between
     edges = edge_gains(search_inside(fitted))
     kept = fitted if keep or home == os.getpid() else None

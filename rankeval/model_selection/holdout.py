@@ -37,6 +37,7 @@ from rankeval.model_selection.query_ids import (
     required_ids,
     without_ids,
 )
+from rankeval.model_selection.query_split import is_by_query
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows
 from rankeval.model_selection.splitters import moments, query_times
 
@@ -61,6 +62,8 @@ class DevTestSplit:
     n_earlier : int
         Number of rows of the test part that are earlier than ``test_from``, since their queries
         came again later.
+    note : str
+        What to know of a split that cuts users; empty for others.
     """
 
     dev: RankingData
@@ -70,6 +73,7 @@ class DevTestSplit:
     registered: Any = None
     test_from: Any = None
     n_earlier: int = 0
+    note: str = ""
 
     @property
     def earlier(self) -> str:
@@ -96,7 +100,7 @@ class DevTestSplit:
             if self.registered
             else "not registered"
         )
-        words = "; ".join(filter(None, (registered, escape(self.earlier))))
+        words = "; ".join(filter(None, (registered, escape(self.earlier), escape(self.note))))
         return f"<table><tr><th></th><th>queries</th><th>rows</th></tr>{rows}</table><p>test part {words}</p>"
 
 
@@ -195,38 +199,27 @@ def dev_test_split(
             is_mixed,
             "a split by time needs both times= and test_from=, and neither test_size= nor salt=",
         ),
-        (
-            guard is not None and not hasattr(guard, "register"),
-            f"guard is {shown(guard)}; give a rk.Guard",
-        ),
-        (
-            supersedes is not None and guard is None,
-            "supersedes= is for a registered test part: give guard= too",
-        ),
     )
+    _check_guard(guard, supersedes)
     data = as_ranking_data(X, y, who="dev_test_split", qid=qid, group=group, docid=docid)
     codes, queries = encode(data.qid)
     if by_time:
         known, of_rows = query_times(times, data.X, y, codes, queries)
-        start = moments([test_from], "test_from")
-        unlike = f"test_from is {shown(test_from)}, and times are such as {known[0]}: give both of one kind"
-        refuse(((start.dtype.kind == "M") != (known.dtype.kind == "M"), unlike))
-        is_test = known >= start[0]
+        start = _start(test_from, known)
+        is_test = known >= start
     else:
         test_size = 0.2 if test_size is None else test_size
         check_share("test_size", test_size)
         is_test = hashed_share(queries, salt) < test_size
     in_test = is_test[codes]
-    n_earlier = int((of_rows[in_test] < start[0]).sum()) if by_time else 0
+    n_earlier = int((of_rows[in_test] < start).sum()) if by_time else 0
     if is_test.all() or not is_test.any():
         side = "dev" if is_test.all() else "test"
         other = "test_from" if by_time else "test_size or salt"
         raise InvalidInput(
             f"no query of {len(queries)} fell into the {side} part: choose another {other}"
         )
-    label = test_name or (f"{data.name}-test" if data.name else "test")
-    dev = data.take(~in_test, name=f"{data.name}-dev" if data.name else "dev")
-    test = data.take(in_test, name=label)
+    dev, test = _sides(data, in_test, test_name)
     parts = DevTestSplit(
         dev, test, salt=salt, test_size=test_size, test_from=test_from, n_earlier=n_earlier
     )
@@ -235,8 +228,166 @@ def dev_test_split(
     if guard is None:
         return parts
     return replace(
-        parts, registered=guard.register(label, test.X, test.y, qid=test.qid, supersedes=supersedes)
+        parts,
+        registered=guard.register(test.name, test.X, test.y, qid=test.qid, supersedes=supersedes),
     )
+
+
+@explained
+def user_test_split(
+    X: Any,
+    y: ArrayLike | None = None,
+    *,
+    qid: ArrayLike | None = None,
+    docid: ArrayLike | None = None,
+    times: Any,
+    last: int | None = None,
+    test_from: Any = None,
+    guard: Any = None,
+    test_name: str | None = None,
+    supersedes: Any = None,
+) -> DevTestSplit:
+    """Split the rows of each user by time: the last ones to test on, or all from one day on.
+
+    This is the usual protocol of recommenders. It cuts users by design, where `dev_test_split` keeps
+    queries whole: the earlier rows of a user are one list and the later ones another, which have
+    the same id in different parts.
+
+    With ``last``, the parts overlap in time. The rows of other users that train a model may be later
+    than a test row, which no model in service could have seen: a warning and ``note`` say how many.
+    With ``test_from`` there are none.
+
+    Parameters
+    ----------
+    X, y, docid
+        As in `dev_test_split`.
+    qid : array-like of shape (n_rows,), optional
+        The user of each row; also a pandas index level or a column of X named "qid".
+    times : str, Series or array-like of shape (n_rows,)
+        The time of each row, in the forms of `QueryTimeSplit`.
+    last : int, optional
+        The number of rows of each user in the test part. Rows of equal time stay in their order.
+        Users with so many rows or fewer stay in the dev part.
+    test_from : date, time, text or number, optional
+        Instead of ``last``: the time at which the test part begins, for all users.
+    guard, test_name, supersedes : optional
+        As in `dev_test_split`. The guard registers the documents of the test part too.
+
+    Returns
+    -------
+    DevTestSplit
+        ``note`` has the numbers of users on one side only, and of rows from the future of others.
+
+    Raises
+    ------
+    InvalidInput
+        If y is missing, a part would be empty, or not exactly one of ``last`` and ``test_from`` is
+        given; if times are those of users, a time is missing or of another kind, or ``supersedes``
+        is given without a guard.
+    QueryIdError
+        If the user of each row is not known.
+    LedgerError
+        If the guard cannot register the test part.
+
+    References
+    ----------
+    Meng, McCreadie, Macdonald and Ounis (2020), Exploring Data Splitting Strategies for the
+    Evaluation of Recommendation Models, RecSys, doi:10.1145/3383313.3418479.
+
+    Examples
+    --------
+    >>> user, day = ["ann", "ann", "bob", "ann"], [1, 3, 2, 2]
+    >>> split = user_test_split([[0], [1], [2], [3]], [1, 1, 1, 1], qid=user, times=day, last=1)
+    >>> split.test.X.tolist(), split.note
+    ([[1]], '1 of 2 users have no test row')
+    """
+    refuse(
+        ((last is None) == (test_from is None), "give either last= or test_from=, and not both"),
+    )
+    _check_guard(guard, supersedes)
+    data = as_ranking_data(X, y, who="user_test_split", qid=qid, docid=docid)
+    codes, users = encode(data.qid)
+    of_users = "a user is cut by the times of rows, and these are times of users"
+    refuse((is_by_query(times, len(codes)), of_users, "give one time a row"), argument="times")
+    _, moment = query_times(times, data.X, y, codes, users)
+    if last is None:
+        in_test = moment >= _start(test_from, moment)
+    else:
+        check_count("last", last)
+        in_test = _last_rows(codes, moment, last)
+    sides = "all rows fell into one part, and both need rows: choose another last or test_from"
+    refuse((in_test.all() or not in_test.any(), sides))
+    future = _from_future(codes, moment, in_test)
+    if future:
+        warn(future)
+    note = "; ".join(filter(None, [*_one_sided(codes, in_test), future]))
+    dev, test = _sides(data, in_test, test_name)
+    parts = DevTestSplit(dev, test, test_size=None, test_from=test_from, note=note)
+    if guard is None:
+        return parts
+    rows = {"qid": test.qid, "docid": test.docid, "supersedes": supersedes}
+    return replace(parts, registered=guard.register(test.name, test.X, test.y, **rows))
+
+
+def _last_rows(codes: NDArray[np.int64], moment: NDArray[Any], last: int) -> NDArray[np.bool_]:
+    """Return the last rows of each user that has more."""
+    order = np.lexsort((moment, codes))
+    sizes = np.bincount(codes)
+    ends = np.cumsum(sizes)
+    place = ends[codes[order]] - np.arange(len(codes))  # 1 for the last row of a user
+    in_test = np.empty(len(codes), dtype=bool)
+    in_test[order] = (place <= last) & (sizes[codes[order]] > last)
+    return in_test
+
+
+def _one_sided(codes: NDArray[np.int64], in_test: NDArray[np.bool_]) -> list[str]:
+    """Say how many users have rows in one part only."""
+    n_users, notes = int(codes.max()) + 1, []
+    for side, is_side in (("test", in_test), ("dev", ~in_test)):
+        if lacking := n_users - len(np.unique(codes[is_side])):
+            notes.append(f"{lacking:,} of {count(n_users, 'user')} have no {side} row")
+    return notes
+
+
+def _from_future(codes: NDArray[np.int64], moment: NDArray[Any], in_test: NDArray[np.bool_]) -> str:
+    """Say how many dev rows are later than a test row of another user; "" if none is."""
+    earliest = np.full(int(codes.max()) + 1, moment.max())
+    np.minimum.at(earliest, codes[in_test], moment[in_test])
+    # A user's own dev rows are not later than the user's test rows.
+    later = int((moment[~in_test] > earliest.min()).sum())
+    n_before = int((earliest < moment[~in_test].max()).sum())
+    if not later:
+        return ""
+    return (
+        f"{later:,} dev rows are later than test rows of other users ({n_before:,} users): a model "
+        "that learns from them has seen the future; test_from= cuts all users at one time"
+    )
+
+
+def _check_guard(guard: Any, supersedes: Any) -> None:
+    is_other = guard is not None and not hasattr(guard, "register")
+    alone = "supersedes= is for a registered test part: give guard= too"
+    refuse(
+        (is_other, f"guard is {shown(guard)}; give a rk.Guard"),
+        (supersedes is not None and guard is None, alone),
+    )
+
+
+def _start(test_from: Any, known: NDArray[Any]) -> Any:
+    """Return the time at which a test part begins, of the kind of the known times."""
+    start = moments([test_from], "test_from")
+    unlike = (
+        f"test_from is {shown(test_from)}, and times are such as {known[0]}: give both of one kind"
+    )
+    refuse(((start.dtype.kind == "M") != (known.dtype.kind == "M"), unlike))
+    return start[0]
+
+
+def _sides(
+    data: RankingData, in_test: NDArray[np.bool_], test_name: str | None
+) -> tuple[RankingData, RankingData]:
+    dev, test = (f"{data.name}-{side}" if data.name else side for side in ("dev", "test"))
+    return data.take(~in_test, name=dev), data.take(in_test, name=test_name or test)
 
 
 def as_ranking_data(

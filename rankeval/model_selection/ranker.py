@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,7 +35,7 @@ from rankeval.collection.rows import check_rows
 from rankeval.contamination.fingerprint import fingerprint
 from rankeval.contamination.refusal import Allowance, ContaminationCheck, granted
 from rankeval.errors import InvalidInput, UnusableRowsRefusal, UnusableWeightsRefusal
-from rankeval.evaluation.responses import responses
+from rankeval.evaluation.responses import by_query, responses
 from rankeval.io import columns
 from rankeval.model_selection import boosters, limits, nesting, threads
 from rankeval.model_selection.category_columns import categories_of, coded
@@ -126,6 +127,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             ("docid", "query_weight", "position", "eval_set", "eval_qid", "eval_X", "eval_y"), True
         ),
     }
+    __metadata_request__predict: ClassVar = {"qid": True}
     # Pipeline.score hands sample_weight on, None too, and raises if its last step does not ask for
     # it.
     __metadata_request__score: ClassVar = {"qid": True, "query_weight": True, "sample_weight": True}
@@ -292,7 +294,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         self._known = (None if given is None else (labels, ids), watched)
         return self
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
+    def predict(self, X: Any, *, qid: Any = None) -> NDArray[np.float64]:
         """Return the score of each row, in the order of the rows; higher ranks first.
 
         The score of a classifier is the probability of the second class, or the expected grade if
@@ -302,6 +304,9 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         ----------
         X : array, sparse matrix or frame of shape (n_rows, n_features)
             The rows; a column "qid" is left out.
+        qid : array-like of shape (n_rows,), optional
+            The query of each row, found as in `fit`. Only an estimator that scores the rows of a
+            query together reads it, such as `Fusion`.
 
         Returns
         -------
@@ -315,7 +320,9 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         ValueError
             If X has other features than in `fit`.
         """
-        return self._asked(X, responses)
+        check_is_fitted(self, "estimator_")
+        ids = find(X, qid=qid) if by_query(self.estimator_) else None
+        return self._asked(X, partial(responses, qid=ids))
 
     # scikit-learn has no types, nor has its decorator.
     @available_if(_if_inner_has("predict_proba"))  # type: ignore[untyped-decorator]

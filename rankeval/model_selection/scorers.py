@@ -250,7 +250,7 @@ class QueryScorer:
             read = read_columns(X, y, self.by_name.values(), self.columns | columns)
         labels = io_columns.labels(io_columns.as_column(y), "y")
         check_fold(estimator, without_ids(X), labels, ids)
-        predicted = responses(estimator, as_fitted(estimator, X), self.methods)
+        predicted = responses(estimator, as_fitted(estimator, X), self.methods, qid=ids)
         # A registration since the scorer was made is seen as well.
         self.contamination.refuse(
             without_ids(X), labels, ids, docid=documents, score=predicted, action="score"

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -53,7 +54,8 @@ def seeded(ranker: QueryRanker, seed: int | None) -> QueryRanker:
     remedy = "leave seeds out: each would fit the same model"
     refuse((not names, lacking, remedy), argument="seeds")
     copied: QueryRanker = boosters.cloned(ranker)
-    return copied.set_params(**dict.fromkeys(names, seed))
+    copied.set_params(**dict.fromkeys(names, seed))
+    return copied
 
 
 def seed_parameters(ranker: QueryRanker) -> list[str]:
@@ -67,7 +69,7 @@ def seed_parameters(ranker: QueryRanker) -> list[str]:
     return names
 
 
-def over_seeds(by_seed: Mapping[int, CrossValidation]) -> CrossValidation:
+def over_seeds(by_seed: Mapping[Any, CrossValidation]) -> CrossValidation:
     """Return the mean over seeds of cross-validations on the same folds."""
     results, sums = [*by_seed.values()], ("fit_seconds", "score_seconds")
     how = dict.fromkeys(results[0].folds, "mean") | dict.fromkeys(sums, "sum")

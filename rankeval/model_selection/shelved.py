@@ -159,7 +159,7 @@ def fields_of(record: Record) -> dict[str, Any]:
     diagnosis = None
     if "diagnosis" in tables:
         diagnosis = Diagnosis(tables["diagnosis"], **record.facts["diagnosis"])
-    scores = tables["predictions"].to_numpy() if "predictions" in tables else []
+    scores: Any = tables["predictions"].to_numpy() if "predictions" in tables else []
     return {
         "folds": tables["folds"],
         "predictions": np.squeeze(np.asarray(scores, dtype=np.float64)),

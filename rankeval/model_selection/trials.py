@@ -1,5 +1,8 @@
 """Tune a ranker with Optuna: report every fold to the pruner, and end the study if the guard refuses.
 
+A trial keeps what it was asked for in its user attributes, so that a study that another process
+loads can be logged: the measure, the value of each fold, and why it failed.
+
 A refusal is a BaseException, which Optuna does not catch: it leaves the trial in the state RUNNING.
 So a refusal first tells the study that the trial failed, then goes on up.
 """
@@ -37,7 +40,7 @@ Space = Callable[[Any], Mapping[str, Any]] | Mapping[str, Any]
 @explained
 @dataclass(frozen=True, eq=False)
 class OptunaObjective:
-    """The objective of a study: the mean of folds of a measure; see `rankeval.optuna_objective`.
+    """The objective of a study: the mean of folds of each measure; see `rankeval.optuna_objective`.
 
     Attributes
     ----------
@@ -51,7 +54,7 @@ class OptunaObjective:
         Numbers of the training and the test rows of each fold, of shape (n_train_rows,) and
         (n_test_rows,). They are the same for all trials.
     scoring : FoldScoring
-        The one measure that is optimised, and all rows, grouped by query.
+        The measures that are optimised, and all rows, grouped by query.
 
     Examples
     --------
@@ -68,46 +71,83 @@ class OptunaObjective:
     scoring: FoldScoring
 
     @property
+    def measures(self) -> tuple[Measure, ...]:
+        """The measures that are optimised, in the order of a trial's values."""
+        return tuple(measure for _, measure in self.scoring.labelled)
+
+    @property
     def measure(self) -> Measure:
-        """The measure that is optimised."""
-        return self.scoring.labelled[0][1]
+        """The measure that is optimised; of several the first."""
+        return self.measures[0]
+
+    @property
+    def directions(self) -> list[str]:
+        """The direction for each measure: "maximize", or "minimize" if less is better, as for ARP."""
+        return [
+            "maximize" if measure.family.greater_is_better else "minimize"
+            for measure in self.measures
+        ]
 
     @property
     def direction(self) -> str:
-        """The direction of the study: "maximize", or "minimize" if less is better, as for ARP."""
-        return "maximize" if self.measure.family.greater_is_better else "minimize"
+        """The direction of a study of one measure; raises InvalidInput for several."""
+        directions = self.directions
+        several = f"the objective has {len(directions)} measures, and a direction for each"
+        refuse((len(directions) > 1, several, f"use {_created(directions)}"))
+        return directions[0]
 
-    def __call__(self, trial: Any) -> float:
-        """Return the mean of folds."""
+    def __call__(self, trial: Any) -> float | list[float]:
+        """Return the mean of folds; of several measures a list of means."""
+        study, directions = getattr(trial, "study", None), self.directions
+        names = [str(measure) for measure in self.measures]
+        if study is not None:
+            found = [direction.name.lower() for direction in study.directions]
+            wanted = ", ".join(f"{direction}d" for direction in directions)
+            verb = "is" if len(names) == 1 else "are"
+            problem = f"{', '.join(names)} {verb} to be {wanted}"
+            refuse((found != directions, f"{problem}: {_created(directions)}"))
+        trial.set_user_attr("measure", names[0] if len(names) == 1 else names)
+        trial.set_user_attr("value", MEAN_OF_FOLDS)
+        try:
+            folds = self._folds(trial)
+        except (Exception, Refusal) as error:
+            self._note(error, trial, study)
+            raise
+        trial.set_user_attr("folds", folds[0] if len(names) == 1 else folds)
+        means = [float(np.mean(values)) for values in folds]
+        return means[0] if len(names) == 1 else means
+
+    def _folds(self, trial: Any) -> list[list[float]]:
+        """Return the values of the folds by measure; the pruner may end the trial before the last."""
         import optuna
 
-        study = getattr(trial, "study", None)
-        is_other = study is not None and [
-            direction.name.lower() for direction in study.directions
-        ] != [self.direction]
-        way = f'optuna.create_study(direction="{self.direction}")'
-        refuse((is_other, f"{self.measure} is to be {self.direction}d: {way}"))
-        try:
-            ranker = self.ranker(trial)
-            self.task.refuse_unusable(ranker)
-            values: list[float] = []
-            for step, (train, test) in enumerate(self.folds):
-                score = self.task.fit(ranker, train).predict(self.task.data.take(test).X)
-                values += aggregates(self.scoring.evaluate(test, score)).values()
-                trial.report(values[-1], step)
-                if trial.should_prune() and step + 1 < len(self.folds):
-                    raise optuna.TrialPruned(f"after {step + 1} of {len(self.folds)} folds")
-        except Refusal as refusal:
+        ranker = self.ranker(trial)
+        self.task.refuse_unusable(ranker)
+        values: list[tuple[float, ...]] = []
+        for step, (train, test) in enumerate(self.folds, start=1):
+            held_out = self.task.data.take(test)
+            score = self.task.fit(ranker, train).predict(held_out.X, qid=held_out.qid)
+            values.append(tuple(aggregates(self.scoring.evaluate(test, score)).values()))
+            if len(self.measures) > 1:  # Optuna reports and prunes by one value
+                continue
+            trial.report(*values[-1], step - 1)
+            if trial.should_prune() and step < len(self.folds):
+                raise optuna.TrialPruned(f"after {step} of {len(self.folds)} folds")
+        return [list(of_measure) for of_measure in zip(*values, strict=True)]
+
+    def _note(self, error: BaseException, trial: Any, study: Any) -> None:
+        """Write to the trial why it fails; a refusal also ends it."""
+        import optuna
+
+        if isinstance(error, optuna.TrialPruned):
+            return
+        is_refusal = isinstance(error, Refusal)
+        words = str(error) if is_refusal else f"{type(error).__name__}: {error}"
+        trial.set_user_attr("refused" if is_refusal else "error", words)
+        if is_refusal and study is not None:
             # Optuna marks no trial as failed for a BaseException. `study.stop` would hide the
             # refusal with several jobs: Optuna then ignores errors of the other threads.
-            if study is not None:
-                trial.set_user_attr("refused", str(refusal))
-                study.tell(trial, state=optuna.trial.TrialState.FAIL)
-            raise
-        trial.set_user_attr("measure", str(self.measure))
-        trial.set_user_attr("folds", values)
-        trial.set_user_attr("value", MEAN_OF_FOLDS)
-        return float(np.mean(values))
+            study.tell(trial, state=optuna.trial.TrialState.FAIL)
 
     def ranker(self, trial: Any) -> QueryRanker:
         """Return an unfitted ranker with a trial's parameters.
@@ -124,7 +164,16 @@ class OptunaObjective:
         return as_ranker(boosters.cloned(self.estimator).set_params(**params))
 
     def __repr__(self) -> str:
-        return f"OptunaObjective({self.estimator!r}, {self.measure}, {MEAN_OF_FOLDS} ({len(self.folds)}))"
+        names = ", ".join(map(str, self.measures))
+        unpruned = "" if len(self.measures) == 1 else ", no pruning"
+        folds = f"{MEAN_OF_FOLDS} ({len(self.folds)}){unpruned}"
+        return f"OptunaObjective({self.estimator!r}, {names}, {folds})"
+
+
+def _created(directions: Sequence[str]) -> str:
+    is_one = len(directions) == 1
+    option = f'direction="{directions[0]}"' if is_one else "directions=objective.directions"
+    return f"optuna.create_study({option})"
 
 
 @explained
@@ -144,14 +193,15 @@ def optuna_objective(
     position: Any = None,
     eval_set: Any = None,
     eval_qid: Any = None,
-    measure: str | Measure = "nDCG@10",
+    measure: str | Measure | Sequence[str | Measure] = "nDCG@10",
     cv: Any = 5,
     convention: str | Convention = "rankeval",
 ) -> OptunaObjective:
     """Make an objective for ``optuna.create_study(direction="maximize").optimize(objective)``.
 
     ``objective.direction`` is "maximize", or "minimize" if less of the measure is better, as for
-    ARP.
+    ARP. Of several measures a trial has a value for each, and the study is made with
+    ``directions=objective.directions``. Optuna prunes no trial of such a study.
 
     Folds are fitted one after the other. Each fold's mean is reported under its number, so that the
     study's pruner can end a trial between folds. To run trials in parallel, use Optuna:
@@ -159,8 +209,9 @@ def optuna_objective(
 
     The value of a trial is the mean of folds, as scikit-learn's ``mean_test_score`` is.
     `cross_validate` gives the mean over all queries, which differs a little if folds have unequal
-    numbers of queries. The user attributes of a trial say so (``value``), with the value of each
-    fold (``folds``).
+    numbers of queries. The user attributes of a trial say so (``value``), with the measure
+    (``measure``), the value of each fold (``folds``; of several measures a list for each), and why
+    a trial failed (``error``, ``refused``). ``rankeval_mlflow.log(study)`` reads them.
 
     Parameters
     ----------
@@ -172,8 +223,8 @@ def optuna_objective(
         ``IntDistribution(3, 15)`` is a range.
     X, y, qid, group, docid, columns, groups, sample_weight, query_weight, position, eval_set, eval_qid, cv
         As in `cross_validate`. All trials are scored on the same folds.
-    measure : str or Measure, default ``"nDCG@10"``
-        The measure to optimise.
+    measure : str, Measure or list of these, default ``"nDCG@10"``
+        The measure to optimise, or several.
     convention
         As in `cross_validate`.
 
@@ -188,8 +239,8 @@ def optuna_objective(
         If the query of each row is not known.
     InvalidInput
         If the space is neither a function nor a mapping, a parameter has neither a distribution nor
-        choices or has a bare pair of numbers, there are several measures, or `cross_validate` would
-        refuse an argument.
+        choices or has a bare pair of numbers, or `cross_validate` would refuse an argument. In a
+        trial, if the directions of the study are not those of the measures.
     UnknownName
         If the measure, the convention, a rule or a parameter of the space does not exist. The
         parameters that a function returns are checked in the trial.
@@ -217,9 +268,6 @@ def optuna_objective(
         )
     )
     found = check_measures(measure, convention)
-    refuse(
-        (len(found) > 1, f"measure is {shown(measure)}; give one measure for the study to optimise")
-    )
     ranker = as_ranker(estimator)
     if not callable(space):
         space = {name: _distribution(name, wanted) for name, wanted in space.items()}

@@ -1,4 +1,4 @@
-"""Figures of comparisons: differences with intervals, the matrix of all pairs, ranges of ranks.
+"""Figures of comparisons: differences with intervals, the matrix of all pairs, ranges of ranks, trade-offs.
 
 An interval is drawn twice where it was adjusted for several comparisons::
 
@@ -425,3 +425,27 @@ def rank_intervals(
 def _ticks(n: int) -> list[int]:
     step = next(step for step in (1, 2, 5, 10, 20, 50, 100, 10**9) if n / step <= 16)
     return sorted({1, *np.arange(step, n + 1, step).tolist()})
+
+
+def regions(frame: pd.DataFrame, labels: Sequence[str], caption: str) -> Figure:
+    """Draw two differences of each system with their ellipse; systems that are dominated are hollow."""
+    figure, axes = one_panel(7.5, 5)
+    axes.axhline(0, color=INK, linewidth=0.8)
+    axes.axvline(0, color=INK, linewidth=0.8)
+    angles = np.linspace(0, 2 * np.pi, 181)
+    across, up = np.cos(angles), np.sin(angles)
+    for row in frame.to_dict("records"):
+        x, y, shape = row["difference_x"], row["difference_y"], row["correlation"]
+        color = SOFT if row["dominated_by"] else INK
+        along = shape * across + np.sqrt(1 - shape**2) * up
+        ends = row["high_x"] - x, row["high_y"] - y
+        axes.plot(x + ends[0] * across, y + ends[1] * along, color=color, linewidth=1.2)
+        _draw_point(axes, x, y, "o", color, 6, clear=not row["dominated_by"])
+        name = shown_name(row["system"], LONGEST_NAME)
+        axes.annotate(
+            name, (x, y), xytext=(6, 4), textcoords="offset points", fontsize=8.5, parse_math=False
+        )
+    axes.set_xlabel(labels[0], color=INK, parse_math=False)
+    axes.set_ylabel(labels[1], color=INK, parse_math=False)
+    write_caption(figure, caption)
+    return figure

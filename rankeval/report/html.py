@@ -26,7 +26,13 @@ from rankeval.comparison.headline import named_system
 from rankeval.comparison.recorded import record_kind
 from rankeval.comparison.tables import printed
 from rankeval.evaluation import Evaluation
-from rankeval.evaluation.result import left_out_of_worst, reading_of, table_of_slices, worst_first
+from rankeval.evaluation.result import (
+    left_out_of_worst,
+    reading_of,
+    table_of_slices,
+    worst_first,
+    worst_slice,
+)
 from rankeval.measures import Measure, direction
 from rankeval.render import plots
 from rankeval.render.tables import DASH, Table, interval, number, with_minus
@@ -84,6 +90,7 @@ def report_for_experiment(facts: summaries.ExperimentFacts) -> str:
         drawn = comparison.plot(system=best, measure=facts.primary)
     sentences = {
         "findings": comparison.findings,
+        "worst": summaries.worst_slices(facts),
         "notes": summaries.unguarded_notes(facts),
         "limits": summaries.limits_of(facts),
         "fit_notes": summaries.fit_notes(facts),
@@ -154,7 +161,9 @@ def report_for_evaluation(
         If the attribute does not fit the queries, or a result has no table.
     """
     if not (slices is None or isinstance(slices, TextTable)):
-        slices = table_of_texts(table_of_slices(evaluation, slices))
+        means = table_of_slices(evaluation, slices)
+        said = f"{said} {worst_slice(means, evaluation)}".lstrip()
+        slices = table_of_texts(means)
     tables = {
         "means": _means(evaluation),
         "slices": slices,
@@ -347,7 +356,7 @@ def _short(value: Any) -> str:
 
 
 def _means(evaluation: Evaluation) -> TextTable:
-    intervals = evaluation.ci().to_dict("index") if evaluation.weights is None else {}
+    intervals = evaluation.ci().to_dict("index")
     shares, rows = reading_of(evaluation, "judged").mean(axis=0), []
     for (label, value), share in zip(evaluation.aggregate().items(), shares, strict=True):
         row = intervals.get(label)

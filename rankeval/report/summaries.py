@@ -103,6 +103,7 @@ RULE_WORDS: dict[str, str] = {
     "unjudged": "unjudged documents",
     "duplicates": "a document twice in one ranking",
     "score_dtype": "scores compared as",
+    "own_document": "documents that are their own query",
     "depth": "rankings cut at rank",
     "bind": "parameters bound",
 }
@@ -158,7 +159,8 @@ class ExperimentFacts:
     versions: Mapping[str, str]  # Of Python and the libraries that the results depend on
     notes: tuple[str, ...] = ()  # On the data
     moved: MovedRows | None = None  # None if there is no baseline, or no query lost
-    # Attribute of the queries -> a row for each value: its number of queries, each ranker's score
+    # Attribute of the queries -> a row for each value, the worst first: its number of queries, each
+    # ranker's score, and the difference of the best one to the baseline
     slices: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
     @property
@@ -170,15 +172,28 @@ class ExperimentFacts:
 def experiment_text(facts: ExperimentFacts, *, verbose: bool = False) -> str:
     """Write the result of an experiment for a terminal: findings, rankers, standing, and what limits the result."""
     notes = unguarded_notes(facts)
-    paragraphs = ["\n".join(map(_filled, facts.comparison.findings)), _rankers(facts).to_text()]
+    findings = [*facts.comparison.findings, *worst_slices(facts)]
+    paragraphs = ["\n".join(map(_filled, findings)), _rankers(facts).to_text()]
     if verbose:
         paragraphs.append(str(replace(facts.comparison, notes=notes)))
     else:
         paragraphs += [_filled(f"* {note}") for note in limits_of(facts)]
-    paragraphs += [_filled(f"* {note}") for note in fit_notes(facts)]
+    if verbose:
+        paragraphs += [_filled(f"* {note}") for note in fit_notes(facts)]
     paragraphs.append(standing_words(facts, verbose=verbose))
     paragraphs += [_filled(f"Data: {note}.") for note in facts.notes]
     return "\n\n".join(paragraphs)
+
+
+def worst_slices(facts: ExperimentFacts) -> list[str]:
+    """Return a sentence on the worst slice by each attribute."""
+    sentences = []
+    for name, frame in facts.slices.items():
+        worst, last = frame.iloc[0], frame.columns[-1]
+        by = f"{last} {signed(worst[last])}" if facts.baseline else f"mean {worst[last]:.4f}"
+        size = count(int(worst["queries"]), "query")
+        sentences.append(f"Worst {name}: {worst.iloc[0]}, {by} {facts.primary} on {size}.")
+    return sentences
 
 
 def _filled(sentence: str) -> str:
@@ -232,13 +247,16 @@ def standing_words(facts: ExperimentFacts, *, verbose: bool = False) -> str:
     """Say what was trained, how many looks were added, and how far the result can be believed."""
     guard = facts.guard
     trained = f"This run: {count(facts.n_trained, 'ranker')} trained"
+    fit = ""
+    if (notes := fit_notes(facts)) and not verbose:
+        fit = f" The report has {count(len(notes), 'note')} on the fit."
     if not guard.active:
-        return _filled(f"NOT GUARDED. {guard.reason} {trained}.")
+        return _filled(f"NOT GUARDED. {guard.reason} {trained}.{fit}")
     words = f"{guard.warning} {trained}, {count(guard.looks_added, 'look')} added.".lstrip()
     return (
         f"{words}\n{guard.line}"
         if verbose
-        else _filled(f"{words} Guard: {guard.status}; {guard.looked}.")
+        else _filled(f"{words}{fit} Guard: {guard.status}; {guard.looked}.")
     )
 
 

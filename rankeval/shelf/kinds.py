@@ -37,8 +37,12 @@ KINDS = {
     "policy_value": "online.weighting.PolicyValue",
     "propensities": "online.weighting.Propensities",
     "profile": "text.profiling.Profile",
+    "study": "model_selection.studies.Study",
 }
 """The class of each kind of record; as text, since it lies above this floor."""
+
+_COPIED = {"optuna.study.study.Study": "study"}
+"""The kind of record that a result of another library is copied to, by its class."""
 
 
 def class_of(kind: str) -> Any:
@@ -49,6 +53,9 @@ def class_of(kind: str) -> Any:
 
 def record_of(result: Any, options: Mapping[str, Any]) -> Record:
     """Return the record of a result; refuse options of other classes, and name these classes."""
+    whole_name = f"{type(result).__module__}.{type(result).__qualname__}"
+    if whole_name in _COPIED:
+        result = class_of(_COPIED[whole_name]).of(result)
     expected = "a result such as evaluate, compare or cross_validate return"
     require(
         hasattr(result, "record") and not isinstance(result, type), "result", type(result), expected
@@ -79,7 +86,7 @@ def save(result: Any, folder: str | os.PathLike[str], **options: Any) -> str:
     ----------
     result : object
         The result of `evaluate`, `compare`, `cross_validate`, of ``rankeval.judging``,
-        ``rankeval.online`` or `profile`.
+        ``rankeval.online`` or `profile`; or a study of Optuna.
     folder : path
         The folder, which is written whole or not at all. If it exists, it must hold the same
         result.

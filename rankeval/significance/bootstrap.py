@@ -17,6 +17,7 @@ absolute difference.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 from scipy import special
@@ -34,6 +35,7 @@ from rankeval.significance.declarations import (
     one_resample,
 )
 from rankeval.significance.randomization import chunk_rows
+from rankeval.significance.weighted import relative, weighted_error, weighted_mean
 
 Statistic = Callable[[Floats, Floats], Floats]
 """``(weights, d)`` -> a row per resample, a column per pair."""
@@ -45,7 +47,7 @@ _DRAWS_AT_ONCE = 2**23
 """Statistics kept in memory (64 MB); more pairs are worked off in blocks, which share their resamples."""
 
 
-def bootstrap_t(d: Floats, settings: Settings) -> PairedResult:
+def bootstrap_t(d: Floats, settings: Settings, weights: Floats | None = None) -> PairedResult:
     """Test the mean difference by the symmetric studentised bootstrap over queries.
 
     Conservative on 10 queries, two-sided, and at its level beyond where differences are symmetric
@@ -62,10 +64,16 @@ def bootstrap_t(d: Floats, settings: Settings) -> PairedResult:
     * standard error``, q from the resampled ``|t|``: it excludes 0 exactly if p is at most alpha. A
     resample without variance counts as extreme, so with very few queries the interval can be
     infinite.
+
+    Weighted queries are drawn with their weights; mean and standard error of each resample are
+    those of its ratio.
     """
+    statistic = _absolute_t if weights is None else partial(_absolute_t_of_ratio, weights)
 
     def read(d: Floats, drawn: Floats) -> PairedResult:
         mean, error = d.mean(axis=0), standard_error(d)
+        if weights is not None:
+            mean, error = weighted_mean(d, weights), weighted_error(d, weights)
         mean[np.abs(mean) <= _slack(d)] = 0.0  # a mean that is 0 but for rounding has no direction
         p_value = _share_reaching(drawn, np.abs(mean) / error * (1 - TIE_TOLERANCE))
         if settings.sides == 1:
@@ -77,11 +85,12 @@ def bootstrap_t(d: Floats, settings: Settings) -> PairedResult:
 
         return PairedResult.with_ends(p_value, ends, settings)
 
-    return _bootstrap(d, settings, _absolute_t, read)
+    return _bootstrap(d, settings, statistic, read)
 
 
 TESTS["bootstrap"] = SignificanceTest(
     function=bootstrap_t,
+    weighted=bootstrap_t,
     words="symmetric studentised bootstrap",
     random_beyond=0,
     floor=lambda n, settings: one_resample(n, settings) * settings.sides / 2,
@@ -262,11 +271,25 @@ def _absolute_t(weights: Floats, d: Floats) -> Floats:
     """Return ``|t|`` of each resample, about the observed mean; infinite if it has no variance."""
     centred = d - d.mean(axis=0)
     mean, square = weights @ centred, weights @ centred**2
-    variance = square - mean**2
+    return _studentised(mean, square - mean**2, square, len(d))
+
+
+def _absolute_t_of_ratio(weights: Floats, drawn: Floats, d: Floats) -> Floats:
+    """Return `_absolute_t` of weighted means: both sums of the ratio are those of the resample."""
+    share = relative(weights)[:, None]
+    centred = share * (d - weighted_mean(d, weights))
+    mean, square = drawn @ centred, drawn @ centred**2
+    # The weighted mean of the resample, about the observed one.
+    ratio = mean / (drawn @ share)
+    variance = square - 2 * ratio * (drawn @ (share * centred)) + ratio**2 * (drawn @ share**2)
+    return _studentised(mean, variance, square, len(d))
+
+
+def _studentised(mean: Floats, variance: Floats, square: Floats, n: int) -> Floats:
     # One query drawn n times over has no variance, whatever rounding leaves of it.
     variance[variance <= TIE_TOLERANCE * square] = 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.abs(mean) / np.sqrt(variance / (len(d) - 1))
+        t = np.abs(mean) / np.sqrt(variance / (n - 1))
     return np.where(variance > 0, t, np.inf)
 
 

@@ -137,7 +137,7 @@ class Unseen:
         return np.asarray(self.loss * (1 - alpha ** (1 / self.seen)))
 
 
-def unseen_share(n: int, alpha: float) -> float:
+def unseen_share(n: float, alpha: float) -> float:
     """Return the share of broken queries up to which n queries may well show none: ``1 - alpha ** (1 / n)``.
 
     If a larger share were broken, n queries drawn at random would all be whole with a chance below
@@ -442,12 +442,16 @@ class SignificanceTest(_Declaration):
         Whether its power is that of Student's t within .01, so that a detectable difference can be
         told from it. Of other tests none is: for those of ranks or signs it depends on more than
         the mean difference.
+    weighted : callable, optional
+        ``weighted(d, settings, weights)``: the same test of the weighted mean, weights of shape
+        (n_queries,) above 0. Without it, weighted queries are refused.
     liberal : str
         Rates of false claims on few queries, if they are far above the level: they become a note
         and a warning. May name ``{units}``, the noun for the rows of differences.
     """
 
     function: Callable[..., PairedResult]
+    weighted: Callable[..., PairedResult] | None = None
     needs_variance: bool = False
     power_of_t: bool = False
     liberal: str = ""

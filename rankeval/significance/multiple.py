@@ -58,6 +58,12 @@ from rankeval.significance.randomization import (
     share_of_patterns,
     sums_of,
 )
+from rankeval.significance.weighted import (
+    degrees_of_freedom,
+    linearised,
+    relative,
+    weighted_error,
+)
 
 
 def divided(alpha: float, size: int) -> float:
@@ -428,8 +434,12 @@ class ChosenValue:
     ci_high: float
 
 
-def value_of_choice(gains: ArrayLike, settings: Settings) -> ChosenValue:
+def value_of_choice(
+    gains: ArrayLike, settings: Settings, weights: Floats | None = None
+) -> ChosenValue:
     """Estimate the true mean of the column that has the largest mean of all.
+
+    With weights of the queries, above 0, means are weighted, and standard errors linearised.
 
     Notes
     -----
@@ -460,19 +470,26 @@ def value_of_choice(gains: ArrayLike, settings: Settings) -> ChosenValue:
     >>> chosen.leader, round(chosen.estimate, 12)
     (0, 0.1)
     """
-    columns = as_columns(gains)
+    columns = varying = plain = as_columns(gains)
+    degrees: float = len(columns) - 1
+    if weights is not None:
+        # Products lead as weighted means do; linearised values vary as these means do.
+        columns, varying = plain * relative(weights)[:, None], linearised(plain, weights)
+        degrees = degrees_of_freedom(weights)
     settings = replace(settings, alternative="two-sided", rng=seed_of(settings.rng))
     means, slack = columns.mean(axis=0), TIE_TOLERANCE * np.abs(columns).mean(axis=0).max()
     leader = int(np.argmax(means >= means.max() - slack))  # the first of equal ones
     # Gains that are all the same number tell no width.
-    mean, error = columns[:, leader].mean(), standard_error(columns)[leader] or np.inf
-    student = float(stats.t.isf(settings.tail, len(columns) - 1))
-    distinct = columns[:, _first_of_copies(columns)]
+    errors = standard_error(columns) if weights is None else weighted_error(plain, weights)
+    mean, error = columns[:, leader].mean(), errors[leader] or np.inf
+    student = float(stats.t.isf(settings.tail, degrees))
+    first = _first_of_copies(columns)
+    distinct, varying = columns[:, first], varying[:, first]
     high = float(mean + student * error)
     if distinct.shape[1] == 1:
         return ChosenValue(leader, float(mean), float(mean - student * error), high)
     estimate = held_out_mean(distinct, np.random.default_rng(settings.rng).spawn(1)[0])
-    below = max(student, largest_quantile(distinct, settings)) * error
+    below = max(student, largest_quantile(varying, settings)) * error
     return ChosenValue(leader, estimate, float(min(mean - below, estimate)), high)
 
 

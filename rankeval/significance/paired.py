@@ -27,6 +27,7 @@ from rankeval.significance.declarations import (
     SignificanceTest,
     one_pattern,
 )
+from rankeval.significance.weighted import degrees_of_freedom, weighted_error, weighted_mean
 
 EXACT_WILCOXON = 25
 """Up to this many non-zero differences the distribution of Wilcoxon's statistic is counted out."""
@@ -52,8 +53,24 @@ def paired_t(d: Floats, settings: Settings) -> PairedResult:
     return _with_student(np.asarray(result.pvalue), d, settings)
 
 
+def weighted_t(d: Floats, settings: Settings, weights: Floats) -> PairedResult:
+    """Test whether the weighted mean difference is zero by its linearised standard error."""
+    mean, error = weighted_mean(d, weights), weighted_error(d, weights)
+    degrees = degrees_of_freedom(weights)
+    greater, less = (stats.t.sf(sign * mean / error, degrees) for sign in (1, -1))
+
+    def ends(asked: Settings) -> tuple[Floats, Floats]:
+        return _student_ends(mean, error, degrees + 1, asked)
+
+    return PairedResult.with_ends(settings.p_of_tails(greater, less), ends, settings)
+
+
 TESTS["t"] = SignificanceTest(
-    function=paired_t, words="paired t test", needs_variance=True, power_of_t=True
+    function=paired_t,
+    weighted=weighted_t,
+    words="paired t test",
+    needs_variance=True,
+    power_of_t=True,
 )
 
 
@@ -62,7 +79,9 @@ def t_interval(d: Floats, settings: Settings) -> tuple[Floats, Floats]:
     return _student_ends(d.mean(axis=0), standard_error(d), len(d), settings)
 
 
-def _student_ends(mean: Floats, error: Floats, n: int, settings: Settings) -> tuple[Floats, Floats]:
+def _student_ends(
+    mean: Floats, error: Floats, n: float, settings: Settings
+) -> tuple[Floats, Floats]:
     reach = stats.t.isf(settings.tail, n - 1) * error
     return mean - reach, mean + reach
 

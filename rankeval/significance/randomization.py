@@ -197,16 +197,6 @@ def one_flip(n: int, settings: Settings) -> float:
     return one_pattern(n, settings) if n <= EXACT_UP_TO else one_resample(n, settings)
 
 
-TESTS["randomization"] = SignificanceTest(
-    function=randomization,
-    words="randomisation test (sign flips)",
-    random_beyond=EXACT_UP_TO,
-    floor=one_flip,
-    power_of_t=True,
-    takes_pairs=True,
-)
-
-
 def flip_test(
     d: ArrayLike | Pairs, settings: Settings, weights: Floats | None = None
 ) -> PairedResult:
@@ -229,6 +219,17 @@ def flip_test(
     )
     family = (low[1], high[1]) if settings.of_family else None
     return PairedResult(share_of_patterns(count, n, settings), low[0], high[0], family=family)
+
+
+TESTS["randomization"] = SignificanceTest(
+    function=randomization,
+    weighted=flip_test,
+    words="randomisation test (sign flips)",
+    random_beyond=EXACT_UP_TO,
+    floor=one_flip,
+    power_of_t=True,
+    takes_pairs=True,
+)
 
 
 class _Facts:

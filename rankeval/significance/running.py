@@ -485,7 +485,7 @@ def family_notes(test: SignificanceTest, correction: Correction, size: int) -> l
     """Return notes on the limits of the correction, and on the test that its p-values come from."""
     notes = [correction.note.format(size=size)] if correction.note and size > 1 else []
     own_test = TESTS.get(correction.own_test, test)
-    if own_test is not test:
+    if own_test.words != test.words:
         notes.append(
             f"adjusted p-values come from the {own_test.words}, joint over the family; raw ones from the {test.words}"
         )

@@ -54,7 +54,7 @@ def over_queries_and_seeds(d: Floats, seeds: Sequence[Floats], alpha: float) -> 
     --------
     >>> found = over_queries_and_seeds(np.array([0.1, 0.2, 0.3]), [np.array([0.4, 0.6])], 0.05)
     >>> print(f"{found.se_queries:.3f}, {found.se_seeds:.3f}, {found.df:.2f}")
-    0.058, 0.100, 1.70
+    0.058, 0.100, 1.68
     """
     parts = [d, *(means for means in seeds if len(means) > 1)]
     errors = np.array([standard_error(part) for part in parts])

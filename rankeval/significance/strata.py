@@ -35,8 +35,9 @@ would weigh infinitely. No slice is taken to vary less than a hundredth as much 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ from numpy.typing import NDArray
 
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
-from rankeval.significance.columns import TIE_TOLERANCE, as_columns, deviation, without_variance
+from rankeval.significance.columns import TIE_TOLERANCE, as_columns, without_variance
 from rankeval.significance.declarations import (
     TESTS,
     Correction,
@@ -54,7 +55,14 @@ from rankeval.significance.declarations import (
     SignificanceTest,
 )
 from rankeval.significance.multiple import critical_t, max_t_limits
-from rankeval.significance.randomization import chunk_rows, flip_test
+from rankeval.significance.randomization import chunk_rows
+from rankeval.significance.weighted import (
+    effective_number,
+    relative,
+    size_by_degrees,
+    weighted_error,
+    weighted_mean,
+)
 
 STRATIFIED = "stratified randomisation test (sign flips within collections)"
 WEIGHTS = {
@@ -114,28 +122,50 @@ class Strata:
         return cls(parts, np.column_stack([stratum_weights(share, parts) for share in shares]))
 
     @classmethod
-    def side_by_side(cls, sizes: Sequence[int]) -> Strata:
-        """Return the strata of parts that are compared each by itself, in the layout of `apart`."""
+    def side_by_side(cls, sizes: Sequence[int], own: Floats | None = None) -> Strata:
+        """Return the strata of parts that are compared each by itself, in the layout of `apart`.
+
+        ``own`` are the weights of their queries, above 0.
+        """
         ends = np.cumsum([0, *sizes])
         parts = [np.arange(*ends[k : k + 2]) for k in range(len(sizes))]
-        return cls.together(parts, *np.eye(len(sizes)))
+        strata = cls.together(parts, *np.eye(len(sizes)))
+        if own is not None:
+            for part in parts:
+                strata.weights[part] *= relative(own[part])[:, None]
+        return strata
 
     def with_unseen(self, n_unseen: int) -> Strata:
         """Return strata that each have so many queries more, the shares of the strata as they are.
 
-        Their places are behind those of all other queries, in the order of `parts`.
+        Their places are behind those of all other queries, in the order of `parts`. They weigh as
+        much as the queries of their stratum do on average.
         """
         if not n_unseen:
             return self
-        n = len(self.weights)
-        starts = n + n_unseen * np.arange(len(self.parts))
-        parts = [
-            np.append(part, start + np.arange(n_unseen))
-            for part, start in zip(self.parts, starts, strict=True)
-        ]
-        # A row for each part, a column for each layout.
-        shares = np.array([self.weights[part].sum(axis=0) for part in self.parts]) / n
-        return Strata.together(parts, *shares.T)
+        n, whole = len(self.weights), len(self.weights) + n_unseen * len(self.parts)
+        means = [self.weights[part].mean(axis=0) for part in self.parts]
+        weights = np.concatenate([self.weights, np.repeat(means, n_unseen, axis=0)])
+        parts = []
+        for start, part in zip(range(n, whole, n_unseen), self.parts, strict=True):
+            parts.append(np.append(part, start + np.arange(n_unseen)))
+            weights[parts[-1]] *= whole * len(part) / (n * len(parts[-1]))
+        return Strata(parts, weights)
+
+    def _own(self) -> Iterator[tuple[NDArray[np.int64], Floats]]:
+        """Yield the places and weights of the queries of each stratum; of a mean, any layout has them."""
+        for part in self.parts:
+            yield part, self.weights[part].max(axis=1)
+
+    @property
+    def sizes(self) -> Floats:
+        """The effective number of queries of each stratum: their number, if weights are equal."""
+        return np.array([effective_number(weights) for _, weights in self._own()])
+
+    @property
+    def size_by_degrees(self) -> int:
+        """The number of equal queries with the same degrees of freedom; the number itself, of equal weights."""
+        return sum(size_by_degrees(weights) for _, weights in self._own())
 
     def effect(self, d: Floats) -> Floats:
         """Return the mean over strata of each column over the deviation within strata: d_z of one stratum."""
@@ -143,17 +173,26 @@ class Strata:
         shares = np.array([self.weights[part, 0].sum() for part in self.parts]) / len(d)
         within = np.sqrt(shares @ self._variances(d))
         constant = np.where(mean == 0, 0.0, np.copysign(np.inf, mean))
-        return np.asarray(np.divide(mean, within, out=constant, where=within > 0))
+        effect = np.divide(mean, within, out=constant, where=within > 0)
+        return np.where(np.isinf(within), np.nan, effect)
 
     def error(self, d: Floats, run: int) -> Floats:
         """Return the standard error of the weighed mean of each column: strata are independent samples."""
         weights = self.of(d.shape[1], run)
-        sizes = np.array([[len(part)] for part in self.parts])
         shares = np.array([weights[part].sum(axis=0) for part in self.parts]) / len(d)
-        return np.asarray(np.sqrt((shares**2 / sizes * self._variances(d)).sum(axis=0)))
+        by_stratum = shares**2 / self.sizes[:, None] * self._variances(d)
+        return np.asarray(np.sqrt(by_stratum.sum(axis=0)))
 
     def _variances(self, d: Floats) -> Floats:
-        return np.array([deviation(d[part]) ** 2 for part in self.parts])
+        errors = [weighted_error(d[part], weights) for part, weights in self._own()]
+        return np.asarray(self.sizes[:, None] * np.square(errors))
+
+    def centred(self, d: Floats, run: int) -> Floats:
+        """Return the weighed columns less the means of their strata."""
+        found = self.of(d.shape[1], run).copy()
+        for part, weights in self._own():
+            found[part] *= d[part] - weighted_mean(d[part], weights)
+        return found
 
     def of(self, n_columns: int, run: int) -> Floats:
         """Return the weights of columns that use each layout for a run of columns."""
@@ -162,11 +201,15 @@ class Strata:
 
 def stratified_test(strata: Strata) -> SignificanceTest:
     """Return the randomisation test of a mean over strata, signs flipped query by query within each."""
-    return replace(
-        TESTS["randomization"],
-        function=lambda d, settings: flip_test(d, settings, strata.weights[:, 0]),
-        words=STRATIFIED,
-    )
+    return replace(weighted_test(strata, TESTS["randomization"]), words=STRATIFIED)
+
+
+def weighted_test(strata: Strata, test: SignificanceTest) -> SignificanceTest:
+    """Return a test of the mean of weighted queries; the test itself, if their weights are equal."""
+    weights = strata.weights[:, 0]
+    if test.weighted is None or np.ptp(weights) == 0:
+        return test
+    return replace(test, function=partial(test.weighted, weights=weights))
 
 
 def stratified(strata: Strata, correction: Correction, n_pairs: int) -> Correction:
@@ -203,9 +246,7 @@ def strata_limits(
     def limits(d: Floats, settings: Settings) -> tuple[Floats, Floats]:
         weights = strata.of(d.shape[1], n_pairs)
         mean, error = (weights * d).mean(axis=0), strata.error(d, n_pairs)
-        centred = np.empty_like(d)
-        for part in strata.parts:
-            centred[part] = weights[part] * (d[part] - d[part].mean(axis=0))
+        centred = strata.centred(d, n_pairs)
         flat = np.abs(centred).max(axis=0) <= TIE_TOLERANCE * np.abs(weights * d).max(axis=0)
         centred[:, flat] = 0.0
         q = critical_t(centred, np.count_nonzero(weights, axis=0), settings)

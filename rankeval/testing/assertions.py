@@ -19,8 +19,9 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -28,29 +29,41 @@ import pandas as pd
 from rankeval._arguments import explained
 from rankeval._checks import check_number, check_share, count, few, refuse, require, shown
 from rankeval.comparison import Comparison, compare
-from rankeval.comparison.derived import tested_scores
-from rankeval.comparison.design import Design
+from rankeval.comparison.concluding import is_tested
+from rankeval.comparison.design import COLUMNS, TOGETHER, Design
+from rankeval.comparison.groups import query_groups
 from rankeval.comparison.inputs import (
     LowerIsBetter,
     Scores,
     SharedScores,
     per_query_frame,
     shared_scores,
+    slices_by,
 )
-from rankeval.comparison.record import PARTED, directions, gains
+from rankeval.comparison.record import (
+    PARTED,
+    directions,
+    gains,
+    parted,
+    with_notes,
+    with_settings,
+)
 from rankeval.errors import CheckFailed, InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.by_query import labels_of
 from rankeval.evaluation.merging import differences as differences_of
+from rankeval.join.flat import Ints
 from rankeval.measures import Direction, Measure
 from rankeval.render.tables import Table, signed
 from rankeval.significance.columns import deviation, differences
-from rankeval.significance.declarations import TESTS, ClaimName, Floats, Rng
+from rankeval.significance.declarations import TESTS, Floats, Rng
 from rankeval.significance.effects import outcomes
+from rankeval.significance.multiple import holm
 from rankeval.significance.power import power_of_no_harm
-from rankeval.testing.check import CHECKS, Check, Claim, record
+from rankeval.significance.weighted import effective_number, size_by_degrees, weighted_error
+from rankeval.testing.check import CHECKS, SLICE, Check, Claim, label_of, record
 
-_PARTED = "p steps down over the measures (Holm), and the intervals do not: where the two disagree, p decides"
+_PARTED = "p steps down over the family (Holm), and the intervals do not: where the two disagree, p decides"
 
 
 @explained
@@ -67,6 +80,7 @@ def assert_no_regression(
     rng: Rng = 0,
     lower_is_better: LowerIsBetter = None,
     groups: Any = None,
+    by: Any = None,
 ) -> Check:
     """Fail if the candidate is shown to be worse than the baseline by more than a margin.
 
@@ -90,6 +104,10 @@ def assert_no_regression(
     test, unpaired, n_resamples, rng, lower_is_better, groups
         As in `rankeval.compare`. With ``groups``, such as the conversations of the queries, the
         test is over groups, and the queries that lost most are still printed.
+    by : Series, mapping, DataFrame, array or str, optional
+        An attribute of the queries, such as their market, in the forms of `rankeval.compare`. Then
+        a loss in any slice fails too. The whole and its slices are one family for Holm, together
+        with the measures. A slice with fewer than 5 queries is listed and not tested.
 
     Returns
     -------
@@ -99,8 +117,9 @@ def assert_no_regression(
     Raises
     ------
     CheckFailed
-        If a loss is shown by any of the measures. It is an AssertionError, and its message has the
-        numbers and the queries that lost most.
+        If a loss is shown by any of the measures, in all queries or in a slice. It is an
+        AssertionError. Its message begins with the slice that lost most, and has the numbers and
+        the queries that lost most.
     ConventionMismatch, QueryIdError, InvalidInput, UnknownName
         If the two sides cannot be compared, as in `rankeval.compare`, or an argument is out of
         range.
@@ -116,12 +135,20 @@ def assert_no_regression(
     >>> assert_no_regression(new, old)
     Traceback (most recent call last):
     rankeval.errors.CheckFailed: AP: a loss is shown...
+
+    A loss in one market fails, and the message begins with it:
+
+    >>> market = pd.Series(["de", "fr"] * 10, name="market")
+    >>> old = pd.DataFrame({"AP": [0.5, 0.6, 0.7, 0.8] * 5})
+    >>> new = old.sub([0.0, 0.1, 0.0, 0.2] * 5, axis=0)
+    >>> assert_no_regression(new, old, by=market)
+    Traceback (most recent call last):
+    rankeval.errors.CheckFailed: AP, market fr: a loss is shown; AP: a loss is shown...
     """
     __tracebackhide__ = True
     given = candidate, baseline, "no regression", measure, margin, alpha, lower_is_better
-    return _asserted(
-        *given, test=test, unpaired=unpaired, n_resamples=n_resamples, rng=rng, groups=groups
-    )
+    options = {"test": test, "unpaired": unpaired, "n_resamples": n_resamples, "rng": rng}
+    return _asserted(*given, **options, groups=groups, by=by)
 
 
 @explained
@@ -139,6 +166,7 @@ def assert_not_worse(
     rng: Rng = 0,
     lower_is_better: LowerIsBetter = None,
     groups: Any = None,
+    by: Any = None,
 ) -> Check:
     """Fail unless the candidate is shown to be not worse than the baseline by a margin or more.
 
@@ -164,6 +192,11 @@ def assert_not_worse(
         As in `rankeval.compare`. With ``groups``, such as the conversations of the queries, the
         test is over groups, one group is counted besides, and the queries that lost most are still
         printed.
+    by : Series, mapping, DataFrame, array or str, optional
+        An attribute of the queries, as in `assert_no_regression`. Then the loss must be ruled out
+        in each slice too, besides a query that is not seen in each. For each measure, the whole and
+        its slices are one family for Holm, so that each verdict can be read by itself. Small slices
+        rarely pass: the message has the number of queries that they need.
 
     Returns
     -------
@@ -173,8 +206,9 @@ def assert_not_worse(
     Raises
     ------
     CheckFailed
-        If non-inferiority is not shown by one of the measures. It is an AssertionError, and its
-        message has the numbers and the queries that lost most.
+        If non-inferiority is not shown by one of the measures, or in a slice. It is an
+        AssertionError. Its message begins with the slice that lost most, and has the numbers and
+        the queries that lost most.
     ConventionMismatch, QueryIdError, InvalidInput, UnknownName
         If the two sides cannot be compared, as in `rankeval.compare`, or an argument is out of
         range.
@@ -193,9 +227,8 @@ def assert_not_worse(
     """
     __tracebackhide__ = True
     given = candidate, baseline, "not worse", measure, margin, alpha, lower_is_better, unseen
-    return _asserted(
-        *given, test=test, unpaired=unpaired, n_resamples=n_resamples, rng=rng, groups=groups
-    )
+    options = {"test": test, "unpaired": unpaired, "n_resamples": n_resamples, "rng": rng}
+    return _asserted(*given, **options, groups=groups, by=by)
 
 
 def _asserted(candidate: Given, baseline: Given, /, *settings: Any, **options: Any) -> Check:
@@ -238,61 +271,130 @@ def _checked(
     candidate: Scores, baseline: Scores, settings: _Settings, options: Mapping[str, Any]
 ) -> Check:
     """Compare in both directions: one answers the claim, and each has one limit of the gain."""
-    systems, labels = (
-        {"candidate": candidate, "baseline": baseline},
-        measures_of(candidate, baseline, settings.measure),
+    systems = {"candidate": candidate, "baseline": baseline}
+    labels = measures_of(candidate, baseline, settings.measure)
+    shared = shared_scores(systems, labels, unpaired=options["unpaired"], weighted=True)
+    parts = _parts(shared, options["by"], options["groups"])
+    # One false alarm by any measure stops a release; but each must be shown not worse, so measures
+    # need no correction then.
+    is_loss = settings.claim == "no regression"
+    made = {name: getattr(settings, name) for name in ("unseen", "lower_is_better")}
+    made["family"] = "all" if is_loss else "measure"
+    compared = partial(
+        _compared, systems, parts, settings.alpha, measures=labels, **made, **options
     )
-    shared = shared_scores(systems, labels, unpaired=options["unpaired"])
-
-    def compared(with_: str, claim: ClaimName = "better", margin: float = 0.0) -> Comparison:
-        # One false alarm by any measure stops a release; but each must be shown not worse, so none
-        # needs a correction.
-        family = "all" if settings.claim == "no regression" else "measure"
-        made = {
-            name: getattr(settings, name) for name in ("alpha", "unseen", "lower_is_better")
-        } | {"family": family}
-        return compare(
-            systems, baseline=with_, measures=labels, claim=claim, margin=margin, **made, **options
-        )
-
-    if settings.claim == "no regression":
-        gain, loss = compared("baseline"), compared("candidate", margin=settings.margin)
-        decisive, passed = loss, ~loss.shown
+    if is_loss:
+        gain = compared(baseline="baseline")
+        loss = compared(baseline="candidate", margin=settings.margin)
+        decisive = _in_families(loss, "baseline", settings.alpha)
+        rates, passed = loss.table["detectable_difference"], ~decisive.shown
     else:
-        gain, loss = compared("baseline", "not_worse", settings.margin), compared("candidate")
-        decisive, passed = gain, gain.shown
-    tested = tested_scores(gain, labels).scores  # by query, or by group
-    deviations = deviation(differences(tested[:, 0], tested[:, 1]))
-    losses = Design([*systems], labels, "baseline", "all").greatest_losses(tested)
-    rates = loss.table["detectable_difference"].tolist()
-    if settings.claim == "not worse":
-        rates = [
-            _pass_rate(settings, gain, len(tested), *each)
-            for each in zip(deviations, losses, strict=True)
-        ]
+        gain = compared(baseline="baseline", claim="not_worse", margin=settings.margin)
+        loss = compared(baseline="candidate")
+        decisive = _in_families(gain, "measure", settings.alpha)
+        rates, passed = None, decisive.shown | decisive.table["p_value"].isna()
     means = gain.table[["measure", "n_queries", "mean_baseline", "mean_system"]]
     table = means.set_axis(["measure", "n_queries", "baseline", "candidate"], axis=1)
     table = table.assign(gain=gains(gain), ci_low=_least_gain(gain), ci_high=-_least_gain(loss))
     table["margin"], table["p_value"] = settings.margin, decisive.table["p_adjusted"]
-    table = table.assign(sd=deviations, greatest_loss=losses, rate=rates, passed=passed)
-    worst = {
-        label: worst_queries(shared, label, gain.settings.direction(label))
-        for label in table["measure"][~table["passed"]]
-    }
-    notes = tuple(_PARTED if note == PARTED else note for note in decisive.notes)
-    resolved = decisive.settings
-    over = resolved.sized(len(tested))
+    table["sd"] = np.concatenate([*map(_deviations, parts.scores.values(), parts.weights.values())])
+    design = Design([*systems], labels, "baseline", "all")
+    losses = design.greatest_losses(parts.scores[TOGETHER])
+    table["greatest_loss"] = np.tile(losses, len(parts.scores))
+    table["rate"] = _pass_rates(table, settings, gain, parts) if rates is None else rates
+    table["passed"] = passed
+    if parts.name:
+        table.insert(0, SLICE, np.repeat([*parts.scores], len(labels)))
+        is_whole = table[SLICE] == TOGETHER
+        order = np.lexsort((table["gain"], is_whole, table["passed"]))
+        table = table.iloc[order].reset_index(drop=True)
+    worst = {}
+    for row in table[~table["passed"]].to_dict("records"):
+        part, label = row.get(SLICE, TOGETHER), label_of(row, parts.name)
+        own, words = parts.cut(shared, part), gain.settings.direction(row["measure"])
+        worst[label] = worst_queries(own, row["measure"], words, label)
+    notes = [note for note in decisive.notes if note != PARTED]
+    notes += [_PARTED] if parted(decisive).any() else []
     return Check(
         settings.claim,
         table,
-        resolved.test,
+        decisive.settings.test,
         settings.alpha,
         worst,
-        notes,
+        tuple(notes),
         settings.unseen,
-        over,
-        resolved.units,
+        decisive.settings.sized(len(parts.scores[TOGETHER])),
+        decisive.settings.units,
+        parts.name,
+        parts.n_tested,
+        effective_number(parts.weights[TOGETHER]) / len(parts.weights[TOGETHER]),
     )
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """All queries, and the slices of an attribute with this name."""
+
+    name: str
+    places: Mapping[str, Ints]  # Of the queries of each part
+    scores: Mapping[str, Floats]  # What is tested of each: by query, or the means of groups
+    weights: Mapping[str, Floats]  # The weights of what is tested, 1 by default
+
+    @property
+    def n_tested(self) -> int:
+        return max(1, sum(map(is_tested, self.weights.values())))
+
+    def cut(self, shared: SharedScores, part: str) -> SharedScores:
+        rows = self.places[part]
+        return replace(shared, queries=shared.queries[rows], scores=shared.scores[rows])
+
+
+def _parts(shared: SharedScores, by: Any, groups: Any) -> _Parts:
+    collections = "the sides have scores by collection"
+    refuse((shared.places, collections, "check each collection by itself"))
+    inputs = cast("Mapping[str, Scores]", shared.inputs)
+    name, slices = ("", {}) if by is None else slices_by(by, shared.queries, inputs)
+    places = {TOGETHER: np.arange(len(shared.queries)), **slices}
+    tested, own, tested_places = shared.scores, shared.weights, places
+    if groups is not None:
+        grouped = query_groups(groups, shared.queries, systems=inputs)
+        tested, own, tested_places = grouped.apart(shared.scores, places, shared.weights)
+    own = np.ones(len(tested)) if own is None else own
+    scores = {part: tested[rows] for part, rows in tested_places.items()}
+    return _Parts(name, places, scores, {part: own[rows] for part, rows in tested_places.items()})
+
+
+def _compared(
+    systems: Mapping[str, Scores], parts: _Parts, alpha: float, *, by: Any, **options: Any
+) -> Comparison:
+    """Compare all queries, and those of each slice; each interval is at an equal share of alpha."""
+    made = partial(compare, systems, **({"claim": "better"} | options))
+    share = alpha / parts.n_tested
+    whole = made(alpha=share)
+    if not parts.name:
+        return whole
+    sliced = made(by=by, alpha=share * max(1, parts.n_tested - 1))
+    rows = sliced.table[sliced.table[parts.name] != TOGETHER]
+    table = pd.concat([whole.table, rows[[*COLUMNS]]], ignore_index=True)
+    return with_notes(replace(whole, table=table), *sliced.notes)
+
+
+def _in_families(compared: Comparison, family: str, alpha: float) -> Comparison:
+    """Correct by Holm all rows that have the same value in a column."""
+    tested = compared.table.dropna(subset="p_value")
+    adjusted = tested.groupby(family)["p_value"].transform(holm)
+    corrected = replace(compared, table=compared.table.assign(p_adjusted=adjusted))
+    return with_settings(corrected, alpha=alpha)
+
+
+def _deviations(scores: Floats, weights: Floats) -> Floats:
+    new, old = scores[:, 0], scores[:, 1]
+    if len(scores) < 2:
+        return np.full(new.shape[1], np.nan)
+    d = differences(new, old)
+    if np.ptp(weights) == 0:
+        return deviation(d)
+    return weighted_error(d, weights) * math.sqrt(effective_number(weights))
 
 
 def _least_gain(compared: Comparison) -> Floats:
@@ -301,13 +403,22 @@ def _least_gain(compared: Comparison) -> Floats:
     return np.where(directions(compared) > 0, low, -high)
 
 
-def _pass_rate(settings: _Settings, compared: Comparison, n: int, sd: float, loss: float) -> float:
-    if not TESTS[compared.settings.test].power_of_t:
-        return math.nan
-    alpha, margin, unseen = settings.alpha, settings.margin, settings.unseen
-    return power_of_no_harm(
-        "not_worse", 0.0, sd, n, alpha, margin=margin, unseen=unseen, greatest_loss=loss
-    )
+def _pass_rates(
+    table: pd.DataFrame, settings: _Settings, compared: Comparison, parts: _Parts
+) -> Floats:
+    """Return how often an equal candidate passes in each row; nan where no test says it."""
+    alpha, margin, unseen = settings.alpha / parts.n_tested, settings.margin, settings.unseen
+    weights = [*parts.weights.values()]
+    n_labels = len(table) // len(weights)
+    rates = []
+    for place, row in enumerate(table.to_dict("records")):
+        own = weights[place // n_labels]
+        n = size_by_degrees(own)
+        sd = row["sd"] * math.sqrt(n / effective_number(own))
+        rule = {"margin": margin, "unseen": unseen, "greatest_loss": row["greatest_loss"]}
+        known = TESTS[compared.settings.test].power_of_t and not np.isnan(row["p_value"])
+        rates.append(power_of_no_harm("not_worse", 0.0, sd, n, alpha, **rule) if known else np.nan)
+    return np.array(rates)
 
 
 @explained
@@ -449,7 +560,7 @@ def measures_of(candidate: Scores, baseline: Scores, wanted: Measures | None) ->
     )
 
 
-def worst_queries(shared: SharedScores, measure: str, words: Direction) -> str:
+def worst_queries(shared: SharedScores, measure: str, words: Direction, label: str) -> str:
     """Return a table of the queries that lost most by a measure, the greatest loss first."""
     new, old = shared.scores[:, :, shared.measures.index(measure)].T
     difference = differences(new, old)
@@ -458,7 +569,7 @@ def worst_queries(shared: SharedScores, measure: str, words: Direction) -> str:
     n_lost = int(counts.losses)
     losses = f"{words.worse} on {n_lost} of {count(len(difference), 'query')}"
     others = f"equal on {int(counts.ties)}, {words.better} on {int(counts.wins)}"
-    summary = f"by {measure}{words.note} the candidate is {losses}, {others}"
+    summary = f"by {label}{words.note} the candidate is {losses}, {others}"
     if not n_lost:
         return summary
     worst = np.argsort(gains, kind="stable")[: min(N_WORST, n_lost)]

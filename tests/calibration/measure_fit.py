@@ -126,6 +126,15 @@ def enough(seed: int) -> Made:
     return validated(Ridge(), data.X, y, data.qid), {}
 
 
+def first_stage(seed: int) -> Made:
+    """Let one column have most of the signal, as the score of a first stage does, and four others the rest."""
+    rng = np.random.default_rng(seed)
+    X, qid = rng.standard_normal((3000, 5)), np.repeat(np.arange(300), 10)
+    utility = X @ [1, 0.25, 0.25, 0.25, 0.25] + 0.5 * rng.standard_normal(3000)
+    y = np.digitize(utility, np.quantile(utility, [0.5, 0.75, 0.9]))
+    return validated(Ridge(), X, y, qid), {}
+
+
 def other_source(seed: int) -> Made:
     """Let the labels of the last fold come from a source that does not know the columns."""
     data, rng = made(seed), np.random.default_rng(seed)
@@ -192,6 +201,7 @@ WORLDS = {
         "a grid of penalties that hardly matter",
         searched(GridSearchCV, {"estimator__alpha": [0.1, 1.0, 10.0]}, EQUAL, Ridge()),
     ),
+    "first_stage": World("", "one column with most of the signal, and a model that is better", first_stage),
     "lead": World("", "three bagged linear rankers, a claim of .200", seeded(0.2)),
 }
 

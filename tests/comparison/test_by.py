@@ -9,8 +9,9 @@ from tables import each_row
 
 import rankeval as rk
 from rankeval.comparison import record
-from rankeval.comparison.design import COLUMNS, CROSSED, LEAST_QUERIES
+from rankeval.comparison.design import COLUMNS, CROSSED
 from rankeval.errors import InvalidInput, QueryIdError, UnknownName
+from rankeval.evaluation.by_query import LEAST_QUERIES
 from rankeval.significance import adjust
 from rankeval.significance.declarations import Settings
 from rankeval.significance.strata import interaction

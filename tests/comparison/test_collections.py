@@ -14,8 +14,9 @@ from tables import each_row
 
 import rankeval as rk
 from rankeval.comparison import record
-from rankeval.comparison.design import COLUMNS, LEAST_QUERIES
+from rankeval.comparison.design import COLUMNS
 from rankeval.errors import InvalidInput, UnknownName
+from rankeval.evaluation.by_query import LEAST_QUERIES
 from rankeval.significance import TESTS, adjust, paired_test
 from rankeval.significance.declarations import Settings
 from rankeval.significance.multiple import max_t, tukey

@@ -321,11 +321,6 @@ def test_evaluations_under_other_conventions_are_refused():
         compare({"a": a, "c": c})
 
 
-def test_weighted_evaluations_are_refused():
-    with pytest.raises(InvalidInput, match="query weights"):
-        compare(evaluations(query_weight=dict.fromkeys(range(40), 2.0)))
-
-
 def test_measures_that_only_some_have_are_named():
     systems = frames()
     systems["ltr"] = systems["ltr"].drop(columns="AP")

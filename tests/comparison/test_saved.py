@@ -18,7 +18,7 @@ from rankeval.comparison.saved import JSON_FORMAT
 from rankeval.errors import InvalidInput
 
 INSTEAD = [None, True, 10**400, -1, 1e308, float("nan"), "text", "", "\ud800", [], {}, [1], {"a": 1}]
-EXAMPLES = ["pairs", "baseline", "claim", "collections", "slices", "skip", "folds", "groups"]
+EXAMPLES = ["pairs", "baseline", "claim", "collections", "slices", "skip", "folds", "groups", "weights"]
 
 
 def compared(which: str) -> rk.Comparison:
@@ -35,6 +35,11 @@ def compared(which: str) -> rk.Comparison:
         runs = [{query: {f"d{i}": float(rng.random()) for i in range(k, 14)} for query in queries} for k in (0, 4)]
         found = {f"s{k}": rk.evaluate(qrels, run, measures=["AP", "nDCG@5"]) for k, run in enumerate(runs)}
         return rk.compare(found, unjudged="skip")
+    if which == "weights":
+        y, qid = rng.integers(0, 2, 60), np.repeat(queries, 5)
+        weights = dict(zip(queries, rng.random(12), strict=True))
+        made = {name: rk.evaluate(y, rng.random(60), qid=qid, measures="AP", query_weight=weights) for name in "ab"}
+        return rk.compare(made, baseline="a")
     if which == "folds":
         means = {name: pd.DataFrame({"AP": rng.random(5)}) for name in "ab"}
         y, qid = rng.integers(0, 2, 40), np.repeat(range(10), 4)

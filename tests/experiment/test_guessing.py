@@ -23,8 +23,9 @@ NAMES = {
 }
 # What a ranker may not know, under the names that people give it.
 AFTERWARDS = [
-    "position", "Rank", "click", "clicked", "clicks_30d", "booking_bool", "gross_bookings_usd", "purchased", "orders",
-    "timestamp", "date_time", "createdAt", "year", "future_price", "user_id", "score", "predicted_rel", "fold",
+    "position", "Rank", "click", "clicked", "next_30d_clicks", "booking_bool", "gross_bookings_usd", "purchased",
+    "orders", "timestamp", "date_time", "createdAt", "year", "future_price", "user_id", "score", "predicted_rel",
+    "fold",
 ]  # fmt: skip
 
 
@@ -95,6 +96,12 @@ def test_what_a_ranker_may_not_know_is_no_feature(name):
         name,
         "freshness",
     ]
+
+
+@each_row("name", ["clicks_30d", "ctr7d", "histCTR", "past_bookings", "avg_order_value", "sales_last_12_weeks", "hour"])
+def test_a_rate_of_the_past_is_a_feature(name):
+    """A window in its name, or a word for the past; the hour of a search is known too."""
+    assert name in guessed(rows().rename(columns={"length": name})).features
 
 
 def test_what_is_no_feature_by_its_content():

@@ -181,6 +181,36 @@ def test_a_measure_of_which_less_is_better_is_minimised(ltr):
         optuna.create_study(directions=["maximize", "maximize"]).optimize(objective(ltr), n_trials=1)
 
 
+def test_several_measures_are_a_value_each_with_a_direction_each(ltr):
+    """The values are the means of folds of cross_validate; nothing is pruned, and the repr says so."""
+    asked = objective(ltr, measure=["AP", "ARP"])
+    assert asked.directions == ["maximize", "minimize"]
+    study = optuna.create_study(directions=asked.directions, sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(asked, n_trials=2)
+    for trial in study.trials:
+        folds = rk.cross_validate(Ridge(**trial.params), ltr.X, ltr.y, qid=ltr.qid, cv=3, measures=["AP", "ARP"]).folds
+        assert trial.values == pytest.approx(folds[["AP", "ARP"]].mean().tolist(), abs=1e-12)
+        assert trial.user_attrs["folds"] == [pytest.approx(folds[name].tolist()) for name in ("AP", "ARP")]
+        assert trial.user_attrs["measure"] == ["AP", "ARP"]
+    assert "AP, ARP, mean of folds (3), no pruning" in repr(asked)
+    assert asked.ranker(study.best_trials[0]).estimator.alpha == study.best_trials[0].params["alpha"]
+    with pytest.raises(InvalidInput, match=r"use optuna.create_study\(directions=objective.directions\)"):
+        _ = asked.direction
+    with pytest.raises(InvalidInput, match=r"AP, ARP are to be maximized, minimized: .*directions=objective"):
+        optuna.create_study(directions=["maximize", "maximize"]).optimize(asked, n_trials=1)
+    with pytest.raises(InvalidInput, match="are to be maximized, minimized"):
+        new_study().optimize(asked, n_trials=1)
+
+
+def test_a_trial_keeps_its_measure_and_why_it_failed(ltr):
+    """Also if it failed before its first fold, so that a study that was loaded from a storage can be logged."""
+    study = new_study()
+    study.optimize(objective(ltr, space=lambda _trial: {"alpha": -1.0}), n_trials=1, catch=(Exception,))
+    attrs = study.trials[0].user_attrs
+    assert attrs["measure"] == "AP"
+    assert "alpha" in attrs["error"]
+
+
 def test_the_measure_is_read_under_the_convention(ltr):
     """And documents, weights and groups are those of cross_validate."""
     told = {
@@ -235,8 +265,6 @@ def test_tuples_of_anything_else_are_choices(ltr):
 
 
 def test_bad_use(ltr):
-    with pytest.raises(InvalidInput, match="give one measure for the study to optimise"):
-        objective(ltr, measure=["AP", "RR"])
     with pytest.raises(InvalidInput, match="estimator is 'ridge'"):
         objective(ltr, "ridge")
     with pytest.raises(InvalidInput, match='direction="maximize"'):

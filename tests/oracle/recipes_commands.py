@@ -169,6 +169,21 @@ def search(draw: Draw, call: Call) -> None:
     call.command("search", documents, queries, *options)
 
 
+@recipe("commands", 36)
+def fuse(draw: Draw, call: Call) -> None:
+    """Fuse two runs."""
+    _, runs = collection(draw)
+    options = flags(
+        draw,
+        0.4,
+        method=("combsum", "bordafuse", "log_isr", "odd"),
+        norm=("z-score", "odd"),
+        k=(5, -1),
+        out=("fused.run",),
+    )
+    call.command("fuse", *runs, *options)
+
+
 @recipe("commands", 18, timed=True)
 def page(draw: Draw, call: Call) -> None:
     """Write the page of single queries."""
@@ -415,6 +430,7 @@ def mlflow(draw: Draw, call: Call) -> None:
     )
     call.command("mlflow", "promote", "ranker", "--version", 1, "-m", "AP", "--uri", uri)
     call.command("mlflow", "rollback", "ranker", "--reason", "worse", "--uri", uri)
+    call.command("mlflow", "why", "ranker", "--version", "2", "--uri", uri)
     call.command("mlflow", "resend", "--uri", uri)
     call.command("mlflow", "discard", "none")
     call.command("mlflow", "verify-guard", runs[0], "--uri", uri)

@@ -25,7 +25,7 @@ TESTS = (
 CORRECTIONS = ("holm", "bonferroni", "bh", "by", "none", "max_t", "tukey")
 CLAIMS = ("difference", "better", "not_worse", "equivalent")
 LAYOUTS = ("comparisons", "systems", "systems", "means")
-KINDS = (None, "intervals", "forest", "matrix", "queries", "ranks", "odd")
+KINDS = (None, "intervals", "forest", "matrix", "queries", "ranks", "tradeoff", "odd")
 
 
 def choices(draw: Draw, share: float = 0.4) -> dict[str, Any]:
@@ -111,6 +111,18 @@ def plots(draw: Draw, call: Call) -> None:
         0.3, measure=("AP", "nDCG@10")
     )
     call.of(made, "Comparison.plot", draw.choice(KINDS), **pair)
+
+
+@recipe("comparison", 33)
+def tradeoff(draw: Draw, call: Call) -> None:
+    """Ask for the differences by two measures, and draw them."""
+    systems = systems_of(draw, call)
+    options = draw.options(0.8, baseline=(next(iter(systems)),))
+    made = call.make("rankeval.compare", systems, **options)
+    measures = {"x": "AP", "y": draw.choice(("nDCG@10", "RR"))}
+    margin = draw.options(0.4, margin=(0.01, 0.3, -1))
+    call.of(made, "Comparison.tradeoff", **measures, **margin)
+    call.of(made, "Comparison.plot", "tradeoff", **measures, **margin)
 
 
 @recipe("comparison", 33)

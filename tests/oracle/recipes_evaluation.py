@@ -250,3 +250,28 @@ def rows_of_data(draw: Draw, call: Call) -> None:
     )
     taken = draw.numpy.integers(0, len(rows["y"]), draw.integer(0, 5))
     call.of(made, "RankingData.take", taken, **draw.options(0.5, name=("part",)))
+
+
+@recipe("evaluation", 60)
+def sampled(draw: Draw, call: Call) -> None:
+    """Evaluate lists with sampled items, and correct them."""
+    n = draw.integer(2, 6)
+    label = np.tile([1, 0, 0, 0], n)
+    score = draw.numpy.permutation(4 * n)
+    sizes = draw.choice(
+        ({"n_items": 9, "n_sampled": 3}, {"n_items": 9, "n_sampled": 4}, {"n_items": 9})
+    )
+    found = call.make(
+        "rankeval.evaluate", label, score, qid=np.repeat(np.arange(n), 4), measures="RR", **sizes
+    )
+    call("rankeval.analysis.corrected_for_sampling", found, draw.choice(("R@1", "nDCG@3", "AP")))
+
+
+@recipe("evaluation", 60)
+def own_documents(draw: Draw, call: Call) -> None:
+    """Leave documents out that are their own query."""
+    run = {
+        query: {document: draw.number(0, 1) for document in ("a", "b", "c")} for query in ("a", "b")
+    }
+    qrels = {"a": {"a": 1, "b": draw.integer(0, 2)}, "b": {"c": 1}}
+    call("rankeval.evaluate", qrels, run, measures=["RR", "nDCG@3"], exclude_self=draw.happens(0.8))

@@ -182,6 +182,7 @@ def promotions(draw: Draw, call: Call) -> None:
         reason=draw.choice(("worse online", "worse online", "")),
         who="ann",
     )
+    call.tried("rankeval_mlflow.why", "ranker", draw.choice((1, 2, 9)))
     left(call, uri)
 
 

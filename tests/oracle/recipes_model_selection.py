@@ -241,6 +241,29 @@ def frames(draw: Draw, call: Call) -> None:
     call.of(made, "QueryRanker.predict", frame)
 
 
+@recipe("model_selection", 60)
+def score_columns(draw: Draw, call: Call) -> None:
+    """Rank by a column of a frame, and by a fusion of two."""
+    rows = table(draw, 6)
+    frame = pd.DataFrame(rows["X"], columns=["a", "b", "c"])
+    if draw.happens(0.2):
+        frame["b"] = frame["b"].mask(frame["b"] > 1)
+    column = draw.choice(("a", "b", "d", 0))
+    made = call("rankeval.ColumnRanker", column, **draw.options(0.3, ascending=(True,)))
+    call.of(made, "ColumnRanker.fit", frame)
+    call.of(made, "ColumnRanker.predict", frame)
+    options = draw.options(
+        0.4,
+        norm=("max", "z-score", "none", "odd"),
+        k=(5, -1),
+        weights=([0.3, 0.7], {"a": 1, "b": 2}, [1]),
+    )
+    method = draw.choice(("rrf", "combmnz", "weighted", "bordafuse", "odd"))
+    fusion = call("rankeval.Fusion", method, columns=["a", "b"], **options)
+    call.of(fusion, "Fusion.fit", frame)
+    call.of(fusion, "Fusion.predict", frame, **({} if draw.happens(0.1) else {"qid": rows["qid"]}))
+
+
 def keep_validation(call: Call, name: str, result: Any) -> None:
     """Record a cross-validation without the seconds of its folds."""
     columns = [column for column in result.folds if "seconds" not in str(column)]
@@ -258,7 +281,12 @@ def cross_validation(draw: Draw, call: Call) -> None:
     if draw.happens(0.4):
         estimators = {"ridge": ridge(), "tree": DecisionTreeRegressor(max_depth=2, random_state=0)}
     options = draw.options(
-        0.3, measures=MEASURES, cv=(2, 3, 4, 50), convention=CONVENTIONS, return_estimators=(True,)
+        0.3,
+        measures=MEASURES,
+        cv=(2, 3, 4, 50),
+        convention=CONVENTIONS,
+        return_estimators=(True,),
+        seeds=(1, 2),
     )
     options |= draw.options(
         0.15,
@@ -344,6 +372,15 @@ def hold_out(draw: Draw, call: Call) -> None:
     call("rankeval.dev_test_split", rows["X"], rows["y"], qid=rows["qid"], **options)
 
 
+@recipe("model_selection", 40)
+def users(draw: Draw, call: Call) -> None:
+    """Split the rows of users by time."""
+    rows = table(draw, draw.integer(2, 12), 3)
+    options = draw.choice(({"last": 1}, {"last": 9}, {"test_from": 15}, {"test_from": 99}, {}))
+    times = [draw.integer(1, 28) for _ in rows["qid"]]
+    call("rankeval.user_test_split", rows["X"], rows["y"], qid=rows["qid"], times=times, **options)
+
+
 @recipe("model_selection", 30, timed=True)
 def learning(draw: Draw, call: Call) -> None:
     """Draw a learning curve."""
@@ -369,7 +406,7 @@ def trials(draw: Draw, call: Call) -> None:
     space: Any = {
         "alpha": draw.choice(([0.1, 10.0], optuna.distributions.FloatDistribution(0.1, 10), (1, 2)))
     }
-    options = draw.options(0.4, measure=("AP", "RR", "ARP"))
+    options = draw.options(0.4, measure=("AP", "RR", "ARP", ["AP", "ARP"]))
     made = call(
         "rankeval.optuna_objective",
         ridge(),
@@ -381,11 +418,14 @@ def trials(draw: Draw, call: Call) -> None:
         **options,
     )
     study = optuna.create_study(
-        direction=made.direction, sampler=optuna.samplers.RandomSampler(seed=0)
+        directions=made.directions, sampler=optuna.samplers.RandomSampler(seed=0)
     )
     study.optimize(made, n_trials=2)
-    call.keep("trials", [[trial.value, trial.params, str(trial.state)] for trial in study.trials])
-    call.of(made, "OptunaObjective.ranker", study.best_trial)
+    trials = [[*trial.user_attrs.items(), trial.params, str(trial.state)] for trial in study.trials]
+    call.keep("trials", trials)
+    call.of(made, "OptunaObjective.ranker", study.best_trials[0])
+    kept = call.make("rankeval.model_selection.Study.of", study)
+    call.keep("best", [kept.best, kept.keys, [[each.scores, each.steps] for each in kept.trials]])
     call(
         "rankeval.OptunaObjective", made.estimator, made.space, made.task, made.folds, made.scoring
     )

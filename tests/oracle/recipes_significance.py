@@ -122,6 +122,18 @@ def contingency(draw: Draw, call: Call) -> None:
     call("rankeval.ContingencyTable", found.per_query)
 
 
+@recipe("analysis", 120)
+def fusion(draw: Draw, call: Call) -> None:
+    """Fuse two rankings."""
+    judgments = draw.judgments()
+    runs = {"a": draw.ranking(judgments), "b": draw.ranking(judgments)}
+    options = draw.options(
+        0.3, norm=("sum", "borda", "none"), k=(1,), weights=({"a": 0.4, "b": 0.6},), name=("both",)
+    )
+    method = draw.choice(("rrf", "isr", "combsum", "combmed", "bordafuse", "weighted"))
+    call("rankeval.fuse", runs, method, **options)
+
+
 @recipe("analysis", 400)
 def overlap(draw: Draw, call: Call) -> None:
     """Measure how much two rankings overlap."""

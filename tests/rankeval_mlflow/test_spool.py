@@ -300,15 +300,18 @@ RECORD = """
 "renderings": [{"kind": "evaluation", "source": "a.txt", "into": "x", "options": {"n": 3}, "tables": ["t.json"]}],
 "models": [{"name": "ranker", "params": {"k": "v"}, "tags": {}, "flavor": null, "model_type": "ranker", "files":
 {"MLmodel": "62c66a7a5dd70c3146618063c344e531e6d4b59e379808443ce962b3abd63c5a"}}], "facts": {"dev": {"judgments":
-"ab"}}, "columns": []}, "0-0": {"params": {}, "metrics": {"loss": 0.75}, "tags": {}, "scores": [{"role": "test",
+"ab"}}, "columns": [],
+"mark": "", "revision": null, "best": []}, "0-0": {"params": {}, "metrics": {"loss": 0.75}, "tags": {}, "scores": [{"role": "test",
 "metrics": {"AP": 0.125}, "dataset_name": "letor-test", "dataset_digest":
 "efefefefefefefefefefefefefefefefefefefefefefefefefefefefefefefef", "evaluation_sha256":
 "0101010101010101010101010101010101010101010101010101010101010101", "step": 0}], "datasets": [], "files": {"b/c.txt":
 "1e0bbd6c686ba050b8eb03ffeedc64fdc9d80947fce821abbe5d6dc8d252c5ac"}, "sections": {}, "started_ms": null, "ended_ms":
 null, "status": "FINISHED", "steps": [], "renderings": [], "models": [], "facts": {}, "name": "child", "label":
-"record", "columns": []}, "0-1": {"params": {}, "metrics": {}, "tags": {}, "scores": [], "datasets": [], "files": {},
+"record", "columns": [],
+"mark": "", "revision": null, "best": []}, "0-1": {"params": {}, "metrics": {}, "tags": {}, "scores": [], "datasets": [], "files": {},
 "sections": {}, "started_ms": null, "ended_ms": null, "status": "FINISHED", "steps": [], "renderings": [], "models":
-[], "facts": {}, "name": "last", "label": "record", "columns": []}}}
+[], "facts": {}, "name": "last", "label": "record", "columns": [],
+"mark": "", "revision": null, "best": []}}}
 """
 
 
@@ -328,6 +331,10 @@ def test_a_record_is_written_so_that_the_next_version_reads_it():
     files = {str(path.relative_to(record.folder)) for path in record.folder.rglob("*") if path.is_file()}
     assert files == {"record.json", "files/0/a.txt", "files/0-0/b/c.txt", "models/0/0/MLmodel"}
     assert record.sent() == {"runs": {}, "models": {}}
+    assert read_payload(record) == replace(payload, model_id="m-1", model_version=("ranker", "7"))
+    for node in written["nodes"].values():  # as a version without runs that grow wrote it
+        del node["mark"], node["revision"], node["best"]
+    (record.folder / "record.json").write_text(json.dumps({**written, "identity": ""}))
     assert read_payload(record) == replace(payload, model_id="m-1", model_version=("ranker", "7"))
 
 

@@ -253,7 +253,7 @@ def test_a_test_that_checks_in_a_loop_has_its_last_rows_in_the_summary(project):
         project,
         """
 def test_many():
-    for _ in range(14):
+    for _ in range(29):
         rk.testing.assert_no_regression(ranked(1.0), ranked(1.0))
     rk.testing.assert_not_worse(ranked(5.0), ranked(0.5), margin=0.01)
 """,
@@ -261,9 +261,32 @@ def test_many():
     result = project.runpytest_inprocess()
     result.assert_outcomes(failed=1)
     rows = [line for line in result.outlines if line.startswith("test_search.py::test_many  ")]
-    assert len(rows) == 10
+    assert len(rows) == 25
     assert "a loss of 0.01 is not ruled out" in rows[-1]
-    result.stdout.fnmatch_lines(["test_search.py::test_many: 5 earlier checks are not listed"])
+    result.stdout.fnmatch_lines(["test_search.py::test_many: 5 more checks are not listed"])
+
+
+def test_a_slice_that_lost_has_a_row_of_its_own(project):
+    """Its row names it, and stays though it is the first of many rows."""
+    write(
+        project,
+        """
+import numpy as np
+import pandas as pd
+
+def test_markets():
+    markets = np.arange(900) % 30
+    old = pd.DataFrame({"AP": np.random.default_rng(0).random(900)})
+    new = old.sub(0.2 * (markets == 7) * np.random.default_rng(1).random(900), axis=0)
+    rk.testing.assert_no_regression(new, old, by=pd.Series(markets, name="market"))
+""",
+    )
+    result = project.runpytest_inprocess()
+    result.assert_outcomes(failed=1)
+    rows = [line.split("  ") for line in result.outlines if line.startswith("test_search.py::test_markets  ")]
+    assert [row for row in rows if "AP, market 7" in "  ".join(row) and "a loss is shown" in row[-1]]
+    assert len(rows) == 25
+    result.stdout.fnmatch_lines(["test_search.py::test_markets: 6 more checks are not listed"])
 
 
 SUMMARY = """

@@ -181,8 +181,8 @@ def test_the_report_of_an_evaluation_has_the_slices_that_are_asked_for():
         found = re.findall(r"<td[^>]*>(.*?)</td>", page[page.index(f"<td>{cells[0]}</td>") :])
         assert found[:2] == cells[:2]
         assert found[5:8] == cells[2:]
-    weighted = replace(ev, weights=np.ones(40))
-    assert "AP ci_low" not in report_for_evaluation(weighted, slices=market)
+    weighted = replace(ev, weights=np.linspace(1, 2, 40))
+    assert "AP ci_low" in report_for_evaluation(weighted, slices=market)
     with pytest.raises(rk.errors.QueryIdError):
         report_for_evaluation(ev, slices={"other": "us"})
 

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import optuna
 import pandas as pd
 from report.test_judging import results as results_of_judging
 from sklearn.linear_model import Ridge
@@ -36,7 +37,7 @@ Results = dict[str, tuple[Any, dict[str, Any]]]
 def results() -> Results:
     """Return the results with the options of their records."""
     with warnings.catch_warnings(action="ignore"):  # some are as small as nobody should have them
-        return {**_evaluations(), **_comparisons(), **_folds(), **_judged(), **_online()}
+        return {**_evaluations(), **_comparisons(), **_folds(), **_studies(), **_judged(), **_online()}
 
 
 def _evaluations() -> Results:
@@ -109,6 +110,25 @@ def _folds() -> Results:
         "cross-validations": (several, {"folds": True}),
         "comparison of algorithms": (several.compare(question="algorithms", baseline="ridge"), {}),
     }
+
+
+def _studies() -> Results:
+    data = rk.datasets.make_ranking(24, 6, rng=3)
+    verbosity = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.CRITICAL)
+    sampler = optuna.samplers.RandomSampler(seed=0)
+    found = {}
+    for title, measure in {"study": "AP", "study of two measures": ["AP", "ARP"]}.items():
+        space = {"alpha": optuna.distributions.FloatDistribution(0.1, 99), "solver": ["auto", "svd"]}
+        asked = rk.optuna_objective(Ridge(), space, data, cv=2, measure=measure)
+        study = optuna.create_study(directions=asked.directions, study_name=EVIL, sampler=sampler)
+        study.optimize(asked, n_trials=3)
+        study.set_user_attr("team", EVIL)
+        found[title] = (rk.model_selection.Study.of(study), {})
+    other = optuna.create_study(sampler=sampler)
+    other.optimize(lambda trial: 1 / trial.suggest_int("x", 0, 1), n_trials=4, catch=(ArithmeticError,))
+    optuna.logging.set_verbosity(verbosity)
+    return {**found, "study of another objective": (rk.model_selection.Study.of(other), {})}
 
 
 def _judged() -> Results:

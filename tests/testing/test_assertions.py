@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import CheckFailed, ConventionMismatch, InvalidInput, QueryIdError, UnknownName
-from rankeval.testing import CHECKS, assert_no_regression, assert_not_worse
+from rankeval.testing import CHECKS, assert_no_regression, assert_not_worse, assertions
 
 
 def frames(gain=0.0, n=200, sd=0.2, seed=0, measure="nDCG@10"):
@@ -357,3 +360,122 @@ def test_query_ids_as_groups_are_refused():
     with pytest.raises(InvalidInput, match="has a group of its own") as caught:
         assert_no_regression(*frames(), groups=pd.Series(CONVERSATIONS.index, index=CONVERSATIONS.index))
     assert caught.value.argument == "groups"
+
+
+MARKETS = pd.Series(["de"] * 120 + ["us"] * 60 + ["fr"] * 38 + ["nl"] * 3, name="market").set_axis(
+    [f"q{place}" for place in range(221)]
+)
+
+
+def in_markets(loss, seed=0):
+    """Return a candidate that loses this much in fr alone, and the baseline."""
+    candidate, baseline = frames(0.0, 221, sd=0.05, seed=seed)
+    return candidate.sub(loss * (MARKETS == "fr"), axis=0), baseline
+
+
+def holm(p):
+    """Step down by statsmodels."""
+    return multipletests(p, method="holm")[1]
+
+
+@each_row("loss", [0.0, 0.05, 0.15])
+def test_the_whole_and_its_slices_are_one_family(loss):
+    """For both assertions: p-values of SciPy, corrected by statsmodels; 3 queries are not tested."""
+    candidate, baseline = in_markets(loss)
+    d = (candidate - baseline)["nDCG@10"]
+    parts = {"all": d, **{name: d[name == MARKETS] for name in ("de", "us", "fr")}}
+    for assertion, margin, tail in ((assert_no_regression, 0.005, "less"), (assert_not_worse, 0.1, "greater")):
+        own = {"unseen": 0} if assertion is assert_not_worse else {}
+        p = {name: stats.ttest_1samp(x, -margin, alternative=tail).pvalue for name, x in parts.items()}
+        expected = dict(zip(p, holm([*p.values()]), strict=True))
+        fails = [name for name, value in expected.items() if (value <= 0.05) == (tail == "less")]
+        check = checked(assertion, candidate, baseline, margin=margin, by=MARKETS, **own)
+        table = check.table.set_index("slice")
+        assert set(table.index) == {*parts, "nl"}
+        for name, x in parts.items():
+            row = table.loc[name]
+            low, high = stats.ttest_1samp(x, 0).confidence_interval(1 - 2 * 0.05 / 4)
+            found = row[["n_queries", "gain", "ci_low", "ci_high", "p_value", "sd"]].astype(float)
+            wanted = [len(x), x.mean(), low, high, expected[name], x.std()]
+            np.testing.assert_allclose(found, wanted, rtol=1e-9)
+        assert sorted(table.index[~table["passed"]]) == sorted(fails)
+        assert np.isnan(table.loc["nl", "p_value"])
+    systems = {"candidate": candidate, "baseline": baseline}  # with a query in each part that is not seen
+    rows = rk.compare(systems, baseline="baseline", claim="not_worse", margin=0.1, by=MARKETS).table.dropna()
+    table = checked(assert_not_worse, candidate, baseline, margin=0.1, by=MARKETS).table.set_index("slice")
+    np.testing.assert_allclose(table.loc[rows["market"], "p_value"].astype(float), holm(rows["p_value"]), rtol=1e-9)
+
+
+def checked(assertion, *sides, **options):
+    """Return the Check, whether it passes or not."""
+    made = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(assertions, "record", made.append)
+        with suppress(CheckFailed):
+            assertion(*sides, **options)
+    return made[0]
+
+
+def test_the_market_that_lost_is_named_first_with_its_queries():
+    candidate, baseline = in_markets(0.15)
+    message = says(assert_no_regression, candidate, baseline, margin=0.005, by=MARKETS)
+    assert message.startswith("nDCG@10, market fr: a loss of more than 0.005 is shown")
+    assert "over 221 queries, by market (Holm over 4 parts), alpha 0.05" in message
+    assert message.splitlines()[5].split()[1:3] == ["fr", "38"]
+    listed = message.partition("by nDCG@10, market fr the candidate is worse on")[2]
+    ids = [line.split()[0] for line in listed.split("\n\n")[0].splitlines()[3:]]
+    assert set(ids) <= set(MARKETS.index[MARKETS == "fr"])
+    assert len(ids) == 10
+    rows = {row["measure"]: row for row in list(CHECKS)[-5:]}
+    assert rows["nDCG@10, market fr"]["failure"].startswith("by nDCG@10, market fr the candidate is")
+    assert rows["nDCG@10, market nl"]["verdict"] == "not tested, with fewer than 5 queries"
+
+
+def test_a_small_slice_says_which_loss_it_would_miss():
+    """Its loss found is the smallest that is shown 80 % of the time at the level of the family."""
+    candidate, baseline = in_markets(0.0, seed=1)
+    check = assert_no_regression(candidate, baseline, by=MARKETS)
+    row = check.table.set_index("slice").loc["fr"]
+    assert f"a loss under {row['rate']:.2g} nDCG@10 in fr (38 queries) would not be found reliably" in str(check)
+    rng = np.random.default_rng(5)
+    losing = rng.normal(-row["rate"], row["sd"], (10_000, 38))
+    shown = stats.ttest_1samp(losing, 0, axis=1, alternative="less").pvalue <= 0.05 / 4
+    assert abs(shown.mean() - 0.8) < 0.015
+
+
+def test_slices_are_resolved_as_in_compare():
+    """By a mapping, by the name of a count, with groups; and refused with the same argument."""
+    candidate, baseline = in_markets(0.15)
+    series = checked(assert_no_regression, candidate, baseline, by=MARKETS)
+    mapping = checked(assert_no_regression, candidate, baseline, by=MARKETS.to_dict())
+    pd.testing.assert_frame_equal(series.table, mapping.table)
+    evaluations = [
+        rk.evaluate(np.arange(80) % 4 > 0, scores, qid=np.repeat(np.arange(20), [3, 5] * 10), measures="AP")
+        for scores in (np.arange(80) % 3, np.arange(80) % 5)
+    ]
+    counted = checked(assert_no_regression, *evaluations, by="retrieved")
+    assert set(counted.table["slice"]) == {"all", "3", "5"}
+    groups = pd.Series(np.arange(221) // 2, index=MARKETS.index, name="need")
+    grouped = checked(assert_no_regression, candidate, baseline, by=MARKETS, groups=groups)
+    table = grouped.table.set_index("slice")
+    means = (candidate - baseline)["nDCG@10"][MARKETS == "fr"].groupby(groups).mean()
+    np.testing.assert_allclose(table.loc["fr", ["gain", "sd"]].astype(float), [means.mean(), means.std()])
+    for by in (5, pd.Series({"x": "de"}), MARKETS.reset_index(drop=True)):
+        with pytest.raises((InvalidInput, QueryIdError)) as refused:
+            assert_no_regression(candidate, baseline, by=by)
+        assert refused.value.argument == "by"
+
+
+def test_several_measures_and_slices_are_one_family_of_losses():
+    candidate, baseline = (side.assign(AP=side["nDCG@10"] ** 2) for side in in_markets(0.05))
+    options = {"measure": ["nDCG@10", "AP"], "by": MARKETS}
+    table = checked(assert_no_regression, candidate, baseline, **options).table.dropna()
+    d = candidate - baseline
+    p = [
+        stats.ttest_1samp(d[row.measure][(row.slice == MARKETS) | (row.slice == "all")], 0, alternative="less").pvalue
+        for row in table.itertuples()
+    ]
+    np.testing.assert_allclose(table["p_value"], holm(p), rtol=1e-9)
+    table = checked(assert_not_worse, candidate, baseline, margin=0.1, **options).table.dropna()
+    alone = checked(assert_not_worse, candidate, baseline, margin=0.1, measure="AP", by=MARKETS).table.dropna()
+    np.testing.assert_allclose(table.loc[table["measure"] == "AP", "p_value"], alone["p_value"])

@@ -11,9 +11,11 @@ from __future__ import annotations
 import shlex
 import time
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from rankeval._secrets import bare, is_web
+from rankeval._visible import markdown
+from rankeval_mlflow.run_names import VIEW_ADDRESS
 
 
 def absolute(uri: str) -> str:
@@ -36,6 +38,29 @@ def where_to_look(uri: str, experiment_id: str, run_id: str) -> str:
     if uri.startswith("databricks"):
         return f"run {run_id} of experiment {experiment_id} at {uri}"
     return f"mlflow ui --backend-store-uri {shlex.quote(bare(uri))}"
+
+
+def run_link(run_id: str) -> str:
+    """Return a link to a run in Markdown, as a page of MLflow in any experiment opens it."""
+    return f"[run {run_id}](#/runs/{run_id})"
+
+
+def version_link(name: str, version: str) -> str:
+    """Return a link to a version of a registered model in Markdown, for a page of MLflow."""
+    return (
+        f"[{markdown(name)} version {version}](#/models/{quote(name, safe='')}/versions/{version})"
+    )
+
+
+def view_link(experiment_id: str) -> str:
+    """Return a link to the runs of an experiment with their measures in Markdown, for a page of MLflow."""
+    view = f"workflowType=machine_learning&{VIEW_ADDRESS}"
+    return f"[Runs with their measures](#/experiments/{experiment_id}/runs?{view})"
+
+
+def page_link(run_id: str, path: str) -> str:
+    """Return a link to an HTML page among the artifacts of a run in Markdown, for a page of MLflow."""
+    return f"[{path}](get-artifact?path={quote(path)}&run_uuid={run_id})"
 
 
 def now_ms() -> int:

@@ -35,6 +35,7 @@ from rankeval_mlflow.run_names import (
     MAX_NAME,
     MAX_TAG,
     ROLE,
+    piece_tag,
     role_of,
     safe_name,
     sha256,
@@ -48,7 +49,7 @@ MLMODEL = "MLmodel"
 FORMAT = 2
 # Not sealed: the same content may be logged again at another time, and drawn files change with a
 # version.
-_UNSEALED = ("started_ms", "ended_ms", "renderings", "columns")
+_UNSEALED = ("started_ms", "ended_ms", "renderings", "columns", "mark", "revision", "best")
 MAX_EXPERIMENT, MAX_DATASET, _MAX_SOURCE = 500, 500, 60_000
 SHOWN = 16
 _WITHOUT_EVALUATIONS = ("comparison", "record")
@@ -199,6 +200,11 @@ class Node(_Exact):
     facts: Mapping[str, Any] = field(default_factory=dict)
     # Parameters that the saved view of the experiment shows beside the measures.
     columns: tuple[str, ...] = ()
+    # Identity of the run beyond this upload: a later upload finds the run by it, and makes no second.
+    mark: str = ""
+    # The number of a piece that grows: a greater one replaces it, and a smaller one is not sent.
+    revision: int | None = None
+    best: tuple[str, ...] = ()  # The marks of the children that are the best
 
 
 @dataclass(frozen=True)
@@ -359,6 +365,12 @@ def is_held(tags: Mapping[str, str], node: Node) -> bool:
     return pieces_of(tags).get(node.label) == _shown_hash(node)
 
 
+def held_revision(tags: Mapping[str, str], node: Node) -> int | None:
+    """Return the number of a piece that a run holds of the same growing work; None if it has none."""
+    mark, _, number = tags.get(piece_tag(node.label, "revision"), "").rpartition(" ")
+    return int(number) if node.revision is not None and number and mark == node.mark else None
+
+
 def with_piece(run: Any, node: Node) -> str:
     """Return the tag with one more piece; an earlier piece loses nothing if this one breaks off."""
     run_id, tags = run.info.run_id, run.data.tags
@@ -369,7 +381,10 @@ def with_piece(run: Any, node: Node) -> str:
     for role in sorted({*roles} & {*held}):
         _refuse_mixed(run, node, role, held[role])
     taken = [role for role in roles if role in held and node.label == role_of(node.label)]
-    if taken or node.label in before:
+    others = str(tags.get(COMPLETE, ""))
+    if held_revision(tags, node) is not None:
+        others = _PIECE.sub(lambda piece: "" if piece["label"] == node.label else piece[0], others)
+    elif taken or node.label in before:
         what = f"an evaluation of role {taken[0]!r}" if taken else f"a piece called {node.label!r}"
         raise InvalidInput(
             f"run {run_id} already holds {what} with other content",
@@ -378,7 +393,7 @@ def with_piece(run: Any, node: Node) -> str:
     piece = node.label
     if _roles(piece, None) != tuple(roles):
         piece += f"({','.join(roles)})"
-    tag = f"{tags.get(COMPLETE, '')} {piece}:{_shown_hash(node)}".lstrip()
+    tag = " ".join([*others.split(), f"{piece}:{_shown_hash(node)}"])
     if len(tag) > MAX_TAG:
         raise InvalidInput(
             f"run {run_id} holds {len(before)} pieces, and MLflow has no room for more names; log to a run of its own"

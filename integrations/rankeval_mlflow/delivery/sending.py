@@ -173,7 +173,7 @@ def _sent(
 
 
 def _whole(steps: Steps) -> TrackedRun:
-    with _turn(steps.payload.target.run_id):
+    with _turn(steps.payload.target.run_id or steps.payload.root.mark):
         # Another process may be faster with a row that uploads share: that of a data set, or a
         # parameter of the run.
         for _ in range(_OVERTAKEN):
@@ -187,10 +187,10 @@ def _whole(steps: Steps) -> TrackedRun:
 
 
 @contextlib.contextmanager
-def _turn(run_id: str | None) -> Iterator[None]:
-    """Let uploads to a run take turns; one that waits for too long goes on."""
+def _turn(run_id: str) -> Iterator[None]:
+    """Let uploads to a run, by its id or mark, take turns; one that waits for too long goes on."""
     mine = vars(_TURNS).setdefault("runs", set())
-    if run_id is None or run_id in mine:
+    if not run_id or run_id in mine:
         yield
         return
     with contextlib.ExitStack() as stack:

@@ -13,6 +13,12 @@
 The files with the numbers go first; what is drawn from them for people comes after them. The
 completeness tag comes last: a run that has it has everything.
 
+Work that grows, such as a study, is found again by later uploads too: the tag `rankeval.record` of
+its run and of each child has a mark of the work instead of the upload. A child that is whole is not
+sent again. The tag ``rankeval.<label>.revision`` says how far the run has grown: an upload that
+waited while a later one was sent changes nothing. Two machines that log the same new study at the
+same moment may each make its run, since MLflow has no unique key for one.
+
 Logged models are made first, so that metrics name them; their files are sent after the numbers.
 
 MLflow keeps one input for each name and digest in a run, so dev and test of the same content would
@@ -39,7 +45,14 @@ from rankeval._secrets import bare
 from rankeval.errors import InvalidInput, warn
 from rankeval.shelf.record import BESIDE_ENDS
 from rankeval.tracking import TrackedRun
-from rankeval_mlflow.delivery.addresses import now_ms, where_to_look
+from rankeval_mlflow.delivery.addresses import (
+    now_ms,
+    page_link,
+    run_link,
+    version_link,
+    view_link,
+    where_to_look,
+)
 from rankeval_mlflow.delivery.connection import existing, made_once
 from rankeval_mlflow.delivery.payload import (
     MLMODEL,
@@ -49,6 +62,7 @@ from rankeval_mlflow.delivery.payload import (
     SavedModel,
     Scores,
     cut,
+    held_revision,
     identified,
     is_held,
     manifest,
@@ -57,10 +71,13 @@ from rankeval_mlflow.delivery.payload import (
 )
 from rankeval_mlflow.delivery.spool import PendingUpload, alone
 from rankeval_mlflow.run_names import (
+    BEST,
     COMPLETE,
     EVALUATION,
     KIND,
+    MAX_TAG,
     NOTE,
+    PAGE,
     RECORD,
     ROLE,
     SHOWN_DIGEST,
@@ -68,18 +85,21 @@ from rankeval_mlflow.run_names import (
     VIEW,
     manifest_path,
     name_hash,
+    piece_tag,
     safe_name,
     short_digest,
     state_of,
     version_tag,
     with_evaluation,
 )
-from rankeval_mlflow.views import render, with_measures, with_sections
+from rankeval_mlflow.views import REPORT, render, with_measures, with_sections
 
 # Drawing that ended two processes, as by too much memory, is not tried a third time.
 _ATTEMPTS = 2
 # Seconds to wait for another process that writes the tags of a version: a few requests.
 _PATIENCE = 60.0
+_MAX_DESCRIPTION = 5000  # characters that MLflow's database holds of a version
+_MOST_RUNS = 50_000  # of a page, as many as MLflow gives
 
 
 _MAX_DIGEST = 36
@@ -196,6 +216,8 @@ class Steps:
         params: list[str] = []
         for _, node in walk(self.payload.root):
             params += node.columns
+            if node.mark and node.revision is None:  # a trial of a study
+                keys |= node.metrics
             for scores in node.scores:
                 keys |= scores.keyed(bare=scores.role == (headline or node.scores[0].role))
         measures = [key for key in keys if not key.endswith(BESIDE_ENDS)]
@@ -203,6 +225,8 @@ class Steps:
             # Who may log runs may lack the right to change the experiment.
             with contextlib.suppress(MlflowException):
                 self.client.set_experiment_tag(experiment_id, VIEW, value)
+                if NOTE not in tags:
+                    self.client.set_experiment_tag(experiment_id, NOTE, view_link(experiment_id))
 
     def end_failed(self) -> None:
         """End the runs that this upload made: nobody is sending to them any more."""
@@ -264,6 +288,10 @@ class Steps:
     ) -> TrackedRun:
         run = target or self._own_run(place, node, experiment_id, parent)
         run_id, experiment_id = run.info.run_id, run.info.experiment_id
+        where = where_to_look(self.payload.target.uri, experiment_id, run_id)
+        held = {} if node.revision is None else self._marked_children(run)
+        if (held_revision(run.data.tags, node) or 0) >= (node.revision or 1):
+            return TrackedRun(run_id, tuple(held.values()), where)
         complete = with_piece(run, node)
         model_ids = [
             self._own_model(f"{place}/{index}", model, run_id, experiment_id)
@@ -276,9 +304,12 @@ class Steps:
         note = self._batch(run, node, input_id or next(iter(model_ids), None), digests)
         self._models(place, node, run, model_ids)
         children = tuple(
-            self._run(f"{place}-{index}", child, experiment_id, parent=run_id)
+            held.get(child.mark)
+            or self._run(f"{place}-{index}", child, experiment_id, parent=run_id)
             for index, child in enumerate(node.children)
         )
+        marks = (child.mark for child in node.children)
+        note = self._best(run, node, dict(zip(marks, children, strict=True)), note)
         if place == "0" and self.payload.model_version:
             self._model_version(*self.payload.model_version, run, node)
         self._drawings(run, place, node, note)
@@ -291,17 +322,45 @@ class Steps:
                 # After the time of its sending, but not after the time that an upload waited.
                 ended_ms = self._started(node) + now_ms() - self.began_ms
             self.client.set_terminated(run_id, node.status, ended_ms)
-        where = where_to_look(self.payload.target.uri, experiment_id, run_id)
         return TrackedRun(run_id, children, where, tuple(model_ids))
+
+    def _marked_children(self, run: Any) -> dict[str, TrackedRun]:
+        """Return the whole children of a run by their marks."""
+        query = f"tags.`{_PARENT}` = '{run.info.run_id}' and tags.`{COMPLETE}` LIKE '%'"
+        found = self.client.search_runs([run.info.experiment_id], query, max_results=_MOST_RUNS)
+        ids = {child.data.tags[RECORD]: child.info.run_id for child in found}
+        return {mark: TrackedRun(run_id, (), "") for mark, run_id in ids.items()}
+
+    def _best(self, run: Any, node: Node, children: Mapping[str, TrackedRun], note: str) -> str:
+        """Tag the best children, link to them, and note how far the run has grown; return the description."""
+        if node.revision is None:
+            return note
+        best_tag, best = (
+            piece_tag(node.label, "best"),
+            [children[mark].run_id for mark in node.best],
+        )
+        for former in set(run.data.tags.get(best_tag, "").split()) - {*best}:
+            with contextlib.suppress(MlflowException):  # the trial may have been deleted
+                self.client.delete_tag(former, BEST)
+        for child_id in best:
+            self.client.set_tag(child_id, BEST, "yes")
+        links = ", ".join(map(run_link, best)) or "none"
+        note = with_sections(note, {f"{node.label} best": f"The best: {links}"})
+        grown = f"{node.mark} {node.revision}"
+        tags = {best_tag: " ".join(best), NOTE: note, piece_tag(node.label, "revision"): grown}
+        run_tags = [entities.RunTag(key, value[:MAX_TAG]) for key, value in tags.items()]
+        self.client.log_batch(run.info.run_id, tags=run_tags, synchronous=True)
+        return note
 
     def _started(self, node: Node) -> int:
         return self.payload.created_ms if node.started_ms is None else node.started_ms
 
     def _own_run(self, place: str, node: Node, experiment_id: str, parent: str | None) -> Any:
         tags = {**self.payload.context, **({_PARENT: parent} if parent else {})}
+        within = f" and tags.`{_PARENT}` = '{parent}'" if parent else ""
 
         def find(marked: str) -> list[Any]:
-            runs = self.client.search_runs([experiment_id], marked)
+            runs = self.client.search_runs([experiment_id], marked + within)
             return [self.client.get_run(run.info.run_id) for run in runs]
 
         def make(mark: dict[str, str]) -> Any:
@@ -315,7 +374,7 @@ class Steps:
             self.client.set_terminated(run_id, "KILLED")
             self.client.delete_run(run_id)
 
-        return self._made("runs", place, find, make, end)
+        return self._made("runs", place, find, make, end, node.mark)
 
     def _own_model(self, place: str, model: SavedModel, run_id: str, experiment_id: str) -> str:
         tags, params = {**self.payload.context, **model.tags}, dict(model.params)
@@ -338,11 +397,13 @@ class Steps:
         find: Callable[[str], Any],
         make: Callable[[Any], Any],
         end: Callable[[str], None],
+        mark: str = "",
     ) -> Any:
         """Return the run or model at a place; make it if no attempt did, and end any second one."""
-        ids, mark = self.state[kind], f"{self.upload.id}/{place}"
+        ids, is_fresh = self.state[kind], self.fresh and not mark
+        mark = mark or f"{self.upload.id}/{place}"
         marked = f"tags.`{RECORD}` = '{mark}'"
-        own = find(marked) if place in ids or not self.fresh else []
+        own = find(marked) if place in ids or not is_fresh else []
         own = own or made_once(lambda: make({RECORD: mark}), lambda: find(marked))
         by_id = {str(made.info.run_id if kind == "runs" else made.model_id): made for made in own}
         chosen = ids[place] if ids.get(place) in by_id else next(iter(by_id))
@@ -416,11 +477,12 @@ class Steps:
             )
         if is_held(run.data.tags, node):
             metrics = [self._again(run, metric) for metric in metrics]
-        note = with_sections(run.data.tags.get(NOTE, ""), node.sections)
+        sections = {**self._links(run, node), **node.sections}
+        note = with_sections(run.data.tags.get(NOTE, ""), sections)
         tags = dict(node.tags)
         if headline:
             tags[ROLE] = headline
-        if node.sections:
+        if sections:
             tags[NOTE] = note
         if KIND in run.data.tags:  # a run is what it was first
             tags.pop(KIND, None)
@@ -436,6 +498,19 @@ class Steps:
             synchronous=True,
         )
         return note
+
+    def _links(self, run: Any, node: Node) -> dict[str, str]:
+        """Return sections of the description with links to the pages of a run and to its version."""
+        sections = {}
+        if node.revision is not None:  # above the table, which MLflow folds
+            sections[f"{node.label} best"] = "The children are being sent."
+        if pages := _pages(node):
+            links = (page_link(run.info.run_id, page) for page in pages)
+            sections[f"{node.label} pages"] = f"Pages: {', '.join(links)}"
+        version = self.payload.model_version
+        if version and node is self.payload.root:
+            sections[" ".join(version)] = f"Evaluation of {version_link(*version)}"
+        return sections
 
     def _aggregates(
         self, scores: Scores, *, bare: bool, model_id: str | None, digest: str | None
@@ -495,6 +570,18 @@ class Steps:
                 evaluations = with_evaluation(evaluations, scores.role, scores.metrics, run_id)
             value = json.dumps(evaluations)
             self.client.set_model_version_tag(name, version, EVALUATION, value)
+            links = {
+                role: run_link(evaluation["run_id"]) for role, evaluation in evaluations.items()
+            }
+            describe(
+                self.client,
+                name,
+                version,
+                {
+                    f"evaluation {role}": f"Evaluation {role}: {link}"
+                    for role, link in links.items()
+                },
+            )
 
 
 def refuse_deleted(experiment: Any | None) -> None:
@@ -504,6 +591,24 @@ def refuse_deleted(experiment: Any | None) -> None:
             f"the experiment {experiment.name!r} was deleted",
             remedy=f"restore it (mlflow experiments restore -x {experiment.experiment_id}) or log under another name",
         )
+
+
+def describe(client: Any, name: str, version: str, sections: Mapping[str, str]) -> None:
+    """Insert or replace sections in the description of a version, if there is room."""
+    before = client.get_model_version(name, version).description or ""
+    after = with_sections(before, sections)
+    if after != before and len(after) <= _MAX_DESCRIPTION:
+        client.update_model_version(name, version, after)
+
+
+def _pages(node: Node) -> list[str]:
+    """Return the pages among the artifacts of a node: those that are drawn, and its files."""
+    drawn = [
+        posixpath.join(rendering.into, REPORT)
+        for rendering in node.renderings
+        if rendering.options.get("report", rendering.kind == "comparison")
+    ]
+    return [*drawn, *(path for path in node.files if path.endswith((REPORT, PAGE)))]
 
 
 def _listed(run: Any, tables: Iterable[str]) -> str:

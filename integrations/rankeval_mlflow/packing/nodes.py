@@ -23,6 +23,14 @@ of the evaluation::
     params     n_folds, and the parameters of the ranker (`rankeval_mlflow.parameters`)
     artifacts  rankeval/dev/folds.csv, with the parameters that a search chose
 
+The run of a study called ``ridge`` grows, so its parameters are only those that never change::
+
+    metrics    nDCG_at_10, trials        the value of the best trial, and the number of trials that ended
+    tags       rankeval.ridge.best, .revision    the runs of the best trials; how far the run has grown
+    artifacts  rankeval/ridge/study.json, trials.csv
+    children   a run for each trial: its parameters, nDCG_at_10, nDCG_at_10_fold by step, the tags rankeval.trial
+               and rankeval.best
+
 The layout of any other result called ``final``, such as a comparison or an agreement::
 
     metrics    difference/final/nDCG_at_10 ...  the metrics of the record, with the name after what they are of; without
@@ -44,6 +52,7 @@ from typing import Any
 import pandas as pd
 
 import rankeval
+from rankeval._visible import markdown
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.result import EVALUATION, aggregates, by_name
 from rankeval.report import report_for_judging
@@ -54,7 +63,7 @@ from rankeval.shelf.record import Record, checked_word
 from rankeval.tracking import LoggedData
 from rankeval_mlflow.delivery.addresses import now_ms
 from rankeval_mlflow.delivery.payload import DatasetUse, Node, Rendering, Scores
-from rankeval_mlflow.parameters import node_with_settings
+from rankeval_mlflow.parameters import node_with_settings, with_params
 from rankeval_mlflow.run_names import (
     CARD,
     KIND,
@@ -84,13 +93,19 @@ def node_of(
         node = _cross_validation(record)
     elif record.kind == "cross-validations":
         node = _cross_validations(record)
-    elif record.kind == "fold":
-        node = _fold(record)
+    elif record.kind == "study":
+        node = _study(record, label)
+    elif record.kind in ("fold", "trial"):
+        node = _child(record)
     else:
         node = _result(record, label, report=report)
     ended_ms = now_ms() if ended_ms is None else ended_ms
     children = tuple(node_of(child, ended_ms=ended_ms) for child in record.children.values())
     node = replace(node, children=children)
+    if record.started is not None:
+        started_ms = round(1000 * record.started)
+        ended_ms = started_ms + round(1000 * (record.seconds or 0))
+        return replace(node, started_ms=started_ms, ended_ms=ended_ms)
     if record.seconds is None:
         return node
     return replace(node, started_ms=ended_ms - round(1000 * record.seconds), ended_ms=ended_ms)
@@ -99,7 +114,7 @@ def node_of(
 def _evaluation(record: Record, *, report: bool) -> Node:
     facts, (data,) = record.facts, record.data
     role, step, n_queries = facts["role"], facts["step"], facts["n_queries"]
-    label = label_of(role, step)
+    label, report = label_of(role, step), report and n_queries > 0
     scores = Scores(
         role=role,
         metrics=metrics_of(record.metrics),
@@ -219,14 +234,40 @@ def _cross_validations(record: Record) -> Node:
     )
 
 
-def _fold(record: Record) -> Node:
-    return Node(
+def _child(record: Record) -> Node:
+    """Return the run of a fold or a trial."""
+    node = Node(
         name=record.name,
         label=record.kind,
-        params=_params(record),
         metrics=metrics_of(record.metrics),
-        tags={KIND: record.kind},
+        steps=steps_of(record.series),
+        tags={KIND: record.kind, **params_of(record.tags)},
+        sections={record.kind: markdown(param_text(record.text))} if record.text else {},
+        mark=record.facts.get("mark", ""),
+        status=record.status,
     )
+    return with_params(node, record.params)
+
+
+def _study(record: Record, label: str | None) -> Node:
+    """Return the run of a study, which grows by the trials that end later."""
+    identity = record.facts["identity"]
+    return replace(
+        _result(record, label, report=False),
+        name=short_name(record.name, most=200),
+        mark=identity,
+        revision=len(record.children),
+        best=tuple(f"{identity}/{number}" for number in record.facts["best"]),
+        columns=tuple(name for child in record.children.values() for name in child.params),
+    )
+
+
+def beside_others(node: Node) -> Node:
+    """Return a node for a run of the caller, which may hold other metrics by the same measure."""
+    before = f"{node.label}/"
+    metrics = {before + key: value for key, value in node.metrics.items()}
+    steps = [(before + key, value, step) for key, value, step in node.steps]
+    return replace(node, metrics=metrics, steps=tuple(steps))
 
 
 def _result(record: Record, label: str | None, *, report: bool) -> Node:

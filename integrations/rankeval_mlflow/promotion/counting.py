@@ -18,6 +18,7 @@ count as none.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -103,17 +104,24 @@ def note_on_last_holder(alias: Alias) -> str:
 
 def _decision(alias: Alias, run: Any) -> Past | None:
     """Return the decision of a record; None if nothing was tested, or a gate tested."""
-    run_id = run.info.run_id
-    try:
+    remedy = "let a gate of the guard decide, which counts in its own ledger"
+    nobody = "so nobody knows whether it was of these queries, and nothing is decided"
+    with refusing_unreadable(alias, run.info.run_id, nobody, remedy):
         record = json.loads(artifact(alias.client, run, DECISION))
         is_tested = "numbers" in record and not record.get("gate")
-        return _past(alias, run_id, record) if is_tested else None
+        return _past(alias, run.info.run_id, record) if is_tested else None
+
+
+@contextlib.contextmanager
+def refusing_unreadable(alias: Alias, run_id: str, so: str, remedy: str) -> Iterator[None]:
+    """Raise TrackingError for a record that cannot be read."""
+    try:
+        yield
     except (InvalidInput, TrackingError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise TrackingError(
-            f"the record of a promotion to {alias} in run {run_id} cannot be read, so nobody knows whether it was of "
-            f"these queries, and nothing is decided ({error})",
+            f"the record of a promotion to {alias} in run {run_id} cannot be read, {so} ({error})",
             where=run_id,
-            remedy=f"restore {DECISION} from a copy, or let a gate of the guard decide, which counts in its own ledger",
+            remedy=f"restore {DECISION} from a copy, or {remedy}",
         ) from error
 
 

@@ -35,7 +35,7 @@ import pandas as pd
 from rankeval._checks import check_number, count, few, require
 from rankeval._registry import chosen
 from rankeval.comparison import Comparison, compare
-from rankeval.comparison.design import LEAST_QUERIES, TOGETHER
+from rankeval.comparison.design import TOGETHER
 from rankeval.comparison.record import directions, gains, kept, part_of_row
 from rankeval.contamination.hashing import text_hashes
 from rankeval.errors import (
@@ -46,7 +46,7 @@ from rankeval.errors import (
     UnknownName,
 )
 from rankeval.evaluation import Evaluation
-from rankeval.evaluation.by_query import labels_of
+from rankeval.evaluation.by_query import LEAST_QUERIES, labels_of
 from rankeval.evaluation.result import data_of
 from rankeval.guard import Decision, Gate
 from rankeval.guard.collection import RegisteredCollection

@@ -76,7 +76,9 @@ _CORRECTED = (
     "; the first was chosen by the same scores, so Holm's correction is over all {pairs} pairs of the {rows} rows that "
     "are tested"
 )
-_WEIGHTED = 'group: "weighted" is ranked by its weighted mean, and not tested, since the tests count every query once'
+_WEIGHTED = (
+    'group: "weighted" is ranked by its weighted mean, and not tested here; rk.compare does that'
+)
 NOT_WHOLE = "not whole: its upload has not ended"
 
 
@@ -229,7 +231,7 @@ class Leaderboard(WithTable):
         mean alone; nan where none is defined), seed_sd (standard deviation over seeds, if the value
         is a mean over some, else nan), group, n_queries, logged_at. The group is "first";
         "below" if the evaluation is shown to differ from the first; "tied" if it is not; "weighted"
-        if its queries have weights, so that it is not tested; "" if nothing was tested.
+        if its queries have weights, which is not tested here; "" if nothing was tested.
     others : DataFrame
         The runs that are not ranked. Columns: run_id, system, reason.
     measure : str

@@ -94,8 +94,9 @@ def load_evaluation(name: Any, role: str | None = None, *, uri: str | None = Non
         ``"models:/ranker@champion"`` (the first part may be left out), a logged model
         ``"models:/m-..."``, or what MLflow returned for these.
     role : str, optional
-        The role of the evaluation; needed only if there are several. ``"dev/step-3"`` is the
-        evaluation that was logged with ``step=3``; the role alone is that of the greatest step.
+        The role of the evaluation; needed only if there are several. A version has those that were
+        logged for it, whatever else their runs hold. ``"dev/step-3"`` is the evaluation that was
+        logged with ``step=3``; the role alone is that of the greatest step.
     uri : str, optional
         The tracking store, with its model registry; by default MLflow's own setting.
 
@@ -122,7 +123,7 @@ def load_evaluation(name: Any, role: str | None = None, *, uri: str | None = Non
     True
     """
     with asking(uri, resolving.text_of(name)) as client:
-        run = resolving.resolve(client, name, role)
+        run, role = resolving.evaluation_meant(client, name, role)
         if (version := resolving.version_meant(client, name)) is not None:
             chosen = _chosen(run, role)[0]
             run_ids = {
@@ -426,11 +427,11 @@ def compare_runs(
     names = [*runs]
     spelt = [resolving.text_of(name) for name in names]
     with asking(uri, few(spelt)) as client:
-        resolved = [resolving.resolve(client, name, role) for name in names]
-        _refuse_repeated(spelt, [run.info.run_id for run in resolved])
+        resolved = [resolving.evaluation_meant(client, name, role) for name in names]
+        _refuse_repeated(spelt, [run.info.run_id for run, _ in resolved])
         loaded = {
-            name: (run.info.run_id, evaluation_of(client, run, role))
-            for name, run in zip(spelt, resolved, strict=True)
+            name: (run.info.run_id, evaluation_of(client, run, meant))
+            for name, (run, meant) in zip(spelt, resolved, strict=True)
         }
         reference = _among(client, baseline, loaded, role) if baseline is not None else None
     called = _called({name: evaluation for name, (_, evaluation) in loaded.items()})
@@ -452,7 +453,7 @@ def _among(
         raise InvalidInput(
             f"baseline {shown(baseline)} is the name of several evaluations; give the id of its run"
         )
-    run = resolving.resolve(client, baseline, role)
+    run, role = resolving.evaluation_meant(client, baseline, role)
     for name, (run_id, _) in loaded.items():
         if run_id == run.info.run_id:
             return name

@@ -77,6 +77,13 @@ def resolve(client: Any, name: Any, role: str | None = None) -> Any:
     return _of_version(client, _version(client, parts), role)
 
 
+def evaluation_meant(client: Any, name: Any, role: str | None) -> tuple[Any, str | None]:
+    """Return the run and the role of the evaluation that a name means; a version names its only one."""
+    run, version = resolve(client, name, role), version_meant(client, name)
+    logged = {} if version is None or role else evaluated_runs(version.tags)
+    return run, chosen_role(text_of(name), logged, None, "") if logged else role
+
+
 def registered_version(name: Any) -> tuple[str, str]:
     """Return the registered model and version that a name means; only a name without a number needs the registry."""
     parts = _registered(name, "model_version")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -77,3 +78,23 @@ def test_query_ids_as_groups_are_refused(ranker):
     with pytest.raises(InvalidInput, match="has a group of its own"):
         promote("ranker", ranker.add(0.1), measure="nDCG@10", groups=np.arange(200))
     assert ranker.holder() == "1"
+
+
+def test_weighted_evaluations_decide_by_their_weighted_means(client, ranker, evaluated, scores_of):
+    """The path is that of compare; the weights come back from the store."""
+    weights = np.exp(0.5 * np.random.default_rng(2).standard_normal(200))
+    versions = []
+    for gain in (None, 0.15):
+        made = client.create_model_version("ranker", "s3://models/ranker")
+        evaluation = replace(evaluated(scores_of(gain, seed=3)), weights=weights)
+        rkm.log(evaluation, role="test", model_version=made)
+        versions.append(str(made.version))
+    ranker.put(versions[0])
+    done = promote("ranker", versions[1], measure="nDCG@10")
+    old, new = (rkm.load_evaluation(f"models:/ranker/{version}", "test") for version in versions)
+    names = [f"ranker v{version}" for version in versions]
+    same = rk.compare(dict(zip(names, (old, new), strict=True)), baseline=names[0], claim="better", alpha=0.05 / 20,
+                      correction="none")  # fmt: skip
+    pd.testing.assert_frame_equal(done.comparison.table, same.table)
+    assert old.weights.tolist() == weights.tolist()
+    assert "weighted, effective number" in done.reason

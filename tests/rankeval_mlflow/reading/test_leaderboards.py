@@ -17,7 +17,7 @@ from rankeval.comparison.inputs import POOLED_FOLDS
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval_mlflow.run_names import COMPLETE
 
-WEIGHTED = 'group: "weighted" is ranked by its weighted mean, and not tested, since the tests count every query once'
+WEIGHTED = 'group: "weighted" is ranked by its weighted mean, and not tested here; rk.compare does that'
 
 
 @pytest.fixture

@@ -185,3 +185,39 @@ def test_a_role_that_is_no_text_is_refused(small, role):
     for call in (rkm.load_evaluation, lambda run, role: rkm.compare_runs([run, run], role=role)):
         with pytest.raises(InvalidInput, match=r"role is .*5|role is .*dev.*; expected a text"):
             call(run, role)
+
+
+def test_a_version_means_the_evaluation_that_was_logged_for_it(small, client, assert_same):
+    """Though its run holds another role; with two roles the error names the version and not the run."""
+    client.create_registered_model("ranker")
+    for seed in (1, 2):
+        version = client.create_model_version("ranker", "s3://models/ranker")
+        with mlflow.start_run():
+            rkm.log(small("other", seed=9), role="dev")
+            rkm.log(small(f"v{seed}", seed=seed), role="oof", model_version=version)
+    assert_same(rkm.load_evaluation("models:/ranker/2"), small("v2", seed=2))
+    compared = rkm.compare_runs(["models:/ranker/2"], baseline="models:/ranker/1", measures="AP")
+    assert (compared.table["baseline"].tolist(), compared.table["system"].tolist()) == (["v1"], ["v2"])
+    with mlflow.start_run():
+        for role in ("dev", "test"):
+            rkm.log(small("v3"), role=role, model_version="ranker/2")
+    for ask in (rkm.load_evaluation, lambda name: rkm.compare_runs([name, "models:/ranker/1"])):
+        with pytest.raises(InvalidInput, match=r"models:/ranker/2 has evaluations of the roles") as caught:
+            ask("models:/ranker/2")
+        assert "run " not in str(caught.value).partition("roles")[0]
+
+
+def test_the_description_of_a_run_links_to_its_report_and_its_version_and_the_version_to_the_run(small, client):
+    client.create_registered_model("ranker")
+    version = client.create_model_version("ranker", "s3://models/ranker")
+    run_id = rkm.log(small(), model_version=version, page="<p>").run_id
+    note = client.get_run(run_id).data.tags["mlflow.note.content"]
+    for page in ("report.html", "queries.html"):
+        assert f"(get-artifact?path=rankeval/dev/{page}&run_uuid={run_id})" in note
+    assert "(#/models/ranker/versions/1)" in note
+    assert f"(#/runs/{run_id})" in client.get_model_version("ranker", 1).description
+    experiment = client.get_experiment("0")
+    assert "(#/experiments/0/runs?" in experiment.tags["mlflow.note.content"]
+    assert "viewStateShareKey=rankeval)" in experiment.tags["mlflow.note.content"]
+    without = client.get_run(rkm.log(small(), report=False).run_id).data.tags["mlflow.note.content"]
+    assert "get-artifact" not in without

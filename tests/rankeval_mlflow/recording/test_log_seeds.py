@@ -1,4 +1,4 @@
-"""Cross-validations with seeds in MLflow: the spread over seeds as metrics, the seeds as a table, and both on a leaderboard."""
+"""Cross-validations with seeds in MLflow: their spread as metrics and on a leaderboard, the seeds as a table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import rankeval as rk
 import rankeval_mlflow as rkm
 
 
-def test_seeds_are_logged_loaded_and_ranked(store, tmp_path):
+def test_seeds_are_logged_loaded_and_ranked(tmp_path):
     """As the result has them, to the last bit."""
     experiment = mlflow.set_experiment("seeds")
     data = rk.datasets.make_ranking(20, 6, rng=0)

@@ -1,0 +1,281 @@
+"""Fuse the scores of several systems into one ranking: one declaration for each method and norm.
+
+This file is copied into models of MLflow and runs there without rankeval, so it imports none of it.
+
+A method gives points to the rows that a system retrieved, and combines the points of all systems::
+
+    scores (n_systems, n_rows)    nan where a system did not retrieve the row; rows grouped by query
+      -> points (n_systems, n_rows)   by rank, or by a norm of the scores
+      -> combined (n_rows,)           their sum, largest, median ...
+
+Equal scores of a system in a query share the mean of their ranks, so the order of rows does not
+matter. The trap is the last bit: a sum over the rows of a query depends on their order. So norms see
+the scores of a query in descending order, and systems are added in their own order. A model that is
+served gets the bits that were computed in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+BLOCK = 2**17
+"""Rows of whole queries that are fused at a time, so that arrays stay in the cache."""
+
+
+@dataclass(frozen=True, eq=False)
+class Retrieved:
+    """The rows that a system retrieved: by query, and in each query by descending score."""
+
+    score: Floats  # (n_retrieved,)
+    starts: Ints  # (n_queries_retrieved,): First row of each query that has rows
+    sizes: Ints  # (n_queries_retrieved,)
+    candidates: Ints  # (n_queries_retrieved,): Rows of the query that any system retrieved
+
+    def spread(self, values: NDArray[Any]) -> Floats:
+        """Return a number of each query for each of its rows."""
+        return np.repeat(values, self.sizes).astype(np.float64, copy=False)
+
+    @property
+    def highest(self) -> Floats:
+        """The highest score of each query."""
+        return self.score[self.starts]
+
+    @property
+    def lowest(self) -> Floats:
+        """The lowest score of each query."""
+        last: Ints = self.starts + self.sizes - 1
+        return self.score[last]
+
+    @cached_property
+    def rank(self) -> Floats:
+        """The rank of each row from 1 on, the mean of their ranks for rows of equal score."""
+        is_first = np.zeros(len(self.score), dtype=bool)
+        is_first[1:] = self.score[1:] != self.score[:-1]
+        is_first[self.starts] = True
+        firsts = np.flatnonzero(is_first)
+        sizes = np.diff(firsts, append=len(self.score))
+        middle = np.repeat(firsts + (sizes + 1) / 2, sizes)
+        return middle - self.spread(self.starts)
+
+    def sums(self, values: Floats) -> Floats:
+        """Return the sum of each query."""
+        return np.add.reduceat(values, self.starts) if len(values) else values
+
+
+def _ratio(above: Floats, below: Floats) -> Floats:
+    """Divide; 0 / 0 is 0."""
+    return np.divide(above, below, out=np.zeros_like(above), where=below != 0)
+
+
+def _min_max(rows: Retrieved) -> Floats:
+    lowest = rows.spread(rows.lowest)
+    return _ratio(rows.score - lowest, rows.spread(rows.highest) - lowest)
+
+
+def _max(rows: Retrieved) -> Floats:
+    if (rows.highest < 0).any():
+        raise ValueError("the norm max needs a query's highest score to be 0 or greater")
+    return _ratio(rows.score, rows.spread(rows.highest))
+
+
+def _sum(rows: Retrieved) -> Floats:
+    above = rows.score - rows.spread(rows.lowest)
+    return _ratio(above, rows.spread(rows.sums(above)))
+
+
+def _z_score(rows: Retrieved) -> Floats:
+    above = rows.score - rows.spread(rows.sums(rows.score) / rows.sizes)
+    # A mean of equal scores may differ from them in its last bit.
+    above[np.repeat(rows.highest == rows.lowest, rows.sizes)] = 0
+    return _ratio(above, rows.spread(np.sqrt(rows.sums(above**2) / rows.sizes)))
+
+
+def _rank(rows: Retrieved) -> Floats:
+    return 1 - (rows.rank - 1) / rows.spread(rows.sizes)
+
+
+def _borda(rows: Retrieved) -> Floats:
+    return 1 - (rows.rank - 1) / rows.spread(rows.candidates)
+
+
+def _borda_of_missing(retrieved: Ints, candidates: Ints) -> Floats:
+    return 0.5 - (retrieved - 1) / (2 * candidates)
+
+
+def _as_they_are(rows: Retrieved) -> Floats:
+    return rows.score
+
+
+@dataclass(frozen=True)
+class Points:
+    """The points of a system's rows."""
+
+    function: Callable[..., Floats]  # Of `Retrieved`, and perhaps k
+    formula: str
+    source: str = ""
+    # The points of a row that the system did not retrieve, by the numbers of rows that it and all
+    # systems retrieved; without it, such a row has none.
+    missing: Callable[[Ints, Ints], Floats] | None = None
+
+
+NORMS: dict[str, Points] = {}
+"""Norms by name, over the n scores s that a system gave in a query of c candidates; r is the rank."""
+
+NORMS["min-max"] = Points(_min_max, "(s - min) / (max - min)", "Lee 1997")
+NORMS["max"] = Points(_max, "s / max", "Lee 1995")
+NORMS["sum"] = Points(_sum, "(s - min) / sum(s - min)", "Montague and Aslam 2001")
+NORMS["z-score"] = Points(_z_score, "(s - mean) / standard deviation", "Montague and Aslam 2001")
+NORMS["rank"] = Points(_rank, "1 - (r - 1) / n", "Lee 1997")
+NORMS["borda"] = Points(_borda, "1 - (r - 1) / c", "Renda and Straccia 2003", _borda_of_missing)
+NORMS["none"] = Points(_as_they_are, "s")
+
+
+def _hits(points: Floats) -> Floats:
+    hits: Floats = np.isfinite(points).sum(axis=0).astype(np.float64)
+    return hits
+
+
+def _total(points: Floats) -> Floats:
+    total: Floats = np.where(np.isnan(points), 0.0, points).sum(axis=0)
+    return total
+
+
+def _median(points: Floats) -> Floats:
+    ascending = np.sort(points, axis=0)  # nan is last
+    hits, row = _hits(points).astype(np.intp), np.arange(points.shape[1])
+    return (ascending[(hits - 1) // 2, row] + ascending[hits // 2, row]) / 2
+
+
+def _multiplied(points: Floats) -> Floats:
+    return _hits(points) * _total(points)
+
+
+def _multiplied_by_logarithm(points: Floats) -> Floats:
+    return np.log(_hits(points)) * _total(points)
+
+
+def _mean(points: Floats) -> Floats:
+    return _ratio(_total(points), _hits(points))
+
+
+def _largest(points: Floats) -> Floats:
+    largest: Floats = np.nanmax(points, axis=0)
+    return largest
+
+
+def _smallest(points: Floats) -> Floats:
+    smallest: Floats = np.nanmin(points, axis=0)
+    return smallest
+
+
+def _reciprocal(rows: Retrieved, k: float) -> Floats:
+    return 1 / (k + rows.rank)
+
+
+def _inverse_square(rows: Retrieved) -> Floats:
+    return 1 / rows.rank**2
+
+
+def _borda_count(rows: Retrieved) -> Floats:
+    return rows.spread(rows.candidates) - rows.rank + 1
+
+
+def _borda_count_of_missing(retrieved: Ints, candidates: Ints) -> Floats:
+    return (candidates - retrieved + 1) / 2
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method of fusion."""
+
+    combine: Callable[[Floats], Floats]  # Of points, (n_systems, n_rows), to (n_rows,)
+    formula: str
+    missing: str  # What counts for a system that did not retrieve a row
+    source: str
+    doi: str = ""
+    points: Points | None = None  # By rank; without it, points are scores by a norm
+    k: float | None = None  # The default of the parameter k, if there is one
+    weighted: bool = False  # Whether the points of each system are multiplied by its weight
+
+
+METHODS: dict[str, Method] = {}
+"""Methods by name: r is a rank, s a score by the norm, w a weight, n the rows that a system retrieved
+in a query, c those that any system did, and hits the number of systems that retrieved a row."""
+
+_RRF = Points(_reciprocal, "1 / (k + r)")
+_SQUARE = Points(_inverse_square, "1 / r^2")
+_BORDA = Points(_borda_count, "c - r + 1", missing=_borda_count_of_missing)
+_CORMACK = "Cormack, Clarke and Buettcher 2009", "10.1145/1571941.1572114"
+_MOURAO = "Mourao, Martins and Magalhaes 2015", "10.1016/j.compmedimag.2014.05.006"
+_FOX = "Fox and Shaw 1994", ""
+_ASLAM = "Aslam and Montague 2001", "10.1145/383952.384007"
+_VOGT = "Vogt and Cottrell 1999", "10.1023/A:1009980820262"
+_NO_HIT, _LEFT_OUT = "0, and no hit", "nothing"
+_SHARE = "(c - n + 1) / 2"
+
+METHODS["rrf"] = Method(_total, "sum of 1 / (k + r)", "0", *_CORMACK, _RRF, k=60)
+METHODS["isr"] = Method(_multiplied, "hits * sum of 1 / r^2", _NO_HIT, *_MOURAO, _SQUARE)
+METHODS["log_isr"] = Method(
+    _multiplied_by_logarithm, "log(hits) * sum of 1 / r^2", _NO_HIT, *_MOURAO, _SQUARE
+)
+METHODS["bordafuse"] = Method(_total, "sum of c - r + 1", _SHARE, *_ASLAM, _BORDA)
+METHODS["combsum"] = Method(_total, "sum of s", "0", *_FOX)
+METHODS["combmnz"] = Method(_multiplied, "hits * sum of s", _NO_HIT, *_FOX)
+METHODS["combanz"] = Method(_mean, "sum of s / hits", _LEFT_OUT, *_FOX)
+METHODS["combmax"] = Method(_largest, "largest s", _LEFT_OUT, *_FOX)
+METHODS["combmin"] = Method(_smallest, "smallest s", _LEFT_OUT, *_FOX)
+METHODS["combmed"] = Method(_median, "median of s", _LEFT_OUT, *_FOX)
+METHODS["weighted"] = Method(_total, "sum of w * s", "0", *_VOGT, weighted=True)
+
+
+def fused(
+    scores: Floats,
+    query: Ints,
+    method: str,
+    *,
+    norm: str = "min-max",
+    k: float | None = None,
+    weights: Sequence[float] | None = None,
+) -> Floats:
+    """Return the fused score of each row, by the number of its query; rows in any order."""
+    declared = METHODS[method]
+    points_of = declared.points or NORMS[norm]
+    options = {} if declared.k is None else {"k": declared.k if k is None else k}
+    order = np.argsort(query, kind="stable")
+    grouped = query[order]
+    # A block begins with a query: that of each so many-th row.
+    begins = np.searchsorted(grouped, grouped[::BLOCK])
+    found = np.empty(len(order))
+    for rows in np.split(order, np.unique(begins)[1:]):
+        points = _points(points_of, scores[:, rows], query[rows], options)
+        if weights is not None:
+            points *= np.asarray(weights, dtype=np.float64)[:, None]
+        found[rows] = declared.combine(points)
+    return found
+
+
+def _points(declared: Points, scores: Floats, query: Ints, options: Mapping[str, Any]) -> Floats:
+    """Return the points of some whole queries by each system, (n_systems, n_rows)."""
+    query = np.cumsum(np.diff(query, prepend=query[:1]) != 0)
+    sizes = np.bincount(query)
+    points = np.full(scores.shape, np.nan)
+    for system, column in enumerate(scores):
+        found = np.flatnonzero(~np.isnan(column))
+        found = found[np.lexsort((-column[found], query[found]))]
+        counts = np.bincount(query[found], minlength=len(sizes))
+        has_rows = counts > 0
+        starts = np.cumsum(counts) - counts
+        rows = Retrieved(column[found], starts[has_rows], counts[has_rows], sizes[has_rows])
+        if declared.missing is not None:
+            points[system] = declared.missing(counts, sizes)[query]
+        points[system, found] = declared.function(rows, **options)
+    return points
