@@ -305,8 +305,8 @@ CHECKS: dict[str, FitCheck] = {
         "{parameter} is chosen among the {end} values tried in {figure:.0%} of {n} searches: {gain:+.4f} "
         "{measure} over the best setting further inside",
         "share of the searches that end at this edge",
-        "at least 80 % of the searches, and a gain over the best setting further inside (t "
-        "test over searches, p at most {alpha:g})",
+        "at least 80 % of the searches, and a gain over the best setting further inside (t test "
+        "over the splits of all searches, p at most {alpha:g} over all ends)",
         "widen the grid or the range beyond this end",
     ),
     "overfit": FitCheck(
