@@ -16,9 +16,8 @@ paired by query. A *gain* is over rows in random order: with equal scores and ``
 measure has its exact mean over all orders. A useless model gains 0.
 
 The trap is data on which there is little to see: few queries, or a weak signal. A check that is a
-test speaks only if the test rejects. That is why the check of single columns tests
-whether a column has 95 % of the model's gain, and not whether the model is better: a small
-set of queries cannot show that it is.
+test speaks only if the test rejects. That is why the check of single columns tests whether a column
+has 95 % of the model's gain, and not whether the model is better: few queries cannot show that.
 """
 
 from __future__ import annotations
