@@ -53,7 +53,6 @@ EXEMPT = {
     "rankeval.guard.Gate": "made by Guard.gate",
     "rankeval.guard.Decision": "made by Gate.decide",
     "rankeval.analysis.Anova": "made by anova",
-    "rankeval.model_selection.Diagnosis": "made by CrossValidation.diagnose",
     "rankeval.model_selection.Study": "made by Study.of",
     "Study.record": "has the times of its trials",
     "Study.from_record": "has the times of its trials",

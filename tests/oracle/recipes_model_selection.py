@@ -317,7 +317,10 @@ def cross_validation(draw: Draw, call: Call) -> None:
         call.of(found, "CrossValidation.compare", found, question=question)
         asked = draw.options(0.3, serving=(rows["X"],), difference=(0.01,), alpha=(0.05, 2.0))
         diagnosis = call.of(found, "CrossValidation.diagnose", **asked)
-        call.plain(diagnosis, "Diagnosis.to_latex", "Diagnosis.to_markdown")
+        if diagnosis is not None:
+            call.plain(diagnosis, "Diagnosis.to_latex", "Diagnosis.to_markdown")
+            fields = (diagnosis.table, diagnosis.measure, 0.05, diagnosis.n_queries)
+            call("rankeval.model_selection.Diagnosis", *fields)
 
 
 @recipe("model_selection", 25, timed=True)
