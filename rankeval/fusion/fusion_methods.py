@@ -145,7 +145,9 @@ def _hits(points: Floats) -> Floats:
 
 
 def _total(points: Floats) -> Floats:
-    total: Floats = np.where(np.isnan(points), 0.0, points).sum(axis=0)
+    # In ascending order, so that equal points of other systems have the same sum to the last bit.
+    ascending = np.sort(np.where(np.isnan(points), 0.0, points), axis=0)
+    total: Floats = ascending.sum(axis=0)
     return total
 
 

@@ -203,3 +203,18 @@ def test_a_document_that_stands_twice_is_refused_with_the_run():
     twice = rk.Run(["q", "q"], ["a", "a"], [1.0, 2.0])
     with pytest.raises(InvalidInput, match="'bad' has document 'a' twice in query 'q'"):
         rk.fuse({"good": {"q": {"a": 1.0}}, "bad": twice})
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_documents_with_the_same_ranks_in_other_systems_are_tied(method):
+    """Three documents have the ranks 1, 2 and 7 by turns, in three systems that rank thirty."""
+    ranks = np.array([[1, 2, 7], [2, 7, 1], [7, 1, 2]])
+    runs = {}
+    for system, row in enumerate(ranks.T):
+        others = np.setdiff1d(np.arange(1, 31), row)
+        documents = {**dict(zip("abc", row, strict=True)), **{f"{system}-{rank}": rank for rank in others}}
+        runs[f"run {system}"] = {"q": {document: 31.0 - rank for document, rank in documents.items()}}
+    weights = dict.fromkeys(runs, 1 / 3) if METHODS[method].weighted else None
+    fused = rk.fuse(runs, method, weights=weights)
+    scores = dict(zip(fused.docid, fused.score, strict=True))
+    assert scores["a"] == scores["b"] == scores["c"]
