@@ -215,6 +215,6 @@ def test_documents_with_the_same_ranks_in_other_systems_are_tied(method):
         documents = {**dict(zip("abc", row, strict=True)), **{f"{system}-{rank}": rank for rank in others}}
         runs[f"run {system}"] = {"q": {document: 31.0 - rank for document, rank in documents.items()}}
     weights = dict.fromkeys(runs, 1 / 3) if METHODS[method].weighted else None
-    fused = rk.fuse(runs, method, weights=weights)
-    scores = dict(zip(fused.docid, fused.score, strict=True))
+    frame = rk.fuse(runs, method, weights=weights).to_frame()
+    scores = frame.set_index("docid")["score"]
     assert scores["a"] == scores["b"] == scores["c"]
