@@ -22,6 +22,7 @@ from rankeval._checks import (
     check_share,
     count,
     few,
+    plural,
     require,
     shown,
     whole_number,
@@ -784,11 +785,25 @@ def info_of(evaluation: Evaluation, unit: str = "query") -> dict[str, str]:
         notes["sampled"] = sampled_note(evaluation)
     if facts.drawn is not None:
         notes["ties"] = _draws_note(evaluation, facts.drawn)
+    if evaluation.weights is not None:
+        notes["weights"] = _weights_note(evaluation.weights, unit)
     if facts.seeds:
         notes["seeds"] = seeds_note(evaluation)
     if facts.whole is not None:
         notes["subset"] = f"a subset: {size_of(evaluation)}"
     return notes
+
+
+def _weights_note(weights: Floats, unit: str) -> str:
+    """Say how many queries count, and as how many equal ones."""
+    from rankeval.significance.weighted import effective_number
+
+    counted = weights[weights > 0]
+    units = plural(unit)
+    if not len(counted):
+        return f"all {units} have the weight 0"
+    share = f"{len(counted):,} of {count(len(weights), unit)}"
+    return f"weighted {units}: {share} weigh more than 0, effective number {effective_number(counted):,.0f}"
 
 
 def faults_of(evaluation: Evaluation, unit: str = "query") -> list[str]:

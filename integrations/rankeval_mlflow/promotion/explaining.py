@@ -33,8 +33,11 @@ from rankeval_mlflow.run_names import DECISION, KIND, OUTCOME
 _AGAIN = "promote it again, which compares it with the version in use"
 # By standing: what became of the version, and what to do next.
 _WORDS = {
-    "in use": ("has the alias", "nothing"),
-    "in use by hand": ("has the alias, by no record", "promote versions, which keeps records"),
+    "in use": ("has the alias {alias}", "nothing"),
+    "in use by hand": (
+        "has the alias {alias}, by no record",
+        "promote versions, which keeps records",
+    ),
     "never tried": ("was never tried", "log its evaluation (model_version=), and promote it"),
     "rejected": ("was tried and rejected", "compare on fresh queries, or promote another version"),
     "overtaken": ("was accepted, but another promoter moved the alias first", _AGAIN),
@@ -146,8 +149,13 @@ def why(
         rows = [_row(named, run) for run in runs]
         standing = _standing(runs, number, holder)
         words, next_step = _WORDS.get(standing, _UNKNOWN)
-        has_it = "no version has" if holder is None else f"version {holder} has"
-        headline = f"Version {number} of {name} {words}; {has_it} the alias {alias}."
+        if standing == "rejected" and holder and runs[0].data.params["holder"] != holder:
+            next_step = _AGAIN
+        words = words.format(alias=alias)
+        if holder != number:
+            has_it = "no version has" if holder is None else f"version {holder} has"
+            words += f"; {has_it} the alias {alias}"
+        headline = f"Version {number} of {name} {words}."
         reasons = [row.pop("reason") for row in rows]
         table = pd.DataFrame(rows)
         answer = Standing(standing, headline, next(iter(reasons), ""), next_step, table)

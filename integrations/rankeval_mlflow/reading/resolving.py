@@ -19,7 +19,7 @@ from rankeval._registry import unknown
 from rankeval.errors import InvalidInput
 from rankeval_mlflow.delivery.connection import NOT_READ, asking, existing
 from rankeval_mlflow.delivery.payload import pieces_by_role, pieces_of
-from rankeval_mlflow.run_names import evaluated_runs
+from rankeval_mlflow.run_names import evaluated_runs, role_of
 
 _FORMS = (
     "the id of a run, 'models:/ranker/3', 'models:/ranker/latest', 'models:/ranker@champion', 'models:/m-...', or what "
@@ -216,9 +216,10 @@ def _of_version(client: Any, version: Any, role: str | None) -> Any:
     model_id = model_behind(version)
     if not logged and model_id:
         return _of_model(client, model_id, role)
-    if role not in logged and len(set(logged.values())) > 1:
-        chosen_role(f"models:/{spelt}", logged, role, f"it has {sorted(logged)}")
-    run_id = logged.get(role or "") or next(iter(logged.values()), version.run_id)
+    base = role and role_of(role)  # of "dev/step-3" dev
+    if logged and (base or len(set(logged.values())) > 1):
+        chosen_role(f"models:/{spelt}", logged, base, f"it has {sorted(logged)}")
+    run_id = logged.get(base or "") or next(iter(logged.values()), version.run_id)
     if not run_id:
         raise InvalidInput(
             f"no run of models:/{spelt} is known: nothing was evaluated with rankeval_mlflow.log(ev, "

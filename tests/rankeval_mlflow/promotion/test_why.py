@@ -43,11 +43,20 @@ def test_each_standing_by_its_records(champions, client):
     back = rkm.why("ranker", fifth)
     assert (back.standing, back.reason) == ("rolled back", "Rolled back: empty pages")
     assert rkm.why("ranker", 3).standing == "in use"
+    assert rkm.why("ranker", 3).headline == "Version 3 of ranker has the alias champion."
     champions.put("1")
     assert rkm.why("ranker", 3).standing == "moved"
     assert rkm.why("ranker", 1).standing == "in use by hand"
     client.delete_registered_model_alias("ranker", "champion")
     assert rkm.why("ranker", 1).headline.endswith("no version has the alias champion.")
+
+
+def test_a_version_that_lost_against_one_that_lost_the_alias_since_may_be_promoted_again(champions):
+    fourth = champions.add(-0.1)
+    rkm.promote("ranker", fourth, measure="nDCG@10")
+    assert rkm.why("ranker", fourth).next_step.startswith("compare on fresh queries")
+    rkm.rollback("ranker", reason="empty pages")
+    assert rkm.why("ranker", fourth).next_step.startswith("promote it again")
 
 
 def test_a_record_without_an_outcome_is_of_an_unknown_one(champions, client):

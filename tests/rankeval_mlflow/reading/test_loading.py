@@ -207,6 +207,19 @@ def test_a_version_means_the_evaluation_that_was_logged_for_it(small, client, as
         assert "run " not in str(caught.value).partition("roles")[0]
 
 
+def test_an_evaluation_that_was_not_logged_for_a_version_is_not_taken_for_it(small, client):
+    """Its run may hold the evaluation of another system under the role that is asked for."""
+    client.create_registered_model("m")
+    client.create_model_version("m", "s3://m/1")
+    with mlflow.start_run():
+        rkm.log(small("version 1"), role="dev", model_version="m/1", report=False)
+        rkm.log(small("another system", seed=1), role="test", report=False)
+    assert rkm.load_evaluation("models:/m/1", "dev").name == "version 1"
+    with pytest.raises(InvalidInput) as caught:
+        rkm.load_evaluation("models:/m/1", "test")
+    assert "models:/m/1" in str(caught.value)
+
+
 def test_the_description_of_a_run_links_to_its_report_and_its_version_and_the_version_to_the_run(small, client):
     client.create_registered_model("ranker")
     version = client.create_model_version("ranker", "s3://models/ranker")
