@@ -9,7 +9,6 @@ The rows of all runs are numbered by query and document, so that each pair has o
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -157,14 +156,16 @@ def fuse(
     fuser = Fuser.of(method, [*named], norm=norm, k=k, weights=weights)
     systems = {system: as_run(run) for system, run in named.items()}
     query, queries, docid, scores = _aligned(systems)
-    texts = [run.queries or {} for run in systems.values()]
+    texts: dict[Any, str] = {}
+    for run in systems.values():
+        texts |= run.queries or {}
     return Run(
         queries[query],
         docid,
         fuser.scores(scores, query),
         name=method if name is None else name,
         against_rank=any(run.against_rank for run in systems.values()),
-        queries=dict(ChainMap(*texts[::-1])) or None,
+        queries=texts or None,
     )
 
 

@@ -49,19 +49,22 @@ class Retrieved:
     @property
     def lowest(self) -> Floats:
         """The lowest score of the query of each row."""
-        return self.score[self.first + self.size - 1]
+        last: Ints = self.first + self.size - 1
+        return self.score[last]
 
     @property
     def begins(self) -> NDArray[np.bool_]:
         """Whether a row is the first of its query."""
-        return self.first == np.arange(len(self.first))
+        begins: NDArray[np.bool_] = self.first == np.arange(len(self.first))
+        return begins
 
     @property
     def rank(self) -> Floats:
         """The rank of each row from 1 on, the mean of their ranks for rows of equal score."""
         firsts = np.flatnonzero(self.begins | (np.diff(self.score, prepend=np.nan) != 0))
         sizes = np.diff(firsts, append=len(self.score))
-        return np.repeat(firsts + (sizes + 1) / 2, sizes) - self.first
+        middle: Floats = np.repeat(firsts + (sizes + 1) / 2, sizes)
+        return middle - self.first
 
     def sums(self, values: Floats) -> Floats:
         """Return for each row the sum of its query."""
@@ -132,14 +135,14 @@ NORMS["borda"] = Points(_borda, "1 - (r - 1) / c", "Renda and Straccia 2003", _b
 NORMS["none"] = Points(attrgetter("score"), "s")
 
 
-_total = partial(np.nansum, axis=0)
+_total: Callable[[Floats], Floats] = partial(np.nansum, axis=0)
 
 
-def _multiplied(points: Floats) -> Floats:
+def _multiplied(points: Floats) -> Any:
     return np.isfinite(points).sum(axis=0) * _total(points)
 
 
-def _multiplied_by_logarithm(points: Floats) -> Floats:
+def _multiplied_by_logarithm(points: Floats) -> Any:
     return np.log(np.isfinite(points).sum(axis=0)) * _total(points)
 
 
@@ -163,7 +166,7 @@ def _borda_count_of_missing(retrieved: Ints, candidates: Ints) -> Floats:
 class Method:
     """A method of fusion."""
 
-    combine: Callable[[Floats], Floats]  # Of points, (n_systems, n_rows), to (n_rows,)
+    combine: Callable[[Floats], Any]  # Of points, (n_systems, n_rows), to (n_rows,)
     formula: str
     missing: str  # What counts for a system that did not retrieve a row
     source: str

@@ -113,7 +113,8 @@ class OptunaObjective:
             self._note(error, trial, study)
             raise
         trial.set_user_attr("folds", _alone(folds))
-        return _alone([float(np.mean(values)) for values in folds])
+        value: float | list[float] = _alone([float(np.mean(values)) for values in folds])
+        return value
 
     def _folds(self, trial: Any) -> list[list[float]]:
         """Return the values of the folds by measure; the pruner may end the trial before the last."""
