@@ -133,15 +133,17 @@ class Study(WithTable):
         measures = _measures(study, ended)
         keys = tuple(map(_key, measures))
         best = sorted(trial.number for trial in study.best_trials)
+        directions = tuple(direction.name.lower() for direction in study.directions)
+        trials = tuple(_trial(trial, keys) for trial in ended)
         return cls(
             name=name,
             identity=digest_of({"study": name, "started": str(frozen[0].datetime_start)}),
-            directions=tuple(direction.name.lower() for direction in study.directions),
+            directions=directions,
             measures=measures,
             keys=keys,
             best=tuple(best if len(keys) > 1 else best[:1]),
             n_open=len(frozen) - len(ended),
-            trials=tuple(_trial(trial, keys) for trial in ended),
+            trials=trials,
         )
 
     @property
