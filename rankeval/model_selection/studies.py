@@ -58,6 +58,8 @@ class Trial:
     def record(self, identity: str) -> Record:
         """Return the trial in plain values; a pruned one has its steps and no value."""
         attrs = {f"optuna.{name}": text for name, text in self.attrs.items()}
+        tags = {"rankeval.trial": self.state, **attrs}
+        facts = {"mark": f"{identity}/{self.number}"}
         return Record(
             kind="trial",
             name=f"trial {self.number}",
@@ -65,8 +67,8 @@ class Trial:
             metrics=self.scores,
             series=self.steps,
             text=self.reason,
-            tags={"rankeval.trial": self.state, **attrs},
-            facts={"mark": f"{identity}/{self.number}"},
+            tags=tags,
+            facts=facts,
             status="FAILED" if self.state == "fail" else "FINISHED",
             started=self.started,
             seconds=self.seconds,
