@@ -394,7 +394,7 @@ def _write_columns(ranker: Fusion, path: Path, beside: dict[str, Any]) -> str:
     with tempfile.TemporaryDirectory() as folder:
         settings = Path(folder) / "settings.json"
         plain = {"columns": ranker.columns, "reads_queries": fuser.reads_queries}
-        settings.write_text(json.dumps({**plain, "fusion": fuser.settings()}, indent=1))
+        settings.write_text(json.dumps({**plain, "fusion": vars(fuser)}, indent=1))
         mlflow.pyfunc.save_model(
             str(path),
             loader_module=served_columns.__name__.rpartition(".")[2],

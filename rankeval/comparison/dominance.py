@@ -102,38 +102,29 @@ def _dominated(
     record: ComparisonRecord, shared: SharedScores, margin: float
 ) -> tuple[Floats, list[str]]:
     """Return the smallest adjusted p of each system against all others, and the other if it is shown."""
-    names = shared.systems
+    settings, names = record.settings, np.array(shared.systems)
     worse, better = np.array([*permutations(range(len(names)), 2)]).T
-    p_values = []
-    for measure, scores, own_margin in zip(
-        shared.measures, np.moveaxis(shared.scores, 2, 0), (0.0, margin), strict=True
-    ):
-        sign = record.settings.direction(measure).sign
-        gains = sign * differences(scores[:, better], scores[:, worse])
-        p_values.append(_p_value(record, measure, gains, own_margin, np.abs(scores).max()))
+    largest = np.zeros(len(worse))
+    for place, own_margin in enumerate((0.0, margin)):
+        measure, scores = shared.measures[place], shared.scores[:, :, place]
+        loss = greatest_loss(measure)
+        found = paired_test(
+            settings.test,
+            settings.direction(measure).sign * differences(scores[:, better], scores[:, worse]),
+            claim="not_worse" if own_margin else "better",
+            margin=own_margin,
+            unseen=1,
+            greatest_loss=loss if np.isfinite(loss) else np.abs(scores).max(),
+            alpha=settings.alpha,
+            n_resamples=settings.n_resamples,
+            rng=settings.rng,
+        )
+        largest = np.maximum(largest, found.p_value)
     adjusted = np.ones((len(names), len(names)))
-    adjusted[worse, better] = holm(np.maximum(*p_values))
+    adjusted[worse, better] = holm(largest)
     least = adjusted.min(axis=1)
-    others = np.array(names)[adjusted.argmin(axis=1)]
+    others = names[adjusted.argmin(axis=1)]
     return least, np.where(least <= record.alpha, others, "").tolist()
-
-
-def _p_value(
-    record: ComparisonRecord, measure: str, gains: Floats, margin: float, largest: float
-) -> Floats:
-    settings, loss = record.settings, greatest_loss(measure)
-    found = paired_test(
-        settings.test,
-        gains,
-        claim="not_worse" if margin else "better",
-        margin=margin,
-        unseen=1,
-        greatest_loss=loss if np.isfinite(loss) else largest,
-        alpha=settings.alpha,
-        n_resamples=settings.n_resamples,
-        rng=settings.rng,
-    )
-    return np.asarray(found.p_value)
 
 
 def tradeoff_figure(

@@ -22,7 +22,7 @@ from rankeval._checks import check_number, count, refuse, require, said
 from rankeval._registry import chosen
 from rankeval.collection.run import Run, as_run
 from rankeval.errors import InvalidInput
-from rankeval.fusion.fusion_methods import METHODS, NORMS, Floats, Ints, Method, fused
+from rankeval.fusion.fusion_methods import METHODS, NORMS, Floats, Ints, fused
 from rankeval.io.columns import comparable
 from rankeval.join.repeats import refuse_repeats
 
@@ -32,9 +32,9 @@ class Fuser:
     """A method of fusion with its settings, checked."""
 
     method: str
-    norm: str | None = None
-    k: float | None = None
-    weights: tuple[float, ...] | None = None
+    norm: str
+    k: float | None
+    weights: tuple[float, ...] | None
 
     @classmethod
     def of(
@@ -60,30 +60,19 @@ class Fuser:
         for is_given, argument, reason in unread:
             if is_given:
                 raise InvalidInput(f"{method} {reason}", argument=argument, remedy="leave it out")
-        if not declared.weighted:
-            return cls(method, norm, k)
-        return cls(method, norm, k, _weights(weights, systems))
-
-    @property
-    def declared(self) -> Method:
-        """The declaration of the method."""
-        return METHODS[self.method]
+        own = _weights(weights, systems) if declared.weighted else None
+        return cls(method, "min-max" if norm is None else norm, k, own)
 
     @property
     def reads_queries(self) -> bool:
         """Whether the fused score of a row depends on the other rows of its query."""
         return self.norm != "none"
 
-    def settings(self) -> dict[str, Any]:
-        """Return the arguments of `fused`."""
-        norm = "min-max" if self.norm is None else self.norm
-        return {"method": self.method, "norm": norm, "k": self.k, "weights": self.weights}
-
     def scores(self, scores: Floats, query: Ints) -> Floats:
         """Return the fused score of each row, by the scores of each system and the row's query."""
         try:
             with np.errstate(over="ignore", invalid="ignore"):
-                return fused(scores, query, **self.settings())
+                return fused(scores, query, **vars(self))
         except ValueError as error:
             raise InvalidInput(said(error), argument="norm", remedy="choose another one") from error
 

@@ -10,15 +10,16 @@ A method gives points to the rows that a system retrieved, and combines the poin
 
 Equal scores of a system in a query share the mean of their ranks, so the order of rows does not
 matter. The trap is the last bit: a sum over the rows of a query depends on their order. So norms see
-the scores of a query in descending order, and systems are added in their own order. A model that is
-served gets the bits that were computed in memory.
+the scores of a query in descending order, and the points of systems are added in ascending order.
+A model that is served gets the bits that were computed in memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -35,40 +36,40 @@ BLOCK = 2**17
 class Retrieved:
     """The rows that a system retrieved: by query, and in each query by descending score."""
 
-    score: Floats  # (n_retrieved,)
-    starts: Ints  # (n_queries_retrieved,): First row of each query that has rows
-    sizes: Ints  # (n_queries_retrieved,)
-    candidates: Ints  # (n_queries_retrieved,): Rows of the query that any system retrieved
-
-    def spread(self, values: NDArray[Any]) -> Floats:
-        """Return a number of each query for each of its rows."""
-        return np.repeat(values, self.sizes).astype(np.float64, copy=False)
+    score: Floats  # (n_retrieved,), as all others
+    first: Ints  # Place of the first row of the query
+    size: Ints  # Rows of the query that the system retrieved
+    candidates: Ints  # Rows of the query that any system retrieved
 
     @property
     def highest(self) -> Floats:
-        """The highest score of each query."""
-        return self.score[self.starts]
+        """The highest score of the query of each row."""
+        return self.score[self.first]
 
     @property
     def lowest(self) -> Floats:
-        """The lowest score of each query."""
-        last: Ints = self.starts + self.sizes - 1
+        """The lowest score of the query of each row."""
+        last: Ints = self.first + self.size - 1
         return self.score[last]
 
-    @cached_property
+    @property
+    def begins(self) -> NDArray[np.bool_]:
+        """Whether a row is the first of its query."""
+        begins: NDArray[np.bool_] = self.first == np.arange(len(self.first))
+        return begins
+
+    @property
     def rank(self) -> Floats:
         """The rank of each row from 1 on, the mean of their ranks for rows of equal score."""
-        is_first = np.zeros(len(self.score), dtype=bool)
-        is_first[1:] = self.score[1:] != self.score[:-1]
-        is_first[self.starts] = True
-        firsts = np.flatnonzero(is_first)
+        firsts = np.flatnonzero(self.begins | (np.diff(self.score, prepend=np.nan) != 0))
         sizes = np.diff(firsts, append=len(self.score))
-        middle = np.repeat(firsts + (sizes + 1) / 2, sizes)
-        return middle - self.spread(self.starts)
+        middle: Floats = np.repeat(firsts + (sizes + 1) / 2, sizes)
+        return middle - self.first
 
     def sums(self, values: Floats) -> Floats:
-        """Return the sum of each query."""
-        return np.add.reduceat(values, self.starts) if len(values) else values
+        """Return for each row the sum of its query."""
+        starts = np.flatnonzero(self.begins)
+        return np.repeat(np.add.reduceat(values, starts), self.size[starts])
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:
@@ -77,42 +78,37 @@ def _ratio(above: Floats, below: Floats) -> Floats:
 
 
 def _min_max(rows: Retrieved) -> Floats:
-    lowest = rows.spread(rows.lowest)
-    return _ratio(rows.score - lowest, rows.spread(rows.highest) - lowest)
+    return _ratio(rows.score - rows.lowest, rows.highest - rows.lowest)
 
 
 def _max(rows: Retrieved) -> Floats:
     if (rows.highest < 0).any():
         raise ValueError("the norm max needs a query's highest score to be 0 or greater")
-    return _ratio(rows.score, rows.spread(rows.highest))
+    return _ratio(rows.score, rows.highest)
 
 
 def _sum(rows: Retrieved) -> Floats:
-    above = rows.score - rows.spread(rows.lowest)
-    return _ratio(above, rows.spread(rows.sums(above)))
+    above = rows.score - rows.lowest
+    return _ratio(above, rows.sums(above))
 
 
 def _z_score(rows: Retrieved) -> Floats:
-    above = rows.score - rows.spread(rows.sums(rows.score) / rows.sizes)
+    above = rows.score - rows.sums(rows.score) / rows.size
     # A mean of equal scores may differ from them in its last bit.
-    above[np.repeat(rows.highest == rows.lowest, rows.sizes)] = 0
-    return _ratio(above, rows.spread(np.sqrt(rows.sums(above**2) / rows.sizes)))
+    above[rows.highest == rows.lowest] = 0
+    return _ratio(above, np.sqrt(rows.sums(above**2) / rows.size))
 
 
 def _rank(rows: Retrieved) -> Floats:
-    return 1 - (rows.rank - 1) / rows.spread(rows.sizes)
+    return 1 - (rows.rank - 1) / rows.size
 
 
 def _borda(rows: Retrieved) -> Floats:
-    return 1 - (rows.rank - 1) / rows.spread(rows.candidates)
+    return 1 - (rows.rank - 1) / rows.candidates
 
 
 def _borda_of_missing(retrieved: Ints, candidates: Ints) -> Floats:
     return 0.5 - (retrieved - 1) / (2 * candidates)
-
-
-def _as_they_are(rows: Retrieved) -> Floats:
-    return rows.score
 
 
 @dataclass(frozen=True)
@@ -136,47 +132,24 @@ NORMS["sum"] = Points(_sum, "(s - min) / sum(s - min)", "Montague and Aslam 2001
 NORMS["z-score"] = Points(_z_score, "(s - mean) / standard deviation", "Montague and Aslam 2001")
 NORMS["rank"] = Points(_rank, "1 - (r - 1) / n", "Lee 1997")
 NORMS["borda"] = Points(_borda, "1 - (r - 1) / c", "Renda and Straccia 2003", _borda_of_missing)
-NORMS["none"] = Points(_as_they_are, "s")
+NORMS["none"] = Points(attrgetter("score"), "s")
 
 
-def _hits(points: Floats) -> Floats:
-    hits: Floats = np.isfinite(points).sum(axis=0).astype(np.float64)
-    return hits
-
-
-def _total(points: Floats) -> Floats:
+def _total(points: Floats) -> Any:
     # In ascending order, so that equal points of other systems have the same sum to the last bit.
-    ascending = np.sort(np.where(np.isnan(points), 0.0, points), axis=0)
-    total: Floats = ascending.sum(axis=0)
-    return total
+    return np.nansum(np.sort(points, axis=0), axis=0)
 
 
-def _median(points: Floats) -> Floats:
-    ascending = np.sort(points, axis=0)  # nan is last
-    hits, row = _hits(points).astype(np.intp), np.arange(points.shape[1])
-    return (ascending[(hits - 1) // 2, row] + ascending[hits // 2, row]) / 2
+def _mean(points: Floats) -> Any:
+    return np.nanmean(np.sort(points, axis=0), axis=0)
 
 
-def _multiplied(points: Floats) -> Floats:
-    return _hits(points) * _total(points)
+def _multiplied(points: Floats) -> Any:
+    return np.isfinite(points).sum(axis=0) * _total(points)
 
 
-def _multiplied_by_logarithm(points: Floats) -> Floats:
-    return np.log(_hits(points)) * _total(points)
-
-
-def _mean(points: Floats) -> Floats:
-    return _ratio(_total(points), _hits(points))
-
-
-def _largest(points: Floats) -> Floats:
-    largest: Floats = np.nanmax(points, axis=0)
-    return largest
-
-
-def _smallest(points: Floats) -> Floats:
-    smallest: Floats = np.nanmin(points, axis=0)
-    return smallest
+def _multiplied_by_logarithm(points: Floats) -> Any:
+    return np.log(np.isfinite(points).sum(axis=0)) * _total(points)
 
 
 def _reciprocal(rows: Retrieved, k: float) -> Floats:
@@ -188,7 +161,7 @@ def _inverse_square(rows: Retrieved) -> Floats:
 
 
 def _borda_count(rows: Retrieved) -> Floats:
-    return rows.spread(rows.candidates) - rows.rank + 1
+    return rows.candidates - rows.rank + 1
 
 
 def _borda_count_of_missing(retrieved: Ints, candidates: Ints) -> Floats:
@@ -199,7 +172,7 @@ def _borda_count_of_missing(retrieved: Ints, candidates: Ints) -> Floats:
 class Method:
     """A method of fusion."""
 
-    combine: Callable[[Floats], Floats]  # Of points, (n_systems, n_rows), to (n_rows,)
+    combine: Callable[[Floats], Any]  # Of points, (n_systems, n_rows), to (n_rows,)
     formula: str
     missing: str  # What counts for a system that did not retrieve a row
     source: str
@@ -233,9 +206,9 @@ METHODS["bordafuse"] = Method(_total, "sum of c - r + 1", _SHARE, *_ASLAM, _BORD
 METHODS["combsum"] = Method(_total, "sum of s", "0", *_FOX)
 METHODS["combmnz"] = Method(_multiplied, "hits * sum of s", _NO_HIT, *_FOX)
 METHODS["combanz"] = Method(_mean, "sum of s / hits", _LEFT_OUT, *_FOX)
-METHODS["combmax"] = Method(_largest, "largest s", _LEFT_OUT, *_FOX)
-METHODS["combmin"] = Method(_smallest, "smallest s", _LEFT_OUT, *_FOX)
-METHODS["combmed"] = Method(_median, "median of s", _LEFT_OUT, *_FOX)
+METHODS["combmax"] = Method(partial(np.nanmax, axis=0), "largest s", _LEFT_OUT, *_FOX)
+METHODS["combmin"] = Method(partial(np.nanmin, axis=0), "smallest s", _LEFT_OUT, *_FOX)
+METHODS["combmed"] = Method(partial(np.nanmedian, axis=0), "median of s", _LEFT_OUT, *_FOX)
 METHODS["weighted"] = Method(_total, "sum of w * s", "0", *_VOGT, weighted=True)
 
 
@@ -274,9 +247,8 @@ def _points(declared: Points, scores: Floats, query: Ints, options: Mapping[str,
         found = np.flatnonzero(~np.isnan(column))
         found = found[np.lexsort((-column[found], query[found]))]
         counts = np.bincount(query[found], minlength=len(sizes))
-        has_rows = counts > 0
-        starts = np.cumsum(counts) - counts
-        rows = Retrieved(column[found], starts[has_rows], counts[has_rows], sizes[has_rows])
+        of_queries = (np.cumsum(counts) - counts, counts, sizes)
+        rows = Retrieved(column[found], *(np.repeat(values, counts) for values in of_queries))
         if declared.missing is not None:
             points[system] = declared.missing(counts, sizes)[query]
         points[system, found] = declared.function(rows, **options)

@@ -26,6 +26,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -140,14 +141,13 @@ class FitCheck:
 def _framed(X: Any, names: Sequence[Any]) -> pd.DataFrame:
     """Return features as a frame; columns without names get these."""
     features: Any = features_for(None, X)
-    if hasattr(features, "iloc"):
-        named: pd.DataFrame = features.rename(columns=str)
-        return named
-    found = f"{features.shape[1]} columns without names, and training has {len(names)}"
-    refuse((features.shape[1] != len(names), found, "give a frame"), argument="serving")
-    is_sparse = hasattr(features, "tocsr")
-    make: Any = pd.DataFrame.sparse.from_spmatrix if is_sparse else pd.DataFrame  # type: ignore[attr-defined]
-    framed: pd.DataFrame = make(features, columns=[*map(str, names)])
+    if not hasattr(features, "iloc"):
+        found = f"{features.shape[1]} columns without names, and training has {len(names)}"
+        refuse((features.shape[1] != len(names), found, "give a frame"), argument="serving")
+        is_sparse = hasattr(features, "tocsr")
+        make: Any = pd.DataFrame.sparse.from_spmatrix if is_sparse else pd.DataFrame  # type: ignore[attr-defined]
+        features = make(features, columns=names)
+    framed: pd.DataFrame = features.rename(columns=str)
     return framed
 
 
@@ -162,21 +162,22 @@ def edge(fit: Fit) -> Sequence[Observed] | str:
     """Look for parameters whose chosen value is at one end of the values tried."""
     by_end = defaultdict(list)
     for search in fit.inputs.searches:
-        for end, gains in search.items():
-            by_end[end].append(gains)
-    level = fit.alpha / max(1, len(by_end))
-    observed = [_of_end(end, np.array(gains), level) for end, gains in by_end.items()]
+        for key, of_search in search.items():
+            by_end[key].append(of_search)
+    observed = []
+    for (parameter, end), searches in by_end.items():
+        gains = np.array(searches)  # (n_searches, n_splits); a search chooses by its mean
+        means = gains.mean(axis=1)
+        share, p = float((means > 0).mean()), _test(gains.ravel(), "greater")
+        is_usual = share >= _USUAL and p <= fit.alpha / len(by_end)
+        facts = {"parameter": parameter, "end": end, "n": len(means), "gain": means.mean()}
+        observed.append(Observed(share, is_usual, p, facts))
     none = "no search inside tried three or more numbers of one parameter on the same rows"
-    return sorted(observed, key=lambda seen: (seen.found, seen.figure), reverse=True) or none
+    return _gravest_first(observed) or none
 
 
-def _of_end(end: tuple[str, str], gains: Floats, level: float) -> Observed:
-    """Judge an end by gains of shape (n_searches, n_splits); a search chooses by its mean."""
-    means = gains.mean(axis=1)
-    share = float((means > 0).mean())
-    p = _test(gains.ravel(), "greater")
-    facts = {"parameter": end[0], "end": end[1], "n": len(means), "gain": means.mean()}
-    return Observed(share, share >= _USUAL and p <= level, p, facts)
+def _gravest_first(observed: list[Observed]) -> list[Observed]:
+    return sorted(observed, key=attrgetter("found", "figure"), reverse=True)
 
 
 def overfit(fit: Fit) -> Sequence[Observed] | str:
@@ -278,7 +279,7 @@ def serving(fit: Fit) -> Sequence[Observed] | str:
             kind = "absent" if absent else state
             facts = {"name": name, "state": kind, "share": shares[1], "known": shares[0]}
             observed.append(Observed(shares[1], absent or is_far, p, facts))
-    return sorted(observed, key=lambda seen: (seen.found, seen.figure), reverse=True)
+    return _gravest_first(observed)
 
 
 def _states(known: pd.Series, served: pd.Series) -> Iterator[tuple[str, tuple[float, float]]]:

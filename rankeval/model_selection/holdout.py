@@ -10,6 +10,7 @@ A validation part of one's own comes as `eval_set` and its ids, in the forms tha
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from html import escape
 from numbers import Integral
@@ -223,9 +224,7 @@ def dev_test_split(
     parts = DevTestSplit(
         dev, test, salt=salt, test_size=test_size, test_from=test_from, n_earlier=n_earlier
     )
-    if parts.earlier:
-        warn(parts.earlier)
-    return _registered(parts, guard, supersedes)
+    return _registered(parts, parts.earlier, guard, supersedes)
 
 
 @explained
@@ -313,20 +312,10 @@ def user_test_split(
     sides = "all rows fell into one part, and both need rows: choose another last or test_from"
     refuse((in_test.all() or not in_test.any(), sides))
     future = _from_future(codes, moment, in_test)
-    if future:
-        warn(future)
     note = "; ".join(filter(None, [*_one_sided(codes, in_test), future]))
     dev, test = _sides(data, in_test, test_name)
     parts = DevTestSplit(dev, test, test_size=None, test_from=test_from, note=note)
-    return _registered(parts, guard, supersedes)
-
-
-def _registered(parts: DevTestSplit, guard: Any, supersedes: Any) -> DevTestSplit:
-    """Register the test part, with its documents if they are known."""
-    if guard is None:
-        return parts
-    registered = guard.register(parts.test.name, parts.test, supersedes=supersedes)
-    return replace(parts, registered=registered)
+    return _registered(parts, future, guard, supersedes)
 
 
 def _last_rows(codes: NDArray[np.int64], moment: NDArray[Any], last: int) -> NDArray[np.bool_]:
@@ -340,22 +329,20 @@ def _last_rows(codes: NDArray[np.int64], moment: NDArray[Any], last: int) -> NDA
     return in_test
 
 
-def _one_sided(codes: NDArray[np.int64], in_test: NDArray[np.bool_]) -> list[str]:
-    """Say how many users have rows in one part only."""
-    n_users, notes = int(codes.max()) + 1, []
+def _one_sided(codes: NDArray[np.int64], in_test: NDArray[np.bool_]) -> Iterator[str]:
+    """Yield how many users have rows in one part only."""
+    n_users = int(codes.max()) + 1
     for side, is_side in (("test", in_test), ("dev", ~in_test)):
         if lacking := n_users - len(np.unique(codes[is_side])):
-            notes.append(f"{lacking:,} of {count(n_users, 'user')} have no {side} row")
-    return notes
+            yield f"{lacking:,} of {count(n_users, 'user')} have no {side} row"
 
 
 def _from_future(codes: NDArray[np.int64], moment: NDArray[Any], in_test: NDArray[np.bool_]) -> str:
     """Say how many dev rows are later than a test row of another user; "" if none is."""
-    earliest = np.full(int(codes.max()) + 1, moment.max())
-    np.minimum.at(earliest, codes[in_test], moment[in_test])
+    dev, test = moment[~in_test], moment[in_test]
     # A user's own dev rows are not later than the user's test rows.
-    later = int((moment[~in_test] > earliest.min()).sum())
-    n_before = int((earliest < moment[~in_test].max()).sum())
+    later = int((dev > test.min()).sum())
+    n_before = len(np.unique(codes[in_test][test < dev.max()]))
     if not later:
         return ""
     return (
@@ -388,6 +375,16 @@ def _sides(
 ) -> tuple[RankingData, RankingData]:
     dev, test = (f"{data.name}-{side}" if data.name else side for side in ("dev", "test"))
     return data.take(~in_test, name=dev), data.take(in_test, name=test_name or test)
+
+
+def _registered(parts: DevTestSplit, warning: str, guard: Any, supersedes: Any) -> DevTestSplit:
+    """Warn if there is something to say, and register the test part if there is a guard."""
+    if warning:
+        warn(warning)
+    if guard is None:
+        return parts
+    registered = guard.register(parts.test.name, parts.test, supersedes=supersedes)
+    return replace(parts, registered=registered)
 
 
 def as_ranking_data(

@@ -69,7 +69,7 @@ class Trial:
             text=self.reason,
             tags=tags,
             facts=facts,
-            status={"fail": "FAILED"}.get(self.state, "FINISHED"),
+            status="FAILED" if self.state == "fail" else "FINISHED",
             started=self.started,
             seconds=self.seconds,
         )
@@ -132,10 +132,10 @@ class Study(WithTable):
         ended = [trial for trial in frozen if trial.state.is_finished()]
         none = f"the study {name!r} has no trial that has ended"
         refuse((not ended, none, "run study.optimize first"))
-        directions = tuple(direction.name.lower() for direction in study.directions)
         measures = _measures(study, ended)
         keys = tuple(map(_key, measures))
         best = sorted(trial.number for trial in study.best_trials)
+        directions = tuple(direction.name.lower() for direction in study.directions)
         trials = tuple(_trial(trial, keys) for trial in ended)
         return cls(
             name=name,
@@ -143,7 +143,7 @@ class Study(WithTable):
             directions=directions,
             measures=measures,
             keys=keys,
-            best=tuple(best[: None if len(keys) > 1 else 1]),
+            best=tuple(best if len(keys) > 1 else best[:1]),
             n_open=len(frozen) - len(ended),
             trials=trials,
         )
@@ -151,10 +151,16 @@ class Study(WithTable):
     @property
     def table(self) -> pd.DataFrame:
         """The trials: state, a column for each measure, the parameters, seconds; the best first."""
-        rows = pd.DataFrame([self._row(trial) for trial in self.trials])
+        rows = []
+        for trial in self.trials:
+            values = zip(self.measures, map(trial.scores.get, self.keys), strict=True)
+            shown = {"trial": trial.number, "state": trial.state, **dict(values)}
+            rows.append({**shown, **trial.params, **shown, "seconds": trial.seconds})
+        table = pd.DataFrame(rows).astype(dict.fromkeys(self.measures, float))
         rises = [direction == "minimize" for direction in self.directions]
-        rows = rows.sort_values([*self.measures], ascending=rises, kind="stable")
-        return rows.reset_index(drop=True)
+        return table.sort_values(
+            [*self.measures], ascending=rises, kind="stable", ignore_index=True
+        )
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -208,12 +214,6 @@ class Study(WithTable):
     def from_record(cls, record: Record) -> Study:
         """Return the study of a record."""
         return TypeAdapter(cls).validate_json(record.files[STUDY])
-
-    def _row(self, trial: Trial) -> dict[str, Any]:
-        shown: dict[str, Any] = {"trial": trial.number, "state": trial.state}
-        for key, measure in zip(self.keys, self.measures, strict=True):
-            shown[measure] = trial.scores.get(key, float("nan"))
-        return {**shown, **trial.params, **shown, "seconds": trial.seconds}
 
     def _laid_out(self) -> Table:
         first = f" The first {_MOST_ROWS}." if len(self.trials) > _MOST_ROWS else ""

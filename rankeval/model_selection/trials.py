@@ -102,20 +102,19 @@ class OptunaObjective:
         names = [str(measure) for measure in self.measures]
         if study is not None:
             found = [direction.name.lower() for direction in study.directions]
-            wanted = ", ".join(f"{direction}d" for direction in directions)
-            verb = "is" if len(names) == 1 else "are"
-            problem = f"{', '.join(names)} {verb} to be {wanted}"
-            refuse((found != directions, f"{problem}: {_created(directions)}"))
-        trial.set_user_attr("measure", names[0] if len(names) == 1 else names)
+            verb = "are" if len(names) > 1 else "is"
+            wanted = f"{verb} to be {'d, '.join(directions)}d: {_created(directions)}"
+            refuse((found != directions, f"{', '.join(names)} {wanted}"))
+        trial.set_user_attr("measure", _alone(names))
         trial.set_user_attr("value", MEAN_OF_FOLDS)
         try:
             folds = self._folds(trial)
         except (Exception, Refusal) as error:
             self._note(error, trial, study)
             raise
-        trial.set_user_attr("folds", folds[0] if len(names) == 1 else folds)
-        means = [float(np.mean(values)) for values in folds]
-        return means[0] if len(names) == 1 else means
+        trial.set_user_attr("folds", _alone(folds))
+        value: float | list[float] = _alone([float(np.mean(values)) for values in folds])
+        return value
 
     def _folds(self, trial: Any) -> list[list[float]]:
         """Return the values of the folds by measure; the pruner may end the trial before the last."""
@@ -170,9 +169,14 @@ class OptunaObjective:
         return f"OptunaObjective({self.estimator!r}, {names}, {folds})"
 
 
+def _alone(values: list[Any]) -> Any:
+    """Return the value of the only measure; of several measures all values."""
+    return values if len(values) > 1 else values[0]
+
+
 def _created(directions: Sequence[str]) -> str:
-    is_one = len(directions) == 1
-    option = f'direction="{directions[0]}"' if is_one else "directions=objective.directions"
+    several = "directions=objective.directions"
+    option = several if len(directions) > 1 else f'direction="{directions[0]}"'
     return f"optuna.create_study({option})"
 
 
