@@ -26,7 +26,7 @@ from rankeval._checks import (
     shown,
     whole_number,
 )
-from rankeval._visible import escaping, visible
+from rankeval._visible import escaping, markdown, visible
 from rankeval.collection.convention import COUNTED_AS, Convention
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput
@@ -522,11 +522,13 @@ class Evaluation:
             "ranking": self.ranking_digest,
         }
         limits = intervals(self)
+        described = _described(self, role, at, limits)
         values = [f"{name} {number(value)}" for name, value in aggregates(self).items()]
-        tables, notes = {}, [note] if note else []
+        tables: dict[str, Any] = {}
+        worst: list[str] = []
         if slices is not None:
             tables["slices"] = table_of_slices(self, slices)
-            notes.append(worst_slice(tables["slices"], self))
+            worst = [worst_slice(tables["slices"], self)]
         if self.seeds is not None:
             tables["seeds"] = self.seeds
         tags = {"card": f"{card['name']} {digest_of(card)}"}
@@ -538,8 +540,8 @@ class Evaluation:
             metrics=_with_ends(self, limits),
             tables=tables,
             files={EVALUATION: to_bytes(self)},
-            notes=tuple(notes),
-            text="\n\n".join([_described(self, role, at, limits), *notes]),
+            notes=tuple(filter(None, [note, *worst])),
+            text="\n\n".join([described, *map(markdown, worst)]),
             facts=facts,
             tags=tags,
             data=(logged,),

@@ -16,9 +16,8 @@ paired by query. A *gain* is over rows in random order: with equal scores and ``
 measure has its exact mean over all orders. A useless model gains 0.
 
 The trap is data on which there is little to see: few queries, or a weak signal. A check that is a
-test speaks only if the test rejects. That is why the check of single columns tests
-whether a column has 95 % of the model's gain, and not whether the model is better: a small
-set of queries cannot show that it is.
+test speaks only if the test rejects. That is why the check of single columns tests whether a column
+has 95 % of the model's gain, and not whether the model is better: few queries cannot show that.
 """
 
 from __future__ import annotations
@@ -305,8 +304,8 @@ CHECKS: dict[str, FitCheck] = {
         "{parameter} is chosen among the {end} values tried in {figure:.0%} of {n} searches: {gain:+.4f} "
         "{measure} over the best setting further inside",
         "share of the searches that end at this edge",
-        "at least 80 % of the searches, and a gain over the best setting further inside (t "
-        "test over searches, p at most {alpha:g})",
+        "at least 80 % of the searches, and a gain over the best setting further inside (t test "
+        "over the splits of all searches, p at most {alpha:g} over all ends)",
         "widen the grid or the range beyond this end",
     ),
     "overfit": FitCheck(

@@ -225,12 +225,7 @@ def dev_test_split(
     )
     if parts.earlier:
         warn(parts.earlier)
-    if guard is None:
-        return parts
-    return replace(
-        parts,
-        registered=guard.register(test.name, test.X, test.y, qid=test.qid, supersedes=supersedes),
-    )
+    return _registered(parts, guard, supersedes)
 
 
 @explained
@@ -323,10 +318,15 @@ def user_test_split(
     note = "; ".join(filter(None, [*_one_sided(codes, in_test), future]))
     dev, test = _sides(data, in_test, test_name)
     parts = DevTestSplit(dev, test, test_size=None, test_from=test_from, note=note)
+    return _registered(parts, guard, supersedes)
+
+
+def _registered(parts: DevTestSplit, guard: Any, supersedes: Any) -> DevTestSplit:
+    """Register the test part, with its documents if they are known."""
     if guard is None:
         return parts
-    rows = {"qid": test.qid, "docid": test.docid, "supersedes": supersedes}
-    return replace(parts, registered=guard.register(test.name, test.X, test.y, **rows))
+    registered = guard.register(parts.test.name, parts.test, supersedes=supersedes)
+    return replace(parts, registered=registered)
 
 
 def _last_rows(codes: NDArray[np.int64], moment: NDArray[Any], last: int) -> NDArray[np.bool_]:

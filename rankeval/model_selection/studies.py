@@ -170,7 +170,8 @@ class Study(WithTable):
     def headline(self) -> str:
         """The best trials, in a sentence."""
         if len(self.keys) > 1 or not self.best:
-            return f"Trials that no other beats in all measures: {few(self.best) or 'none'}."
+            names = few(f"trial {number}" for number in self.best)
+            return f"No other trial beats these in all measures: {names or 'none ended'}."
         (best,) = (trial for trial in self.trials if trial.number in self.best)
         settings = ", ".join(f"{name}={value}" for name, value in best.params.items())
         value = best.scores[self.keys[0]]

@@ -1,6 +1,6 @@
 """Measure how often each check of a fit finds what was planted, and what is not there, and write it for the tests.
 
-    python tests/calibration/measure_fit.py          # about 3 CPU minutes
+    python tests/calibration/measure_fit.py          # about 6 CPU minutes
     python tests/calibration/measure_fit.py --quick  # a tenth of the work; prints and writes nothing
 
 A trial draws data, cross-validates a small ranker on it, and asks `CrossValidation.diagnose`. In a world of one check a
@@ -235,8 +235,8 @@ def rows() -> list[dict]:
 
 
 INTRODUCTION = """\
-Of {n} data sets each (60 queries of 10 rows, level .01), so many had a finding. A false alarm is a finding of the check
-where nothing was planted; the worst of the clean worlds counts.
+Of {n} data sets each (60 queries of 10 rows, with a search 150; level .01), so many had a finding. A false alarm is a
+finding of the check where nothing was planted; the worst of the clean worlds counts.
 """
 
 

@@ -77,3 +77,15 @@ def test_the_two_pages_are_short():
     """And the first is the shorter one."""
     first, second = (len((GUIDES / name).read_text("utf-8").splitlines()) for name in ("guard.md", "guard_months.md"))
     assert first < 150 < second < 210
+
+
+def test_a_split_registers_documents_so_that_queries_under_new_ids_are_known(guard):
+    rng = np.random.default_rng(0)
+    qid, day = np.repeat([f"s{i:04}" for i in range(400)], 16), np.repeat(np.arange(400), 16)
+    docid = np.concatenate([rng.choice(5000, 16, replace=False) for _ in range(400)]).astype(str)
+    y, X = rng.choice(4, 6400, p=[0.7, 0.15, 0.1, 0.05]), rng.normal(size=(6400, 4))
+    rk.dev_test_split(X, y, qid=qid, docid=docid, times=day, test_from=300, guard=guard, test_name="newest")
+    some = (day >= 300) & (day < 330)
+    renamed = np.char.add("x", qid[some])
+    with pytest.raises(GuardRefusal):
+        rk.evaluate(y[some], X[some, 0], qid=renamed, docid=docid[some])

@@ -59,7 +59,7 @@ def test_a_leak_in_the_other_direction_is_found_with_its_figure(leaked):
     column, model = gains(DATA.y.astype(float)), gains(leaked.predictions)
     assert row["outcome"] == "found"
     assert row["figure"] == pytest.approx(column.mean() / model.mean())
-    expected = stats.ttest_1samp(column - 0.9 * model, 0, alternative="greater").pvalue
+    expected = stats.ttest_1samp(column - 0.95 * model, 0, alternative="greater").pvalue
     assert row["p_value"] == pytest.approx(expected)
     assert "column 4 alone, smallest first" in row["seen"]
 
@@ -71,7 +71,8 @@ def test_any_features_give_the_same_findings(leaked, make):
     assert of(result.diagnose(), "single_column")["outcome"] == "found"
     text = pd.DataFrame(LEAKED).assign(title="a")
     (seen,) = CHECKS["single_column"].find(fit_of(replace(leaked, inputs=with_features(leaked, text)), None))
-    assert (seen.found, seen.facts["n_other"]) == (True, 1)
+    assert seen.found
+    assert "1 column without numbers" in seen.facts["others"]
 
 
 def with_features(result, X):

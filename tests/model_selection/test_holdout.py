@@ -58,13 +58,13 @@ class TestDevTest:
         class Recorder:
             """Takes the place of a guard; tests/guard_cases has the real one."""
 
-            def register(self, name, X, y, *, qid, supersedes):
-                calls.append((name, len(X), len(y), len(set(qid)), supersedes))
+            def register(self, name, data, *, supersedes):
+                calls.append((name, data, supersedes))
                 return name
 
         split = dev_test_split(ltr.X, ltr.y, qid=ltr.qid, test_size=0.4, guard=Recorder(), test_name="mine")
         assert split.registered == "mine"
-        assert calls == [("mine", len(split.test), len(split.test), split.test.n_queries, None)]
+        assert calls == [("mine", split.test, None)]
 
     @pytest.mark.parametrize(
         ("options", "message"), [({"test_size": 1.2}, "between 0 and 1"), ({"test_size": 1e-9}, "another")]

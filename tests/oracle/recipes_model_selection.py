@@ -316,7 +316,11 @@ def cross_validation(draw: Draw, call: Call) -> None:
     else:
         call.of(found, "CrossValidation.compare", found, question=question)
         asked = draw.options(0.3, serving=(rows["X"],), difference=(0.01,), alpha=(0.05, 2.0))
-        call.of(found, "CrossValidation.diagnose", **asked)
+        diagnosis = call.of(found, "CrossValidation.diagnose", **asked)
+        if diagnosis is not None:
+            call.plain(diagnosis, "Diagnosis.to_latex", "Diagnosis.to_markdown")
+            fields = (diagnosis.table, diagnosis.measure, 0.05, diagnosis.n_queries)
+            call("rankeval.model_selection.Diagnosis", *fields)
 
 
 @recipe("model_selection", 25, timed=True)
