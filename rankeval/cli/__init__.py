@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from inspect import signature
@@ -87,8 +87,12 @@ app.add_typer(online_app, name="online")
 def _declared_tests() -> Iterator[str]:
     from rankeval.significance import CLAIMS, CORRECTIONS, TESTS
 
-    for title, declared in (("Tests", TESTS), ("Corrections", CORRECTIONS), ("Claims", CLAIMS)):
-        entries = [f"{name} ({entry.words})" for name, entry in declared.items()]
+    return _listed("words", Tests=TESTS, Corrections=CORRECTIONS, Claims=CLAIMS)
+
+
+def _listed(field: str, **declarations: Mapping[str, Any]) -> Iterator[str]:
+    for title, declared in declarations.items():
+        entries = [f"{name} ({getattr(entry, field)})" for name, entry in declared.items()]
         yield f"{title}: {'; '.join(entries)}."
 
 
@@ -141,6 +145,7 @@ def run(
     # Before the slow imports, to answer a misspelt key at once.
     checked = load_config(config, settings or ())
     from rankeval.experiment import check_run, run_experiment
+    from rankeval.experiment.loading import empty_cells
     from rankeval.experiment.recipe import NOT_LOGGED
 
     if check:
@@ -148,7 +153,7 @@ def run(
         for part in parts.logged:
             sizes = f"{count(part.n_queries, 'query')}, {count(part.n_rows, 'row')}"
             tell(f"{part.role}: {part.name}, {sizes}")
-        for feature, share in parts.empty.items():
+        for feature, share in empty_cells(parts.dev).mean().items():
             tell(f"{feature}: {100 * share:.3g} % empty")
         return
 
@@ -364,9 +369,7 @@ def compare(
 def _declared_fusions() -> Iterator[str]:
     from rankeval.fusion import METHODS, NORMS
 
-    for title, declared in (("Methods", METHODS), ("Norms", NORMS)):
-        entries = [f"{name} ({entry.formula})" for name, entry in declared.items()]
-        yield f"{title}: {'; '.join(entries)}."
+    return _listed("formula", Methods=METHODS, Norms=NORMS)
 
 
 @app.command(cls=ending_with(_declared_fusions))

@@ -136,8 +136,11 @@ class QueryFacts:
         unknown = np.full(len(table["judgments"]), np.nan)
         fields |= {name: table.get(name, unknown) for name in GRADES}
         fields["readings"] = {name: table[name] for name in READINGS if name in table}
-        seeds = [name for name in table if name.startswith(SEED)]
-        fields["seeds"] = {int(name.removeprefix(SEED)): table[name] for name in seeds}
+        fields["seeds"] = {
+            int(name.removeprefix(SEED)): scores
+            for name, scores in table.items()
+            if name.startswith(SEED)
+        }
         return cls(**fields, drawn=table.get("drawn"), errors=table.get("error"), **others)
 
     def part(self, places: Ints | Mask | slice) -> QueryFacts:

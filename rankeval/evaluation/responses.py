@@ -25,25 +25,21 @@ def ranking_methods(estimator: Any) -> tuple[str, ...]:
     return ("predict_proba", "decision_function", "predict") if is_classifier else ("predict",)
 
 
-def by_query(estimator: Any, X: Any = None) -> tuple[Any, Any] | None:
-    """Return the estimator inside whose `predict` takes the query of each row, and its X, if given.
+def by_query(estimator: Any) -> Any:
+    """Return an estimator that predicts alike and takes the query of each row; None if there is none.
 
-    None if there is no such estimator. It is looked for in searches and in the last step of
-    Pipelines, which do not hand queries on.
+    Searches do not hand queries on: their best estimators stand in for them, in Pipelines too.
     """
-    best = getattr(estimator, "best_estimator_", None)
-    if best is not None:
-        return by_query(best, X)
+    estimator = getattr(estimator, "best_estimator_", estimator)
     if hasattr(estimator, "steps") and hasattr(estimator, "named_steps"):
-        *head, (_, last) = estimator.steps
-        if head and X is not None and by_query(last) is not None:
-            X = estimator[:-1].transform(X)
-        return by_query(last, X)
+        *head, (name, last) = estimator.steps
+        inner = by_query(last)
+        return None if inner is None else type(estimator)([*head, (name, inner)])
     try:
         takes_queries = "qid" in signature(estimator.predict).parameters
     except (AttributeError, TypeError, ValueError):  # a compiled method has no signature
         takes_queries = False
-    return (estimator, X) if takes_queries else None
+    return estimator if takes_queries else None
 
 
 def responses(
@@ -53,9 +49,8 @@ def responses(
 
     An estimator whose `predict` takes the query of each row gets it.
     """
-    inner = None if qid is None else by_query(estimator, X)
-    if inner is not None:
-        estimator, X = inner
+    inner = None if qid is None else by_query(estimator)
+    estimator = estimator if inner is None else inner
     methods = ranking_methods(estimator) if methods is None else methods
     known = [method for method in methods if hasattr(estimator, method)]
     if not known:

@@ -102,11 +102,6 @@ class DataParts:
             return QueryTimeSplit(cv.n_splits, times=self.times)
         return QueryKFold(cv.n_splits, shuffle=True, random_state=cv.seed)
 
-    @property
-    def empty(self) -> dict[str, float]:
-        """The share of empty cells in dev, by feature that has any."""
-        return {str(name): share for name, share in empty_cells(self.dev).mean().items()}
-
     @cached_property
     def logged(self) -> tuple[LoggedData, ...]:
         """Dev, validation (if there is such a part), then test, as a tracker describes them."""

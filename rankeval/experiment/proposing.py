@@ -97,38 +97,36 @@ def _is_full_of_numbers(column: pd.Series[Any]) -> bool:
 def _newest(columns: pd.DataFrame, query: pd.Series[Any]) -> Newest | None:
     found = {}
     for name, column in columns.items():
-        times = _times(column)
+        times, day = _times(column)
         if times is not None:
             rows = times.groupby(query)
             latest, span = rows.max(), (rows.max() - rows.min()).max()
-            if span <= _day(times) and latest.min() < latest.max():
+            if span <= day and latest.min() < latest.max():
                 found[str(name)] = latest
     if len(found) != 1:
         return None
     ((name, latest),) = found.items()
     cut = latest.sort_values().iloc[int((1 - _NEWEST) * len(latest))]
-    test_from = cut.isoformat() if latest.dtype.kind == "M" else float(cut)
-    if latest.dtype.kind == "M" and (latest >= cut.ceil("D")).mean() >= _LEAST:
+    if latest.dtype.kind != "M":
+        test_from = cut = float(cut)
+    elif (latest >= cut.ceil("D")).mean() >= _LEAST:
         cut = cut.ceil("D")
         test_from = cut.date().isoformat()
+    else:
+        test_from = cut.isoformat()
     in_test = latest >= cut
     return Newest(name, test_from, int(in_test.sum()), int(query.map(in_test).sum()))
 
 
-def _day(times: pd.Series[Any]) -> Any:
-    if times.dtype.kind == "M":
-        return pd.Timedelta(days=1)
-    is_milliseconds = times.max() > EPOCHS[0][1]
-    return 86_400_000 if is_milliseconds else 86_400
-
-
-def _times(column: pd.Series[Any]) -> pd.Series[Any] | None:
-    """Return the times of a column, as numbers or datetimes; None if it has others or an empty cell."""
+def _times(column: pd.Series[Any]) -> tuple[pd.Series[Any] | None, Any]:
+    """Return the times of a column and the length of a day; None if it has others or an empty cell."""
     from rankeval.model_selection.splitters import moments
 
     if pd.api.types.is_numeric_dtype(column):
-        is_time = any(column.between(low, high).all() for low, high in EPOCHS)
-        return column if is_time else None
+        for day, epoch in zip((86_400, 86_400_000), EPOCHS, strict=True):
+            if column.between(*epoch).all():
+                return column, day
+        return None, None
     with suppress(InvalidInput):
-        return pd.Series(moments(column, "times"), column.index)
-    return None
+        return pd.Series(moments(column, "times"), column.index), pd.Timedelta(days=1)
+    return None, None

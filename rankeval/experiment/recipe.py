@@ -27,6 +27,7 @@ from rankeval._registry import chosen
 from rankeval._visible import escaping
 from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison, compare
+from rankeval.comparison.headline import named_system
 from rankeval.errors import ConfigError, Refusal, TrackingError, warn
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.result import worst_slices_first
@@ -259,7 +260,7 @@ def _facts(
         parts.logged,
         notes=parts.notes,
         moved=moved_rows(comparison, evaluations, scores, parts.test),
-        slices=_slices(config, evaluations, parts),
+        slices=_slices(config, opened, parts),
         config=config.to_yaml(),
         versions=versions(paths),
     )
@@ -281,21 +282,20 @@ def _candidate(name: str, config: RankerConfig, trained: Trained, test: Evaluati
     )
 
 
-def _slices(
-    config: ExperimentConfig, evaluations: Mapping[str, Evaluation], parts: DataParts
-) -> dict[str, pd.DataFrame]:
-    tables, primary, baseline = {}, config.all_measures[0], config.baseline
+def _slices(config: ExperimentConfig, opened: Opened, parts: DataParts) -> dict[str, pd.DataFrame]:
+    evaluations, baseline, primary = opened.evaluations, config.baseline, config.all_measures[0]
+    tables, leader = {}, next(iter(evaluations))
+    if baseline is not None:
+        leader = named_system(opened.comparison)
     sign = direction(primary).sign or 1
-    means = {name: sign * test.aggregate()[primary] for name, test in evaluations.items()}
-    leader = max((name for name in means if name != baseline), key=means.__getitem__)
     for name, values in parts.slices.items():
         slices = {ranker: test.slices(values) for ranker, test in evaluations.items()}
-        first = next(iter(slices.values()))
+        first = slices[leader]
         columns = {str(name): first.index.map(str), "queries": first["n_queries"].array}
         scores = {ranker: table[primary].array for ranker, table in slices.items()}
         frame, gains = pd.DataFrame(columns | scores), scores[leader]
         if baseline is not None:
-            gains = frame[f"{leader} - {baseline}"] = scores[leader] - scores[baseline]
+            gains = frame[f"{leader} - {baseline}"] = gains - scores[baseline]
         tables[str(name)] = worst_slices_first(frame, sign * gains, frame["queries"])
     return tables
 

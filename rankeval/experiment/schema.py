@@ -417,8 +417,8 @@ class RankerConfig(Section):
 
     @model_validator(mode="after")
     def _one_of_each(self) -> RankerConfig:
-        sources = {name: getattr(self, name) for name in ("estimator", "steps", "column")}
-        named_sources = [name for name, source in sources.items() if source is not None]
+        sources = "estimator", "steps", "column"
+        named_sources = [name for name in sources if getattr(self, name) is not None]
         found = " and ".join(named_sources) or "none of them"
         by_column = self.column is not None
         settings = self.params or self.searched

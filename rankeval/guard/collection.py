@@ -222,9 +222,8 @@ class LoadedCollection:
             and "qid" not in getattr(model, "feature_names_in_", ())
         ):
             X = X.drop(columns="qid")
-        if (inner := by_query(model, X)) is not None:
-            ranker, rows = inner
-            return ranker.predict(rows, qid=self.qid)
+        if (ranker := by_query(model)) is not None:
+            return ranker.predict(X, qid=self.qid)
         # An index of predictions is compared with that of the rows, so they are not made an array
         # here.
         return model.predict(X) if ranking_methods(model) == ("predict",) else responses(model, X)

@@ -176,10 +176,8 @@ def experiment_text(facts: ExperimentFacts, *, verbose: bool = False) -> str:
     paragraphs = ["\n".join(map(_filled, findings)), _rankers(facts).to_text()]
     if verbose:
         paragraphs.append(str(replace(facts.comparison, notes=notes)))
-    else:
-        paragraphs += [_filled(f"* {note}") for note in limits_of(facts)]
-    if verbose:
-        paragraphs += [_filled(f"* {note}") for note in fit_notes(facts)]
+    further = fit_notes(facts) if verbose else limits_of(facts)
+    paragraphs += [_filled(f"* {note}") for note in further]
     paragraphs.append(standing_words(facts, verbose=verbose))
     paragraphs += [_filled(f"Data: {note}.") for note in facts.notes]
     return "\n\n".join(paragraphs)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
@@ -146,9 +146,21 @@ def assert_no_regression(
     rankeval.errors.CheckFailed: AP, market fr: a loss is shown; AP: a loss is shown...
     """
     __tracebackhide__ = True
-    given = candidate, baseline, "no regression", measure, margin, alpha, lower_is_better
-    options = {"test": test, "unpaired": unpaired, "n_resamples": n_resamples, "rng": rng}
-    return _asserted(*given, **options, groups=groups, by=by)
+    return _asserted(
+        candidate,
+        baseline,
+        "no regression",
+        measure,
+        margin,
+        alpha,
+        lower_is_better,
+        test=test,
+        unpaired=unpaired,
+        n_resamples=n_resamples,
+        rng=rng,
+        groups=groups,
+        by=by,
+    )
 
 
 @explained
@@ -226,9 +238,22 @@ def assert_not_worse(
     rankeval.errors.CheckFailed: AP: a loss of 0.03 is not ruled out...
     """
     __tracebackhide__ = True
-    given = candidate, baseline, "not worse", measure, margin, alpha, lower_is_better, unseen
-    options = {"test": test, "unpaired": unpaired, "n_resamples": n_resamples, "rng": rng}
-    return _asserted(*given, **options, groups=groups, by=by)
+    return _asserted(
+        candidate,
+        baseline,
+        "not worse",
+        measure,
+        margin,
+        alpha,
+        lower_is_better,
+        unseen,
+        test=test,
+        unpaired=unpaired,
+        n_resamples=n_resamples,
+        rng=rng,
+        groups=groups,
+        by=by,
+    )
 
 
 def _asserted(candidate: Given, baseline: Given, /, *settings: Any, **options: Any) -> Check:
@@ -285,14 +310,11 @@ def _checked(
     )
     if is_loss:
         gain = compared(baseline="baseline")
-        loss = compared(baseline="candidate", margin=settings.margin)
-        decisive = _in_families(loss, "baseline", settings.alpha)
-        rates, passed = loss.table["detectable_difference"], ~decisive.shown
+        decisive = loss = compared(baseline="candidate", margin=settings.margin)
     else:
-        gain = compared(baseline="baseline", claim="not_worse", margin=settings.margin)
+        decisive = gain = compared(baseline="baseline", claim="not_worse", margin=settings.margin)
         loss = compared(baseline="candidate")
-        decisive = _in_families(gain, "measure", settings.alpha)
-        rates, passed = None, decisive.shown | decisive.table["p_value"].isna()
+    decisive = _in_families(decisive, "baseline" if is_loss else "measure", settings.alpha)
     means = gain.table[["measure", "n_queries", "mean_baseline", "mean_system"]]
     table = means.set_axis(["measure", "n_queries", "baseline", "candidate"], axis=1)
     table = table.assign(gain=gains(gain), ci_low=_least_gain(gain), ci_high=-_least_gain(loss))
@@ -301,18 +323,23 @@ def _checked(
     design = Design([*systems], labels, "baseline", "all")
     losses = design.greatest_losses(parts.scores[TOGETHER])
     table["greatest_loss"] = np.tile(losses, len(parts.scores))
-    table["rate"] = _pass_rates(table, settings, gain, parts) if rates is None else rates
-    table["passed"] = passed
+    table.insert(0, SLICE, np.repeat([*parts.places], len(labels)))
+    table["rate"] = loss.table["detectable_difference"]
+    if not is_loss:
+        table["rate"] = [_pass_rate(row, settings, gain, parts) for row in table.to_dict("records")]
+    table["passed"] = (decisive.shown != is_loss) | decisive.table["p_value"].isna()
     if parts.name:
-        table.insert(0, SLICE, np.repeat([*parts.scores], len(labels)))
         is_whole = table[SLICE] == TOGETHER
         order = np.lexsort((table["gain"], is_whole, table["passed"]))
         table = table.iloc[order].reset_index(drop=True)
     worst = {}
     for row in table[~table["passed"]].to_dict("records"):
-        part, label = row.get(SLICE, TOGETHER), label_of(row, parts.name)
-        own, words = parts.cut(shared, part), gain.settings.direction(row["measure"])
+        rows, label = parts.places[row[SLICE]], label_of(row, parts.name)
+        own = replace(shared, queries=shared.queries[rows], scores=shared.scores[rows])
+        words = gain.settings.direction(row["measure"])
         worst[label] = worst_queries(own, row["measure"], words, label)
+    if not parts.name:
+        table = table.drop(columns=SLICE)
     notes = [note for note in decisive.notes if note != PARTED]
     notes += [_PARTED] if parted(decisive).any() else []
     return Check(
@@ -343,10 +370,6 @@ class _Parts:
     @property
     def n_tested(self) -> int:
         return max(1, sum(map(is_tested, self.weights.values())))
-
-    def cut(self, shared: SharedScores, part: str) -> SharedScores:
-        rows = self.places[part]
-        return replace(shared, queries=shared.queries[rows], scores=shared.scores[rows])
 
 
 def _parts(shared: SharedScores, by: Any, groups: Any) -> _Parts:
@@ -403,22 +426,18 @@ def _least_gain(compared: Comparison) -> Floats:
     return np.where(directions(compared) > 0, low, -high)
 
 
-def _pass_rates(
-    table: pd.DataFrame, settings: _Settings, compared: Comparison, parts: _Parts
-) -> Floats:
-    """Return how often an equal candidate passes in each row; nan where no test says it."""
-    alpha, margin, unseen = settings.alpha / parts.n_tested, settings.margin, settings.unseen
-    weights = [*parts.weights.values()]
-    n_labels = len(table) // len(weights)
-    rates = []
-    for place, row in enumerate(table.to_dict("records")):
-        own = weights[place // n_labels]
-        n = size_by_degrees(own)
-        sd = row["sd"] * math.sqrt(n / effective_number(own))
-        rule = {"margin": margin, "unseen": unseen, "greatest_loss": row["greatest_loss"]}
-        known = TESTS[compared.settings.test].power_of_t and not np.isnan(row["p_value"])
-        rates.append(power_of_no_harm("not_worse", 0.0, sd, n, alpha, **rule) if known else np.nan)
-    return np.array(rates)
+def _pass_rate(
+    row: Mapping[Hashable, Any], settings: _Settings, compared: Comparison, parts: _Parts
+) -> float:
+    """Return how often an equal candidate passes; nan where no test says it."""
+    if not TESTS[compared.settings.test].power_of_t or np.isnan(row["p_value"]):
+        return math.nan
+    own = parts.weights[row[SLICE]]
+    n = size_by_degrees(own)
+    sd = row["sd"] * math.sqrt(n / effective_number(own))
+    rule = {name: row[name] for name in ("margin", "greatest_loss")}
+    level = settings.alpha / parts.n_tested
+    return power_of_no_harm("not_worse", 0.0, sd, n, level, unseen=settings.unseen, **rule)
 
 
 @explained

@@ -335,10 +335,8 @@ class Steps:
         """Tag the best children, link to them, and note how far the run has grown; return the description."""
         if node.revision is None:
             return note
-        best_tag, best = (
-            piece_tag(node.label, "best"),
-            [children[mark].run_id for mark in node.best],
-        )
+        best_tag = piece_tag(node.label, "best")
+        best = [children[mark].run_id for mark in node.best]
         for former in set(run.data.tags.get(best_tag, "").split()) - {*best}:
             with contextlib.suppress(MlflowException):  # the trial may have been deleted
                 self.client.delete_tag(former, BEST)
@@ -558,10 +556,8 @@ class Steps:
 
     def _model_version(self, name: str, version: str, run: Any, node: Node) -> None:
         with alone(f"version-{name_hash(f'{name}/{version}')}", _PATIENCE):
-            run_id, version_tags = (
-                run.info.run_id,
-                self.client.get_model_version(name, version).tags,
-            )
+            run_id = run.info.run_id
+            version_tags = self.client.get_model_version(name, version).tags
             evaluations = state_of(version_tags, EVALUATION)
             for scores in node.scores:
                 key = version_tag(scores.role)
@@ -571,17 +567,10 @@ class Steps:
             value = json.dumps(evaluations)
             self.client.set_model_version_tag(name, version, EVALUATION, value)
             links = {
-                role: run_link(evaluation["run_id"]) for role, evaluation in evaluations.items()
+                f"evaluation {role}": f"Evaluation {role}: {run_link(logged['run_id'])}"
+                for role, logged in evaluations.items()
             }
-            describe(
-                self.client,
-                name,
-                version,
-                {
-                    f"evaluation {role}": f"Evaluation {role}: {link}"
-                    for role, link in links.items()
-                },
-            )
+            describe(self.client, name, version, links)
 
 
 def refuse_deleted(experiment: Any | None) -> None:

@@ -102,13 +102,12 @@ def node_of(
     ended_ms = now_ms() if ended_ms is None else ended_ms
     children = tuple(node_of(child, ended_ms=ended_ms) for child in record.children.values())
     node = replace(node, children=children)
-    if record.started is not None:
-        started_ms = round(1000 * record.started)
-        ended_ms = started_ms + round(1000 * (record.seconds or 0))
-        return replace(node, started_ms=started_ms, ended_ms=ended_ms)
-    if record.seconds is None:
+    if record.started is None and record.seconds is None:
         return node
-    return replace(node, started_ms=ended_ms - round(1000 * record.seconds), ended_ms=ended_ms)
+    took_ms = round(1000 * (record.seconds or 0))
+    if record.started is not None:
+        ended_ms = round(1000 * record.started) + took_ms
+    return replace(node, started_ms=ended_ms - took_ms, ended_ms=ended_ms)
 
 
 def _evaluation(record: Record, *, report: bool) -> Node:
