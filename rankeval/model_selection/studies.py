@@ -175,9 +175,11 @@ class Study(WithTable):
     @property
     def headline(self) -> str:
         """The best trials, in a sentence."""
-        if len(self.keys) > 1 or not self.best:
-            names = few(f"trial {number}" for number in self.best)
-            return f"No other trial beats these in all measures: {names or 'none ended'}."
+        if not self.best:
+            return "No trial has a value."
+        if len(self.keys) > 1:
+            trials = f"trial{'s' * (len(self.best) > 1)} {few(self.best)}"
+            return f"No other trial beats {trials} in all measures."
         (best,) = (trial for trial in self.trials if trial.number in self.best)
         settings = ", ".join(f"{name}={value}" for name, value in best.params.items())
         value = best.scores[self.keys[0]]

@@ -193,7 +193,8 @@ def test_findings_on_a_fit_stand_in_text_and_page_also_of_a_cached_ranker():
         assert [finding.partition(":")[0] for finding in ranker.findings] == ["single_column", "constant"]
         note = f"lasso, {ranker.findings[1]}"
         assert note in result.report.read_text("utf-8")
-        assert note in " ".join(experiment_text(result.facts).split())
+        assert note in " ".join(experiment_text(result.facts, verbose=True).split())
+        assert "The report has 2 notes on the fit." in " ".join(experiment_text(result.facts).split())
 
 
 @pytest.mark.usefixtures("ledger")

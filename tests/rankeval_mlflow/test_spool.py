@@ -301,14 +301,16 @@ RECORD = """
 "models": [{"name": "ranker", "params": {"k": "v"}, "tags": {}, "flavor": null, "model_type": "ranker", "files":
 {"MLmodel": "62c66a7a5dd70c3146618063c344e531e6d4b59e379808443ce962b3abd63c5a"}}], "facts": {"dev": {"judgments":
 "ab"}}, "columns": [],
-"mark": "", "revision": null, "best": []}, "0-0": {"params": {}, "metrics": {"loss": 0.75}, "tags": {}, "scores": [{"role": "test",
+"mark": "", "revision": null, "best": []}, "0-0": {"params": {}, "metrics": {"loss": 0.75}, "tags": {}, "scores":
+[{"role": "test",
 "metrics": {"AP": 0.125}, "dataset_name": "letor-test", "dataset_digest":
 "efefefefefefefefefefefefefefefefefefefefefefefefefefefefefefefef", "evaluation_sha256":
 "0101010101010101010101010101010101010101010101010101010101010101", "step": 0}], "datasets": [], "files": {"b/c.txt":
 "1e0bbd6c686ba050b8eb03ffeedc64fdc9d80947fce821abbe5d6dc8d252c5ac"}, "sections": {}, "started_ms": null, "ended_ms":
 null, "status": "FINISHED", "steps": [], "renderings": [], "models": [], "facts": {}, "name": "child", "label":
 "record", "columns": [],
-"mark": "", "revision": null, "best": []}, "0-1": {"params": {}, "metrics": {}, "tags": {}, "scores": [], "datasets": [], "files": {},
+"mark": "", "revision": null, "best": []}, "0-1": {"params": {}, "metrics": {}, "tags": {}, "scores": [],
+"datasets": [], "files": {},
 "sections": {}, "started_ms": null, "ended_ms": null, "status": "FINISHED", "steps": [], "renderings": [], "models":
 [], "facts": {}, "name": "last", "label": "record", "columns": [],
 "mark": "", "revision": null, "best": []}}}
