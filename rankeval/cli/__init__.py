@@ -145,7 +145,7 @@ def run(
     # Before the slow imports, to answer a misspelt key at once.
     checked = load_config(config, settings or ())
     from rankeval.experiment import check_run, run_experiment
-    from rankeval.experiment.loading import empty_cells
+    from rankeval.experiment.loading import shares_of_empty
     from rankeval.experiment.recipe import NOT_LOGGED
 
     if check:
@@ -153,8 +153,8 @@ def run(
         for part in parts.logged:
             sizes = f"{count(part.n_queries, 'query')}, {count(part.n_rows, 'row')}"
             tell(f"{part.role}: {part.name}, {sizes}")
-        for feature, share in empty_cells(parts.dev).mean().items():
-            tell(f"{feature}: {100 * share:.3g} % empty")
+        for words in shares_of_empty(parts.dev):
+            tell(words)
         return
 
     with warnings.catch_warnings(), show_progress() as progress:

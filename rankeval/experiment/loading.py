@@ -250,6 +250,12 @@ def empty_cells(data: RankingData) -> pd.DataFrame:
     return empty.loc[:, empty.any()]
 
 
+def shares_of_empty(data: RankingData) -> list[str]:
+    """Say how many cells are empty, of each feature that has any."""
+    shares = empty_cells(data).mean().items()
+    return [f"{feature}: {100 * share:.3g} % empty" for feature, share in shares]
+
+
 def data_digest(data: RankingData) -> str:
     """Return the SHA-256 of features, labels, query and document ids, in the order of the rows."""
     digest = hashlib.sha256()

@@ -39,8 +39,8 @@ from rankeval.collection.data import RankingData, take_rows
 from rankeval.errors import FileFormatError, InvalidInput, RankevalError
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.responses import by_query
-from rankeval.experiment.loading import DataParts, empty_cells
-from rankeval.experiment.schema import ExperimentConfig, SearchConfig
+from rankeval.experiment.loading import DataParts, empty_cells, shares_of_empty
+from rankeval.experiment.schema import ExperimentConfig, RankerConfig, SearchConfig
 from rankeval.model_selection.results import CrossValidation
 from rankeval.shelf import folder as folders
 from rankeval.shelf.record import Record
@@ -104,7 +104,7 @@ def train(name: str, ranker: QueryRanker, config: ExperimentConfig, parts: DataP
     done = read_cached(folder, name=name, host=logged_to)
     reused = done is not None
     if done is None:
-        with _naming(name, config):
+        with _naming(name, config, parts.dev):
             done = tune(ranker, name, parts, config=config)
         # A ranker that the host does not pack goes to the tracker as it is, which says why it
         # cannot be saved.
@@ -117,7 +117,7 @@ def train(name: str, ranker: QueryRanker, config: ExperimentConfig, parts: DataP
 
 
 @contextmanager
-def _naming(name: str, config: ExperimentConfig) -> Iterator[None]:
+def _naming(name: str, config: ExperimentConfig, data: RankingData) -> Iterator[None]:
     """Name the ranker in errors of the estimator's library, which does not know its name."""
     try:
         yield
@@ -125,24 +125,28 @@ def _naming(name: str, config: ExperimentConfig) -> Iterator[None]:
         raise
     except Exception as error:
         reason = f"{type(error).__name__}: {said(error)}"
-        problem = f"{config.rankers[name].title} cannot be trained: {reason}"
+        facts = "; ".join([reason, *shares_of_empty(data)])
+        problem = f"{config.rankers[name].title} cannot be trained: {facts}"
         raise InvalidInput(problem, argument=f"rankers.{name}") from error
 
 
 def fit_few(name: str, ranker: QueryRanker, config: ExperimentConfig, parts: DataParts) -> None:
     """Fit a ranker on a few queries of dev, with an empty cell of each column that has any."""
     from sklearn.base import clone
+    from sklearn.model_selection import ParameterSampler
 
     from rankeval.model_selection.ranker import stops_early
     from rankeval.model_selection.rows import as_arguments
 
+    space = _space(config.rankers[name])
+    (setting,) = ParameterSampler(space, n_iter=1, random_state=config.seed)
     parts = parts.by_column.get(config.rankers[name].column, parts)
     watched = parts.validation if stops_early(ranker) else None
     few = parts.dev.take(_few_rows(parts.dev))
     arguments = as_arguments(watched and watched.take(_few_rows(watched)))
-    with _naming(name, config), warnings.catch_warnings():
+    with _naming(name, config, parts.dev), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # such as that a few rows are few
-        clone(ranker).fit(few.X, few.y, qid=few.qid, **arguments)
+        clone(ranker).set_params(**setting).fit(few.X, few.y, qid=few.qid, **arguments)
 
 
 def _few_rows(data: RankingData) -> NDArray[np.bool_]:
@@ -212,12 +216,17 @@ def _search(ranker: QueryRanker, name: str, config: ExperimentConfig, folds: Any
         "n_jobs": config.n_jobs,
         "error_score": "raise",
     }
-    searched = own.grid if own.search is None else distributions(own.search)
-    space = {f"{_INNER}{param}": values for param, values in searched.items()}
+    space = _space(own)
     if own.search is None:
         return GridSearchCV(ranker, space, **options)
     n_iter = own.search.n_iter
     return RandomizedSearchCV(ranker, space, n_iter=n_iter, random_state=config.seed, **options)
+
+
+def _space(config: RankerConfig) -> dict[str, Any]:
+    """Return the values that are searched by parameter of a `QueryRanker`."""
+    searched = config.grid if config.search is None else distributions(config.search)
+    return {f"{_INNER}{param}": values for param, values in searched.items()}
 
 
 def distributions(search: SearchConfig) -> dict[str, Any]:

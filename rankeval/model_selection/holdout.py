@@ -346,7 +346,7 @@ def _from_future(codes: NDArray[np.int64], moment: NDArray[Any], in_test: NDArra
     if not later:
         return ""
     return (
-        f"{later:,} dev rows are later than test rows of other users ({n_before:,} users): a model "
+        f"{later:,} dev rows are later than test rows of {n_before:,} other users: a model "
         "that learns from them has seen the future; test_from= cuts all users at one time"
     )
 

@@ -439,6 +439,18 @@ def test_a_check_fits_each_ranker_on_a_few_queries():
     with pytest.raises(InvalidInput) as ran:
         run_experiment(config)
     assert (str(checked.value), checked.value.argument) == (str(ran.value), "rankers.line")
+    assert "% empty" in str(ran.value)
+
+
+@pytest.mark.usefixtures("log")
+def test_a_check_fits_with_a_value_of_the_grid():
+    """Weights that are searched need no value in params."""
+    fusion = {
+        "estimator": "rankeval.Fusion",
+        "params": {"method": "weighted", "columns": ["bm25", "price"], "norm": "z-score"},
+        "grid": {"weights": [[0.3, 0.7], [0.7, 0.3]]},
+    }
+    check_run(check_config({**changed(), "rankers": {"fused": fusion}}))
 
 
 def test_a_check_says_the_shares_of_empty_cells(log, rankeval):
