@@ -90,11 +90,15 @@ def settings_of(estimator: Any) -> dict[str, tuple[str, bool]]:
         )
         if not bare and not isinstance(value, QueryRanker):
             taken = shown == "estimator"  # by the class
-            found["estimator__estimator" if taken else shown] = (
-                text,
-                changed and not (hasattr(value, "get_params") or isinstance(value, list)),
-            )
+            label = "estimator__estimator" if taken else shown
+            found[label] = (text, changed and not _holds_estimators(value))
     return found
+
+
+def _holds_estimators(value: Any) -> bool:
+    """Return whether a value is an estimator, or a list of named ones such as the steps of a Pipeline."""
+    steps = value if isinstance(value, list) else ()
+    return hasattr(value, "get_params") or any(isinstance(step, tuple) for step in steps)
 
 
 def _default(kind: type, name: str) -> Any:

@@ -12,11 +12,12 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import rankeval as rk
 from rankeval.contamination import forget
 from rankeval.errors import GuardRefusal, InvalidInput, QueryIdError, UnknownName
+from rankeval.model_selection.parameters import settings_of
 
 
 @pytest.mark.parametrize("table", [pd.DataFrame, pl.DataFrame, pa.Table.from_pandas])
@@ -208,3 +209,11 @@ def test_parameters_of_a_fusion_that_do_not_fit_are_refused(options, argument, l
     with pytest.raises(InvalidInput) as caught:
         rk.Fusion(**{"columns": ["a", "b"], **options}).fit(ltr.frame)
     assert caught.value.argument == argument
+
+
+def test_the_weights_of_a_fusion_are_among_the_settings_that_records_show():
+    fusion = rk.QueryRanker(rk.Fusion("weighted", columns=["a", "b"], weights=[0.6, 0.4]))
+    settings = settings_of(fusion)
+    assert settings["weights"] == ("[0.6, 0.4]", True)
+    steps = settings_of(make_pipeline(StandardScaler(), fusion))["steps"]
+    assert steps[1] is False, "the steps of a Pipeline are shown by their own settings"
