@@ -114,11 +114,11 @@ def fuse(
     method : str, default="rrf"
         By ranks r: "rrf", the sum of 1 / (k + r); "isr"; "log_isr"; "bordafuse". By scores under
         ``norm``: "combsum", "combmnz", "combanz", "combmax", "combmin", "combmed"; and "weighted",
-        the sum of weight times score. `rankeval.fusion.METHODS` has the formula and the source of
+        the sum of weight times score. ``rankeval.fusion.METHODS`` has the formula and the source of
         each, and what counts for a document that a run did not retrieve.
     norm : str, optional
         The norm of the scores of a query in a run: "min-max" if not given, "max", "sum", "z-score",
-        "rank", "borda" or "none". `rankeval.fusion.NORMS` has their formulas.
+        "rank", "borda" or "none". ``rankeval.fusion.NORMS`` has their formulas.
     k : float, optional
         The constant of "rrf", 60 if not given.
     weights : mapping of str to float, or sequence of float, optional

@@ -223,6 +223,7 @@ def test_weights_have_two_names_everywhere():
     callables = {name: value for home, name in homes if callable(value := getattr(home, name))}
     found = {name: names for name, value in callables.items() if (names := named_weights(value))}
     assert found.pop("compare") == {"collection_weights"}  # its values are "queries" and "collections"
+    assert found.pop("fuse") == found.pop("Fusion") == {"weights"}  # of systems
     assert found["QueryRanker"] == found["cross_validate"] == {"sample_weight", "query_weight"}
     assert found["evaluate"] == found["evaluate_dataset"] == {"query_weight"}
     assert set().union(*found.values()) == {"sample_weight", "query_weight"}
