@@ -223,10 +223,10 @@ def test_weights_have_two_names_everywhere():
     callables = {name: value for home, name in homes if callable(value := getattr(home, name))}
     found = {name: names for name, value in callables.items() if (names := named_weights(value))}
     assert found.pop("compare") == {"collection_weights"}  # its values are "queries" and "collections"
-    assert found.pop("fuse") == found.pop("Fusion") == {"weights"}  # of systems
+    assert found.pop("fuse") == {"weights"}  # of systems
     assert found["QueryRanker"] == found["cross_validate"] == {"sample_weight", "query_weight"}
     assert found["evaluate"] == found["evaluate_dataset"] == {"query_weight"}
     assert set().union(*found.values()) == {"sample_weight", "query_weight"}
     assert named_weights(type(rk.make_scorer("AP"))) == {"query_weight"}
-    assert {name for name in OPTIONS if "weight" in name} == {"query_weight"}
+    assert {name for name in OPTIONS if "weight" in name} == {"query_weight", "weights"}
     assert {name for name in EvaluatorSettings.model_fields if "weight" in name} == {"query_weight"}
