@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils import (
     RegressorTags,
     assert_all_finite,
@@ -30,6 +29,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankeval._arguments import explained
 from rankeval._checks import said
+from rankeval._estimator import BaseEstimator
 from rankeval.collection.convention import Convention
 from rankeval.collection.rows import check_rows
 from rankeval.contamination.fingerprint import fingerprint
@@ -53,7 +53,7 @@ def _if_inner_has(method: str) -> Callable[[QueryRanker], bool]:
 
 
 @explained
-class QueryRanker(BaseEstimator):  # type: ignore[misc]
+class QueryRanker(BaseEstimator):
     """Fits any ranker, regressor or classifier to queries, under one scikit-learn interface.
 
     `fit` takes the query of each row from ``qid=`` (routed by default), ``group=``, a pandas index

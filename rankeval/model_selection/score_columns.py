@@ -14,11 +14,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
 from rankeval._arguments import explained
 from rankeval._checks import require
+from rankeval._estimator import BaseEstimator
 from rankeval._registry import unknown
 from rankeval.collection.rows import column_names
 from rankeval.errors import InvalidInput
@@ -52,7 +53,7 @@ def score_column(
     return scores
 
 
-class _ByColumns(BaseEstimator):  # type: ignore[misc]
+class _ByColumns(BaseEstimator):
     """Reads columns of scores, and learns nothing."""
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 - scikit-learn's signature

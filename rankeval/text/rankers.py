@@ -27,13 +27,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from rankeval._arguments import explained
 from rankeval._checks import check_count, check_number, require, said
+from rankeval._estimator import BaseEstimator
 from rankeval.collection.run import Run
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import id_column, row_numbers
@@ -121,7 +121,7 @@ class _Smart:
 
 
 @explained
-class _Ranker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class _Ranker(BaseEstimator):
     stem: str | None
     stop: Stop
     _name: str  # of runs
