@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from catboost import CatBoostRanker
 from lightgbm import LGBMRanker
+from model_selection.libraries import CatBoostRanker, XGBRanker, each, installed
 from sklearn.ensemble import BaggingRegressor, StackingRegressor
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import RandomizedSearchCV
@@ -14,7 +14,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.random_projection import GaussianRandomProjection
 from sklearn.tree import DecisionTreeRegressor
 from tables import each_row
-from xgboost import XGBRanker
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
@@ -159,7 +158,7 @@ NESTED = [
 ]
 
 
-@each_row("estimator, expected", NESTED)
+@pytest.mark.parametrize(("estimator", "expected"), each(NESTED))
 def test_every_seed_within_an_estimator_is_set(estimator, expected):
     """Those of all steps, and of the boosters by the names that they have."""
     ranker = as_ranker(estimator)
@@ -180,6 +179,7 @@ def test_a_seed_changes_what_a_booster_learns(ltr):
         "xgboost": XGBRanker(n_estimators=5, subsample=0.5, n_jobs=1),
         "catboost": CatBoostRanker(iterations=5, depth=2, thread_count=1, verbose=False, allow_writing_files=False),
     }
+    drawing = installed(drawing)
     first, again = (rk.cross_validate(drawing, ltr.X, ltr.y, **common) for _ in range(2))
     for name, result in first.items():
         assert result.seeds["AP"].nunique() == 2, name

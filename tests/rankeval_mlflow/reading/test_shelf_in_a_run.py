@@ -56,7 +56,11 @@ def test_the_evaluation_of_a_cross_validation_is_a_piece_of_its_own(tmp_path):
     result, options = results()["cross-validation"]
     rk.save(result, tmp_path / "saved", **options)
     folder = downloaded(rkm.log(result, report=False, **options).run_id, tmp_path / "run") / "dev"
-    assert files_of(folder / "cross-validation").keys() == {"record.json", "tables/diagnosis.parquet", "tables/folds.parquet"}
+    assert files_of(folder / "cross-validation").keys() == {
+        "record.json",
+        "tables/diagnosis.parquet",
+        "tables/folds.parquet",
+    }
     own = files_of(tmp_path / "saved" / "parts" / "dev")
     assert {name: content for name, content in files_of(folder).items() if name in own} == own
 
