@@ -124,7 +124,6 @@ def _by_rank(measure: Measure, n: int, rules: Convention) -> Floats:
 
 
 def _scores_of_places(by_rank: Floats, m: int, gamma: float) -> Floats:
-    """Return the score of each place in the list."""
     n, places = len(by_rank), np.arange(m + 1)
     squares, weighted, chance = np.zeros((m + 1, m + 1)), np.zeros(m + 1), np.zeros(m + 1)
     for start in range(0, n, _BLOCK):

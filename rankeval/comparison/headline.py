@@ -362,7 +362,6 @@ def _scope(record: ComparisonRecord) -> list[str]:
 
 
 def _worst_slice(record: ComparisonRecord, part: str) -> list[str]:
-    """Say where a system gains least by the main measure, among the slices that were tested."""
     tested = record.table["p_value"].notna() & (record.table[part] != TOGETHER)
     rows = record.table.assign(gain=gains(record))[tested].dropna(subset="gain")
     rows = rows[rows["measure"] == main_measure(record)]

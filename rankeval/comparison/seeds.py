@@ -58,7 +58,6 @@ def seed_table(record: ComparisonRecord) -> pd.DataFrame | None:
 
 
 def _of_seed(record: ComparisonRecord, place: int) -> ComparisonRecord:
-    """Return the comparison of single seeds, one of each system."""
     evaluations: dict[str, Any] = dict(record.evaluations)
     for system, n_seeds in seed_counts(record).items():
         seeds = [*evaluations[system].facts.seeds.values()]

@@ -795,7 +795,6 @@ def info_of(evaluation: Evaluation, unit: str = "query") -> dict[str, str]:
 
 
 def _weights_note(weights: Floats, unit: str) -> str:
-    """Say how many queries count, and as how many equal ones."""
     from rankeval.significance.weighted import effective_number
 
     counted = weights[weights > 0]

@@ -224,7 +224,6 @@ def _search(ranker: QueryRanker, name: str, config: ExperimentConfig, folds: Any
 
 
 def _space(config: RankerConfig) -> dict[str, Any]:
-    """Return the values that are searched by parameter of a `QueryRanker`."""
     searched = config.grid if config.search is None else distributions(config.search)
     return {f"{_INNER}{param}": values for param, values in searched.items()}
 

@@ -239,7 +239,6 @@ def fused(
 
 
 def _points(declared: Points, scores: Floats, query: Ints, options: Mapping[str, Any]) -> Floats:
-    """Return the points of some whole queries by each system, (n_systems, n_rows)."""
     query = np.cumsum(np.diff(query, prepend=query[:1]) != 0)
     sizes = np.bincount(query)
     points = np.full(scores.shape, np.nan)

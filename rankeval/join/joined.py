@@ -450,7 +450,6 @@ def join_arrays(
 
 
 def _without_own(joined: Joined, documents: NDArray[Any]) -> Joined:
-    """Leave out rows whose document is their query, and queries that have no other row."""
     rows = np.arange(len(documents)) if joined.order is None else joined.order
     query = np.repeat(np.arange(joined.n_queries), np.diff(joined.offsets))
     own = documents.astype(str)[rows] == joined.queries.astype(str)[query]

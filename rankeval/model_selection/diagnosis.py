@@ -105,7 +105,6 @@ def diagnose(
 
 
 def _rows(name: str, fit: Fit) -> Iterator[dict[str, Any]]:
-    """Yield a row for each finding of a check, or the one that says what was seen instead."""
     check = CHECKS[name]
     has_scores = fit.cv.evaluation.n_queries > 1
     observed = check.find(fit) if has_scores else "there are fewer than two queries"

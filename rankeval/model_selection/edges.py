@@ -47,7 +47,6 @@ def _number(value: Any) -> float:
 
 
 def _ends(values: Floats) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Yield both ends, each with a mask of the settings at it."""
     distinct = np.unique(values)
     if len(distinct) >= _LEAST_VALUES:
         n_outer = math.ceil(_OUTER * len(distinct))
@@ -56,6 +55,5 @@ def _ends(values: Floats) -> Iterator[tuple[str, NDArray[np.bool_]]]:
 
 
 def _best(scores: Floats) -> Floats:
-    """Return the scores by split of the setting with the greatest mean."""
     best: Floats = scores[scores.mean(axis=1).argmax()]
     return best

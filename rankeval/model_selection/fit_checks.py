@@ -292,7 +292,6 @@ def _states(known: pd.Series, served: pd.Series) -> Iterator[tuple[str, tuple[fl
 
 
 def _fisher(shares: tuple[float, float], sizes: tuple[int, int]) -> float:
-    """Return the p-value of the second share being greater, of samples of these sizes."""
     counts = [round(share * n) for share, n in zip(shares, sizes, strict=True)]
     table = np.array([counts[::-1], [sizes[1] - counts[1], sizes[0] - counts[0]]])
     return float(stats.fisher_exact(table, alternative="greater").pvalue)

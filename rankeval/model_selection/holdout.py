@@ -319,7 +319,6 @@ def user_test_split(
 
 
 def _last_rows(codes: NDArray[np.int64], moment: NDArray[Any], last: int) -> NDArray[np.bool_]:
-    """Return the last rows of each user that has more."""
     order = np.lexsort((moment, codes))
     sizes = np.bincount(codes)
     ends = np.cumsum(sizes)
@@ -361,7 +360,6 @@ def _check_guard(guard: Any, supersedes: Any) -> None:
 
 
 def _start(test_from: Any, known: NDArray[Any]) -> Any:
-    """Return the time at which a test part begins, of the kind of the known times."""
     start = moments([test_from], "test_from")
     unlike = (
         f"test_from is {shown(test_from)}, and times are such as {known[0]}: give both of one kind"

@@ -591,7 +591,6 @@ def describe(client: Any, name: str, version: str, sections: Mapping[str, str]) 
 
 
 def _pages(node: Node) -> list[str]:
-    """Return the pages among the artifacts of a node: those that are drawn, and its files."""
     drawn = [
         posixpath.join(rendering.into, REPORT)
         for rendering in node.renderings

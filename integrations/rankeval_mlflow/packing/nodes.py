@@ -234,7 +234,6 @@ def _cross_validations(record: Record) -> Node:
 
 
 def _child(record: Record) -> Node:
-    """Return the run of a fold or a trial."""
     node = Node(
         name=record.name,
         label=record.kind,

@@ -185,7 +185,6 @@ def _standing(runs: list[Any], number: str, holder: str | None) -> str:
 
 
 def _row(alias: Alias, run: Any) -> dict[str, Any]:
-    """Return the record of a promotion in a row."""
     run_id, remedy = run.info.run_id, "delete the run for good"
     with refusing_unreadable(alias, run_id, "so nobody knows what was decided", remedy):
         record = json.loads(artifact(alias.client, run, DECISION))
