@@ -51,7 +51,7 @@ def corrected_for_sampling(
         Of lists with one relevant item each, by ``RR`` and perhaps others, which was given
         ``n_items=`` and ``n_sampled=``.
     measure : str or Measure
-        The measure to estimate, with a cut-off of at most 1,000, such as "nDCG@10".
+        The measure to estimate, with a cut-off of at most 1,000, such as ``nDCG@10``.
     gamma : float, default 0.1
         The weight of the variance, above 0 and up to 1. A lower one leaves less bias, and its means
         vary more between samples.

@@ -61,7 +61,8 @@ class Check:
     alpha : float
         Its one-sided level.
     worst : mapping of str to str
-        Measure that failed, such as "nDCG@10" or "nDCG@10, market fr" -> table of the queries that lost most.
+        Measure that failed, such as ``nDCG@10`` or ``nDCG@10, market fr`` -> table of the queries
+        that lost most.
     notes : tuple of str
         Sentences that a reader of the numbers must see.
     unseen : int
@@ -110,7 +111,7 @@ class Check:
     def rows(self) -> list[dict[str, str]]:
         """Return measure, queries, gain, interval, verdict and failure of each row, in words.
 
-        The measure of a slice is such as "nDCG@10, market fr".
+        The measure of a slice is such as ``nDCG@10, market fr``.
         The failure is the table of the queries that lost most; it is empty if the check passes by
         this measure.
         """
