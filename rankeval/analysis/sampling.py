@@ -48,8 +48,8 @@ def corrected_for_sampling(
     Parameters
     ----------
     evaluation : Evaluation
-        Of lists with one relevant item each, by ``RR`` and perhaps others, which was given
-        ``n_items=`` and ``n_sampled=``.
+        An evaluation by ``RR``, and perhaps other measures, with ``n_items=`` and ``n_sampled=``.
+        Each list must have one relevant item.
     measure : str or Measure
         The measure to estimate, with a cut-off of at most 1,000, such as ``nDCG@10``.
     gamma : float, default 0.1

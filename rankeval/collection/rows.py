@@ -293,6 +293,7 @@ def without_own(rows: Table) -> tuple[Table, list[Any]]:
     qid, docid = (column.cast(pa.large_string()) for column in (rows.qid, rows.docid))
     own = numbers_of(pc.equal(qid, docid))
     kept, left_out = (row_numbers(np.flatnonzero(places)) for places in (~own, own))
+    # Qrels and Run share `_parts`, which lists their columns; this function is of the same module.
     parts = {name: column.take(kept) for name, column in rows._parts().items()}  # noqa: SLF001
     rest: Any = rows  # a dataclass, as all that derive from Rows
     return replace(rest, **parts, source=None), rows.qid.take(left_out).to_pylist()

@@ -240,8 +240,8 @@ class Comparison(ComparisonRecord):
         seeds, 1 if none are known), sd_baseline and sd_system (standard deviation over seeds of the
         mean); se_queries and se_seeds (standard errors of the difference); reach_seeds (the largest
         difference that seeds alone make, at level 1 - alpha); df (Satterthwaite's), ci_low, ci_high
-        and p_value over queries and seeds, two-sided for a difference, whatever the claim and the
-        test are, and not corrected for the number of comparisons.
+        and p_value over queries and seeds. The p-value is two-sided and for a difference, also if
+        the comparison has another claim or test. It is not corrected for several comparisons.
 
         The p-values of ``table`` are over queries alone: they hold for these seeds. The seeds of
         two systems are taken for independent.
@@ -366,7 +366,7 @@ class Comparison(ComparisonRecord):
         A system is dominated if another one is shown better by ``x``, and by ``y`` shown better
         too or, with a margin, not worse. The p-value of a pair is the larger of its two one-sided
         ones, by the test of the comparison, and Holm corrects over all ordered pairs of systems.
-        "Not shown to be dominated" is no praise: on few queries nothing is shown.
+        With few queries, no system is shown to be dominated.
 
         Parameters
         ----------
@@ -383,7 +383,7 @@ class Comparison(ComparisonRecord):
         Returns
         -------
         DataFrame
-            Of shape (n_systems, 10), the baseline among them. Columns: system; difference_x and
+            A row for each system, the baseline included. Columns: system; difference_x and
             difference_y, from the baseline; low_x, low_y, high_x and high_y, the ends of the joint
             region; correlation (of the two differences over queries); p_dominated (the smallest
             adjusted p against any other system); dominated_by (this other system, "" if nothing is
@@ -396,9 +396,9 @@ class Comparison(ComparisonRecord):
         Raises
         ------
         InvalidInput
-            If all pairs were compared and there is no baseline, it is not known which values of a
-            column are better, there are fewer than 3 queries or no scores by query, or the
-            comparison is one of folds or of several collections.
+            If the comparison has no baseline and none is given; a measure does not say whether more
+            is better; there are fewer than 3 queries, or no scores by query; or the comparison is
+            of folds or of several collections.
         UnknownName
             If there is no such measure or system.
 

@@ -18,13 +18,13 @@ _OUTER = 0.2
 """The share of the values tried that is an end, one at least: draws from a range meet no end."""
 
 _LEAST_VALUES = 3
-"""Of fewer values each is an end, and there is no inside to compare with."""
+"""With fewer values, each is an end, and there is no inside to compare with."""
 
 
 def edge_gains(search: Any) -> EdgeGains:
     """Return the gain of both ends of each number that a fitted search varied.
 
-    There is none of a halving search: it scores settings on unequal numbers of rows.
+    A halving search has none, since it scores settings on unequal numbers of rows.
     """
     results = getattr(search, "cv_results_", {})
     metric = search.refit if isinstance(getattr(search, "refit", None), str) else "score"

@@ -104,7 +104,8 @@ class Fit:
         """Return the measure of each query, if these rows are ranked by a score of all rows."""
         scoring = self.inputs.scoring
         labelled = [pair for pair in scoring.labelled if pair[0] == self.label]
-        convention = replace(scoring.joined.convention, **rules)  # type: ignore[arg-type] # names
+        # Names of rules are texts, and mypy asks for the literals of each field.
+        convention = replace(scoring.joined.convention, **rules)  # type: ignore[arg-type]
         joined = replace(scoring.joined, convention=convention)
         evaluation = replace(scoring, joined=joined, labelled=labelled).evaluate(rows, score[rows])
         scores: pd.Series = signs(labelled)[self.label] * evaluation.per_query[self.label]
@@ -145,6 +146,7 @@ def _framed(X: Any, names: Sequence[Any]) -> pd.DataFrame:
         found = f"{features.shape[1]} columns without names, and training has {len(names)}"
         refuse((features.shape[1] != len(names), found, "give a frame"), argument="serving")
         is_sparse = hasattr(features, "tocsr")
+        # The stubs of pandas know `sparse` of a frame only, and not of the class.
         make: Any = pd.DataFrame.sparse.from_spmatrix if is_sparse else pd.DataFrame  # type: ignore[attr-defined]
         features = make(features, columns=names)
     framed: pd.DataFrame = features.rename(columns=str)

@@ -235,8 +235,8 @@ def rows() -> list[dict]:
 
 
 INTRODUCTION = """\
-Of {n} data sets each (60 queries of 10 rows, with a search 150; level .01), so many had a finding. A false alarm is a
-finding of the check where nothing was planted; the worst of the clean worlds counts.
+The tables count findings in {n} data sets of 60 queries with 10 rows each (150 queries if there is a search), at level
+.01. A false alarm is a finding of a check if nothing was planted for it; the worst of the clean worlds counts.
 """
 
 

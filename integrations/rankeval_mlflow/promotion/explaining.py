@@ -59,7 +59,7 @@ _MOST_RECORDS = 5
 @escaping
 @dataclass(frozen=True, eq=False)
 class Standing(WithTable):
-    """Where a version stands with an alias, by the records of its promotions.
+    """What the records of promotions say about a version and an alias.
 
     Attributes
     ----------
@@ -126,7 +126,7 @@ def why(
     Raises
     ------
     InvalidInput
-        If there is no such model or version, or MLflow does not take the alias.
+        If the model or the version does not exist, or MLflow rejects the alias.
     TrackingError
         If the store cannot be reached, or a record cannot be read.
 

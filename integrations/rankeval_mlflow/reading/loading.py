@@ -94,8 +94,8 @@ def load_evaluation(name: Any, role: str | None = None, *, uri: str | None = Non
         ``"models:/ranker@champion"`` (the first part may be left out), a logged model
         ``"models:/m-..."``, or what MLflow returned for these.
     role : str, optional
-        The role of the evaluation; needed only if there are several. A version has those that were
-        logged for it, whatever else their runs hold. ``"dev/step-3"`` is the evaluation that was
+        The role of the evaluation; needed only if there are several. For a version, only the
+        evaluations that were logged for it count. ``"dev/step-3"`` is the evaluation that was
         logged with ``step=3``; the role alone is that of the greatest step.
     uri : str, optional
         The tracking store, with its model registry; by default MLflow's own setting.
