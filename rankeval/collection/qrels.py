@@ -38,6 +38,8 @@ class Qrels(Rows):
         other.
     source : Source or FrameSource, optional
         The file or the frame that the rows were read from, for messages.
+    notes : tuple of str
+        What the reader of a file left out or replaced. Evaluations have it among their notes.
 
     Raises
     ------
@@ -57,6 +59,7 @@ class Qrels(Rows):
     aspect: pa.Array | None = None
     subgroup: pa.Array | None = None
     source: RowSource | None = None
+    notes: tuple[str, ...] = ()
 
     _ids: ClassVar[tuple[str, ...]] = ("qid", "docid", "aspect", "subgroup")
     _value: ClassVar[str] = "relevance"
@@ -79,6 +82,7 @@ class Qrels(Rows):
             columns.aspect,
             columns.subgroup,
             columns.source,
+            columns.notes,
         )
         if columns.value_name == "score" and made.relevance.dtype.kind == "f":
             problem = "the column 'score', the relevance in data of BEIR and ranx, holds fractions, as a ranking does"
@@ -180,7 +184,8 @@ class Qrels(Rows):
         grades = (
             f", grades {np.min(self.relevance)} to {np.max(self.relevance)}" if len(self) else ""
         )
-        return f"Qrels({count(len(self), 'judgment')}, {count(len(self.qid.unique()), 'query')}{grades})"
+        queries = count(len(self.qid.unique()), "query")
+        return f"Qrels({count(len(self), 'judgment')}, {queries}{grades}{self._noted()})"
 
 
 def as_qrels(judgments: Any) -> Qrels:

@@ -31,6 +31,7 @@ from rankeval.io.columns import (
     row_numbers,
     value_column,
 )
+from rankeval.io.json_formats import content_columns
 from rankeval.io.opening import DEFAULT, Limits
 
 if TYPE_CHECKING:
@@ -115,6 +116,7 @@ class Rows:
 
     qid: pa.Array
     docid: pa.Array
+    notes: tuple[str, ...]
 
     _ids: ClassVar[tuple[str, ...]] = ("qid", "docid")
     _value: ClassVar[str]
@@ -216,6 +218,8 @@ class Rows:
             raise InvalidInput(
                 f"expected {cls._words}, found an open file ({type(given).__name__})", remedy=remedy
             )
+        if (columns := content_columns(given, cls._value)) is not None:
+            return cls._of(columns)
         if isinstance(given, Mapping):
             return cls._of(frames.from_dict(given, cls._value))
         if frames.is_frame(given):
@@ -280,6 +284,9 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.qid)
+
+    def _noted(self) -> str:
+        return "".join(f"; {note}" for note in self.notes)
 
     def _repr_html_(self) -> str:
         return f"<code>{escape(repr(self))}</code>"

@@ -42,6 +42,8 @@ class Run(Rows):
     queries : mapping of query id to str, optional
         The texts that the rankings were found for, as the rankers of ``rk.text`` give them. By
         these the guard recognises registered queries. They are not written to files.
+    notes : tuple of str
+        What the reader of a file left out or replaced. Evaluations have it among their notes.
 
     Raises
     ------
@@ -62,6 +64,7 @@ class Run(Rows):
     source: RowSource | None = None
     against_rank: bool = False
     queries: Mapping[Any, str] | None = None
+    notes: tuple[str, ...] = ()
 
     _value: ClassVar[str] = "score"
     _numbers = staticmethod(partial(np.asarray, dtype=np.float64))
@@ -75,7 +78,8 @@ class Run(Rows):
 
     @classmethod
     def _of(cls, columns: Columns) -> Run:
-        made = cls(columns.qid, columns.docid, columns.value, columns.name, columns.source)
+        rows = columns.qid, columns.docid, columns.value, columns.name, columns.source
+        made = cls(*rows, notes=columns.notes)
         if columns.rank is not None:
             query = numbers_of(made.qid.dictionary_encode().indices)
             object.__setattr__(made, "against_rank", runs_against(columns.rank, query, made.score))
@@ -182,7 +186,8 @@ class Run(Rows):
 
     def __repr__(self) -> str:
         label = f"{self.name!r}, " if self.name else ""
-        return f"Run({label}{count(len(self), 'row')}, {count(len(self.qid.unique()), 'query')})"
+        queries = count(len(self.qid.unique()), "query")
+        return f"Run({label}{count(len(self), 'row')}, {queries}{self._noted()})"
 
 
 def as_run(ranking: Any) -> Run:

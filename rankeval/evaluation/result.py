@@ -779,8 +779,9 @@ def info_of(evaluation: Evaluation, unit: str = "query") -> dict[str, str]:
         notes["ids"] = ids
     if "rank" in facts.signs:
         notes["rank"] = _AGAINST_RANK
-    if "clicks" in facts.signs:
-        notes["clicks"] = "; ".join(facts.signs["clicks"])
+    for subject in ("clicks", "read"):
+        if subject in facts.signs:
+            notes[subject] = "; ".join(facts.signs[subject])
     if "sampled" in facts.signs:
         notes["sampled"] = sampled_note(evaluation)
     if facts.drawn is not None:

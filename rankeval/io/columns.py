@@ -53,7 +53,8 @@ class Columns:
 
     ``name`` is the run tag, ``aspect`` and ``subgroup`` belong to judgments, ``source`` is the file
     for messages. ``value_name`` is the name under which a table has the number, unless the caller
-    named it. ``rank`` is only compared with the scores, and may be anything.
+    named it. ``rank`` is only compared with the scores, and may be anything. ``notes`` say what the
+    reader left out or replaced.
     """
 
     qid: Any
@@ -65,6 +66,7 @@ class Columns:
     source: Any = None
     value_name: str | None = None
     rank: Any = None
+    notes: tuple[str, ...] = ()
 
 
 def id_column(values: Any, name: str) -> pa.Array:
