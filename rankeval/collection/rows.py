@@ -154,10 +154,14 @@ class Rows:
     ) -> Self:
         """Read a file: TREC text, CSV or TSV with a header, JSON, JSON lines, Parquet, or a format of your own.
 
+        JSON may also be that of search engines, annotation tools and benchmarks, which the guide to
+        files lists: answers of Elasticsearch and OpenSearch, ``_rank_eval``, Quepid and others.
+        ``notes`` say what such a file has that was left out.
+
         Parameters
         ----------
         path : path
-            The file, also as ``.gz`` or ``.zst``.
+            The file, also as ``.gz``, ``.zst`` or ``.lz4``.
         format : str, optional
             The name of a format, such as "trec". By default it is recognised by content, then by
             suffix. Two formats of judgments must be named: "ndeval" is TREC text whose second
@@ -197,7 +201,9 @@ class Rows:
         Parameters
         ----------
         given : Qrels, Run, mapping, frame, path, records or dataset of ir_datasets, or object of ranx
-            The rows. An object of this class is returned as it is.
+            The rows. An object of this class is returned as it is. A mapping may hold the answers of
+            Elasticsearch or OpenSearch, ``{qid: answer}``, or another object that `read` takes from
+            JSON.
 
         Raises
         ------
@@ -241,7 +247,7 @@ class Rows:
         Parameters
         ----------
         path : path
-            The file; with ``.gz`` or ``.zst`` it is compressed.
+            The file; with ``.gz``, ``.zst`` or ``.lz4`` it is compressed.
         format : str, optional
             The name of a format, by default the one of the suffix, or "trec".
 

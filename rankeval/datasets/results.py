@@ -21,10 +21,10 @@ from rankeval.io.opening import as_path, read_bytes
 def load_mteb_results(path: str | os.PathLike[str]) -> dict[str, pd.DataFrame]:
     """Read a results folder of mteb: the main score of each model on each task.
 
-    Give the result to `rankeval.rank_intervals`. It has one score a task, so the ranges say how far
-    other tasks of the same kind may change the order of the models. They say nothing about other
-    queries of these tasks: for that, evaluate the predictions that mteb saves with
-    ``prediction_folder=``.
+    ``rk.rank_intervals(result, lower_is_better={"main_score": False})`` says which order of the
+    models is real. A model has one score a task, so the ranges allow for another draw of tasks of
+    the same kind. They say nothing about other queries of these tasks: for that, evaluate the
+    predictions that mteb saves with ``prediction_folder=``.
 
     Parameters
     ----------

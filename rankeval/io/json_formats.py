@@ -133,7 +133,8 @@ def _numbered(items: Iterable[Object], document: str, number: str) -> list[tuple
 
 def _is_answer(answer: Any) -> bool:
     answer = getattr(answer, "body", answer)  # of an object of the client
-    return isinstance(answer, Mapping) and "hits" in dict(answer.get("hits") or ())
+    hits = answer.get("hits") if isinstance(answer, Mapping) else None
+    return isinstance(hits, Mapping) and isinstance(hits.get("hits"), list)
 
 
 def _are_answers(content: Object) -> bool:
@@ -219,8 +220,9 @@ def _quepid(content: Object, _value: str) -> Lists:
 
 
 def _is_rre(content: Object) -> bool:
-    """Say whether an object, or one within its lists, has relevant documents."""
-    return "relevant_documents" in content or any(map(_is_rre, _objects_in(content.values())))
+    """Say whether an object within the lists of an object has placeholders for a query."""
+    items = _objects_in(content.values())
+    return any("placeholders" in item or _is_rre(item) for item in items)
 
 
 def _rre(content: Object, value: str, placeholder: str = "$query", graded: Any = ()) -> Lists:
@@ -394,7 +396,7 @@ _NO_FORMAT: tuple[tuple[Callable[[Object], bool], str, str], ...] = (
     (
         _has("task_name", "scores"),
         "a result of mteb, which has scores of tasks",
-        "rk.rank_intervals(rk.datasets.load_mteb_results(folder)) compares the models of a folder",
+        "rk.datasets.load_mteb_results(folder) reads the models of a folder for rk.rank_intervals",
     ),
     (
         _has("action_name", "query_id"),

@@ -296,11 +296,11 @@ def _open(where: Path, limits: Limits) -> pa.NativeFile:
                 f"{where} is a {packing} file, which is not read: unpack it first"
             )
         if packing:
+            n_packed = source.size()
             with source:
-                unpacked, n_packed = _unpacked(source, packing, where, limits), source.size()
+                unpacked = _unpacked(source, packing, where, limits, n_packed)
             if packing == "lz4" and bytes(unpacked[: len(_LZ4)]) == _LZ4:  # ranx packs twice
-                inner = pa.BufferReader(unpacked)
-                unpacked = _unpacked(inner, packing, where, limits, n_packed)
+                unpacked = _unpacked(pa.BufferReader(unpacked), packing, where, limits, n_packed)
             return pa.BufferReader(unpacked)
     except RankevalError:
         raise
@@ -331,18 +331,16 @@ def _streamed(where: Path, limits: Limits) -> pa.Buffer:
 
 
 def _unpacked(
-    source: pa.NativeFile, name: str, where: Path, limits: Limits, n_packed: int | None = None
+    source: pa.NativeFile, name: str, where: Path, limits: Limits, n_packed: int
 ) -> pa.Buffer:
-    # Piece by piece, so that a file without end is refused early. By default its size is what was
-    # read of it.
+    # Piece by piece, so that a file without end is refused early.
     sink = pa.BufferOutputStream()
     try:
         with pa.CompressedInputStream(source, name) as stream:
             while piece := stream.read_buffer(BLOCK):
                 sink.write(piece)
-                n_read = n_packed or source.tell()
-                if sink.tell() > max(ALWAYS, limits.expansion * n_read):
-                    times = sink.tell() / n_read
+                if sink.tell() > max(ALWAYS, limits.expansion * n_packed):
+                    times = sink.tell() / n_packed
                     found = f"it expands to more than {times:.0f} times its size"
                     raise limits.exceeded("expansion", str(where), found)
     except (OSError, EOFError, zlib.error) as error:
