@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -43,7 +43,13 @@ class Run(Rows):
         The texts that the rankings were found for, as the rankers of ``rk.text`` give them. By
         these the guard recognises registered queries. They are not written to files.
     notes : tuple of str
-        What the reader of a file left out or replaced. Evaluations have it among their notes.
+        What the reader of a file, or `rankeval.retrieve`, left out or replaced. Evaluations have it
+        among their notes.
+    seconds : mapping of query id to float
+        The time of each answer to `rankeval.retrieve`. It is not written to files.
+    failed : mapping of query id to str
+        The queries without an answer, and the reason of each. An evaluation is refused where they
+        are judged, or leaves them out under ``missing="skip"``.
 
     Raises
     ------
@@ -65,6 +71,8 @@ class Run(Rows):
     against_rank: bool = False
     queries: Mapping[Any, str] | None = None
     notes: tuple[str, ...] = ()
+    seconds: Mapping[Any, float] = field(default_factory=dict)
+    failed: Mapping[Any, str] = field(default_factory=dict)
 
     _value: ClassVar[str] = "score"
     _numbers = staticmethod(partial(np.asarray, dtype=np.float64))

@@ -1,0 +1,199 @@
+"""Ask a search all queries: several at a time, again after failures that pass, and never for ever.
+
+::
+
+    waiting   attempts by the time from which they may start, and the place of their query
+    running   attempts and their deadlines: a thread each, or this thread
+    done      what came back; an answer after the deadline of its attempt is dropped
+
+An error is one of three kinds. It may pass (a timeout, a broken connection, HTTP 429 or 5xx), and
+the query is asked again. It is the engine's answer (any other status), and the query has failed. Or
+it is an error of the caller's code, and everything stops.
+
+The trap is a thread that hangs: Python cannot end it. So nobody waits for a thread, here or when
+the program ends, and a search without a timeout and one query at a time runs in the caller's
+thread, as connections to SQLite and Java must.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from heapq import heappop, heappush
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rankeval._checks import count, said
+from rankeval._secrets import without_secrets
+from rankeval.retrieval.searches import Search, asked, naming_query
+
+FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
+"""Seconds before the second attempt, doubled for each further one, and at most."""
+
+_LONGEST_SLEEP = 3600.0
+_PASSING = frozenset({408, 425, 429})
+_PASSING_NAMES = re.compile("Timeout|Connect|Network|Protocol|Incomplete|Chunked|URLError|gaierror")
+"""Names of errors of clients of HTTP, of engines and of databases, which share no class."""
+
+
+class Attempt(NamedTuple):
+    """An attempt to ask a query."""
+
+    start: float  # Not before this time
+    place: int  # Of the query
+    number: int  # From 1
+
+
+class Outcome(NamedTuple):
+    """The answer to a query, or the reason why there is none."""
+
+    qid: Any
+    answer: Any = None
+    seconds: float = 0.0
+    failure: str = ""
+
+
+class Returned(NamedTuple):
+    """What an attempt came back with."""
+
+    attempt: Attempt
+    answer: Any = None
+    seconds: float = 0.0
+    error: BaseException | None = None
+
+
+@dataclass
+class Asker:
+    """Asks a search, and keeps the pause that the engine wants."""
+
+    search: Search
+    texts: Mapping[Any, str]
+    n_jobs: int
+    timeout: float | None
+    retries: int
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        self.queries = [*self.texts.items()]
+        self.waiting = [Attempt(0.0, place, 1) for place in range(len(self.queries))]
+        self.running: dict[Attempt, float] = {}
+        self.done: SimpleQueue[Returned] = SimpleQueue()
+        self.rng = np.random.default_rng(0)
+        self.paused_until = 0.0
+
+    def outcomes(self) -> Iterator[Outcome]:
+        """Yield the outcome of each query, as they come."""
+        while self.waiting or self.running:
+            self._start()
+            for returned in self._returned():
+                outcome = self._outcome(returned)
+                if outcome is not None:
+                    yield outcome
+
+    def _next_start(self) -> float:
+        if not self.waiting or len(self.running) >= self.n_jobs:
+            return math.inf
+        return max(self.waiting[0].start, self.paused_until)
+
+    def _start(self) -> None:
+        in_thread = self.n_jobs > 1 or self.timeout is not None
+        while self._next_start() <= time.monotonic():
+            attempt = heappop(self.waiting)
+            limit = math.inf if self.timeout is None else self.timeout
+            self.running[attempt] = time.monotonic() + limit
+            if in_thread:
+                Thread(target=self._run, args=(attempt,), daemon=True).start()
+            else:
+                self._run(attempt)
+
+    def _run(self, attempt: Attempt) -> None:
+        try:
+            answer, seconds = asked(self.search, *self.queries[attempt.place])
+            self.done.put(Returned(attempt, answer, seconds))
+        except BaseException as error:  # noqa: BLE001 - raised in the thread that waits for it
+            self.done.put(Returned(attempt, error=error))
+
+    def _returned(self) -> Iterator[Returned]:
+        """Wait for an attempt, a deadline or the time to start another one."""
+        until = min(self._next_start(), *self.running.values(), math.inf)
+        seconds = min(max(until - time.monotonic(), 0.0), _LONGEST_SLEEP)
+        try:
+            returned = self.done.get(timeout=seconds)
+            if self.running.pop(returned.attempt, None) is not None:
+                yield returned
+        except Empty:
+            late = [at for at, deadline in self.running.items() if deadline <= time.monotonic()]
+            for attempt in late:
+                del self.running[attempt]
+                yield Returned(attempt, error=TimeoutError(f"no answer in {self.timeout:g} s"))
+
+    def _outcome(self, returned: Returned) -> Outcome | None:
+        attempt, answer, seconds, error = returned
+        qid, _ = self.queries[attempt.place]
+        if error is None:
+            return Outcome(qid, answer, seconds)
+        status = _status(error)
+        if may_pass(error, status) and attempt.number <= self.retries:
+            self._ask_again(attempt, error)
+            return None
+        if status is None and not may_pass(error, status):
+            with naming_query("retrieve", qid, self.name):
+                raise error
+        reason = f"{type(error).__name__}: {said(error)}"
+        if status is not None:
+            reason = f"HTTP {status} ({reason})"
+        attempts = f" after {count(attempt.number, 'attempt')}"
+        return Outcome(qid, failure=without_secrets(reason) + attempts)
+
+    def _ask_again(self, attempt: Attempt, error: BaseException) -> None:
+        now, wait = time.monotonic(), _retry_after(error)
+        if wait is None:
+            backoff = min(FIRST_WAIT * 2 ** (attempt.number - 1), LONGEST_WAIT)
+            wait = backoff * self.rng.uniform(0.5, 1.0)
+        else:
+            self.paused_until = max(self.paused_until, now + wait)
+        heappush(self.waiting, Attempt(now + wait, attempt.place, attempt.number + 1))
+
+
+def may_pass(error: BaseException, status: int | None) -> bool:
+    """Say whether the same call may succeed later."""
+    if status is not None:
+        return status in _PASSING or status >= 500
+    if isinstance(error, TimeoutError | ConnectionError):
+        return True
+    return any(_PASSING_NAMES.search(kind.__name__) for kind in type(error).__mro__)
+
+
+def _status(error: BaseException) -> int | None:
+    """Return the HTTP status of an error of any client, such as requests, httpx or urllib."""
+    for holder in (getattr(error, "response", None), error):
+        for name in ("status_code", "status", "code"):
+            status = getattr(holder, name, None)
+            if isinstance(status, int) and 400 <= status < 600:
+                return status
+    return None
+
+
+def _retry_after(error: BaseException) -> float | None:
+    """Return the seconds that an engine asks to wait, given as a number or as a date."""
+    for holder in (getattr(error, "response", None), getattr(error, "meta", None), error):
+        headers: Any = getattr(holder, "headers", None)
+        if headers is not None and "Retry-After" in headers:
+            return _seconds(headers["Retry-After"])
+    return None
+
+
+def _seconds(text: str) -> float | None:
+    if text.strip().isdigit():
+        return float(text)
+    try:
+        return max(parsedate_to_datetime(text).timestamp() - time.time(), 0.0)
+    except ValueError:
+        return None

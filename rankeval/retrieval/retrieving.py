@@ -1,0 +1,186 @@
+"""retrieve: the ranking that a search gives for each query, as a `Run`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from rankeval._arguments import explained
+from rankeval._checks import check_count, check_number, count, few, require, shown
+from rankeval.collection.qrels import Qrels
+from rankeval.collection.run import Run
+from rankeval.errors import QueryIdError
+from rankeval.io.columns import id_column
+from rankeval.io.texts_by_id import as_texts
+from rankeval.retrieval.asking import Asker
+from rankeval.retrieval.kept import KeptAnswers
+from rankeval.retrieval.searches import Answer, ranked, search_of
+
+DEEPEST = 1000
+"""Documents that are kept for each query by default."""
+
+
+@explained
+def retrieve(
+    search: Any,
+    queries: Any,
+    *,
+    k: int = DEEPEST,
+    n_jobs: int = 1,
+    timeout: float | None = None,
+    retries: int = 3,
+    cache: str | os.PathLike[str] | None = None,
+    name: str | None = None,
+) -> Run:
+    """Ask a search each query, and return its ranking.
+
+    Failures that may pass are tried again: timeouts, broken connections, and the HTTP statuses 408,
+    425, 429 and 5xx. The wait before the next attempt is half a second and doubles each time, less
+    a random part of up to one half. If the engine sends ``Retry-After``, no query is asked before
+    that time. A query without an answer in the end stands in ``Run.failed``, and the others arrive.
+    Any other error, such as a TypeError in your function, is raised at once, with a note that names
+    the query.
+
+    Parameters
+    ----------
+    search : callable, or object with a method ``transform`` or ``search``
+        A function of the text of a query, or of its id and its text. If it has a parameter ``k``,
+        ``top_k``, ``size``, ``limit``, ``n_results``, ``num_results`` or ``depth``, it gets ``k``.
+        ``transform`` is called as PyTerrier does, with a frame of one row, qid and query;
+        ``search`` with a mapping of one id to its text, as that of `rankeval.text.BM25`. The answer
+        may be ids or pairs of id and score, ``{docid: score}``, records, a frame, a Run, or the
+        answer of Elasticsearch or OpenSearch. Documents without scores get -1, -2, ... in their
+        order, and ``notes`` says so.
+    queries : mapping, Series, frame, list of pairs, or path
+        Texts by id; a file is read by `rankeval.text.read_texts`.
+    k : int, default 1000
+        Documents to keep for each query. Longer answers are cut, and ``notes`` counts them.
+    n_jobs : int, default 1
+        Queries to ask at a time, each in a thread of its own. With one and no timeout, the search
+        runs in the thread of the caller.
+    timeout : float, optional
+        Seconds after which an attempt counts as failed. Python cannot end its thread: the call may
+        go on beside the next ones, but nothing waits for it, not even the end of the program.
+    retries : int, default 3
+        Further attempts after a failure that may pass.
+    cache : path, optional
+        A folder that keeps each answer when it arrives. A later call with the same ``name`` and
+        ``k`` asks only queries that have no answer yet, or another text. It cannot see that the
+        engine has changed: give another ``name`` for each version of an engine and its index.
+    name : str, optional
+        The name of the run; needed with ``cache``.
+
+    Returns
+    -------
+    Run
+        The rows of a query stand together, the best document first. ``seconds`` has the time of
+        each answer, without waits and failed attempts, and ``failed`` the reason for each query
+        that has none. `rankeval.evaluate` refuses a run with failed queries that are judged, unless
+        ``missing="skip"`` leaves them out.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no search or no query, an option is out of its range, an answer has no ranking
+        of its query, or a document stands twice in one. Errors of ``search`` that cannot pass are
+        raised as they are.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> index = {"new guinea": ["d3", "d1"], "economic development": [("d2", 4.5)]}
+    >>> run = rk.retrieve(index.get, {"q1": "new guinea", "q2": "economic development"})
+    >>> run.to_frame().values.tolist()
+    [['q1', 'd3', -1.0], ['q1', 'd1', -2.0], ['q2', 'd2', 4.5]]
+    >>> run.notes
+    ('1 query by rank: the answer has no scores',)
+    """
+    check_count("k", k)
+    check_count("n_jobs", n_jobs)
+    check_count("retries", retries, least=0)
+    if timeout is not None:
+        check_number("timeout", timeout, least=0)
+        require(timeout > 0, "timeout", timeout, "seconds above 0, or None")
+    expected = "the name of the system and its version, under which cache= keeps the answers"
+    require(name or cache is None, "name", name, expected)
+    ask = search_of(search, k)
+    texts = as_texts(queries, "queries", "qid")
+    require(texts, "queries", "none", "at least one query")
+    id_column([*texts], "qid")  # ids of two types are refused before anything is asked
+    kept = KeptAnswers.at(cache, str(name), k) if cache is not None else None
+    answers: dict[Any, Answer] = {}
+    failed: dict[Any, str] = {}
+    for qid, text in texts.items():
+        if kept is not None and (known := kept.read(qid, text)) is not None:
+            answers[qid] = known
+    unanswered = {qid: text for qid, text in texts.items() if qid not in answers}
+    for outcome in Asker(ask, unanswered, n_jobs, timeout, retries, name or "").outcomes():
+        qid = outcome.qid
+        if outcome.failure:
+            failed[qid] = outcome.failure
+            continue
+        answers[qid] = ranked(qid, outcome.answer, k, outcome.seconds)
+        if kept is not None:
+            kept.write(qid, texts[qid], answers[qid])
+    ordered = {qid: answers[qid] for qid in texts if qid in answers}
+    run = _run_of(ordered)
+    notes = (*_notes(ordered, k), *_failures(failed))
+    return replace(run, name=name, queries=texts, failed=failed, notes=notes)
+
+
+def _run_of(answers: Mapping[Any, Answer]) -> Run:
+    sizes = [len(answer.documents) for answer in answers.values()]
+    qids = chain.from_iterable([qid] * size for qid, size in zip(answers, sizes, strict=True))
+    documents = chain.from_iterable(answer.documents for answer in answers.values())
+    scores = [*chain.from_iterable(answer.scores for answer in answers.values())]
+    several = [answer.rises for answer in answers.values() if answer.n_found > 1]
+    return Run(
+        [*qids],
+        [*documents],
+        np.array(scores, dtype=np.float64),
+        against_rank=bool(several) and all(several),
+        seconds={qid: answer.seconds for qid, answer in answers.items()},
+    )
+
+
+def _notes(answers: Mapping[Any, Answer], k: int) -> tuple[str, ...]:
+    by_rank = cut = empty = 0
+    for answer in answers.values():
+        n_kept = len(answer.scores)
+        by_rank += n_kept > 0 and answer.scores == [-float(rank) for rank in range(1, n_kept + 1)]
+        cut += answer.n_found > k
+        empty += answer.n_found == 0
+    notes = (
+        (by_rank, "by rank: the answer has no scores"),
+        (cut, f"with more than {k} documents, of which the best {k} are kept"),
+        (empty, "without a document"),
+    )
+    return tuple(f"{count(number, 'query')} {note}" for number, note in notes if number)
+
+
+def _failures(failed: Mapping[Any, str]) -> tuple[str, ...]:
+    if not failed:
+        return ()
+    qid, reason = next(iter(failed.items()))
+    return (f"{count(len(failed), 'query')} failed ({few([*failed])}): {shown(qid)} by {reason}",)
+
+
+def searched(qrels: Qrels, search: Any, queries: Any, k: int | None, name: str | None) -> Run:
+    """Return the run of a search for an evaluation, with a note on judged queries without a text."""
+    require(queries is not None, "queries", None, "the texts of the queries, which search needs")
+    texts = as_texts(queries, "queries", "qid")
+    judged = qrels.qid.unique().to_pylist()
+    lacking = [qid for qid in judged if qid not in texts]
+    if len(lacking) == len(judged):
+        problem = f"no judged query has a text: the qrels have {few(judged)}"
+        raise QueryIdError(f"{problem}, the texts {few([*texts])}", argument="queries")
+    run = retrieve(search, texts, k=DEEPEST if k is None else k, name=name)
+    if not lacking:
+        return run
+    note = f"{count(len(lacking), 'judged query')} without a text, never searched: {few(lacking)}"
+    return replace(run, notes=(*run.notes, note))

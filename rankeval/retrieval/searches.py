@@ -1,0 +1,188 @@
+"""How a search is called for one query, and the ranking in its answer.
+
+::
+
+    a function                 search(text), search(qid, text), search(text, k=k)
+    an object with transform   search.transform(frame of qid and query)      as in PyTerrier
+    an object with search      search.search({qid: text})                    as rk.text.BM25
+
+    ids, pairs, {docid: score}, records, a frame, a Run, an engine's answer -> Answer
+
+The trap is a function of two arguments: ``search(qid, text)`` and ``search(text, size)`` look
+alike, and only their names tell them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from inspect import Parameter, signature
+from itertools import chain
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rankeval._checks import few, refuse, require, shown
+from rankeval.collection.run import Run
+from rankeval.errors import InvalidInput
+from rankeval.io.columns import as_list
+from rankeval.io.frames import SPELLINGS, as_table, is_frame, is_records, names_in, spelled
+from rankeval.io.json_formats import content_columns
+
+DEPTHS = ("k", "top_k", "size", "limit", "n_results", "num_results", "depth")
+"""Names of a parameter of a function that says how many documents to return."""
+
+Search = Callable[[Any, Any], Any]
+"""Called with the id and the text of a query; returns the answer, whatever its form."""
+
+
+class Answer(NamedTuple):
+    """The ranking of one query, the best document first, and what is known of it."""
+
+    documents: list[Any]
+    scores: list[float]
+    n_found: int  # Documents before the cut at k
+    rises: bool  # Whether the scores rise in the order of the answer, as distances do
+    seconds: float
+
+
+def is_search(thing: Any) -> bool:
+    """Say whether something is a search rather than rows."""
+    if isinstance(thing, type) or is_frame(thing) or hasattr(thing, "__array__"):
+        return False
+    return callable(thing) or any(hasattr(thing, method) for method in ("transform", "search"))
+
+
+def search_of(system: Any, k: int | None = None) -> Search:
+    """Return the call of a system for one query; ``k`` goes to a system that takes it."""
+    if hasattr(system, "transform"):
+        return partial(_transformed, system.transform)
+    if callable(system):
+        return _called(system, k)
+    method = getattr(system, "search", system)
+    expected = "a function of one query, or an object with a method search or transform"
+    require(callable(method), "search", type(system), expected)
+    depth = _depth(_parameters(method), k)
+    return lambda qid, text: method({qid: text}, **depth)
+
+
+def _transformed(transform: Callable[[Any], Any], qid: Any, text: Any) -> Any:
+    import pandas as pd
+
+    return transform(pd.DataFrame({"qid": [qid], "query": [text]}))
+
+
+def _called(function: Callable[..., Any], k: int | None) -> Search:
+    parameters = _parameters(function)
+    depth = _depth(parameters, k)
+    needed = [name for name, parameter in parameters.items() if _is_needed(parameter)]
+    if len([name for name in needed if name not in DEPTHS]) == 2:
+        return lambda qid, text: function(qid, text, **depth)
+    return lambda _qid, text: function(text, **depth)
+
+
+def _parameters(function: Callable[..., Any]) -> Mapping[str, Parameter]:
+    try:
+        return signature(function).parameters
+    except (TypeError, ValueError):  # a compiled function has no signature
+        return {}
+
+
+def _is_needed(parameter: Parameter) -> bool:
+    by_place = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    return parameter.default is Parameter.empty and parameter.kind in by_place
+
+
+def _depth(parameters: Mapping[str, Parameter], k: int | None) -> dict[str, int]:
+    names = [name for name in DEPTHS if name in parameters]
+    return {} if k is None else dict.fromkeys(names[:1], k)
+
+
+def asked(search: Search, qid: Any, text: Any) -> tuple[Any, float]:
+    """Ask a query; return the answer, and how many seconds it took."""
+    started = perf_counter()
+    answer = search(qid, text)
+    seconds = perf_counter() - started
+    has_run = not isinstance(answer, Awaitable | AsyncIterable | Iterator)
+    require(has_run, "search", type(answer), "a search that returns its results")
+    return answer, seconds
+
+
+@contextmanager
+def naming_query(caller: str, qid: Any, name: str) -> Iterator[None]:
+    """Add the query and the system to an error of a search."""
+    try:
+        yield
+    except Exception as error:
+        by = f" by {name}" if name else ""
+        error.add_note(f"rankeval.{caller} searched the query {qid!r}{by}")
+        raise
+
+
+def ranked(qid: Any, answer: Any, k: int, seconds: float) -> Answer:
+    """Return the ranking in an answer, cut at ``k``.
+
+    Raises
+    ------
+    InvalidInput
+        If it has no ranking of this query, or has a document twice.
+    """
+    try:
+        run = _run_of(qid, answer)
+    except InvalidInput as error:
+        where = error.where or f"the answer to query {shown(qid)}"
+        raise error.having(where=where) from error
+    order = np.argsort(-run.score, kind="stable")[:k]
+    documents = run.docid.to_pylist()
+    rises = len(run) > 1 and not isinstance(answer, Mapping) and np.all(np.diff(run.score) > 0)
+    best = [documents[place] for place in order]
+    return Answer(best, run.score[order].tolist(), len(run), bool(rises), seconds)
+
+
+def _run_of(qid: Any, answer: Any) -> Run:
+    if isinstance(answer, Run):
+        answer = answer.to_frame()
+    if isinstance(answer, Mapping):
+        if "hits" not in answer:
+            content_columns(answer, "score")  # refuses an engine's answer whose ids nobody knows
+        return Run.from_any({qid: answer})
+    if is_frame(answer) and getattr(answer, "ndim", 2) == 2:
+        table = as_table(answer)
+        answer = _pairs(qid, {name: as_list(table[name]) for name in names_in(table)})
+    elif is_records(answer):
+        rows = [*answer]
+        names = _field_names(rows[0])
+        answer = _pairs(qid, {name: [_field(row, name) for row in rows] for name in names})
+    return Run.from_dict({qid: answer})
+
+
+def _field_names(row: Any) -> list[str]:
+    if isinstance(row, Mapping):
+        return [*row]
+    return [name for name in chain.from_iterable(SPELLINGS.values()) if hasattr(row, name)]
+
+
+def _field(row: Any, name: str) -> Any:
+    return row.get(name) if isinstance(row, Mapping) else getattr(row, name, None)
+
+
+def _pairs(qid: Any, columns: Mapping[str, Sequence[Any]]) -> list[Any]:
+    """Return the documents of one query, with their scores if all have one, else in their order."""
+    names = _columns_of(columns, "docid", "_id", "id")
+    require(len(names) == 1, "search", [*columns], "rows with one column of ids, such as 'docid'")
+    (documents,) = (columns[name] for name in names)
+    for name in SPELLINGS["qid"]:
+        others = [other for other in columns.get(name, ()) if str(other) != str(qid)]
+        refuse((others, f"it has rows of other queries: {few(others)}"))
+    for name in _columns_of(columns, "score", "_score"):
+        if None not in columns[name]:
+            return [*zip(documents, columns[name], strict=True)]
+    ranks = columns.get("rank", range(len(documents)))
+    return [documents[place] for place in np.argsort(ranks, kind="stable")]
+
+
+def _columns_of(columns: Mapping[str, Any], part: str, *others: str) -> list[str]:
+    """Return the columns that may be a part: by their usual names, or those of engines."""
+    return spelled(columns, part) or [name for name in others if name in columns]
