@@ -37,7 +37,7 @@ def ranking(text):
 
 
 @contextmanager
-def served(behaviour):
+def served(behaviour, answer=ranking):
     """Serve on loopback; ``behaviour(text, attempt)`` gives a status and headers, or "hang"."""
     attempts, lock, ended = {}, threading.Lock(), threading.Event()
 
@@ -55,7 +55,7 @@ def served(behaviour):
             self.send_response(status)
             for name, value in headers.items():
                 self.send_header(name, value)
-            body = json.dumps(ranking(text)).encode() if status == 200 else b"no"
+            body = json.dumps(answer(text)).encode() if status == 200 else b"no"
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -386,3 +386,36 @@ def test_failed_queries_are_never_scored_in_silence(tmp_path):
         rk.fuse([run, {"q1": ["d1"]}])
     with pytest.warns(RankevalWarning, match="'q2'"):
         run.write(tmp_path / "run.txt")
+
+
+@pytest.mark.postgres
+def test_two_configurations_of_postgresql_are_compared_over_http(postgres):
+    """A real engine behind a server: the stemmed configuration finds inflected words, the plain one does not."""
+    import psycopg
+
+    url = postgres.database().replace("+psycopg", "")
+    kinds = [f"{colour} {fruit}" for colour in ("red", "green", "ripe") for fruit in ("pear", "apple", "plum", "fig")]
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE TABLE docs (id text, body text)")
+        rows = [(f"d{number}", kind) for number, kind in enumerate(kinds)]
+        connection.cursor().executemany("INSERT INTO docs VALUES (%s, %s)", rows)
+
+    def engine(configuration):
+        sql = f"""SELECT id, ts_rank(to_tsvector('{configuration}', body), query) AS score
+                  FROM docs, plainto_tsquery('{configuration}', %s) AS query
+                  WHERE to_tsvector('{configuration}', body) @@ query ORDER BY score DESC, id"""
+
+        def answer(text):
+            with psycopg.connect(url) as connection:
+                return [{"id": name, "score": score} for name, score in connection.execute(sql, (text,))]
+
+        return answer
+
+    queries = {f"q{number}": f"{kind}s" for number, kind in enumerate(kinds)}
+    qrels = {f"q{number}": [f"d{number}"] for number in range(len(kinds))}
+    evaluations = {}
+    for configuration in ("simple", "english"):
+        with served(lambda *_: (200, {}), engine(configuration)) as server:
+            evaluations[configuration] = rk.evaluate(qrels, asks(server.url), queries=queries, measures="RR")
+    assert {name: found.aggregate()["RR"] for name, found in evaluations.items()} == {"simple": 0.0, "english": 1.0}
+    assert "english beats simple" in rk.compare(evaluations, baseline="simple").headline

@@ -76,15 +76,13 @@ OF_DVC = {"ridge": {"tuning_seconds": 0.5, "test": {"RR": 0.75, "RR_ci_low": 0.0
 DIFFERENCE_OF_DVC = {"ridge.alpha": {"old": 10.0, "new": 1.0, "diff": -9.0}}
 
 
-def flat(params, before=""):
+def flat(params):
     """Name nested parameters as DVC does."""
-    if not isinstance(params, dict):
-        return {before: params}
-    return {
-        key: value
-        for name, inner in params.items()
-        for key, value in flat(inner, f"{before}.{name}".strip(".")).items()
-    }
+    named = {}
+    for name, value in params.items():
+        inner = {f"{name}.{key}": within for key, within in flat(value).items()} if isinstance(value, dict) else {}
+        named |= inner or {name: value}
+    return named
 
 
 def test_metrics_and_parameters_are_as_dvc_reads_them():
