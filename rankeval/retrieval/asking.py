@@ -21,6 +21,7 @@ import math
 import re
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from heapq import heappop, heappush
@@ -76,7 +77,7 @@ class Asker:
     search: Search
     texts: Mapping[Any, str]
     n_jobs: int
-    timeout: float | None
+    timeout: float  # Seconds, perhaps infinite
     retries: int
     name: str = ""
 
@@ -91,27 +92,26 @@ class Asker:
     def outcomes(self) -> Iterator[Outcome]:
         """Yield the outcome of each query, as they come."""
         while self.waiting or self.running:
-            self._start()
+            while self._next_start() <= time.monotonic():
+                self._start(heappop(self.waiting))
             for returned in self._returned():
-                outcome = self._outcome(returned)
-                if outcome is not None:
-                    yield outcome
+                if returned.error is None:
+                    qid, _ = self.queries[returned.attempt.place]
+                    yield Outcome(qid, returned.answer, returned.seconds)
+                elif (failed := self._failed(returned.attempt, returned.error)) is not None:
+                    yield failed
 
     def _next_start(self) -> float:
         if not self.waiting or len(self.running) >= self.n_jobs:
             return math.inf
         return max(self.waiting[0].start, self.paused_until)
 
-    def _start(self) -> None:
-        in_thread = self.n_jobs > 1 or self.timeout is not None
-        while self._next_start() <= time.monotonic():
-            attempt = heappop(self.waiting)
-            limit = math.inf if self.timeout is None else self.timeout
-            self.running[attempt] = time.monotonic() + limit
-            if in_thread:
-                Thread(target=self._run, args=(attempt,), daemon=True).start()
-            else:
-                self._run(attempt)
+    def _start(self, attempt: Attempt) -> None:
+        self.running[attempt] = time.monotonic() + self.timeout
+        if self.n_jobs == 1 and self.timeout == math.inf:
+            self._run(attempt)
+        else:
+            Thread(target=self._run, args=(attempt,), daemon=True).start()
 
     def _run(self, attempt: Attempt) -> None:
         try:
@@ -120,40 +120,42 @@ class Asker:
         except BaseException as error:  # noqa: BLE001 - raised in the thread that waits for it
             self.done.put(Returned(attempt, error=error))
 
-    def _returned(self) -> Iterator[Returned]:
+    def _returned(self) -> list[Returned]:
         """Wait for an attempt, a deadline or the time to start another one."""
-        until = min(self._next_start(), *self.running.values(), math.inf)
-        seconds = min(max(until - time.monotonic(), 0.0), _LONGEST_SLEEP)
+        now = time.monotonic()
+        until = min(self._next_start(), *self.running.values(), now + _LONGEST_SLEEP)
         try:
-            returned = self.done.get(timeout=seconds)
-            if self.running.pop(returned.attempt, None) is not None:
-                yield returned
+            returned = self.done.get(timeout=max(until - now, 0.0))
         except Empty:
-            late = [at for at, deadline in self.running.items() if deadline <= time.monotonic()]
-            for attempt in late:
-                del self.running[attempt]
-                yield Returned(attempt, error=TimeoutError(f"no answer in {self.timeout:g} s"))
+            late = TimeoutError(f"no answer in {self.timeout:g} s")
+            found = [
+                Returned(attempt, error=late)
+                for attempt, deadline in self.running.items()
+                if deadline <= time.monotonic()
+            ]
+        else:
+            found = [returned] if returned.attempt in self.running else []
+        for attempt, *_ in found:
+            del self.running[attempt]
+        return found
 
-    def _outcome(self, returned: Returned) -> Outcome | None:
-        attempt, answer, seconds, error = returned
+    def _failed(self, attempt: Attempt, error: BaseException) -> Outcome | None:
+        """Return a failed query; None if it waits to be asked again. Raise errors of the caller's code."""
         qid, _ = self.queries[attempt.place]
-        if error is None:
-            return Outcome(qid, answer, seconds)
         status = _status(error)
-        if may_pass(error, status) and attempt.number <= self.retries:
+        passes = _may_pass(error) if status is None else status in _PASSING or status >= 500
+        if passes and attempt.number <= self.retries:
             self._ask_again(attempt, error)
             return None
-        if status is None and not may_pass(error, status):
+        if status is None and not passes:
             with naming_query("retrieve", qid, self.name):
                 raise error
-        reason = f"{type(error).__name__}: {said(error)}"
-        if status is not None:
-            reason = f"HTTP {status} ({reason})"
-        attempts = f" after {count(attempt.number, 'attempt')}"
-        return Outcome(qid, failure=without_secrets(reason) + attempts)
+        code = "" if status is None else f"HTTP {status}, "
+        reason = without_secrets(f"{code}{type(error).__name__}: {said(error)}")
+        return Outcome(qid, failure=f"{reason} after {count(attempt.number, 'attempt')}")
 
     def _ask_again(self, attempt: Attempt, error: BaseException) -> None:
-        now, wait = time.monotonic(), _retry_after(error)
+        wait, now = _retry_after(error), time.monotonic()
         if wait is None:
             backoff = min(FIRST_WAIT * 2 ** (attempt.number - 1), LONGEST_WAIT)
             wait = backoff * self.rng.uniform(0.5, 1.0)
@@ -162,18 +164,19 @@ class Asker:
         heappush(self.waiting, Attempt(now + wait, attempt.place, attempt.number + 1))
 
 
-def may_pass(error: BaseException, status: int | None) -> bool:
-    """Say whether the same call may succeed later."""
-    if status is not None:
-        return status in _PASSING or status >= 500
-    if isinstance(error, TimeoutError | ConnectionError):
-        return True
-    return any(_PASSING_NAMES.search(kind.__name__) for kind in type(error).__mro__)
+def _may_pass(error: BaseException) -> bool:
+    is_builtin = isinstance(error, TimeoutError | ConnectionError)
+    names = " ".join(kind.__name__ for kind in type(error).__mro__)
+    return is_builtin or _PASSING_NAMES.search(names) is not None
+
+
+def _holders(error: BaseException) -> list[Any]:
+    """Return the objects that may have the status and the headers: of requests, Elasticsearch, urllib."""
+    return [getattr(error, "response", None), getattr(error, "meta", None), error]
 
 
 def _status(error: BaseException) -> int | None:
-    """Return the HTTP status of an error of any client, such as requests, httpx or urllib."""
-    for holder in (getattr(error, "response", None), error):
+    for holder in _holders(error):
         for name in ("status_code", "status", "code"):
             status = getattr(holder, name, None)
             if isinstance(status, int) and 400 <= status < 600:
@@ -183,17 +186,10 @@ def _status(error: BaseException) -> int | None:
 
 def _retry_after(error: BaseException) -> float | None:
     """Return the seconds that an engine asks to wait, given as a number or as a date."""
-    for holder in (getattr(error, "response", None), getattr(error, "meta", None), error):
-        headers: Any = getattr(holder, "headers", None)
-        if headers is not None and "Retry-After" in headers:
-            return _seconds(headers["Retry-After"])
-    return None
-
-
-def _seconds(text: str) -> float | None:
-    if text.strip().isdigit():
-        return float(text)
-    try:
+    headers: Any = [getattr(holder, "headers", None) or {} for holder in _holders(error)]
+    text = next((known["Retry-After"] for known in headers if "Retry-After" in known), "")
+    with suppress(ValueError):
+        if text.isdigit():
+            return float(text)
         return max(parsedate_to_datetime(text).timestamp() - time.time(), 0.0)
-    except ValueError:
-        return None
+    return None

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -40,14 +42,17 @@ class KeptAnswers:
     def _path(self, key: dict[str, Any]) -> Path:
         return self.folder / f"{digest_of(key)}.json"
 
-    def read(self, qid: Any, text: str) -> Answer | None:
-        """Return the answer to a query, or None if it must be asked."""
-        key = self._key(qid, text)
-        try:
-            content = json.loads(self._path(key).read_bytes())
-            return Answer(**content["answer"]) if content["key"] == key else None
-        except (FileNotFoundError, ValueError, TypeError, LookupError):  # a damaged file is none
-            return None
+    def read(self, texts: Mapping[Any, str]) -> dict[Any, Answer]:
+        """Return the answers that are kept, by query."""
+        answers = {}
+        for qid, text in texts.items():
+            key = self._key(qid, text)
+            # A damaged file is none: the query is asked again.
+            with suppress(FileNotFoundError, ValueError, TypeError, LookupError):
+                content = json.loads(self._path(key).read_bytes())
+                if content["key"] == key:
+                    answers[qid] = Answer(**content["answer"])
+        return answers
 
     def write(self, qid: Any, text: str, answer: Answer) -> None:
         """Keep the answer to a query."""

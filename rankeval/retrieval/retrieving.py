@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import Any
-
-import numpy as np
 
 from rankeval._arguments import explained
 from rankeval._checks import check_count, check_number, count, few, require, shown
@@ -112,14 +110,12 @@ def retrieve(
     texts = as_texts(queries, "queries", "qid")
     require(texts, "queries", "none", "at least one query")
     id_column([*texts], "qid")  # ids of two types are refused before anything is asked
-    kept = KeptAnswers.at(cache, str(name), k) if cache is not None else None
-    answers: dict[Any, Answer] = {}
+    kept = None if cache is None else KeptAnswers.at(cache, str(name), k)
+    answers: dict[Any, Answer] = {} if kept is None else kept.read(texts)
     failed: dict[Any, str] = {}
-    for qid, text in texts.items():
-        if kept is not None and (known := kept.read(qid, text)) is not None:
-            answers[qid] = known
     unanswered = {qid: text for qid, text in texts.items() if qid not in answers}
-    for outcome in Asker(ask, unanswered, n_jobs, timeout, retries, name or "").outcomes():
+    limit = math.inf if timeout is None else timeout
+    for outcome in Asker(ask, unanswered, n_jobs, limit, retries, name or "").outcomes():
         qid = outcome.qid
         if outcome.failure:
             failed[qid] = outcome.failure
@@ -128,46 +124,34 @@ def retrieve(
         if kept is not None:
             kept.write(qid, texts[qid], answers[qid])
     ordered = {qid: answers[qid] for qid in texts if qid in answers}
-    run = _run_of(ordered)
-    notes = (*_notes(ordered, k), *_failures(failed))
-    return replace(run, name=name, queries=texts, failed=failed, notes=notes)
-
-
-def _run_of(answers: Mapping[Any, Answer]) -> Run:
-    sizes = [len(answer.documents) for answer in answers.values()]
-    qids = chain.from_iterable([qid] * size for qid, size in zip(answers, sizes, strict=True))
-    documents = chain.from_iterable(answer.documents for answer in answers.values())
-    scores = [*chain.from_iterable(answer.scores for answer in answers.values())]
-    several = [answer.rises for answer in answers.values() if answer.n_found > 1]
-    return Run(
-        [*qids],
-        [*documents],
-        np.array(scores, dtype=np.float64),
+    several = [answer.rises for answer in ordered.values() if answer.n_found > 1]
+    return replace(
+        Run.from_dict({qid: answer.ranking for qid, answer in ordered.items()}, name=name),
         against_rank=bool(several) and all(several),
-        seconds={qid: answer.seconds for qid, answer in answers.items()},
+        queries=texts,
+        notes=_notes([*ordered.values()], k, failed),
+        seconds={qid: answer.seconds for qid, answer in ordered.items()},
+        failed=failed,
     )
 
 
-def _notes(answers: Mapping[Any, Answer], k: int) -> tuple[str, ...]:
-    by_rank = cut = empty = 0
-    for answer in answers.values():
-        n_kept = len(answer.scores)
-        by_rank += n_kept > 0 and answer.scores == [-float(rank) for rank in range(1, n_kept + 1)]
-        cut += answer.n_found > k
-        empty += answer.n_found == 0
+def _notes(answers: Sequence[Answer], k: int, failed: Mapping[Any, str]) -> tuple[str, ...]:
+    by_rank = sum(_is_by_rank(answer.ranking) for answer in answers)
+    cut = sum(answer.n_found > k for answer in answers)
+    empty = sum(not answer.ranking for answer in answers)
+    reasons = [f"{shown(qid)} by {reason}" for qid, reason in failed.items()]
     notes = (
         (by_rank, "by rank: the answer has no scores"),
         (cut, f"with more than {k} documents, of which the best {k} are kept"),
         (empty, "without a document"),
+        (len(failed), f"failed ({few([*failed])}): {''.join(reasons[:1])}"),
     )
     return tuple(f"{count(number, 'query')} {note}" for number, note in notes if number)
 
 
-def _failures(failed: Mapping[Any, str]) -> tuple[str, ...]:
-    if not failed:
-        return ()
-    qid, reason = next(iter(failed.items()))
-    return (f"{count(len(failed), 'query')} failed ({few([*failed])}): {shown(qid)} by {reason}",)
+def _is_by_rank(ranking: Sequence[Any]) -> bool:
+    scores = [score for _, score in ranking]
+    return bool(ranking) and scores == [-1.0 - place for place in range(len(scores))]
 
 
 def searched(qrels: Qrels, search: Any, queries: Any, k: int | None, name: str | None) -> Run:

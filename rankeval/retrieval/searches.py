@@ -18,7 +18,6 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Iterator, Mappin
 from contextlib import contextmanager
 from functools import partial
 from inspect import Parameter, signature
-from itertools import chain
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -39,10 +38,9 @@ Search = Callable[[Any, Any], Any]
 
 
 class Answer(NamedTuple):
-    """The ranking of one query, the best document first, and what is known of it."""
+    """The ranking of one query, and what is known of it."""
 
-    documents: list[Any]
-    scores: list[float]
+    ranking: list[Any]  # Pairs of a document and its score, the best first
     n_found: int  # Documents before the cut at k
     rises: bool  # Whether the scores rise in the order of the answer, as distances do
     seconds: float
@@ -59,13 +57,15 @@ def search_of(system: Any, k: int | None = None) -> Search:
     """Return the call of a system for one query; ``k`` goes to a system that takes it."""
     if hasattr(system, "transform"):
         return partial(_transformed, system.transform)
-    if callable(system):
-        return _called(system, k)
-    method = getattr(system, "search", system)
+    function = system if callable(system) else getattr(system, "search", None)
     expected = "a function of one query, or an object with a method search or transform"
-    require(callable(method), "search", type(system), expected)
-    depth = _depth(_parameters(method), k)
-    return lambda qid, text: method({qid: text}, **depth)
+    require(callable(function), "search", type(system), expected)
+    needed, depth = _parameters(function, k)
+    if not callable(system):
+        return lambda qid, text: function({qid: text}, **depth)
+    if len(needed) == 2:
+        return lambda qid, text: function(qid, text, **depth)
+    return lambda _qid, text: function(text, **depth)
 
 
 def _transformed(transform: Callable[[Any], Any], qid: Any, text: Any) -> Any:
@@ -74,30 +74,20 @@ def _transformed(transform: Callable[[Any], Any], qid: Any, text: Any) -> Any:
     return transform(pd.DataFrame({"qid": [qid], "query": [text]}))
 
 
-def _called(function: Callable[..., Any], k: int | None) -> Search:
-    parameters = _parameters(function)
-    depth = _depth(parameters, k)
-    needed = [name for name, parameter in parameters.items() if _is_needed(parameter)]
-    if len([name for name in needed if name not in DEPTHS]) == 2:
-        return lambda qid, text: function(qid, text, **depth)
-    return lambda _qid, text: function(text, **depth)
-
-
-def _parameters(function: Callable[..., Any]) -> Mapping[str, Parameter]:
+def _parameters(function: Any, k: int | None) -> tuple[list[str], dict[str, int]]:
+    """Return the parameters that a call must give by place, and ``k`` under its name."""
     try:
-        return signature(function).parameters
+        parameters = signature(function).parameters
     except (TypeError, ValueError):  # a compiled function has no signature
-        return {}
-
-
-def _is_needed(parameter: Parameter) -> bool:
+        return [], {}
     by_place = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-    return parameter.default is Parameter.empty and parameter.kind in by_place
-
-
-def _depth(parameters: Mapping[str, Parameter], k: int | None) -> dict[str, int]:
-    names = [name for name in DEPTHS if name in parameters]
-    return {} if k is None else dict.fromkeys(names[:1], k)
+    needed = [
+        name
+        for name, parameter in parameters.items()
+        if parameter.default is Parameter.empty and parameter.kind in by_place
+    ]
+    depths = [name for name in DEPTHS if name in parameters and k is not None]
+    return [name for name in needed if name not in DEPTHS], dict.fromkeys(depths[:1], k or 0)
 
 
 def asked(search: Search, qid: Any, text: Any) -> tuple[Any, float]:
@@ -134,55 +124,45 @@ def ranked(qid: Any, answer: Any, k: int, seconds: float) -> Answer:
     except InvalidInput as error:
         where = error.where or f"the answer to query {shown(qid)}"
         raise error.having(where=where) from error
-    order = np.argsort(-run.score, kind="stable")[:k]
-    documents = run.docid.to_pylist()
     rises = len(run) > 1 and not isinstance(answer, Mapping) and np.all(np.diff(run.score) > 0)
-    best = [documents[place] for place in order]
-    return Answer(best, run.score[order].tolist(), len(run), bool(rises), seconds)
+    order = np.argsort(-run.score, kind="stable")[:k]
+    documents, scores = run.docid.to_pylist(), run.score.tolist()
+    best = [(documents[place], scores[place]) for place in order]
+    return Answer(best, len(run), bool(rises), seconds)
 
 
 def _run_of(qid: Any, answer: Any) -> Run:
-    if isinstance(answer, Run):
-        answer = answer.to_frame()
     if isinstance(answer, Mapping):
         if "hits" not in answer:
             content_columns(answer, "score")  # refuses an engine's answer whose ids nobody knows
         return Run.from_any({qid: answer})
+    if isinstance(answer, Run):
+        answer = answer.to_frame()
     if is_frame(answer) and getattr(answer, "ndim", 2) == 2:
         table = as_table(answer)
         answer = _pairs(qid, {name: as_list(table[name]) for name in names_in(table)})
     elif is_records(answer):
-        rows = [*answer]
-        names = _field_names(rows[0])
-        answer = _pairs(qid, {name: [_field(row, name) for row in rows] for name in names})
+        answer = _pairs(qid, _cells([*answer]))
     return Run.from_dict({qid: answer})
 
 
-def _field_names(row: Any) -> list[str]:
-    if isinstance(row, Mapping):
-        return [*row]
-    return [name for name in chain.from_iterable(SPELLINGS.values()) if hasattr(row, name)]
-
-
-def _field(row: Any, name: str) -> Any:
-    return row.get(name) if isinstance(row, Mapping) else getattr(row, name, None)
+def _cells(rows: Sequence[Any]) -> dict[str, list[Any]]:
+    """Return the columns of mappings, or of objects with attributes, such as hits of Pyserini."""
+    if isinstance(rows[0], Mapping):
+        return {name: [row.get(name) for row in rows] for name in rows[0]}
+    known = (*SPELLINGS["docid"], *SPELLINGS["score"])
+    return {name: [getattr(row, name) for row in rows] for name in known if hasattr(rows[0], name)}
 
 
 def _pairs(qid: Any, columns: Mapping[str, Sequence[Any]]) -> list[Any]:
     """Return the documents of one query, with their scores if all have one, else in their order."""
-    names = _columns_of(columns, "docid", "_id", "id")
-    require(len(names) == 1, "search", [*columns], "rows with one column of ids, such as 'docid'")
-    (documents,) = (columns[name] for name in names)
-    for name in SPELLINGS["qid"]:
-        others = [other for other in columns.get(name, ()) if str(other) != str(qid)]
-        refuse((others, f"it has rows of other queries: {few(others)}"))
-    for name in _columns_of(columns, "score", "_score"):
-        if None not in columns[name]:
+    ids = spelled(columns, "docid") or [name for name in ("_id", "id") if name in columns]
+    require(len(ids) == 1, "search", [*columns], "rows with one column of ids, such as 'docid'")
+    others = [other for other in columns.get("qid", ()) if str(other) != str(qid)]
+    refuse((others, f"it has rows of other queries: {few(others)}"))
+    documents = columns[ids[0]]
+    for name in (*spelled(columns, "score"), "_score"):
+        if None not in columns.get(name, [None]):
             return [*zip(documents, columns[name], strict=True)]
     ranks = columns.get("rank", range(len(documents)))
     return [documents[place] for place in np.argsort(ranks, kind="stable")]
-
-
-def _columns_of(columns: Mapping[str, Any], part: str, *others: str) -> list[str]:
-    """Return the columns that may be a part: by their usual names, or those of engines."""
-    return spelled(columns, part) or [name for name in others if name in columns]

@@ -401,13 +401,14 @@ def test_two_configurations_of_postgresql_are_compared_over_http(postgres):
         connection.cursor().executemany("INSERT INTO docs VALUES (%s, %s)", rows)
 
     def engine(configuration):
-        sql = f"""SELECT id, ts_rank(to_tsvector('{configuration}', body), query) AS score
-                  FROM docs, plainto_tsquery('{configuration}', %s) AS query
-                  WHERE to_tsvector('{configuration}', body) @@ query ORDER BY score DESC, id"""
+        sql = """SELECT id, ts_rank(to_tsvector(%s::regconfig, body), query) AS score
+                 FROM docs, plainto_tsquery(%s::regconfig, %s) AS query
+                 WHERE to_tsvector(%s::regconfig, body) @@ query ORDER BY score DESC, id"""
 
         def answer(text):
+            given = (configuration, configuration, text, configuration)
             with psycopg.connect(url) as connection:
-                return [{"id": name, "score": score} for name, score in connection.execute(sql, (text,))]
+                return [{"id": name, "score": score} for name, score in connection.execute(sql, given)]
 
         return answer
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -37,6 +38,7 @@ def found(answer, **options):
         [{"id": "d2", "score": 2.0}, {"id": "d1", "score": 1.0}],
         [{"_id": "d2", "_score": 2.0}, {"_id": "d1", "_score": 1.0}],
         [Scored("d2", 2.0), Scored("d1", 1.0)],
+        [SimpleNamespace(docid="d1", score=1.0, contents="a"), SimpleNamespace(docid="d2", score=2.0)],
         hits(("d2", 2.0), ("d1", 1.0)),
         FRAME,
         PYTERRIER,
