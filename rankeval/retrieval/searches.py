@@ -57,7 +57,7 @@ def search_of(system: Any, k: int | None = None) -> Search:
     """Return the call of a system for one query; ``k`` goes to a system that takes it."""
     if hasattr(system, "transform"):
         return partial(_transformed, system.transform)
-    function = system if callable(system) else getattr(system, "search", None)
+    function: Any = system if callable(system) else getattr(system, "search", None)
     expected = "a function of one query, or an object with a method search or transform"
     require(callable(function), "search", type(system), expected)
     needed, depth = _parameters(function, k)

@@ -107,7 +107,7 @@ def test_all_arrive_that_a_failing_server_answers_within_the_retries():
     }
     assert lost
     with served(drawn) as server:
-        run = rk.retrieve(asks(server.url), QUERIES, n_jobs=8, timeout=0.5, retries=retries)
+        run = rk.retrieve(asks(server.url), QUERIES, n_jobs=8, timeout=3, retries=retries)
     assert run.failed.keys() == lost.keys()
     for qid, last in lost.items():
         assert ("TimeoutError" if last == "hang" else f"HTTP {last[0]}") in run.failed[qid]
