@@ -187,9 +187,10 @@ def _status(error: BaseException) -> int | None:
 def _retry_after(error: BaseException) -> float | None:
     """Return the seconds that an engine asks to wait, given as a number or as a date."""
     headers: Any = [getattr(holder, "headers", None) or {} for holder in _holders(error)]
-    text = next((known["Retry-After"] for known in headers if "Retry-After" in known), "")
-    with suppress(ValueError):
-        if text.isdigit():
+    found = [str(known["Retry-After"]) for known in headers if "Retry-After" in known]
+    for text in found:
+        if re.fullmatch(r"[0-9]+(\.[0-9]*)?", text):
             return float(text)
-        return max(parsedate_to_datetime(text).timestamp() - time.time(), 0.0)
+        with suppress(ValueError):
+            return max(parsedate_to_datetime(text).timestamp() - time.time(), 0.0)
     return None

@@ -48,7 +48,8 @@ def retrieve(
     ----------
     search : callable, or object with a method ``transform`` or ``search``
         A function of the text of a query, or of its id and its text. If it has a parameter ``k``,
-        ``top_k``, ``size``, ``limit``, ``n_results``, ``num_results`` or ``depth``, it gets ``k``.
+        ``top_k``, ``size``, ``limit``, ``n``, ``n_results``, ``num_results`` or ``depth``, this
+        gets ``k``.
         ``transform`` is called as PyTerrier does, with a frame of one row, qid and query;
         ``search`` with a mapping of one id to its text, as that of `rankeval.text.BM25`. The answer
         may be ids or pairs of id and score, ``{docid: score}``, records, a frame, a Run, or the

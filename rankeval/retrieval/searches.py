@@ -30,7 +30,7 @@ from rankeval.io.columns import as_list
 from rankeval.io.frames import SPELLINGS, as_table, is_frame, is_records, names_in, spelled
 from rankeval.io.json_formats import content_columns
 
-DEPTHS = ("k", "top_k", "size", "limit", "n_results", "num_results", "depth")
+DEPTHS = ("k", "top_k", "size", "limit", "n", "n_results", "num_results", "depth")
 """Names of a parameter of a function that says how many documents to return."""
 
 Search = Callable[[Any, Any], Any]
