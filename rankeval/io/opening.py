@@ -298,7 +298,7 @@ def _open(where: Path, limits: Limits) -> pa.NativeFile:
         if packing:
             n_packed = source.size()
             with source:
-                unpacked = _unpacked(source, packing, where, limits, n_packed)
+                unpacked = _unpacked(source, packing, where, limits)
             if packing == "lz4" and bytes(unpacked[: len(_LZ4)]) == _LZ4:  # ranx packs twice
                 unpacked = _unpacked(pa.BufferReader(unpacked), packing, where, limits, n_packed)
             return pa.BufferReader(unpacked)
@@ -331,16 +331,18 @@ def _streamed(where: Path, limits: Limits) -> pa.Buffer:
 
 
 def _unpacked(
-    source: pa.NativeFile, name: str, where: Path, limits: Limits, n_packed: int
+    source: pa.NativeFile, name: str, where: Path, limits: Limits, n_packed: int = 0
 ) -> pa.Buffer:
-    # Piece by piece, so that a file without end is refused early.
+    # Piece by piece, so that a file without end is refused early. ``n_packed`` is the size of the
+    # file if the source is not the file itself.
     sink = pa.BufferOutputStream()
     try:
         with pa.CompressedInputStream(source, name) as stream:
             while piece := stream.read_buffer(BLOCK):
                 sink.write(piece)
-                if sink.tell() > max(ALWAYS, limits.expansion * n_packed):
-                    times = sink.tell() / n_packed
+                n_read = n_packed or source.tell()
+                if sink.tell() > max(ALWAYS, limits.expansion * n_read):
+                    times = sink.tell() / n_read
                     found = f"it expands to more than {times:.0f} times its size"
                     raise limits.exceeded("expansion", str(where), found)
     except (OSError, EOFError, zlib.error) as error:
