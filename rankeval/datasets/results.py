@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from pathlib import PurePath
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -61,7 +61,7 @@ def load_mteb_results(path: str | os.PathLike[str]) -> dict[str, pd.DataFrame]:
     ArguAna         0.5
     SciFact         0.7
     """
-    scores: dict[PurePath, dict[str, float]] = {}
+    scores: dict[Path, dict[str, float]] = {}
     revisions: dict[str, Any] = {}
     folder = as_path(path)
     for file in sorted(folder.rglob("*.json")):
@@ -84,7 +84,7 @@ def load_mteb_results(path: str | os.PathLike[str]) -> dict[str, pd.DataFrame]:
     return tables
 
 
-def _result_in(file: PurePath) -> Any:
+def _result_in(file: Path) -> Any:
     """Return the result of a task; None for other files, such as ``model_meta.json``."""
     try:
         content = json.loads(read_bytes(file))

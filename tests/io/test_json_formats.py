@@ -148,7 +148,7 @@ FAILED = {"total": 2, "successful": 1, "failed": 1}
         ({"q1": answer(_shards=FAILED)}, "allow_partial_search_results=false"),
         ({"q0": answer(), "q1": {"error": {"type": "parsing_exception"}, "status": 400}}, "search again"),
         ({"q1": answer([("d1", 2.0), ("d1", 1.0)])}, "find out which"),
-        (answer(), 'rk.Run.from_any({"q1": content})'),
+        (answer(), 'rk.Run.from_any({"q1": answer})'),
         ({"took": 1, "responses": [answer()]}, 'rk.Run.from_any(dict(zip(qids, content["responses"])))'),
     ],
 )
@@ -346,6 +346,22 @@ def test_ordinary_dicts_are_not_taken_for_another_format():
             (name, "hits"): 2,
         }
         assert rows(rk.Run.from_any({name: ["hits", "d1"]}), "score") == {(name, "hits"): -1, (name, "d1"): -2}
+
+
+def test_records_with_documents_are_records(tmp_path: Path):
+    """Whatever further fields they have."""
+    more = {"_id": "x", "text": "t", "question": "t", "contexts": ["c"], "fields": {}, "id": "1"}
+    records = [{"qid": "q1", "docid": "d1", "score": 2.5, "relevance": 1} | more]
+    assert rows(rk.Run.from_any(records), "score") == {("q1", "d1"): 2.5}
+    assert rows(rk.Qrels.read(as_file(tmp_path, records, "f.jsonl")), "relevance") == {("q1", "d1"): 1}
+
+
+def test_queries_of_a_dict_keep_their_type():
+    """The caller says the queries of answers, so whole numbers stay so; other scores than numbers are refused."""
+    evaluation = rk.evaluate({1: {"d1": 1}, 2: {"d9": 1}}, {1: answer(), 2: answer([])}, measures=["P@2"])
+    assert evaluation.per_query["P@2"].to_dict() == {1: 0.5, 2: 0.0}
+    with pytest.raises(InvalidInput, match="expected numbers, found 'x'"):
+        rk.Run.from_any({1: answer([("d1", 2.0), ("d2", "x")])})
 
 
 def test_formats_are_listed():
