@@ -39,7 +39,8 @@ class Qrels(Rows):
     source : Source or FrameSource, optional
         The file or the frame that the rows were read from, for messages.
     notes : tuple of str
-        What the reader of a file left out or replaced. Evaluations have it among their notes.
+        What was taken for something else, or left out, when the rows were read. Evaluations note
+        it.
 
     Raises
     ------

@@ -43,7 +43,8 @@ class Run(Rows):
         The texts that the rankings were found for, as the rankers of ``rk.text`` give them. By
         these the guard recognises registered queries. They are not written to files.
     notes : tuple of str
-        What the reader of a file left out or replaced. Evaluations have it among their notes.
+        What was taken for something else, or left out, when the rows were read. Evaluations note
+        it.
 
     Raises
     ------

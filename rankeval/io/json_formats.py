@@ -26,7 +26,7 @@ from rankeval._checks import count, few, refuse, said, shown
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import Columns
 from rankeval.io.formats import FORMATS, Format, OpenFile, Source, add_format
-from rankeval.io.frames import SPELLINGS, from_dict, from_records
+from rankeval.io.frames import from_dict, from_records, spelled
 
 Object = Mapping[str, Any]
 Lists = Iterable[tuple[Any, Iterable[tuple[Any, Any]]]]
@@ -53,8 +53,7 @@ def content_columns(content: Any, value: str, opened: OpenFile | None = None) ->
             columns = _taken(entry, entry.take, objects, value)
             source = Source(opened.path, entry.name, opened.limits) if opened else None
             return replace(columns, source=source)
-    has_documents = not objects[0].keys().isdisjoint(SPELLINGS["docid"])
-    for fits, name, remedy in () if has_documents else _NO_FORMAT:
+    for fits, name, remedy in () if spelled(objects[0], "docid") else _NO_FORMAT:
         if fits(objects[0]):
             raise InvalidInput(f"{name}: there is no {value} of documents by id", remedy=remedy)
     return None
@@ -261,7 +260,7 @@ def _llamaindex(objects: Sequence[Object], value: str) -> Columns:
 
 
 def _umbrela(objects: Sequence[Object], value: str) -> Columns:
-    if objects[0].keys().isdisjoint(SPELLINGS["docid"]):
+    if not spelled(objects[0], "docid"):
         problem = "UMBRELA's judgments have the texts of query and passage, and no qid and docid"
         remedy = "add them: the rows are in the order of the requests and their candidates"
         raise InvalidInput(problem, remedy=remedy)
