@@ -225,7 +225,7 @@ BAD = {
         f'{{"qid":{2**64},"docid":"a","score":1}}\n',
         r"line 1, column qid: .*found 18446744073709551616",
     ),
-    "jsonl without a score": ("run", '{"qid":"q","docid":"a"}\n', r"no column 'score': .*Run.from_frame"),
+    "jsonl without a score": ("run", '{"qid":"q","docid":"a"}\n', r"no column 'score': .*--column score="),
     "NaN in Parquet": (
         "run",
         parquet(pa.table({"qid": ["q", "q"], "docid": ["a", "b"], "score": [1.0, float("nan")]})),
