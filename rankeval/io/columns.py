@@ -39,14 +39,11 @@ from numpy.typing import ArrayLike, NDArray
 from rankeval._checks import count, said, shown
 from rankeval._checks import is_text as can_be_text
 from rankeval.errors import InvalidInput, QueryIdError
-from rankeval.io.opening import WHOLE
+from rankeval.io.opening import MASKED, WHOLE
 from rankeval.io.words import graded, words_remedy
 
 IDS: tuple[str, ...] = ("qid", "docid", "aspect", "subgroup")
 """The columns that hold ids, in the order in which they are checked."""
-
-MASKED = "an item that is masked is not ranked: leave out its row"
-"""The remedy for a score of -inf."""
 
 _MOST_BYTES = 2**31 - 1  # the largest text that 32-bit offsets can address
 

@@ -40,7 +40,7 @@ from rankeval._checks import require, said, shown
 from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput, RankevalError
 from rankeval.io import opening
-from rankeval.io.columns import IDS, MASKED, Columns, as_list, id_column, unfit_row, value_column
+from rankeval.io.columns import IDS, Columns, as_list, id_column, unfit_row, value_column
 from rankeval.io.frames import SPELLINGS
 from rankeval.io.opening import DEFAULT, Limits
 from rankeval.io.words import graded, words_remedy
@@ -274,17 +274,15 @@ def _cell_error(cell: Any, place: str, numbers: Any, value: str) -> FileFormatEr
         try:
             opening.number_of(cell, place)
         except FileFormatError as error:
-            return error.having(remedy=_text_remedy(cell, numbers, value))
+            return error.having(remedy=error.remedy or _text_remedy(cell, numbers, value))
     is_missing = cell is None or cell != cell  # noqa: PLR0124 - nan
     if numbers is not None and (is_missing or cell in (math.inf, -math.inf)):
-        remedy = MASKED if cell == -math.inf else "mend it, or drop the row"
+        remedy = opening.MASKED if cell == -math.inf else "mend it, or drop the row"
     return FileFormatError(f"expected {expected}, found {shown(cell)}", where=place, remedy=remedy)
 
 
 def _text_remedy(cell: str, numbers: Any, value: str) -> str | None:
     """Say what to do about a text in a column of numbers."""
-    if cell.strip().casefold() in ("-inf", "-infinity"):
-        return MASKED
     if re.fullmatch(r"[+-]?\d+,\d+", cell):
         return f"write all with a point, or give the frame of {_COMMAS}"
     return words_remedy(as_list(numbers)) if value == "relevance" else None

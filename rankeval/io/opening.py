@@ -115,6 +115,8 @@ BLOCK = 1 << 18  # bytes read at a time: they stay in the cache while they are c
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 WHOLE = 2**53
 """Float64 holds every whole number up to here."""
+MASKED = "an item that is masked is not ranked: leave out its row"
+"""The remedy for a score of -inf."""
 _DIGITS = re.compile(r"[+-]?\d{1,400}", re.ASCII)  # no float has more digits
 
 
@@ -127,7 +129,9 @@ def number_of(text: str, where: str) -> float:
             hint = ", which is beyond 64-bit floats"
         elif re.fullmatch(r"[+-]?\d+,\d+", text):
             hint = "; the decimal sign is a point"
-        raise FileFormatError(f"expected a finite number, found {text!r}{hint}", where=where)
+        problem = f"expected a finite number, found {text!r}{hint}"
+        is_masked = text.casefold() in ("-inf", "-infinity")
+        raise FileFormatError(problem, where=where, remedy=MASKED if is_masked else None)
     return value
 
 

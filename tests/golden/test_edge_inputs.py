@@ -29,7 +29,6 @@ REFUSED = {
     "empty_qrels": (BOTH, FileFormatError, "is empty"),
     "missing_run_file": (BOTH, InvalidInput, "there is no file"),
     "missing_qrels_file": (BOTH, InvalidInput, "there is no file"),
-    "run_5_fields": (BOTH, FileFormatError, "line 1: expected 6 columns"),
     "qrels_3_fields": (BOTH, FileFormatError, "line 1: expected 4 columns"),
     "qrels_5_fields": (BOTH, FileFormatError, "line 1: expected 4 columns"),
     "unknown_measure": (BOTH, UnknownName, "unknown measure of trec_eval 'nosuch'"),
@@ -47,6 +46,7 @@ BETTER = {
     "comment_qrels": "comments are read, as by 10.0; 9.0.8 stops",
     "bom_run": "a byte-order mark is no part of the first topic's id, so that its first document is not lost",
     "qrels_label_float": "a label of 1.9 gains 1.9, it is not cut to 1",
+    "run_5_fields": "a run without tags is read, and noted; trec_eval refuses it",
     "mixed_tags": "the run is named by its first line, not by its last",
 }
 """Case: why our output is another one."""

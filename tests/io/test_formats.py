@@ -298,7 +298,6 @@ ODD = {
     ("qrels_label_text", "qrels"): "line 1, column relevance",
     ("qrels_3_fields", "qrels"): "line 1: expected 4 columns",
     ("qrels_5_fields", "qrels"): "line 1: expected 4 columns",
-    ("run_5_fields", "run"): "line 1: expected 6 columns",
     ("missing_qrels_file", "qrels"): "there is no file",
     ("missing_run_file", "run"): "there is no file",
 }
