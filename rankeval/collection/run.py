@@ -227,9 +227,8 @@ class Run(Rows):
     @classmethod
     def _split(cls, columns: Columns) -> dict[str, Run]:
         run = cls._of(columns, is_one=False)
-        systems = distinct(columns.systems) or [run.name or "run"]
-        if len(systems) == 1:
-            return {str(systems[0]): replace(run, name=str(systems[0]))}
+        if len(distinct(columns.systems)) < 2:
+            return {run.name or "run": run}
         names = id_column(columns.systems, "of systems").cast(pa.string())
         runs = {}
         for name in distinct(names):

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -54,7 +54,7 @@ class Columns:
 
     ``name`` is the run tag, ``aspect`` and ``subgroup`` belong to judgments, ``source`` is the file
     for messages. ``value_name`` is the name under which a table has the number, unless the caller
-    named it. ``rank`` is only compared with the scores, and may be anything. ``systems`` has the
+    named it, and ``parts`` the columns of a table by part. ``rank`` is only compared with the scores, and may be anything. ``systems`` has the
     system of each row of a table with a column for it. ``notes`` are sentences on what was taken
     for something else, or left out.
     """
@@ -69,6 +69,7 @@ class Columns:
     value_name: str | None = None
     rank: Any = None
     systems: Any = None
+    parts: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     def noting(self, note: str) -> Columns:

@@ -237,7 +237,7 @@ def reading_rows(
             raise FileFormatError(f"{where} is not as {entry.words} must be: {reason}") from error
         if not len(columns.value):
             raise FileFormatError(f"{where} is empty: expected rows with qid, docid and {value}")
-        source = columns.source or Source(str(where), entry.name, limits, wanted)
+        source = columns.source or Source(str(where), entry.name, limits, columns.parts)
         if grades is not None:
             with naming(str(where)):
                 columns = replace(columns, value=graded(as_list(columns.value), grades))

@@ -164,7 +164,8 @@ def columns_in(table: Any, parts: Mapping[str, str], role: str, where: str, advi
         problem = f"{where} has the columns 'docno' and 'docid', not {expected}"
         raise InvalidInput(problem, remedy=advice.format(part="docid"))
     systems = table[parts["name"]] if "name" in parts else None
-    return Columns(value=cells.pop(role), value_name=parts[role], systems=systems, **cells)
+    value, name = cells.pop(role), parts[role]
+    return Columns(value=value, value_name=name, systems=systems, parts=parts, **cells)
 
 
 def _are_pyterrier(docno: Any, docid: Any) -> bool:

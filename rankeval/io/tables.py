@@ -283,7 +283,7 @@ def _of_records(records: list[dict[str, Any]], opened: OpenFile, format: str) ->
     )
     advice = _ONE_EACH if has_parts else _ADVICE
     columns = _columns(_names_of(records), partial(_fields_of, records), opened, advice=advice)
-    return replace(columns, source=Source(opened.path, format, opened.limits, opened.columns))
+    return replace(columns, source=Source(opened.path, format, opened.limits, columns.parts))
 
 
 def _fields_of(records: list[dict[str, Any]], names: Sequence[str]) -> dict[str, list[Any]]:
@@ -362,6 +362,9 @@ def _read_table(open_source: _Opener, format: str, opened: OpenFile) -> Columns:
     source = open_source(opened.file, opened.path, opened.limits)
     if not source.delimiter:
         return _columns(source.names, source.columns, opened)
+    judges = _judges_in(source.names, opened)
+    if judges:
+        return _by_judge(source, judges, Source(opened.path, format, opened.limits))
     columns = _columns(source.names, source.columns, opened, "line 1: ")
     columns = replace(columns, value=as_list(columns.value))
     if not columns.value:
@@ -374,9 +377,41 @@ def _read_table(open_source: _Opener, format: str, opened: OpenFile) -> Columns:
     if {*map(plain, spelled(source.names, "qid"))} <= TEXTS:
         columns = _unguarded(columns)
     if opened.value == "relevance" and "" in columns.value:
-        columns = _judged(columns, Source(opened.path, format, opened.limits, opened.columns))
+        is_open = plain(columns.value_name) == "rating" or "relevance" in opened.columns
+        source = Source(opened.path, format, opened.limits, columns.parts)
+        columns = _judged(columns, source, is_open=is_open)
     notes = tuple(f"{opened.path}: {note}" for note in columns.notes)
     return replace(columns, notes=notes)
+
+
+def _judges_in(names: Sequence[str], opened: OpenFile) -> list[str]:
+    """Return the columns of judges, one of grades each, if judges are compared and not in rows."""
+    is_compared = isinstance(opened.columns.get("aspect"), tuple) and opened.value == "relevance"
+    ids = [*spelled(names, "qid"), *spelled(names, "docid")]
+    has_rows = any(spelled(names, part) for part in ("relevance", "aspect"))
+    if not is_compared or len(ids) != 2 or has_rows or "relevance" in opened.columns:
+        return []
+    return [name for name in names if name not in ids]
+
+
+def _by_judge(source: TableSource, judges: list[str], file: Source) -> Columns:
+    """Return the grades of all judges, one below the other, without empty cells."""
+    names = [*spelled(source.names, "qid"), *spelled(source.names, "docid")]
+    table = source.columns([*names, *judges])
+    qid, docid = (table.column(name) for name in names)
+    cells = [as_list(table.column(judge)) for judge in judges]
+    filled = [
+        (row, judge, grade)
+        for judge, grades in zip(judges, cells, strict=True)
+        for row, grade in enumerate(grades)
+        if grade
+    ]
+    rows, aspect, grades = zip(*filled, strict=True) if filled else ((), (), ())
+    kept = row_numbers(np.array(rows, dtype=np.int64))
+    columns = Columns(
+        qid.take(kept), docid.take(kept), [*grades], aspect=[*aspect], source=replace(file, kept=rows)
+    )
+    return _unguarded(columns).noting(f"{file.path}: a column for each judge: {few(judges)}")
 
 
 def _unguarded(columns: Columns) -> Columns:
@@ -391,12 +426,11 @@ def _unguarded(columns: Columns) -> Columns:
     return replace(columns, qid=texts).noting(note)
 
 
-def _judged(columns: Columns, source: Source) -> Columns:
-    """Leave out rows without a grade if nothing is judged: no document, or a rating left open."""
-    may_be_open = plain(columns.value_name) == "rating" or "relevance" in source.columns
+def _judged(columns: Columns, source: Source, *, is_open: bool) -> Columns:
+    """Leave out rows without a grade that have no document, or whose grade may be left open."""
     has_document = numbers_of(pc.not_equal(columns.docid, ""))
     has_grade = np.array([value != "" for value in columns.value])
-    kept = np.flatnonzero(has_grade | (has_document & (not may_be_open)))
+    kept = np.flatnonzero(has_grade | (has_document & (not is_open)))
     n_open = len(has_grade) - len(kept)
     if not n_open:
         return columns
