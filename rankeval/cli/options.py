@@ -361,7 +361,7 @@ def numbers(option: str, texts: list[str] | None) -> dict[str, float]:
     from rankeval.io.opening import number_of
 
     named = pairs(option, texts).items()
-    return {name: number_of(number, f"{option} {name}") for name, number in named}
+    return {name: number_of(number, f"--{option.rstrip('s')} {name}") for name, number in named}
 
 
 def _parameter(name: str, changed: Mapping[str, Any]) -> inspect.Parameter:

@@ -1,9 +1,12 @@
 """Data to rank: tables, learning-to-rank files, digits, and data whose truth is known."""
 
+from rankeval.datasets.beir import BeirData, load_beir
 from rankeval.datasets.files import load_letor, load_letor_parts, load_table, load_table_parts
 from rankeval.datasets.made import load_digits_retrieval, make_ranking
 
 __all__ = [
+    "BeirData",
+    "load_beir",
     "load_digits_retrieval",
     "load_letor",
     "load_letor_parts",

@@ -220,13 +220,16 @@ def reading_rows(
     for part in wanted:
         chosen("part of a table", part, SPELLINGS)
     where = opening.as_path(path)
+    notes: tuple[str, ...] = ()
+    if value == "relevance" and (where / "qrels").is_dir():
+        where = judgments_file(where)
+        notes = (f"{path}: the judgments of qrels/{where.name}",)
     named = None if format is None else _named(format, lambda entry: value in entry.values)
     with opening.reading(where, limits) as file:
         entry = named or _recognised(file.read(_SNIFFED), where, value, wanted)
         file.seek(0)
-        opened = OpenFile(
-            file, value, str(where), limits, is_named=named is not None, columns=wanted
-        )
+        is_named = entry in (named, FORMATS["ndeval"])
+        opened = OpenFile(file, value, str(where), limits, is_named=is_named, columns=wanted)
         try:
             with naming(str(where)):
                 columns = entry.read(opened)
@@ -246,7 +249,11 @@ def reading_rows(
             for part in ids if entry.unread else ():
                 refuse_read(ids[part], entry.unread, part, partial(_place, source, columns))
             yield replace(
-                columns, value=opening.parsed_numbers(columns.value), source=source, **ids
+                columns,
+                value=opening.parsed_numbers(columns.value),
+                source=source,
+                notes=(*notes, *columns.notes),
+                **ids,
             )
         except FileFormatError:
             raise
@@ -259,6 +266,16 @@ def reading_rows(
             place = f"{_place(source, columns, row)}, column {column}"
             cells = columns.value if column == value else None
             raise _cell_error(cell, place, cells, value) from error
+
+
+def judgments_file(folder: Path, split: str | None = None) -> Path:
+    """Return the file of a split in a folder of BEIR, by default the only one, or of test."""
+    files = {path.name.partition(".")[0]: path for path in sorted((folder / "qrels").glob("*.tsv*"))}
+    if not files:
+        found = f"no qrels/*.tsv in {str(folder)!r}"
+        raise InvalidInput(argument="folder", found=found, expected="a folder of BEIR")
+    default = next(iter(files)) if len(files) == 1 else "test"
+    return files[chosen("split", split or default, files)]
 
 
 def _id_columns(columns: Columns) -> dict[str, pa.Array]:

@@ -40,7 +40,7 @@ from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io.columns import IDS, Columns, as_list, distinct, numbers_of, row_numbers
 from rankeval.io.formats import NUL, Format, OpenFile, Source, add_format, suffix_of, text_lines
 from rankeval.io.frames import TEXTS, columns_in, columns_of, from_dict, others, spelled
-from rankeval.io.opening import ALWAYS, BOM, NUMBER, Limits, checked_text, filled_lines
+from rankeval.io.opening import ALWAYS, BOM, NUMBER, Limits, checked_text, filled_lines, in_utf8
 from rankeval.io.opening import PARQUET as MAGIC
 from rankeval.io.words import plain
 
@@ -208,8 +208,8 @@ def records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, list
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start)
         content = data.split(b"\n")[line]
-        problem = f"expected UTF-8 text, found {content[:80]!r}"
-        raise FileFormatError(problem, where=f"{where}, line {line + 1}") from error
+        problem, place = f"expected UTF-8 text, found {content[:80]!r}", f"{where}, line {line + 1}"
+        raise FileFormatError(problem, where=place, remedy=in_utf8(where)) from error
     reader = csv.reader(StringIO(text, newline=""), delimiter=delimiter, strict=True)
     header: list[str] = []
     begin = 1
@@ -220,7 +220,10 @@ def records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, list
                 expected = f"{count(len(header), 'column')} ({', '.join(header)[:80]})"
                 found = f"{len(fields)}: {delimiter.join(fields)[:80]!r}"
                 place = f"{where}, line {begin}"
-                raise FileFormatError(f"expected {expected}, found {found}", where=place)
+                is_cut = len(fields) < len(header) and text.count("\n") < reader.line_num
+                cut = "the file is cut off here: its last line has no end" if is_cut else None
+                problem = f"expected {expected}, found {found}"
+                raise FileFormatError(problem, where=place, remedy=cut)
             if fields:
                 yield begin, fields
             begin = reader.line_num + 1

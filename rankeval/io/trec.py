@@ -351,7 +351,8 @@ def _lines(data: bytes, layout: TrecColumns, where: str) -> Iterator[tuple[int, 
                 for place, cell in enumerate(cells)
             ]
         except UnicodeDecodeError as error:
-            raise FileFormatError(f"expected UTF-8 text, found {line[:80]!r}", where=at) from error
+            problem = f"expected UTF-8 text, found {line[:80]!r}"
+            raise FileFormatError(problem, where=at, remedy=opening.in_utf8(where)) from error
         if len(fields) != width:
             problem = f"expected {layout}, found {len(line.split())}: {' '.join(fields)[:80]!r}"
             is_cut = number > 1 and len(fields) < width and not line.endswith(b"\n")
