@@ -80,7 +80,9 @@ class Reading:
             for system in self.systems or runs:
                 chosen("system", system, runs)
             if one and not self.systems:
-                problem = f"{path}: the table has the rankings of {len(runs)} systems: {few([*runs])}"
+                problem = (
+                    f"{path}: the table has the rankings of {len(runs)} systems: {few([*runs])}"
+                )
                 way = "choose by --system, or let rankeval compare compare them"
                 raise InvalidInput(problem, argument="systems", remedy=way)
             for system in self.systems or runs:

@@ -53,7 +53,9 @@ def pool(
 
 
 @judging_app.command()
-@options("FOLDER RUNS depth judges overlap documents topics scale rng sheet_format RANKINGS", depth=20)
+@options(
+    "FOLDER RUNS depth judges overlap documents topics scale rng sheet_format RANKINGS", depth=20
+)
 def sheets(
     *, folder: Path, runs: list[Path], depth: int, reading: Reading, **arguments: Any
 ) -> None:

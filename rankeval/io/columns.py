@@ -258,9 +258,7 @@ def labels(values: Any, name: str) -> NDArray[Any]:
     return wrapped
 
 
-def relevances(
-    values: Any, name: str, grades: Mapping[Any, float] | None = None
-) -> NDArray[Any]:
+def relevances(values: Any, name: str, grades: Mapping[Any, float] | None = None) -> NDArray[Any]:
     """Return `labels`, words by the caller's grades; the error on words writes grades for them."""
     values = values if grades is None else graded(as_list(values), grades)
     try:

@@ -54,7 +54,7 @@ _NUMBER = (
     "a finite number",
     "a 64-bit number must hold it without rounding; numbers of a column are of one type",
 )
-_COMMAS = "pandas.read_csv(..., sep=';', decimal=',') to from_frame"
+_COMMAS = "the frame of pandas.read_csv(..., sep=';', decimal=',')"
 NUL = r"\x00"
 """A pattern for ids that no file of TREC can hold."""
 _UNFIT_NAME = rf"{NUL}|\r"  # no format with lines reads such a name of a system
@@ -260,7 +260,9 @@ def reading_rows(
         except (InvalidInput, TypeError) as error:
             wrong = _wrong_cell(columns, value)
             if wrong is None:
-                fields = error.fields if isinstance(error, InvalidInput) else {"problem": said(error)}
+                fields = (
+                    error.fields if isinstance(error, InvalidInput) else {"problem": said(error)}
+                )
                 raise FileFormatError(**fields | {"where": str(where)}) from error
             row, column, cell = wrong
             place = f"{_place(source, columns, row)}, column {column}"
@@ -270,7 +272,9 @@ def reading_rows(
 
 def judgments_file(folder: Path, split: str | None = None) -> Path:
     """Return the file of a split in a folder of BEIR, by default the only one, or of test."""
-    files = {path.name.partition(".")[0]: path for path in sorted((folder / "qrels").glob("*.tsv*"))}
+    files = {
+        path.name.partition(".")[0]: path for path in sorted((folder / "qrels").glob("*.tsv*"))
+    }
     if not files:
         found = f"no qrels/*.tsv in {str(folder)!r}"
         raise InvalidInput(argument="folder", found=found, expected="a folder of BEIR")
@@ -301,7 +305,7 @@ def _cell_error(cell: Any, place: str, numbers: Any, value: str) -> FileFormatEr
 def _text_remedy(cell: str, numbers: Any, value: str) -> str | None:
     """Say what to do about a text in a column of numbers."""
     if re.fullmatch(r"[+-]?\d+,\d+", cell):
-        return f"write all with a point, or give the frame of {_COMMAS}"
+        return f"write all with a point, or give from_frame {_COMMAS}"
     return words_remedy(as_list(numbers)) if value == "relevance" else None
 
 
@@ -344,9 +348,11 @@ def _recognised(
     by_suffix = [entry for entry in known if entry.is_told_by_suffix and suffix in entry.suffixes]
     first = start.removeprefix(opening.BOM).partition(b"\n")[0].decode(errors="replace")
     cells = {cell.strip(' "\r') for cell in re.split(r"[,;\t|]", first)}
-    named = {*chain.from_iterable([name] if isinstance(name, str) else name for name in wanted.values())}
+    named = {
+        *chain.from_iterable([name] if isinstance(name, str) else name for name in wanted.values())
+    }
     by_header = [FORMATS["csv"]] if cells & named else []
-    found = [*by_content, *by_suffix, *by_header, FORMATS["trec"]][0]
+    found = [*by_content, *by_header, *by_suffix, FORMATS["trec"]][0]
     # In TREC text the aspect is the second column.
     return FORMATS["ndeval"] if found.name == "trec" and "aspect" in wanted else found
 

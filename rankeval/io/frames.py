@@ -138,11 +138,15 @@ def _lacking(
 ) -> InvalidInput:
     """Make the error for all columns that are not there, or that several could be."""
     named = {part: name for part, name in wanted.items() if isinstance(name, str)}
-    columns = " and ".join(f"no column {shown(named.get(part, part))}" for part in lacking)
+    columns = ", ".join(f"no column {shown(named.get(part, part))}" for part in lacking)
     hints = dict.fromkeys(_hint(names, part, found) for part, found in lacking.items())
     problem = f"{where} has {columns}: {'; '.join(hints)}"
     found, expected = ", ".join(names), ", ".join(lacking)
-    remedy = advice.format(part=next(iter(lacking)))
+    remedy = advice.format(
+        part=next(iter(lacking)),
+        columns=", ".join(f"{part!r}: ..." for part in lacking),
+        options=" ".join(f"--column {part}=..." for part in lacking),
+    )
     return InvalidInput(problem, found=found, expected=expected, remedy=remedy)
 
 

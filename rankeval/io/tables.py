@@ -44,7 +44,7 @@ from rankeval.io.opening import ALWAYS, BOM, NUMBER, Limits, checked_text, fille
 from rankeval.io.opening import PARQUET as MAGIC
 from rankeval.io.words import plain
 
-_ADVICE = "name the columns, as in columns={{'{part}': ...}} (--column {part}=...)"
+_ADVICE = "name the columns: columns={{{columns}}} ({options})"
 _ONE_EACH = "write one object for each document, without lists or objects in it"
 _VALUE = 8  # bytes of a value in memory, at least
 _BYTES = 1 << 24  # of CSV that Arrow parses at a time
@@ -351,7 +351,9 @@ def _beside_records(
     load: Callable[[OpenFile], list[dict[str, Any]]], opened: OpenFile, rows: Sequence[int]
 ) -> dict[str, list[Any]]:
     records = load(opened)
-    return _fields_of([records[row] for row in rows], others(_names_of(records), opened.value, opened.columns))
+    return _fields_of(
+        [records[row] for row in rows], others(_names_of(records), opened.value, opened.columns)
+    )
 
 
 def _write_jsonl(table: pa.Table) -> Iterator[bytes]:
@@ -372,7 +374,7 @@ def _read_table(open_source: _Opener, format: str, opened: OpenFile) -> Columns:
     columns = replace(columns, value=as_list(columns.value))
     if not columns.value:
         return columns
-    if source.delimiter != _DELIMITERS[format]:
+    if source.delimiter not in _DELIMITERS.get(suffix_of(Path(opened.path))[1:], ",\t"):
         columns = columns.noting(f"the columns are separated by {_SEPARATORS[source.delimiter]}")
     if source.delimiter != "," and all(map(_COMMA.fullmatch, columns.value)):
         numbers = [value.replace(",", ".") for value in columns.value]
@@ -412,7 +414,11 @@ def _by_judge(source: TableSource, judges: list[str], file: Source) -> Columns:
     rows, aspect, grades = zip(*filled, strict=True) if filled else ((), (), ())
     kept = row_numbers(np.array(rows, dtype=np.int64))
     columns = Columns(
-        qid.take(kept), docid.take(kept), [*grades], aspect=[*aspect], source=replace(file, kept=rows)
+        qid.take(kept),
+        docid.take(kept),
+        [*grades],
+        aspect=[*aspect],
+        source=replace(file, kept=rows),
     )
     return _unguarded(columns).noting(f"{file.path}: a column for each judge: {few(judges)}")
 

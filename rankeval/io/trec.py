@@ -71,7 +71,7 @@ _MILLION = (
 _DOMAIN = (
     "these seem to be judgments of the Dynamic Domain track (query, subtopic, document, passage, "
     "grade): format='ndeval' (-R ndeval) reads the best grade of each document, awk "
-    "'{row = $1 \" \" $2 \" \" $3; if (!(row in best) || best[row] < $5) best[row] = $5} "
+    '\'{row = $1 " " $2 " " $3; if (!(row in best) || best[row] < $5) best[row] = $5} '
     "END {for (row in best) print row, best[row]}'"
 )
 _SAMPLE = 1 << 14  # bytes that tell whether a file needs a second look
@@ -148,7 +148,7 @@ def _ranked_or_scored(columns: Columns, path: str) -> Columns:
     numbers = np.asarray(columns.value, dtype=np.float64)
     are_ranks = ranks_in_order(query, numbers)
     if are_ranks is None:
-        write = "awk '{{print $1, \"Q0\", $2, 0, {}, \"run\"}}'"
+        write = 'awk \'{{print $1, "Q0", $2, 0, {}, "run"}}\''
         problem = "three columns, and the third may be a rank, a score or a grade"
         remedy = f"if it is a score, write {write.format('$3')}; if a rank, {write.format('-$3')}"
         raise FileFormatError(problem, where=path, remedy=remedy)
@@ -203,7 +203,7 @@ def _refuse_header(start: bytes, path: str) -> None:
     if len(known) == 1:
         remedy += ", and name its columns, as in --column qid=NAME"
     problem = f"line 1 looks like a header: {' '.join(names)[:80]!r}"
-    raise FileFormatError(problem, where=f"{path}, line 1", found=" ".join(names), remedy=remedy)
+    raise FileFormatError(problem, where=path, found=" ".join(names), remedy=remedy)
 
 
 def _rows_of(data: bytes, layout: TrecColumns) -> list[list[str]]:
