@@ -474,8 +474,8 @@ def page(
     from rankeval.io.opening import write_atomically
     from rankeval.report import report_for_queries
 
-    documents, topics = map(arguments.pop, ("documents", "topics"))
-    texts, needs, _ = _texts(documents, topics, arguments | {"limit": reading.limit})
+    arguments["limit"] = reading.limit
+    texts, needs, _ = _texts(arguments.pop("documents"), arguments.pop("topics"), arguments)
     judged = noted(reading.judgments(qrels))
     rankings = {name: noted(run) for name, run in reading.rankings(runs)}
     scored = {

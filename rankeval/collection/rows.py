@@ -115,6 +115,7 @@ class Rows:
 
     qid: pa.Array
     docid: pa.Array
+    source: RowSource | None
 
     _ids: ClassVar[tuple[str, ...]] = ("qid", "docid")
     _value: ClassVar[str]
@@ -148,7 +149,7 @@ class Rows:
         path: str | os.PathLike[str],
         format: str | None = None,  # noqa: A002
         *,
-        columns: Mapping[str, str] | None = None,
+        columns: Mapping[str, Any] | None = None,
         grades: Mapping[Any, float] | None = None,
         limits: Limits = DEFAULT,
     ) -> Self:
@@ -208,7 +209,7 @@ class Rows:
         cls,
         given: Any,
         *,
-        columns: Mapping[str, str] | None = None,
+        columns: Mapping[str, Any] | None = None,
         grades: Mapping[Any, float] | None = None,
     ) -> Self:
         """Return rows of any supported kind as an object of this class.

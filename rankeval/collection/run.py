@@ -169,8 +169,7 @@ class Run(Rows):
         >>> Run.from_frame(pd.DataFrame({"qid": ["q1", "q1"], "docno": ["d1", "d2"], "score": [2.5, 0.1]}))
         Run(2 rows, 1 query)
         """
-        wanted = {"qid": qid, "docid": docid, "score": score, "name": system}
-        columns = frames.from_frame(df, "score", **wanted)
+        columns = frames.from_frame(df, "score", qid=qid, docid=docid, score=score, name=system)
         return cls._split(columns) if system else cls._of(replace(columns, name=name))
 
     @classmethod
@@ -218,7 +217,7 @@ class Run(Rows):
         >>> Run.by_system(table)
         {'bm25': Run('bm25', 1 row, 1 query), 'dense': Run('dense', 2 rows, 1 query)}
         """
-        wanted = {**(columns or {}), **({"name": system} if system else {})}
+        wanted: dict[str, Any] = {**(columns or {}), **({"name": system} if system else {})}
         if not isinstance(table, (str, os.PathLike)):
             return cls._split(frames.from_frame(table, "score", **wanted))
         with formats.reading_rows(table, "score", format, limits, wanted) as read:

@@ -54,9 +54,9 @@ class Columns:
 
     ``name`` is the run tag, ``aspect`` and ``subgroup`` belong to judgments, ``source`` is the file
     for messages. ``value_name`` is the name under which a table has the number, unless the caller
-    named it, and ``parts`` the columns of a table by part. ``rank`` is only compared with the scores, and may be anything. ``systems`` has the
-    system of each row of a table with a column for it. ``notes`` are sentences on what was taken
-    for something else, or left out.
+    named it, and ``parts`` has all its columns by part. ``rank`` is only compared with the scores,
+    and may be anything. ``systems`` has the system of each row of a table with a column for it.
+    ``notes`` are sentences on what was taken for something else, or left out.
     """
 
     qid: Any

@@ -383,8 +383,8 @@ def _read_table(open_source: _Opener, format: str, opened: OpenFile) -> Columns:
         columns = _unguarded(columns)
     if opened.value == "relevance" and "" in columns.value:
         is_open = plain(columns.value_name) == "rating" or "relevance" in opened.columns
-        source = Source(opened.path, format, opened.limits, columns.parts)
-        columns = _judged(columns, source, is_open=is_open)
+        file = Source(opened.path, format, opened.limits, columns.parts)
+        columns = _judged(columns, file, is_open=is_open)
     notes = tuple(f"{opened.path}: {note}" for note in columns.notes)
     return replace(columns, notes=notes)
 
@@ -446,7 +446,7 @@ def _judged(columns: Columns, source: Source, *, is_open: bool) -> Columns:
     parts = {part: getattr(columns, part) for part in IDS}
     taken = {name: ids.take(row_numbers(kept)) for name, ids in parts.items() if ids is not None}
     grades = [columns.value[row] for row in kept]
-    source = replace(source, kept=kept)
+    source = replace(source, kept=kept.tolist())
     note = f"{count(n_open, 'row')} without a grade left out"
     return replace(columns, value=grades, source=source, **taken).noting(note)
 

@@ -111,7 +111,7 @@ def test_grades_mean_the_same_everywhere(tmp_path: Path):
          "jsonl": lambda p: frame.to_json(p, orient="records", lines=True)}[suffix](path)  # fmt: skip
     for form in forms:
         pd.testing.assert_series_equal(rk.evaluate(form, run, grades=WANDS).mean(), expected)
-        with pytest.raises(InvalidInput, match='grades={"Exact": 2, "Partial": 1, "Irrelevant": 0}'):
+        with pytest.raises(InvalidInput, match=re.escape('grades={"Exact": 2, "Partial": 1')):
             rk.evaluate(form, run)
     by_row = rk.evaluate(words, [3, 2, 1], qid=qid, grades=WANDS, judgments="rows").mean()
     pd.testing.assert_series_equal(by_row, expected)
@@ -161,7 +161,7 @@ def test_judges_are_compared_by_rows_or_by_columns(tmp_path: Path):
     for name in ("workerID", "Assessor", "annotator_id", "rater"):
         renamed = frame.rename(columns={"judge": name})
         pd.testing.assert_frame_equal(rk.judging.agreement(renamed).table, expected)
-    wide = frame.pivot(index=["qid", "docid"], columns="judge", values="relevance").reset_index()
+    wide = frame.pivot_table("relevance", ["qid", "docid"], "judge").astype("Int64").reset_index()
     wide.rename(columns={"qid": "query"}).to_csv(tmp_path / "book.csv", index=False)
     pd.testing.assert_frame_equal(rk.judging.agreement(tmp_path / "book.csv").table, expected)
     book = rk.judging.agreement(FIELD / "quepid_book_judgements.csv")
@@ -229,7 +229,7 @@ def test_a_third_column_is_a_rank_or_a_score_by_its_numbers(tmp_path: Path, thir
 
 def mended(program: str, path: Path, to: Path) -> None:
     """Write what awk makes of a file."""
-    done = subprocess.run([shutil.which("awk"), program, path], check=True, capture_output=True)  # noqa: S603
+    done = subprocess.run([shutil.which("awk"), program, path], check=True, capture_output=True)
     to.write_bytes(done.stdout)
 
 
