@@ -348,7 +348,7 @@ def _joined(parts: list[RankingData]) -> RankingData:
     columns = {name: [getattr(part, name) for part in parts] for name in ("y", "qid", "docid")}
     if any(ids is None for ids in columns["docid"]):
         del columns["docid"]
-    joined = {name: np.concatenate(values) for name, values in columns.items()}
+    joined: dict[str, Any] = {name: np.concatenate(values) for name, values in columns.items()}
     return RankingData(
         stack_rows([part.X for part in parts]),
         **joined,

@@ -317,7 +317,7 @@ def test_lines_whose_first_value_is_an_object_are_lines(tmp_path):
     """As many tools write their results: "Extra data: line 2" was all that was said."""
     line = json.dumps({"query": {"id": "1"}, "system": "P", "found": [{"doc_id": "a", "rank": 0, "score": 1.6}]})
     with pytest.raises(
-        FileFormatError, match=r"no column 'docid': its columns are \['query', 'system', 'found'\]"
+        FileFormatError, match=r"no column 'docid', no column 'score': its columns are \['query', 'system', 'found'\]"
     ) as no:
         rk.Run.read(text(tmp_path / "results.jsonl", f"{line}\n{line}\n"))
     assert no.value.remedy == "write one object for each document, without lists or objects in it"
