@@ -166,7 +166,9 @@ def columns_in(table: Any, parts: Mapping[str, str], role: str, where: str, advi
     if number is not None and not _are_pyterrier(docno=cells["docid"], docid=number):
         expected = "as in PyTerrier, where 'docno' is text and 'docid' a number in the index"
         problem = f"{where} has the columns 'docno' and 'docid', not {expected}"
-        raise InvalidInput(problem, remedy=advice.format(part="docid"))
+        columns, options = "'docid': 'docno'", "--column docid=docno"
+        remedy = advice.format(part="docid", columns=columns, options=options)
+        raise InvalidInput(problem, remedy=remedy)
     systems = table[parts["name"]] if "name" in parts else None
     value, name = cells.pop(role), parts[role]
     return Columns(value=value, value_name=name, systems=systems, parts=parts, **cells)

@@ -465,9 +465,9 @@ def test_results_of_mteb_are_compared_over_tasks(tmp_path: Path):
 @each_row(
     ("name", "text", "problem"),
     [
-        ("a/1/t.json", "{", "expected JSON"),
-        ("a/1/t.json", '{"task_name": "t", "scores": {"test": [{"ndcg": 1}]}}', "main_score"),
-        ("a/1/t.json", '{"mteb_dataset_name": "t", "test": {}}', "before 1.11"),
+        ("a/1/t.json", "{", "JSONDecodeError"),
+        ("a/1/t.json", '{"task_name": "t", "scores": {"test": [{"ndcg": 1}]}}', "KeyError"),
+        ("a/1/t.json", '{"mteb_dataset_name": "t", "test": {}}', "mteb 1.11 and later"),
         (
             "a/1/other.json",
             '{"dataset_revision": "2", "task_name": "s", "scores": {"t": [{"main_score": 1}]}}',
@@ -485,3 +485,23 @@ def test_other_results_are_refused(tmp_path: Path, name, text, problem):
     path.write_text(text)
     with pytest.raises(InvalidInput, match=problem or "results of mteb"):
         load_mteb_results(tmp_path)
+
+
+def test_the_remedy_for_events_of_user_behavior_insights_works():
+    """The events say what was clicked, and the queries beside them what was shown."""
+    (event,) = [json.loads(line) for line in (FIELD / "ubi_events.jsonl").read_text().splitlines()]
+    shown = {"query_id": "u1", "user_query": "fender", "query_response_hit_ids": ["d1", "d2", "d3"]}
+    clicked = event["event_attributes"]["object"]["object_id"]
+    items = pd.DataFrame({"docid": shown["query_response_hit_ids"], "position": [1, 2, 3]})
+    items = items.assign(impression=event["query_id"], qid=shown["user_query"], clicked=items["docid"] == clicked)
+    log = rk.online.ClickLog.from_frame(items)
+    assert "1 click" in repr(log)
+
+
+def test_words_of_tools_become_grades():
+    """As in a table: by the caller's grades, in memory and from a file."""
+    body = {"requests": [{"id": "q1", "ratings": [{"_id": "d1", "rating": "Exact"}, {"_id": "d2", "rating": "No"}]}]}
+    qrels = rk.Qrels.from_any(body, grades={"Exact": 2, "No": 0})
+    assert rows(qrels, "relevance") == {("q1", "d1"): 2, ("q1", "d2"): 0}
+    with pytest.raises(InvalidInput, match="Exact"):
+        rk.Qrels.from_any(body)
