@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import InitVar, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,9 @@ from rankeval.io.columns import (
     relevances,
     without_view,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @explained
@@ -124,6 +127,21 @@ class RankingData:
         label = f"{self.name!r}, " if self.name else ""
         sizes = ((len(self), "row"), (self.n_queries, "query"), (self.X.shape[1], "feature"))
         return f"RankingData({label}{', '.join(count(*size) for size in sizes)})"
+
+
+def empty_cells(data: RankingData) -> pd.DataFrame:
+    """Return which cells are empty, for the features that have any."""
+    import pandas as pd
+
+    rows = data.X[:0].toarray() if hasattr(data.X, "tocsr") else data.X
+    empty = pd.DataFrame(rows, columns=data.feature_names).isna()
+    return empty.loc[:, empty.any()]
+
+
+def shares_of_empty(data: RankingData) -> list[str]:
+    """Say how many cells are empty, of each feature that has any."""
+    shares = empty_cells(data).mean().items()
+    return [f"{feature}: {100 * share:.3g} % empty" for feature, share in shares]
 
 
 def stack_rows(tables: list[Any]) -> Any:
