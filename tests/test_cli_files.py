@@ -122,7 +122,8 @@ def test_every_command_that_reads_judgments_takes_both(rankeval):
     code, out, err = rankeval("page", "one.csv", "up.run", *COLUMNS[:4], *WORDS)
     assert code == 0
     assert "note: one.csv: the columns are separated by semicolons" in err
-    code, _, err = rankeval("guard", "register", "p", "c", "--qrels", "one.csv", *COLUMNS[:4], *WORDS)
+    register = ("guard", "register", "p", "c", "--qrels", "one.csv", "--ledger", "ledger")
+    code, _, err = rankeval(*register, *COLUMNS[:4], *WORDS)
     assert (code, "note: one.csv" in err) == (0, True)
 
 

@@ -79,6 +79,21 @@ def letor_parts(draw: Draw, call: Call) -> None:
     call("rankeval.datasets.load_letor_parts", "fold", **draw.options(0.3, sparse=(True, False)))
 
 
+@recipe("datasets", 60)
+def beir_folder(draw: Draw, call: Call) -> None:
+    """Read a folder of BEIR, perhaps without a file, a split or the text of a query."""
+    queries = draw.some(("q1", "q2", "q3"), 1)
+    rows = "".join(f"{query}\td{place}\t{place}\n" for query in queries for place in range(2))
+    splits = draw.some(("test", "dev"), 1)
+    for split in splits:
+        draw.write(f"beir/qrels/{split}.tsv", f"query-id\tcorpus-id\tscore\n{rows}".encode())
+    texts = queries[1:] if draw.happens(0.2) else queries
+    lines = "".join(f'{{"_id": "{query}", "text": "about {query}"}}\n' for query in texts)
+    draw.write("beir/queries.jsonl", lines.encode())
+    draw.write("beir/corpus.jsonl", b'{"_id": "d1", "title": "t", "text": "x"}\n')
+    call("rankeval.datasets.load_beir", "beir", **draw.options(0.5, split=("test", "dev", "tset")))
+
+
 def feature_table(draw: Draw, n_queries: int = 4) -> pd.DataFrame:
     """Return a table of rows with features, a category and a part."""
     rows = draw.rows(n_queries, 5)
