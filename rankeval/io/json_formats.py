@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from rankeval._checks import count, few, refuse, said, shown
@@ -288,18 +289,47 @@ def _of_system(
     return replace(_columns(read, objects, value), name=name)
 
 
+def _cited(turn: Object) -> list[tuple[int, Object]]:
+    """Return the passages of a turn, each with the rank of its response; null is no passage."""
+    kinds = ("passage_provenance", "provenance")
+    parts = [
+        (response["rank"], response.get(kind)) for response in turn["responses"] for kind in kinds
+    ]
+    return [(rank, item) for rank, items in parts for item in items or ()]
+
+
 def _turns(content: Object, _value: str) -> Lists:
+    """Yield the passages of turns, each at its first place, in the order of the tracks' tools.
+
+    CAsT takes the order of the file. iKAT divides the scores of a response by its rank plus one.
+    """
     for turn in content["turns"]:
-        kinds = ("passage_provenance", "provenance")
-        passages = [response.get(kind) for response in turn["responses"] for kind in kinds]
-        yield _text(turn["turn_id"]), _numbered(_objects_in(passages), "id", "score")
+        is_ikat = any("passage_provenance" in response for response in turn["responses"])
+        is_divided = is_ikat and len(turn["responses"]) > 1
+        passages: dict[Any, Any] = {}
+        for rank, item in _cited(turn):
+            score = item["score"] / (rank + 1) if is_divided else item.get("score")
+            passages.setdefault(item["id"], score)
+        ranked = [*passages.items()]
+        if is_ikat:
+            ranked.sort(key=itemgetter(1), reverse=True)
+        yield _text(turn["turn_id"]), ranked
+
+
+def _conversations(objects: Sequence[Object], value: str) -> Columns:
+    columns = _of_system(_turns, objects, value)
+    turns = chain.from_iterable(content["turns"] for content in objects)
+    n_again = sum(len(_cited(turn)) for turn in turns) - len(columns.value)
+    note = f"{count(n_again, 'passage')} cited again left out"
+    return replace(columns, notes=(*columns.notes, note) if n_again else columns.notes)
 
 
 def _results(content: Object, _value: str) -> Lists:
     """Yield the query of a line of patapsco, which has results, or of RankLLM."""
     keys = ("id", "results", "doc_id") if "results" in content else ("qid", "candidates", "docid")
     query, results, document = keys
-    yield _text(content["query"][query]), _numbered(content[results], document, "score")
+    ranked = sorted(content[results], key=lambda result: result.get("rank", 0))
+    yield _text(content["query"][query]), _numbered(ranked, document, "score")
 
 
 def _is_predictions(content: Object) -> bool:
@@ -383,7 +413,7 @@ _DECLARED: tuple[tuple[str, str, Callable[[Object], bool], Any, tuple[str, ...]]
         "cast",
         "runs of TREC CAsT and iKAT",
         _lists_objects("turns", "turn_id", "responses"),
-        partial(_of_system, _turns),
+        _conversations,
         _RANKED,
     ),
     (

@@ -251,7 +251,7 @@ def test_umbrela_grades_only_parsed_answers(tmp_path: Path):
 
 
 def test_runs_of_conversations(tmp_path: Path):
-    """Turns are queries, and the passages of all responses are ranked in their order."""
+    """Turns are queries, and passages of several responses are ranked as generate_run.py of the track does it."""
     passages = [{"id": "p1", "score": 0.9, "used": True}, {"id": "p2", "score": 0.5}]
     turns = [
         {"turn_id": "9-1_1", "responses": [{"rank": 1, "text": "", "passage_provenance": passages, "ptkb": []}]},
@@ -259,7 +259,14 @@ def test_runs_of_conversations(tmp_path: Path):
             "turn_id": "9-1_2",
             "responses": [
                 {"rank": 1, "provenance": [{"id": "p3", "score": 0.5}]},
-                {"rank": 2, "provenance": [{"id": "p4", "score": 0.7}]},
+                {"rank": 2, "provenance": [{"id": "p4", "score": 0.7}, {"id": "p3", "score": 0.1}]},
+            ],
+        },
+        {
+            "turn_id": "9-1_3",
+            "responses": [
+                {"rank": 1, "passage_provenance": [{"id": "p5", "score": 0.9}, {"id": "p6", "score": 0.1}]},
+                {"rank": 2, "passage_provenance": [{"id": "p7", "score": 0.9}]},
             ],
         },
     ]
@@ -270,13 +277,20 @@ def test_runs_of_conversations(tmp_path: Path):
         ("9-1_1", "p2"): 0.5,
         ("9-1_2", "p3"): -1,
         ("9-1_2", "p4"): -2,
+        ("9-1_3", "p5"): 0.9 / 2,
+        ("9-1_3", "p7"): 0.9 / 3,
+        ("9-1_3", "p6"): 0.1 / 2,
     }
-    assert run.notes == ("1 query by rank: scores are missing or do not descend",)
+    by_rank = "1 query by rank: scores are missing or do not descend"
+    assert run.notes == (by_rank, "1 passage cited again left out")
 
 
 @each_row("many", [False, True])
 def test_result_lists_of_rerankers(tmp_path: Path, many):
     """RankLLM writes candidates of each query, as JSON or as JSON lines; one line is no other format."""
+    unordered = [{"doc_id": "b", "rank": 2, "score": None}, {"doc_id": "a", "rank": 1, "score": None}]
+    of_patapsco = rk.Run.from_any({"query": {"id": "q"}, "results": unordered})
+    assert rows(of_patapsco, "score") == {("q", "a"): -1, ("q", "b"): -2}
     candidates = [{"docid": 7, "score": 2.0, "doc": {"segment": "t"}}, {"docid": "d2", "score": 1.0}]
     lines = [{"query": {"text": "t", "qid": 1}, "candidates": candidates}]
     lines += [{"query": {"text": "u", "qid": 2}, "candidates": []}] if many else []
