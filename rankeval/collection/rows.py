@@ -32,6 +32,7 @@ from rankeval.io.columns import (
     value_column,
 )
 from rankeval.io.opening import DEFAULT, Limits
+from rankeval.io.words import Grades
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -150,7 +151,7 @@ class Rows:
         format: str | None = None,  # noqa: A002
         *,
         columns: Mapping[str, Any] | None = None,
-        grades: Mapping[Any, float] | None = None,
+        grades: Grades = None,
         limits: Limits = DEFAULT,
     ) -> Self:
         """Read a file: TREC text, CSV or TSV with a header, JSON, JSON lines, Parquet, or a format of your own.
@@ -210,7 +211,7 @@ class Rows:
         given: Any,
         *,
         columns: Mapping[str, Any] | None = None,
-        grades: Mapping[Any, float] | None = None,
+        grades: Grades = None,
     ) -> Self:
         """Return rows of any supported kind as an object of this class.
 

@@ -27,7 +27,7 @@ from rankeval._checks import require, said, shown
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import IDS, Columns, as_list, id_column, value_column
 from rankeval.io.opening import parsed_numbers
-from rankeval.io.words import graded, plain
+from rankeval.io.words import Grades, graded, plain
 
 SPELLINGS: dict[str, tuple[str, ...]] = {
     "qid": ("qid", "query_id", "q_id", "topic_id", "search_id"),
@@ -216,9 +216,6 @@ class FrameSource:
 _ITERATORS = {"relevance": "qrels_iter", "score": "scoreddocs_iter"}
 _HOLDERS = {"relevance": "qrels", "score": "run"}
 _ADVICE = "say which by {part}= in Qrels.from_frame or Run.from_frame"
-
-Grades = Mapping[Any, float] | None
-"""Numbers of words, as `rankeval.io.words.graded` takes them."""
 
 
 def from_dict(mapping: Any, value: str, grades: Grades = None) -> Columns:
