@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import InitVar, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from rankeval.io.columns import (
     relevances,
     without_view,
 )
+from rankeval.io.words import Grades
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,9 +66,9 @@ class RankingData:
     docid: NDArray[Any] | None = None
     feature_names: tuple[str, ...] | None = None
     name: str | None = None
-    grades: InitVar[Mapping[Any, float] | None] = None
+    grades: InitVar[Grades] = None
 
-    def __post_init__(self, grades: Mapping[Any, float] | None) -> None:
+    def __post_init__(self, grades: Grades) -> None:
         check_rows(X=self.X, y=self.y, qid=self.qid, docid=self.docid)
         require(getattr(self.X, "shape", ()), "X", self.X, "an array, a sparse matrix or a frame")
         require(self.name is None or isinstance(self.name, str), "name", self.name, "text")

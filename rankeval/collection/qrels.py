@@ -16,6 +16,7 @@ from rankeval.collection.rows import Rows, RowSource
 from rankeval.errors import InvalidInput
 from rankeval.io import frames
 from rankeval.io.columns import Columns, whole
+from rankeval.io.words import Grades
 
 
 @explained
@@ -101,7 +102,7 @@ class Qrels(Rows):
         docid: str | None = None,
         relevance: str | None = None,
         aspect: str | Literal[False] | None = None,
-        grades: Mapping[Any, float] | None = None,
+        grades: Grades = None,
     ) -> Qrels:
         """Return the judgments of a pandas or polars frame, an Arrow table or any object with an Arrow C stream.
 
@@ -138,7 +139,7 @@ class Qrels(Rows):
         )
 
     @classmethod
-    def from_records(cls, records: Any, *, grades: Mapping[Any, float] | None = None) -> Qrels:
+    def from_records(cls, records: Any, *, grades: Grades = None) -> Qrels:
         """Return the judgments of records with query_id, doc_id and relevance, as those of ir_datasets.
 
         Parameters
@@ -164,9 +165,7 @@ class Qrels(Rows):
         return cls._of(frames.from_records(records, "relevance", grades))
 
     @classmethod
-    def from_dict(
-        cls, judgments: Mapping[Any, Any], *, grades: Mapping[Any, float] | None = None
-    ) -> Qrels:
+    def from_dict(cls, judgments: Mapping[Any, Any], *, grades: Grades = None) -> Qrels:
         """Return the judgments of ``{qid: {docid: relevance}}``, or ``{qid: {docid: {aspect: relevance}}}``.
 
         Parameters

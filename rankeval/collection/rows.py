@@ -33,6 +33,7 @@ from rankeval.io.columns import (
 )
 from rankeval.io.json_formats import content_columns
 from rankeval.io.opening import DEFAULT, Limits
+from rankeval.io.words import Grades
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -152,7 +153,7 @@ class Rows:
         format: str | None = None,  # noqa: A002
         *,
         columns: Mapping[str, Any] | None = None,
-        grades: Mapping[Any, float] | None = None,
+        grades: Grades = None,
         limits: Limits = DEFAULT,
     ) -> Self:
         """Read a file: TREC text, CSV or TSV with a header, JSON, JSON lines, Parquet, or a format of your own.
@@ -216,7 +217,7 @@ class Rows:
         given: Any,
         *,
         columns: Mapping[str, Any] | None = None,
-        grades: Mapping[Any, float] | None = None,
+        grades: Grades = None,
     ) -> Self:
         """Return rows of any supported kind as an object of this class.
 

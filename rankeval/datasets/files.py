@@ -17,6 +17,7 @@ from rankeval.errors import InvalidInput, warn
 from rankeval.io.feature_tables import FeatureTable, read_feature_table
 from rankeval.io.letor import PART_OF, ROW, check_distinct, read_letor, read_letor_parts
 from rankeval.io.opening import DEFAULT, Limits, reading
+from rankeval.io.words import Grades
 
 
 @explained
@@ -131,7 +132,7 @@ def load_table(
     docid: str | None = None,
     features: Sequence[str] | None = None,
     categories: Sequence[str] = (),
-    grades: Mapping[Any, float] | None = None,
+    grades: Grades = None,
     format: str | None = None,  # noqa: A002 - as in `Qrels.read`
     name: str | None = None,
     limits: Limits = DEFAULT,
@@ -215,7 +216,7 @@ def load_table_parts(
     validation: Values | None = None,
     test: Values | None = None,
     others: Literal["error", "drop"] = "error",
-    grades: Mapping[Any, float] | None = None,
+    grades: Grades = None,
     format: str | None = None,  # noqa: A002 - as in `Qrels.read`
     limits: Limits = DEFAULT,
 ) -> dict[str, RankingData]:

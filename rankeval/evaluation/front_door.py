@@ -38,6 +38,7 @@ from rankeval.evaluation.scoring import bound_measures
 from rankeval.evaluation.scoring import score as score_joined
 from rankeval.io import columns
 from rankeval.io.frames import frame_columns, is_records
+from rankeval.io.words import Grades
 from rankeval.join.flat import ids_of_rows
 from rankeval.join.joined import Joined, column_role, join_arrays
 from rankeval.ledger import discovery
@@ -254,7 +255,7 @@ def evaluate(
     no_relevant: str | None = None,
     judgments: str | None = None,
     exclude_self: bool = False,
-    grades: Mapping[Any, float] | None = None,
+    grades: Grades = None,
     n_items: int | None = None,
     n_sampled: int | None = None,
     query_weight: Any | None = None,

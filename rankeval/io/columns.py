@@ -40,7 +40,7 @@ from rankeval._checks import count, said, shown
 from rankeval._checks import is_text as can_be_text
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.io.opening import MASKED, WHOLE
-from rankeval.io.words import graded, words_remedy
+from rankeval.io.words import Grades, graded, words_remedy
 
 IDS: tuple[str, ...] = ("qid", "docid", "aspect", "subgroup")
 """The columns that hold ids, in the order in which they are checked."""
@@ -191,7 +191,7 @@ def distinct(cells: Any) -> list[Any]:
     if cells is None:
         return []
     if isinstance(cells, (pa.Array, pa.ChunkedArray)):
-        cells = pc.unique(cells)
+        cells = pc.unique(combined(cells))
     return [*dict.fromkeys(as_list(cells))]
 
 
@@ -258,7 +258,7 @@ def labels(values: Any, name: str) -> NDArray[Any]:
     return wrapped
 
 
-def relevances(values: Any, name: str, grades: Mapping[Any, float] | None = None) -> NDArray[Any]:
+def relevances(values: Any, name: str, grades: Grades = None) -> NDArray[Any]:
     """Return `labels`, words by the caller's grades; the error on words writes grades for them."""
     values = values if grades is None else graded(as_list(values), grades)
     try:

@@ -41,7 +41,7 @@ from rankeval.io.formats import naming, refuse_read
 from rankeval.io.frames import LAST, SPELLINGS
 from rankeval.io.opening import WHOLE, Limits, numbers_of_texts, reading
 from rankeval.io.tables import TableSource, open_table, swallowed
-from rankeval.io.words import graded, words_remedy
+from rankeval.io.words import Grades, graded, words_remedy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,7 +76,7 @@ def read_feature_table(
     categories: Sequence[str] = (),
     slices: Sequence[str] = (),
     rankers: Sequence[str] = (),
-    grades: Mapping[Any, float] | None = None,
+    grades: Grades = None,
     format: str | None,  # noqa: A002 - as in `Qrels.read`
     limits: Limits,
 ) -> FeatureTable:
@@ -226,9 +226,7 @@ def _ids(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
     return np.array(ids.to_pylist(), dtype=object)
 
 
-def _labels(
-    table: pa.Table, name: str, source: TableSource, of_words: Mapping[Any, float] | None
-) -> NDArray[Any]:
+def _labels(table: pa.Table, name: str, source: TableSource, of_words: Grades) -> NDArray[Any]:
     column = combined(table.column(name))
     if of_words is not None:
         return whole(value_column(graded(as_list(column), of_words), name, "relevance"))

@@ -43,7 +43,7 @@ from rankeval.io import opening
 from rankeval.io.columns import IDS, Columns, as_list, id_column, unfit_row, value_column
 from rankeval.io.frames import SPELLINGS
 from rankeval.io.opening import DEFAULT, Limits
-from rankeval.io.words import graded, words_remedy
+from rankeval.io.words import Grades, graded, words_remedy
 
 _SNIFFED = 1 << 14
 _ID = (
@@ -218,7 +218,7 @@ def reading_rows(
     format: str | None,  # noqa: A002 - as in `Qrels.read`
     limits: Limits,
     wanted: Mapping[str, Any] = MappingProxyType({}),
-    grades: Mapping[Any, float] | None = None,
+    grades: Grades = None,
 ) -> Iterator[Columns]:
     """Read a file; if the block refuses its columns, raise the error that names the line."""
     for part in wanted:

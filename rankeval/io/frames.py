@@ -27,7 +27,7 @@ from rankeval._checks import require, said, shown
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import IDS, Columns, as_list, id_column, value_column
 from rankeval.io.opening import parsed_numbers
-from rankeval.io.words import graded, plain
+from rankeval.io.words import Grades, graded, plain
 
 SPELLINGS: dict[str, tuple[str, ...]] = {
     "qid": ("qid", "query_id", "q_id", "topic_id", "search_id"),
@@ -142,12 +142,15 @@ def _lacking(
     hints = dict.fromkeys(_hint(names, part, found) for part, found in lacking.items())
     problem = f"{where} has {columns}: {'; '.join(hints)}"
     found, expected = ", ".join(names), ", ".join(lacking)
-    remedy = advice.format(
-        part=next(iter(lacking)),
-        columns=", ".join(f"{part!r}: ..." for part in lacking),
-        options=" ".join(f"--column {part}=..." for part in lacking),
+    return InvalidInput(
+        problem, found=found, expected=expected, remedy=_advised(advice, [*lacking])
     )
-    return InvalidInput(problem, found=found, expected=expected, remedy=remedy)
+
+
+def _advised(advice: str, parts: Sequence[str]) -> str:
+    columns = ", ".join(f"{part!r}: ..." for part in parts)
+    options = " ".join(f"--column {part}=..." for part in parts)
+    return advice.format(part=parts[0], columns=columns, options=options)
 
 
 def _hint(names: Sequence[str], part: str, matches: Sequence[str]) -> str:
@@ -166,9 +169,7 @@ def columns_in(table: Any, parts: Mapping[str, str], role: str, where: str, advi
     if number is not None and not _are_pyterrier(docno=cells["docid"], docid=number):
         expected = "as in PyTerrier, where 'docno' is text and 'docid' a number in the index"
         problem = f"{where} has the columns 'docno' and 'docid', not {expected}"
-        columns, options = "'docid': 'docno'", "--column docid=docno"
-        remedy = advice.format(part="docid", columns=columns, options=options)
-        raise InvalidInput(problem, remedy=remedy)
+        raise InvalidInput(problem, remedy=_advised(advice, ["docid"]))
     systems = table[parts["name"]] if "name" in parts else None
     value, name = cells.pop(role), parts[role]
     return Columns(value=value, value_name=name, systems=systems, parts=parts, **cells)
@@ -215,9 +216,6 @@ class FrameSource:
 _ITERATORS = {"relevance": "qrels_iter", "score": "scoreddocs_iter"}
 _HOLDERS = {"relevance": "qrels", "score": "run"}
 _ADVICE = "say which by {part}= in Qrels.from_frame or Run.from_frame"
-
-Grades = Mapping[Any, float] | None
-"""Numbers of words, as `rankeval.io.words.graded` takes them."""
 
 
 def from_dict(mapping: Any, value: str, grades: Grades = None) -> Columns:

@@ -21,6 +21,9 @@ from rankeval._checks import check_number, few, require
 from rankeval.errors import InvalidInput
 from rankeval.io.opening import NUMBER
 
+Grades = Mapping[Any, float] | None
+"""The grades of labels that are words, as a caller gives them."""
+
 _SCALES = (
     "irrelevant partial exact",
     "irrelevant complement substitute exact",
