@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import InitVar, dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,17 @@ from rankeval._arguments import explained
 from rankeval._checks import count, require
 from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
-from rankeval.io.columns import as_typed, labels, refuse_missing, refuse_unbounded, without_view
+from rankeval.io.columns import (
+    as_typed,
+    refuse_missing,
+    refuse_unbounded,
+    relevances,
+    without_view,
+)
+from rankeval.io.words import Grades
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @explained
@@ -35,6 +45,8 @@ class RankingData:
         Names of the columns of X.
     name : str, optional
         The data's name in reports and logs.
+    grades : mapping of str to number, optional
+        The grades of labels that are words, such as ``{"Exact": 2, "Irrelevant": 0}``.
 
     Raises
     ------
@@ -54,15 +66,16 @@ class RankingData:
     docid: NDArray[Any] | None = None
     feature_names: tuple[str, ...] | None = None
     name: str | None = None
+    grades: InitVar[Grades] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, grades: Grades) -> None:
         check_rows(X=self.X, y=self.y, qid=self.qid, docid=self.docid)
         require(getattr(self.X, "shape", ()), "X", self.X, "an array, a sparse matrix or a frame")
         require(self.name is None or isinstance(self.name, str), "name", self.name, "text")
         n_rows = self.X.shape[0]
         for part in ("y", "qid") if self.docid is None else ("y", "qid", "docid"):
             values = getattr(self, part)
-            column = labels(values, "y") if part == "y" else as_typed(values, part)
+            column = relevances(values, "y", grades) if part == "y" else as_typed(values, part)
             object.__setattr__(self, part, column)
             if column.shape != (n_rows,):
                 problem = f"{part} has shape {column.shape}, but X has {count(n_rows, 'row')}"
@@ -114,6 +127,21 @@ class RankingData:
         label = f"{self.name!r}, " if self.name else ""
         sizes = ((len(self), "row"), (self.n_queries, "query"), (self.X.shape[1], "feature"))
         return f"RankingData({label}{', '.join(count(*size) for size in sizes)})"
+
+
+def empty_cells(data: RankingData) -> pd.DataFrame:
+    """Return which cells are empty, for the features that have any."""
+    import pandas as pd
+
+    rows = data.X[:0].toarray() if hasattr(data.X, "tocsr") else data.X
+    empty = pd.DataFrame(rows, columns=data.feature_names).isna()
+    return empty.loc[:, empty.any()]
+
+
+def shares_of_empty(data: RankingData) -> list[str]:
+    """Say how many cells are empty, of each feature that has any."""
+    shares = empty_cells(data).mean().items()
+    return [f"{feature}: {100 * share:.3g} % empty" for feature, share in shares]
 
 
 def stack_rows(tables: list[Any]) -> Any:

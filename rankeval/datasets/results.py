@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from pathlib import PurePath
+from itertools import chain
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -61,20 +62,19 @@ def load_mteb_results(path: str | os.PathLike[str]) -> dict[str, pd.DataFrame]:
     ArguAna         0.5
     SciFact         0.7
     """
-    scores: dict[PurePath, dict[str, float]] = {}
+    scores: dict[Path, dict[str, float]] = {}
     revisions: dict[str, Any] = {}
     folder = as_path(path)
     for file in sorted(folder.rglob("*.json")):
         result = _result_in(file)
         if result is None:
             continue
-        task, revision = result["task_name"], result.get("dataset_revision")
+        task, revision, score = result
         if revisions.setdefault(task, revision) != revision:
-            problem = f"the models have scores on different data of {task}"
             found = f"revisions {revisions[task]} and {revision}"
-            raise InvalidInput(f"{problem}: {found}", remedy="evaluate them on the same revision")
-        system = file.parent.relative_to(folder)
-        scores.setdefault(system, {})[task] = _main_score(result, str(file))
+            problem = f"the models have scores on different data of {task}: {found}"
+            raise InvalidInput(problem, remedy="evaluate them on the same revision")
+        scores.setdefault(file.parent.relative_to(folder), {})[task] = score
     require(scores, "path", str(folder), "a folder with results of mteb, model/revision/task.json")
     n_revisions = Counter(system.parent for system in scores)
     tables = {}
@@ -84,23 +84,16 @@ def load_mteb_results(path: str | os.PathLike[str]) -> dict[str, pd.DataFrame]:
     return tables
 
 
-def _result_in(file: PurePath) -> Any:
-    """Return the result of a task; None for other files, such as ``model_meta.json``."""
+def _result_in(file: Path) -> tuple[str, Any, float] | None:
+    """Return task, revision of its data and score; None for files such as ``model_meta.json``."""
     try:
-        content = json.loads(read_bytes(file))
-    except ValueError as error:
-        raise FileFormatError("expected JSON", where=str(file)) from error
-    if isinstance(content, dict) and "mteb_dataset_name" in content:
-        problem = "the result is of mteb before 1.11"
-        remedy = "mteb.TaskResult.from_disk(path).to_disk(path) writes it anew"
-        raise FileFormatError(problem, where=str(file), remedy=remedy)
-    is_result = isinstance(content, dict) and {"task_name", "scores"} <= content.keys()
-    return content if is_result else None
-
-
-def _main_score(result: dict[str, Any], where: str) -> float:
-    try:
-        return fmean(part["main_score"] for split in result["scores"].values() for part in split)
+        result = json.loads(read_bytes(file))
+        if "task_name" not in result and "mteb_dataset_name" not in result:
+            return None
+        parts = chain.from_iterable(result["scores"].values())
+        score = fmean(part["main_score"] for part in parts)
+        return result["task_name"], result.get("dataset_revision"), score
     except (LookupError, TypeError, AttributeError, ValueError) as error:
-        problem = "expected {split: [{main_score: number}]} as scores"
-        raise FileFormatError(problem, where=where) from error
+        problem = f"not a result as mteb 1.11 and later write it: {type(error).__name__}"
+        remedy = "mteb.TaskResult.from_disk(path).to_disk(path) writes an older one anew"
+        raise FileFormatError(problem, where=str(file), remedy=remedy) from error

@@ -243,19 +243,6 @@ def _alone(column: str, part: RankingData) -> pd.DataFrame:
         raise error.having(where=part.name) from None
 
 
-def empty_cells(data: RankingData) -> pd.DataFrame:
-    """Return which cells are empty, for the features that have any."""
-    rows = data.X[:0].toarray() if hasattr(data.X, "tocsr") else data.X
-    empty = pd.DataFrame(rows, columns=data.feature_names).isna()
-    return empty.loc[:, empty.any()]
-
-
-def shares_of_empty(data: RankingData) -> list[str]:
-    """Say how many cells are empty, of each feature that has any."""
-    shares = empty_cells(data).mean().items()
-    return [f"{feature}: {100 * share:.3g} % empty" for feature, share in shares]
-
-
 def data_digest(data: RankingData) -> str:
     """Return the SHA-256 of features, labels, query and document ids, in the order of the rows."""
     digest = hashlib.sha256()
@@ -361,7 +348,7 @@ def _joined(parts: list[RankingData]) -> RankingData:
     columns = {name: [getattr(part, name) for part in parts] for name in ("y", "qid", "docid")}
     if any(ids is None for ids in columns["docid"]):
         del columns["docid"]
-    joined = {name: np.concatenate(values) for name, values in columns.items()}
+    joined: dict[str, Any] = {name: np.concatenate(values) for name, values in columns.items()}
     return RankingData(
         stack_rows([part.X for part in parts]),
         **joined,
@@ -459,6 +446,10 @@ def guess(
                 remedy = f"name the column; these may be it: {shown}"
                 raise InvalidInput(problem, argument=role, where=source.path, remedy=remedy)
             roles[role] = ask(role, may_be)
+    if reason := reasons.get(label := roles["relevance"]):
+        problem = f"{label!r} is no column of numbers ({reason})"
+        remedy = f"add one, as in frame['grade'] = frame[{label!r}].map({{...}})"
+        raise InvalidInput(problem, argument="relevance", where=source.path, remedy=remedy)
     kept = [name for name in columns if name in (wanted or columns) and name not in roles.values()]
     if not wanted:
         for name in kept:
@@ -471,7 +462,7 @@ def guess(
     if not wanted:
         others = sorted(reasons.keys() - roles.values())
         left_out = {name: reasons[name] for name in others if reasons[name]}
-    kind = {"": "parquet", ",": "csv", "\t": "tsv"}[source.delimiter]
+    kind = {"": "parquet", "\t": "tsv"}.get(source.delimiter, "csv")
     return Guess(kind, roles, kept, left_out, table)
 
 

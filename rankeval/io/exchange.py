@@ -12,7 +12,7 @@ from rankeval._checks import said
 from rankeval._source import install
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import Columns
-from rankeval.io.formats import Format, OpenFile, add_format
+from rankeval.io.formats import Format, OpenFile, add_format, text_lines
 from rankeval.io.frames import from_dict
 from rankeval.io.opening import BOM, checked_text
 from rankeval.io.tables import records, swallowed
@@ -42,17 +42,14 @@ def _is_cbor(start: bytes) -> bool:
 def _read_csv(opened: OpenFile) -> Columns:
     data = checked_text(opened.file, opened.path, opened.limits)
     rows = [[cell.strip() for cell in fields] for _, fields in records(data, ",", opened.path)]
-    return Columns(*map(list, zip(*rows, strict=True)))
+    queries, documents, ratings = map(list, zip(*rows, strict=True))
+    return Columns(queries, documents, ratings)
 
 
 def _is_csv(start: bytes) -> bool:
     """Say whether the first rows have three cells, and the third cells are numbers."""
     lines = start.removeprefix(BOM).splitlines()
     return bool(lines) and all(map(_ROW.fullmatch, lines[:-1] or lines))
-
-
-def _csv_lines(data: bytes) -> list[int]:
-    return [line for line, _ in records(data, ",", "")]
 
 
 add_format(
@@ -64,7 +61,7 @@ add_format(
         "CSV of query, document and rating without a header",
         _read_csv,
         sniff=_is_csv,
-        row_lines=_csv_lines,
+        row_lines=text_lines,
         unread=swallowed(","),
         values=("relevance",),
     )

@@ -20,23 +20,31 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from rankeval._checks import count, few, refuse, said, shown
 from rankeval.errors import InvalidInput
-from rankeval.io.columns import Columns
+from rankeval.io.columns import Columns, as_list
 from rankeval.io.formats import FORMATS, Format, OpenFile, Source, add_format
-from rankeval.io.frames import SPELLINGS, from_dict, from_records
+from rankeval.io.frames import from_dict, from_records, spelled
+from rankeval.io.words import graded
 
 Object = Mapping[str, Any]
 Lists = Iterable[tuple[Any, Iterable[tuple[Any, Any]]]]
 """Queries with pairs of a document and its number, the best first."""
 
 _META = "mteb_model_meta"
-_SYSTEMS = ("run_name", "system")
+_BY_QUERY = 'rk.Run.from_any({"q1": answer})'
+_BY_PLACE = 'rk.Run.from_any(dict(zip(qids, content["responses"])))'
 
 
-def content_columns(content: Any, value: str, opened: OpenFile | None = None) -> Columns | None:
+def content_columns(
+    content: Any,
+    value: str,
+    opened: OpenFile | None = None,
+    grades: Mapping[Any, float] | None = None,
+) -> Columns | None:
     """Return the columns of an object, or of a list of objects, in a declared format; else None.
 
     Raises
@@ -50,9 +58,11 @@ def content_columns(content: Any, value: str, opened: OpenFile | None = None) ->
     for entry in FORMATS.values():
         if entry.take and entry.fits and entry.fits(objects[0]):
             columns = _taken(entry, entry.take, objects, value)
+            if grades is not None:
+                columns = replace(columns, value=graded(as_list(columns.value), grades))
             source = Source(opened.path, entry.name, opened.limits) if opened else None
             return replace(columns, source=source)
-    for fits, name, remedy in _NO_FORMAT:
+    for fits, name, remedy in () if spelled(objects[0], "docid") else _NO_FORMAT:
         if fits(objects[0]):
             raise InvalidInput(f"{name}: there is no {value} of documents by id", remedy=remedy)
     return None
@@ -85,7 +95,7 @@ def _columns(
         elif not _descends([number for _, number in documents]):
             documents = [document for document, _ in documents]
             n_ranked += 1
-        if lists.setdefault(_text(query), documents) != documents:
+        if lists.setdefault(query, documents) != documents:
             problem = f"query {shown(query)} stands twice, with other documents"
             raise InvalidInput(problem, remedy="give each query an id of its own")
     n_empty = [*lists.values()].count([])
@@ -106,7 +116,10 @@ def _text(label: Any) -> Any:
 def _descends(scores: list[Any]) -> bool:
     if None in scores:
         return False
-    numbers = [*map(float, scores)]
+    try:
+        numbers = [*map(float, scores)]
+    except ValueError:
+        return True  # `Run` refuses the text, with its place
     return numbers == sorted(numbers, reverse=True)
 
 
@@ -144,39 +157,35 @@ def _are_answers(content: Object) -> bool:
 
 def _answers(content: Object, _value: str) -> Lists:
     by_query: Iterable[tuple[Any, Any]] = content.items()
-    if "responses" in content:
-        remedy = 'dict(zip(qids, content["responses"]))'
-        by_query = [(_query_of(answer, remedy), answer) for answer in content["responses"]]
-    elif _is_answer(content):
-        by_query = [(_query_of(content, '{"q1": content}'), content)]
+    if _is_answer(content) or "responses" in content:
+        by_query = [(_query_of(answer), answer) for answer in content.get("responses", [content])]
     for query, answer in by_query:
         yield query, _hits(query, getattr(answer, "body", answer))
 
 
-def _query_of(answer: Object, answers: str) -> Any:
+def _query_of(answer: Object) -> Any:
     """Return the query that OpenSearch's User Behavior Insights writes to an answer."""
     extensions = answer.get("ext", {})
     if "ubi" not in extensions:
-        remedy = f"say it: rk.Run.from_any({answers})"
-        raise InvalidInput("the answer to a search does not name its query", remedy=remedy)
+        problem = "the answer to a search does not name its query"
+        raise InvalidInput(problem, remedy=f"say it: {_BY_QUERY}; of _msearch: {_BY_PLACE}")
     return extensions["ubi"]["query_id"]
 
 
 def _hits(query: Any, answer: Object) -> list[tuple[Any, Any]]:
     found = f"the answer to query {shown(query)}"
-    n_failed = answer.get("_shards", {}).get("failed")
-    whole = "search again with allow_partial_search_results=false"
+    is_partial = answer.get("timed_out") or answer.get("_shards", {}).get("failed")
+    why = f"{found} is partial: the search timed out, or a shard failed"
     refuse(
         ("error" in answer, f"{found} is an error: {shown(answer.get('error'))}", "search again"),
-        (answer.get("timed_out"), f"{found} is partial, because the search timed out", whole),
-        (n_failed, f"{found} is partial: {n_failed} shards failed", whole),
+        (is_partial, why, "search again with allow_partial_search_results=false"),
     )
     return _numbered(answer["hits"]["hits"], "_id", "_score")
 
 
 def _requests(content: Object, _value: str) -> Lists:
     for request in content["requests"]:
-        yield request["id"], _numbered(request["ratings"], "_id", "rating")
+        yield _text(request["id"]), _numbered(request["ratings"], "_id", "rating")
 
 
 def _details(content: Object, value: str) -> Lists:
@@ -260,7 +269,7 @@ def _llamaindex(objects: Sequence[Object], value: str) -> Columns:
 
 
 def _umbrela(objects: Sequence[Object], value: str) -> Columns:
-    if objects[0].keys().isdisjoint(SPELLINGS["docid"]):
+    if not spelled(objects[0], "docid"):
         problem = "UMBRELA's judgments have the texts of query and passage, and no qid and docid"
         remedy = "add them: the rows are in the order of the requests and their candidates"
         raise InvalidInput(problem, remedy=remedy)
@@ -276,24 +285,51 @@ def _umbrela(objects: Sequence[Object], value: str) -> Columns:
 def _of_system(
     read: Callable[[Object, str], Lists], objects: Sequence[Object], value: str
 ) -> Columns:
-    names = [objects[0][key] for key in _SYSTEMS if key in objects[0]]
-    return replace(_columns(read, objects, value), name=names[0] if names else None)
+    name = objects[0].get("run_name") or objects[0].get("system")
+    return replace(_columns(read, objects, value), name=name)
+
+
+def _cited(turn: Object) -> list[tuple[int, Object]]:
+    """Return the passages of a turn, each with the rank of its response; null is no passage."""
+    kinds = ("passage_provenance", "provenance")
+    parts = [
+        (response["rank"], response.get(kind)) for response in turn["responses"] for kind in kinds
+    ]
+    return [(rank, item) for rank, items in parts for item in items or ()]
 
 
 def _turns(content: Object, _value: str) -> Lists:
+    """Yield the passages of turns, each at its first place, in the order of the tracks' tools.
+
+    CAsT takes the order of the file. iKAT divides the scores of a response by its rank plus one.
+    """
     for turn in content["turns"]:
-        kinds = ("passage_provenance", "provenance")
-        passages = [response.get(kind) for response in turn["responses"] for kind in kinds]
-        yield turn["turn_id"], _numbered(_objects_in(passages), "id", "score")
+        is_ikat = any("passage_provenance" in response for response in turn["responses"])
+        is_divided = is_ikat and len(turn["responses"]) > 1
+        passages: dict[Any, Any] = {}
+        for rank, item in _cited(turn):
+            score = item["score"] / (rank + 1) if is_divided else item.get("score")
+            passages.setdefault(item["id"], score)
+        ranked = [*passages.items()]
+        if is_ikat:
+            ranked.sort(key=itemgetter(1), reverse=True)
+        yield _text(turn["turn_id"]), ranked
+
+
+def _conversations(objects: Sequence[Object], value: str) -> Columns:
+    columns = _of_system(_turns, objects, value)
+    turns = chain.from_iterable(content["turns"] for content in objects)
+    n_again = sum(len(_cited(turn)) for turn in turns) - len(columns.value)
+    note = f"{count(n_again, 'passage')} cited again left out"
+    return replace(columns, notes=(*columns.notes, note) if n_again else columns.notes)
 
 
 def _results(content: Object, _value: str) -> Lists:
-    """Yield the query of a line of patapsco (results) or RankLLM (candidates)."""
-    query = content["query"]
-    results = content.get("results", content.get("candidates"))
-    ids = [result.get("doc_id", result.get("docid")) for result in results]
-    scores = [result.get("score") for result in results]
-    yield query.get("id", query.get("qid")), zip(ids, scores, strict=True)
+    """Yield the query of a line of patapsco, which has results, or of RankLLM."""
+    keys = ("id", "results", "doc_id") if "results" in content else ("qid", "candidates", "docid")
+    query, results, document = keys
+    ranked = sorted(content[results], key=lambda result: result.get("rank", 0))
+    yield _text(content["query"][query]), _numbered(ranked, document, "score")
 
 
 def _is_predictions(content: Object) -> bool:
@@ -377,7 +413,7 @@ _DECLARED: tuple[tuple[str, str, Callable[[Object], bool], Any, tuple[str, ...]]
         "cast",
         "runs of TREC CAsT and iKAT",
         _lists_objects("turns", "turn_id", "responses"),
-        partial(_of_system, _turns),
+        _conversations,
         _RANKED,
     ),
     (

@@ -148,7 +148,7 @@ FAILED = {"total": 2, "successful": 1, "failed": 1}
         ({"q1": answer(_shards=FAILED)}, "allow_partial_search_results=false"),
         ({"q0": answer(), "q1": {"error": {"type": "parsing_exception"}, "status": 400}}, "search again"),
         ({"q1": answer([("d1", 2.0), ("d1", 1.0)])}, "find out which"),
-        (answer(), 'rk.Run.from_any({"q1": content})'),
+        (answer(), 'rk.Run.from_any({"q1": answer})'),
         ({"took": 1, "responses": [answer()]}, 'rk.Run.from_any(dict(zip(qids, content["responses"])))'),
     ],
 )
@@ -251,7 +251,7 @@ def test_umbrela_grades_only_parsed_answers(tmp_path: Path):
 
 
 def test_runs_of_conversations(tmp_path: Path):
-    """Turns are queries, and the passages of all responses are ranked in their order."""
+    """Turns are queries, and passages of several responses are ranked as generate_run.py of the track does it."""
     passages = [{"id": "p1", "score": 0.9, "used": True}, {"id": "p2", "score": 0.5}]
     turns = [
         {"turn_id": "9-1_1", "responses": [{"rank": 1, "text": "", "passage_provenance": passages, "ptkb": []}]},
@@ -259,7 +259,14 @@ def test_runs_of_conversations(tmp_path: Path):
             "turn_id": "9-1_2",
             "responses": [
                 {"rank": 1, "provenance": [{"id": "p3", "score": 0.5}]},
-                {"rank": 2, "provenance": [{"id": "p4", "score": 0.7}]},
+                {"rank": 2, "provenance": [{"id": "p4", "score": 0.7}, {"id": "p3", "score": 0.1}]},
+            ],
+        },
+        {
+            "turn_id": "9-1_3",
+            "responses": [
+                {"rank": 1, "passage_provenance": [{"id": "p5", "score": 0.9}, {"id": "p6", "score": 0.1}]},
+                {"rank": 2, "passage_provenance": [{"id": "p7", "score": 0.9}]},
             ],
         },
     ]
@@ -270,13 +277,20 @@ def test_runs_of_conversations(tmp_path: Path):
         ("9-1_1", "p2"): 0.5,
         ("9-1_2", "p3"): -1,
         ("9-1_2", "p4"): -2,
+        ("9-1_3", "p5"): 0.9 / 2,
+        ("9-1_3", "p7"): 0.9 / 3,
+        ("9-1_3", "p6"): 0.1 / 2,
     }
-    assert run.notes == ("1 query by rank: scores are missing or do not descend",)
+    by_rank = "1 query by rank: scores are missing or do not descend"
+    assert run.notes == (by_rank, "1 passage cited again left out")
 
 
 @each_row("many", [False, True])
 def test_result_lists_of_rerankers(tmp_path: Path, many):
     """RankLLM writes candidates of each query, as JSON or as JSON lines; one line is no other format."""
+    unordered = [{"doc_id": "b", "rank": 2, "score": None}, {"doc_id": "a", "rank": 1, "score": None}]
+    of_patapsco = rk.Run.from_any({"query": {"id": "q"}, "results": unordered})
+    assert rows(of_patapsco, "score") == {("q", "a"): -1, ("q", "b"): -2}
     candidates = [{"docid": 7, "score": 2.0, "doc": {"segment": "t"}}, {"docid": "d2", "score": 1.0}]
     lines = [{"query": {"text": "t", "qid": 1}, "candidates": candidates}]
     lines += [{"query": {"text": "u", "qid": 2}, "candidates": []}] if many else []
@@ -346,6 +360,22 @@ def test_ordinary_dicts_are_not_taken_for_another_format():
             (name, "hits"): 2,
         }
         assert rows(rk.Run.from_any({name: ["hits", "d1"]}), "score") == {(name, "hits"): -1, (name, "d1"): -2}
+
+
+def test_records_with_documents_are_records(tmp_path: Path):
+    """Whatever further fields they have."""
+    more = {"_id": "x", "text": "t", "question": "t", "contexts": ["c"], "fields": {}, "id": "1"}
+    records = [{"qid": "q1", "docid": "d1", "score": 2.5, "relevance": 1} | more]
+    assert rows(rk.Run.from_any(records), "score") == {("q1", "d1"): 2.5}
+    assert rows(rk.Qrels.read(as_file(tmp_path, records, "f.jsonl")), "relevance") == {("q1", "d1"): 1}
+
+
+def test_queries_of_a_dict_keep_their_type():
+    """The caller says the queries of answers, so whole numbers stay so; other scores than numbers are refused."""
+    evaluation = rk.evaluate({1: {"d1": 1}, 2: {"d9": 1}}, {1: answer(), 2: answer([])}, measures=["P@2"])
+    assert evaluation.per_query["P@2"].to_dict() == {1: 0.5, 2: 0.0}
+    with pytest.raises(InvalidInput, match="expected numbers, found 'x'"):
+        rk.Run.from_any({1: answer([("d1", 2.0), ("d2", "x")])})
 
 
 def test_formats_are_listed():
@@ -449,9 +479,9 @@ def test_results_of_mteb_are_compared_over_tasks(tmp_path: Path):
 @each_row(
     ("name", "text", "problem"),
     [
-        ("a/1/t.json", "{", "expected JSON"),
-        ("a/1/t.json", '{"task_name": "t", "scores": {"test": [{"ndcg": 1}]}}', "main_score"),
-        ("a/1/t.json", '{"mteb_dataset_name": "t", "test": {}}', "before 1.11"),
+        ("a/1/t.json", "{", "JSONDecodeError"),
+        ("a/1/t.json", '{"task_name": "t", "scores": {"test": [{"ndcg": 1}]}}', "KeyError"),
+        ("a/1/t.json", '{"mteb_dataset_name": "t", "test": {}}', "mteb 1.11 and later"),
         (
             "a/1/other.json",
             '{"dataset_revision": "2", "task_name": "s", "scores": {"t": [{"main_score": 1}]}}',
@@ -469,3 +499,23 @@ def test_other_results_are_refused(tmp_path: Path, name, text, problem):
     path.write_text(text)
     with pytest.raises(InvalidInput, match=problem or "results of mteb"):
         load_mteb_results(tmp_path)
+
+
+def test_the_remedy_for_events_of_user_behavior_insights_works():
+    """The events say what was clicked, and the queries beside them what was shown."""
+    (event,) = [json.loads(line) for line in (FIELD / "ubi_events.jsonl").read_text().splitlines()]
+    shown = {"query_id": "u1", "user_query": "fender", "query_response_hit_ids": ["d1", "d2", "d3"]}
+    clicked = event["event_attributes"]["object"]["object_id"]
+    items = pd.DataFrame({"docid": shown["query_response_hit_ids"], "position": [1, 2, 3]})
+    items = items.assign(impression=event["query_id"], qid=shown["user_query"], clicked=items["docid"] == clicked)
+    log = rk.online.ClickLog.from_frame(items)
+    assert "1 click" in repr(log)
+
+
+def test_words_of_tools_become_grades():
+    """As in a table: by the caller's grades, in memory and from a file."""
+    body = {"requests": [{"id": "q1", "ratings": [{"_id": "d1", "rating": "Exact"}, {"_id": "d2", "rating": "No"}]}]}
+    qrels = rk.Qrels.from_any(body, grades={"Exact": 2, "No": 0})
+    assert rows(qrels, "relevance") == {("q1", "d1"): 2, ("q1", "d2"): 0}
+    with pytest.raises(InvalidInput, match="Exact"):
+        rk.Qrels.from_any(body)
