@@ -377,11 +377,6 @@ def evaluate(
     )
     parsed = parse_measures(measures, rules)  # a misspelt name is an error before anything is read
     read = columns_read(columns, parsed, rules)
-    if searches:
-        from rankeval.retrieval.retrieving import searched
-
-        truth = as_qrels(truth)
-        ranking, queries = searched(truth, ranking, queries, k, name), None
     by_role = {"qid": qid, "relevance": relevance, "score": score, "docid": docid}
     by_role["query_weight"] = query_weight
     by_role |= {column_role(name): column for name, column in read.items()}
@@ -402,6 +397,11 @@ def evaluate(
         truth, ranking = by_role["relevance"], by_role["score"]
     if grades is not None:
         truth = _graded(truth, grades, is_by_row=is_by_row)
+    if searches:
+        from rankeval.retrieval.retrieving import searched
+
+        truth = as_qrels(truth)
+        ranking, queries = searched(truth, ranking, queries, k, name), None
     given = Given.of(
         truth,
         ranking,

@@ -331,6 +331,14 @@ def test_an_evaluation_of_a_search_is_that_of_its_file(tmp_path):
     assert cut.facts.query_counts["retrieved"].tolist() == [2] * N
 
 
+def test_labels_that_are_words_are_graded_before_the_search():
+    """As beside a run."""
+    qrels = {"q1": {"d1": "Exact", "d2": "Bad"}}
+    grades = {"Exact": 2, "Bad": 0}
+    found = rk.evaluate(qrels, lambda _: ["d2", "d1"], queries={"q1": "a"}, grades=grades, measures="RR")
+    assert found.per_query["RR"].tolist() == [0.5]
+
+
 def test_queries_without_judgments_and_judged_queries_without_a_text_are_counted():
     """Neither is lost silently."""
     qrels = {"q1": {"d1": 1}, "q2": {"d1": 1}}
