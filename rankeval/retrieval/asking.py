@@ -52,15 +52,6 @@ class Attempt(NamedTuple):
     number: int  # From 1
 
 
-class Outcome(NamedTuple):
-    """The answer to a query, or the reason why there is none."""
-
-    qid: Any
-    answer: Any = None
-    seconds: float = 0.0
-    failure: str = ""
-
-
 class Returned(NamedTuple):
     """What an attempt came back with."""
 
@@ -86,20 +77,21 @@ class Asker:
         self.waiting = [Attempt(0.0, place, 1) for place in range(len(self.queries))]
         self.running: dict[Attempt, float] = {}
         self.done: SimpleQueue[Returned] = SimpleQueue()
+        self.failed: dict[Any, str] = {}
         self.rng = np.random.default_rng(0)
         self.paused_until = 0.0
 
-    def outcomes(self) -> Iterator[Outcome]:
-        """Yield the outcome of each query, as they come."""
+    def answers(self) -> Iterator[tuple[Any, Any, float]]:
+        """Yield each query with its answer and the seconds of this, as they come."""
         while self.waiting or self.running:
             while self._next_start() <= time.monotonic():
                 self._start(heappop(self.waiting))
-            for returned in self._returned():
-                if returned.error is None:
-                    qid, _ = self.queries[returned.attempt.place]
-                    yield Outcome(qid, returned.answer, returned.seconds)
-                elif (failed := self._failed(returned.attempt, returned.error)) is not None:
-                    yield failed
+            for attempt, answer, seconds, error in self._returned():
+                qid, _ = self.queries[attempt.place]
+                if error is None:
+                    yield qid, answer, seconds
+                else:
+                    self._fail(attempt, qid, error)
 
     def _next_start(self) -> float:
         if not self.waiting or len(self.running) >= self.n_jobs:
@@ -139,20 +131,19 @@ class Asker:
             del self.running[attempt]
         return found
 
-    def _failed(self, attempt: Attempt, error: BaseException) -> Outcome | None:
-        """Return a failed query; None if it waits to be asked again. Raise errors of the caller's code."""
-        qid, _ = self.queries[attempt.place]
+    def _fail(self, attempt: Attempt, qid: Any, error: BaseException) -> None:
+        """Ask again, or note that the query has failed; raise an error of the caller's code."""
         status = _status(error)
         passes = _may_pass(error) if status is None else status in _PASSING or status >= 500
         if passes and attempt.number <= self.retries:
             self._ask_again(attempt, error)
-            return None
+            return
         if status is None and not passes:
             with naming_query("retrieve", qid, self.name):
                 raise error
         code = "" if status is None else f"HTTP {status}, "
         reason = without_secrets(f"{code}{type(error).__name__}: {said(error)}")
-        return Outcome(qid, failure=f"{reason} after {count(attempt.number, 'attempt')}")
+        self.failed[qid] = f"{reason} after {count(attempt.number, 'attempt')}"
 
     def _ask_again(self, attempt: Attempt, error: BaseException) -> None:
         wait, now = _retry_after(error), time.monotonic()

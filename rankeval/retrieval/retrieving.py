@@ -113,15 +113,11 @@ def retrieve(
     id_column([*texts], "qid")  # ids of two types are refused before anything is asked
     kept = None if cache is None else KeptAnswers.at(cache, str(name), k)
     answers: dict[Any, Answer] = {} if kept is None else kept.read(texts)
-    failed: dict[Any, str] = {}
     unanswered = {qid: text for qid, text in texts.items() if qid not in answers}
     limit = math.inf if timeout is None else timeout
-    for outcome in Asker(ask, unanswered, n_jobs, limit, retries, name or "").outcomes():
-        qid = outcome.qid
-        if outcome.failure:
-            failed[qid] = outcome.failure
-            continue
-        answers[qid] = ranked(qid, outcome.answer, k, outcome.seconds)
+    asker = Asker(ask, unanswered, n_jobs, limit, retries, name or "")
+    for qid, answer, seconds in asker.answers():
+        answers[qid] = ranked(qid, answer, k, seconds)
         if kept is not None:
             kept.write(qid, texts[qid], answers[qid])
     ordered = {qid: answers[qid] for qid in texts if qid in answers}
@@ -130,9 +126,9 @@ def retrieve(
         Run.from_dict({qid: answer.ranking for qid, answer in ordered.items()}, name=name),
         against_rank=bool(several) and all(several),
         queries=texts,
-        notes=_notes([*ordered.values()], k, failed),
+        notes=_notes([*ordered.values()], k, asker.failed),
         seconds={qid: answer.seconds for qid, answer in ordered.items()},
-        failed=failed,
+        failed=asker.failed,
     )
 
 
