@@ -163,7 +163,7 @@ def _facts(
         return facts, {"files": f"judgments and a run: {no_config}" if runs else "LETOR"}
     guessed = guess(table, named, features, ask)
     label = guessed.roles["relevance"]
-    if guessed.table[label].dtype.kind not in "biuf":
+    if guessed.cells[label].dtype.kind not in "biuf":
         problem = f"{label!r} is no column of numbers"
         remedy = f"add one, as in frame['grade'] = frame[{label!r}].map({{...}})"
         raise InvalidInput(problem, argument="relevance", where=str(table), remedy=remedy)
