@@ -35,7 +35,7 @@ def by_file_name(paths: Sequence[Path], part: str = "name") -> dict[str, Path]:
         if "=" in str(path) and not path.exists():
             name, _, file = str(path).partition("=")
             path = Path(file)  # noqa: PLW2901
-        uncompressed = Path(str(path).removesuffix(".gz").removesuffix(".zst"))
+        uncompressed = Path(str(path).removesuffix(".gz").removesuffix(".zst").removesuffix(".lz4"))
         named.append((name or getattr(uncompressed, part), path))
     return dict(named) if len(dict(named)) == len(named) else {str(path): path for _, path in named}
 

@@ -194,7 +194,8 @@ class Qrels(Rows):
         grades = (
             f", grades {np.min(self.relevance)} to {np.max(self.relevance)}" if len(self) else ""
         )
-        return f"Qrels({count(len(self), 'judgment')}, {count(len(self.qid.unique()), 'query')}{grades})"
+        queries = count(len(self.qid.unique()), "query")
+        return f"Qrels({count(len(self), 'judgment')}, {queries}{grades}{self._noted()})"
 
 
 def as_qrels(judgments: Any) -> Qrels:

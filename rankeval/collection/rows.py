@@ -31,6 +31,7 @@ from rankeval.io.columns import (
     row_numbers,
     value_column,
 )
+from rankeval.io.json_formats import content_columns
 from rankeval.io.opening import DEFAULT, Limits
 from rankeval.io.words import Grades
 
@@ -117,6 +118,7 @@ class Rows:
     qid: pa.Array
     docid: pa.Array
     source: RowSource | None
+    notes: tuple[str, ...]
 
     _ids: ClassVar[tuple[str, ...]] = ("qid", "docid")
     _value: ClassVar[str]
@@ -156,10 +158,14 @@ class Rows:
     ) -> Self:
         """Read a file: TREC text, CSV or TSV with a header, JSON, JSON lines, Parquet, or a format of your own.
 
+        JSON may also be that of search engines, annotation tools and benchmarks, which the guide to
+        files lists: answers of Elasticsearch and OpenSearch, ``_rank_eval``, Quepid and others.
+        ``notes`` say what such a file has that was left out.
+
         Parameters
         ----------
         path : path
-            The file, also as ``.gz`` or ``.zst``.
+            The file, also as ``.gz``, ``.zst`` or ``.lz4``.
         format : str, optional
             The name of a format, such as "trec". By default it is recognised by content, then by
             suffix. Two formats of judgments must be named: "ndeval" is TREC text whose second
@@ -218,7 +224,9 @@ class Rows:
         Parameters
         ----------
         given : Qrels, Run, mapping, frame, path, records or dataset of ir_datasets, or object of ranx
-            The rows. An object of this class is returned as it is.
+            The rows. An object of this class is returned as it is. A mapping may hold the answers of
+            Elasticsearch or OpenSearch, ``{qid: answer}``, or another object that `read` takes from
+            JSON.
         columns, grades : mapping, optional
             As in `read`, for frames, records and files; a dict has grades only.
 
@@ -242,6 +250,8 @@ class Rows:
             raise InvalidInput(
                 f"expected {cls._words}, found an open file ({type(given).__name__})", remedy=remedy
             )
+        if (known := content_columns(given, cls._value, grades=grades)) is not None:
+            return cls._of(known)
         if isinstance(given, Mapping):
             return cls._of(frames.from_dict(given, cls._value, grades))
         if frames.is_frame(given):
@@ -263,7 +273,7 @@ class Rows:
         Parameters
         ----------
         path : path
-            The file; with ``.gz`` or ``.zst`` it is compressed.
+            The file; with ``.gz``, ``.zst`` or ``.lz4`` it is compressed.
         format : str, optional
             The name of a format, by default the one of the suffix, or "trec".
 
@@ -306,6 +316,9 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.qid)
+
+    def _noted(self) -> str:
+        return "".join(f"; {note}" for note in self.notes)
 
     def _repr_html_(self) -> str:
         return f"<code>{escape(repr(self))}</code>"

@@ -300,7 +300,8 @@ class Run(Rows):
 
     def __repr__(self) -> str:
         label = f"{self.name!r}, " if self.name else ""
-        return f"Run({label}{count(len(self), 'row')}, {count(len(self.qid.unique()), 'query')})"
+        queries = count(len(self.qid.unique()), "query")
+        return f"Run({label}{count(len(self), 'row')}, {queries}{self._noted()})"
 
 
 def as_run(ranking: Any) -> Run:

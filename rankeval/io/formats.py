@@ -110,6 +110,10 @@ class Format:
     is_told_by_suffix: bool = True
     # Whether messages name a row by its query and document, because the format has no rows.
     is_keyed: bool = False
+    # For formats of JSON: ``fits`` takes an object, and says whether it is of this format. ``take``
+    # takes a list of such objects and "relevance" or "score", and returns the columns.
+    fits: Callable[[Any], bool] | None = None
+    take: Callable[[list[Any], str], Columns] | None = None
 
 
 FORMATS: dict[str, Format] = {}

@@ -227,16 +227,16 @@ def filled_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
     return ((number, line) for number, line in enumerate(BytesIO(data), start=1) if line.strip())
 
 
-COMPRESSION = {".gz": "gzip", ".zst": "zstd"}
+COMPRESSION = {".gz": "gzip", ".zst": "zstd", ".lz4": "lz4"}
 PARQUET = b"PAR1"
-_PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_LZ4 = b"\x04\x22\x4d\x18"
+_PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", _LZ4: "lz4"}
 # Frames that zstd skips: parallel packers put their notes there, also before the first row.
 _PACKED |= {bytes([kind]) + b"\x2a\x4d\x18": "zstd" for kind in range(0x50, 0x60)}
 _NOT_READ = {
     b"BZh91AY&SY": "bzip2",
     b"\xfd7zXZ\x00": "xz",
     b"PK\x03\x04": "zip",
-    b"\x04\x22\x4d\x18": "lz4",
 }
 
 
@@ -311,8 +311,12 @@ def _open(where: Path, limits: Limits) -> pa.NativeFile:
                 f"{where} is a {packing} file, which is not read: unpack it first"
             )
         if packing:
+            n_packed = source.size()
             with source:
-                return pa.BufferReader(_unpacked(source, packing, where, limits))
+                unpacked = _unpacked(source, packing, where, limits)
+            if packing == "lz4" and bytes(unpacked[: len(_LZ4)]) == _LZ4:  # ranx packs twice
+                unpacked = _unpacked(pa.BufferReader(unpacked), packing, where, limits, n_packed)
+            return pa.BufferReader(unpacked)
     except RankevalError:
         raise
     except (OSError, ValueError) as error:
@@ -341,15 +345,19 @@ def _streamed(where: Path, limits: Limits) -> pa.Buffer:
     return sink.getvalue()
 
 
-def _unpacked(source: pa.NativeFile, name: str, where: Path, limits: Limits) -> pa.Buffer:
-    # Piece by piece, so that a file without end is refused early.
+def _unpacked(
+    source: pa.NativeFile, name: str, where: Path, limits: Limits, n_packed: int = 0
+) -> pa.Buffer:
+    # Piece by piece, so that a file without end is refused early. ``n_packed`` is the size of the
+    # file if the source is not the file itself.
     sink = pa.BufferOutputStream()
     try:
         with pa.CompressedInputStream(source, name) as stream:
             while piece := stream.read_buffer(BLOCK):
                 sink.write(piece)
-                if sink.tell() > max(ALWAYS, limits.expansion * source.tell()):
-                    times = sink.tell() / source.tell()
+                n_read = n_packed or source.tell()
+                if sink.tell() > max(ALWAYS, limits.expansion * n_read):
+                    times = sink.tell() / n_read
                     found = f"it expands to more than {times:.0f} times its size"
                     raise limits.exceeded("expansion", str(where), found)
     except (OSError, EOFError, zlib.error) as error:

@@ -40,6 +40,7 @@ from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io.columns import IDS, Columns, as_list, distinct, numbers_of, row_numbers
 from rankeval.io.formats import NUL, Format, OpenFile, Source, add_format, suffix_of, text_lines
 from rankeval.io.frames import TEXTS, columns_in, columns_of, from_dict, others, spelled
+from rankeval.io.json_formats import content_columns
 from rankeval.io.opening import ALWAYS, BOM, NUMBER, Limits, checked_text, filled_lines, in_utf8
 from rankeval.io.opening import PARQUET as MAGIC
 from rankeval.io.words import plain
@@ -268,7 +269,9 @@ def json_lines(data: bytes, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _read_jsonl(opened: OpenFile) -> Columns:
-    return _of_records(_lines_of(opened), opened, "jsonl")
+    records = _lines_of(opened)
+    columns = content_columns(records, opened.value, opened)
+    return columns or _of_records(records, opened, "jsonl")
 
 
 def _lines_of(opened: OpenFile) -> list[dict[str, Any]]:
@@ -330,6 +333,8 @@ def _read_json(opened: OpenFile) -> Columns:
     content = _json_in(opened)
     if content is None:
         return _read_jsonl(opened)
+    if (columns := content_columns(content, opened.value, opened)) is not None:
+        return columns
     values = content.values() if isinstance(content, dict) else [None]
     if all(isinstance(value, (dict, list)) for value in values):
         return from_dict(content, opened.value)

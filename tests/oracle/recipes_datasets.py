@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,21 @@ def letor(draw: Draw, call: Call) -> None:
         path,
         **draw.options(0.4, name=("mslr",), sparse=(True, False)),
     )
+
+
+@recipe("datasets", 40)
+def results_of_mteb(draw: Draw, call: Call) -> None:
+    """Read a folder of results, perhaps with a task missing or a damaged file."""
+    for model in draw.some(("org__a/1", "org__b/1", "org__b/2"), 2):
+        for task in draw.some(("t1", "t2", "t3"), 2):
+            scores = {"test": [{"main_score": draw.integer(0, 9) / 10}]}
+            result = {"task_name": task, "dataset_revision": "1", "scores": scores}
+            content = json.dumps(result).encode()
+            draw.write(
+                f"results/{model}/{task}.json",
+                mutated(content, draw.rng) if draw.happens(0.1) else content,
+            )
+    call("rankeval.datasets.load_mteb_results", "results")
 
 
 @recipe("datasets", 90)
