@@ -82,6 +82,7 @@ class Entry:
     record: Record
     facts: _Facts
     guard: GuardFacts | None = None
+    is_compared: bool = False  # Part of a comparison: it may stand elsewhere too
 
     @property
     def system(self) -> str:
@@ -171,20 +172,29 @@ def _read(run: Run) -> Iterator[tuple[Run, list[Entry]]]:
     """Yield a run with its evaluations, and then its children that have evaluations."""
     started = run.record.started
     began = started if started and 0 < started < _LAST_TIME else run.began
-    evaluated = [*_evaluations(run.record)]
-    guard = next((guard for _, guard in evaluated if guard), None)
+    alone = [*_evaluations(run.record)]
+    compared = [*_compared(run.record)]
+    guard = next((guard for _, guard in compared if guard), None)
     dated = replace(run, began=began, guard=guard)
-    facts = [_Facts.model_validate(record.facts) for record, _ in evaluated]
-    pairs = zip(evaluated, facts, strict=True)
-    yield dated, [Entry(dated, record, own, guard) for (record, guard), own in pairs]
+    entries = [Entry(dated, record, _Facts.model_validate(record.facts)) for record in alone]
+    for record, own in compared:
+        facts = _Facts.model_validate(record.facts)
+        entries.append(Entry(dated, record, facts, own, is_compared=True))
+    yield dated, entries
     for name, child in run.record.children.items():
         if child.kind == _EVALUATION or child.parts:
             yield from _read(Run(f"{run.place}/children/{name}", child, began))
 
 
-def _evaluations(record: Record) -> Iterator[tuple[Record, GuardFacts | None]]:
+def _evaluations(record: Record) -> Iterator[Record]:
     if record.kind == _EVALUATION:
-        yield record, None
+        yield record
+    for part in record.parts.values():
+        yield from _evaluations(part)
+
+
+def _compared(record: Record) -> Iterator[tuple[Record, GuardFacts | None]]:
+    """Yield the evaluations of comparisons, with what the guard says of the comparison."""
     if record.kind == _COMPARISON:
         compared: Comparison = result_of(record)
         guard, data = GuardFacts.of(compared), {part.digest: part for part in record.data}
@@ -193,7 +203,7 @@ def _evaluations(record: Record) -> Iterator[tuple[Record, GuardFacts | None]]:
             named = replace(evaluation, name=system)
             yield named.record(role=own.role, data=own), guard
     for part in record.parts.values():
-        yield from _evaluations(part)
+        yield from _compared(part)
 
 
 def _once(entries: Sequence[Entry]) -> Iterator[Entry]:
@@ -204,7 +214,7 @@ def _once(entries: Sequence[Entry]) -> Iterator[Entry]:
         guard = entry.guard
         if guard and guard.looks <= guards.get(entry.scores, guard).looks:
             guards[entry.scores] = guard
-    for entry in sorted(entries, key=lambda entry: entry.run.record.kind == _COMPARISON):
-        if entry.run.record.kind != _COMPARISON or entry.scores not in known:
+    for entry in sorted(entries, key=lambda entry: entry.is_compared):
+        if not entry.is_compared or entry.scores not in known:
             known.add(entry.scores)
             yield replace(entry, guard=guards.get(entry.scores))
