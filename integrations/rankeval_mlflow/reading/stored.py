@@ -2,6 +2,9 @@
 
 A run holds one record or several: of an evaluation of each role, a comparison, a promotion. Several
 become the parts of one record. A run that another program logged has its parameters and metrics.
+
+The trap: promotions are in an experiment of their own. Those of a model belong here if one of its
+versions was evaluated here.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from rankeval.errors import InvalidInput
+from rankeval.errors import InvalidInput, RankevalError
 from rankeval.shelf.folder import NAME as RECORD
 from rankeval.shelf.record import Record
 from rankeval.tracking import StoredRun
@@ -31,15 +34,39 @@ from rankeval_mlflow.run_names import DECISION, HEADLINE, KIND
 NOT_WHOLE = "not whole: its upload has not ended"
 """Why a run is left out of lists."""
 
+_PROMOTIONS = ("promotion", "rollback")
+
 
 def stored_runs(*, experiment: str, uri: str | None = None) -> Iterator[StoredRun]:
     """Yield the runs of an experiment, the first one first."""
     with asking(uri, f"the runs of experiment {experiment!r}") as client:
-        ids = experiment_ids(client, experiment)
-        order = ["attributes.start_time ASC"]
-        for run in pages(client.search_runs, ids, order_by=order, max_results=PAGE):
+        own = [*_searched(client, experiment_ids(client, experiment))]
+        every = experiment_ids(client, None)
+        promoted = [
+            run
+            for kind in _PROMOTIONS
+            for run in _searched(client, every, f"tags.`{KIND}` = '{kind}'")
+        ]
+        models = {run.data.params.get("model") for run in promoted if _decides(client, run, own)}
+        here = {run.info.run_id for run in own}
+        others = [run for run in promoted if run.info.run_id not in here]
+        for run in [*own, *(run for run in others if run.data.params.get("model") in models)]:
             read = partial(_record, client, run)
             yield StoredRun(run.info.run_id, read, run.info.start_time / 1000)
+
+
+def _searched(client: Any, ids: list[str], query: str = "") -> Iterator[Any]:
+    order = ["attributes.start_time ASC"]
+    return pages(client.search_runs, ids, query, order_by=order, max_results=PAGE)
+
+
+def _decides(client: Any, run: Any, evaluated: list[Any]) -> bool:
+    """Return whether a promotion was of a version that one of these runs evaluated."""
+    try:
+        candidate = _record(client, run).facts.get("candidate_run")
+    except RankevalError:  # it cannot be read, and then no list has it
+        return False
+    return candidate in {other.info.run_id for other in evaluated}
 
 
 def _record(client: Any, run: Any) -> Record:
