@@ -48,7 +48,11 @@ def stored_in(folder: Path) -> Iterator[StoredRun]:
             yield _stored(Path(where), folder)
     for error in unread:
         place = Path(error.filename)
-        yield StoredRun(place.relative_to(folder).as_posix(), partial(_read, place))
+        yield StoredRun(place.relative_to(folder).as_posix(), partial(_raise, error))
+
+
+def _raise(error: OSError) -> Record:
+    raise error
 
 
 def _stored(place: Path, folder: Path) -> StoredRun:

@@ -182,8 +182,14 @@ def _replace(
         there = {path: _hash_of(public / path) for path in before.pages | pages}
     ours = {path for path, found in there.items() if found in (None, before.pages.get(path))}
     foreign = [str(public / path) for path in pages if path not in ours]
-    problem = f"{foreign[:1]} was written by another program"
-    refuse((foreign, problem, "move it away, or give another folder"), argument="public")
+    changed = f"{', '.join(foreign[:1])} was written by another program"
+    link = f"{str(public / 'runs')!r} is a link to another folder"
+    elsewhere = "move it away, or give another folder"
+    refuse(
+        (foreign, changed, elsewhere),
+        ((public / "runs").is_symlink(), link, elsewhere),
+        argument="public",
+    )
     for path, content in contents.items():
         if there[path] != hashes[path]:
             write_atomically(public / path, [content])
