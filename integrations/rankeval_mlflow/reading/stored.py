@@ -100,7 +100,5 @@ def _record(client: Any, run: Any) -> Record:
 def _folders(manifest: dict[str, Any]) -> list[str]:
     """Return the folders of the records of a piece, without the parts that a record has itself."""
     ends = [path for path in manifest["files"] if path.endswith(f"/{RECORD}")]
-    folders = [path.removesuffix(f"/{RECORD}") for path in ends]
-    within = {folder.removesuffix(f"/{CROSS_VALIDATION}") for folder in folders} - {*folders}
-    whole = {folder for folder in folders if f"{folder}/{CROSS_VALIDATION}" not in folders}
-    return sorted(folder for folder in whole | within if "/parts/" not in folder)
+    folders = [path.removesuffix(f"/{RECORD}") for path in ends if "/parts/" not in path]
+    return [folder for folder in folders if f"{folder}/{CROSS_VALIDATION}" not in folders]
