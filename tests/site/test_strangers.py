@@ -20,7 +20,7 @@ HOSTILE = [
     "<script>alert(1)</script>",
     "javascript:alert(1)",
     "../../../etc/passwd",
-    "\" onmouseover=\"alert(1)",
+    '" onmouseover="alert(1)',
     "' onfocus='alert(1)",
     "</script></style></title><img src=x onerror=alert(1)>",
     "\u202e txt.exe \u2066 left open",
@@ -59,8 +59,8 @@ def hostile_project(home):
         write(home, f"evaluation {place}", replace(record, name=text, headline=text, params={**many}))
         numbers = dict.fromkeys(many, float("nan"))
         children = {text: Record(text, text)}
-        foreign = Record(text, text, text, many, numbers, notes=(text,) * 60, tags=many, children=children, data=(data,) * 50)
-        write(home, f"foreign {place}", foreign)
+        more = {"notes": (text,) * 60, "tags": many, "children": children, "data": (data,) * 50}
+        write(home, f"foreign {place}", Record(text, text, text, many, numbers, **more))
         moved = promotion(place, text)
         write(home, f"promotion {place}", replace(moved, params={**moved.params, "model": text, "alias": text}))
 
@@ -202,7 +202,8 @@ def test_a_number_of_a_stranger_is_no_date(home, tmp_path):
     for place, started in enumerate((1e300, -1.0, float("nan"), float("inf"))):
         write(home, f"{place}", replace(promotion(place, "a"), started=None))
         file = home / f"{place}" / "record.json"
-        file.write_text(file.read_text("utf-8").replace('"started": null', f'"started": {json.dumps(started)}'), "utf-8")
+        dated = f'"started": {json.dumps(started)}'
+        file.write_text(file.read_text("utf-8").replace('"started": null', dated), "utf-8")
     site = write_site(home, tmp_path / "public")
     assert (site.faults, site.n_pages) == ((), 5)
 
