@@ -149,10 +149,6 @@ class Stored(Mapping[str, T]):
     def __len__(self) -> int:
         return len(self._resources)
 
-    def digest(self, name: str) -> str:
-        """Return the SHA-256 of a file, as ``record.json`` names it."""
-        return self._resources[name][1]
-
     def open(self, name: str) -> io.BufferedIOBase:
         """Open a file whose hash was checked, block by block."""
         path, expected = self._resources[name]

@@ -16,9 +16,9 @@ The trap: a record of an evaluation says all that a list needs. Only comparisons
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
@@ -29,7 +29,6 @@ from rankeval.comparison.shelved import evaluations_of
 from rankeval.errors import RankevalError
 from rankeval.evaluation.result import EVALUATION
 from rankeval.report.summaries import GuardFacts
-from rankeval.shelf.folder import Stored
 from rankeval.shelf.kinds import result_of
 from rankeval.shelf.record import INTERVAL_ENDS, Record
 from rankeval.tracking import StoredRun
@@ -117,18 +116,20 @@ class Entry:
         """What determines its scores: the same in a comparison and alone."""
         return self.facts.judgments, self.facts.ranking, self.card
 
-    @cached_property
+    @property
     def seal(self) -> str:
         """The SHA-256 of the file with its scores."""
-        files = self.record.files
-        if isinstance(files, Stored):
-            return files.digest(EVALUATION)
-        return hashlib.sha256(files[EVALUATION]).hexdigest()
+        return hashlib.sha256(self.record.files[EVALUATION]).hexdigest()
 
     def value(self, key: str) -> tuple[float, ...]:
-        """Return an aggregate by the key of its measure, and the ends of its interval; nan if unknown."""
-        names = [f"{key}{end}" for end in ("", *INTERVAL_ENDS)]
-        return tuple(self.record.metrics.get(name, float("nan")) for name in names)
+        """Return `value_of` the record of the evaluation."""
+        return value_of(self.record, key)
+
+
+def value_of(record: Record, key: str) -> tuple[float, ...]:
+    """Return a metric, such as the aggregate of a measure, and the ends of its interval; nan if unknown."""
+    names = [f"{key}{end}" for end in ("", *INTERVAL_ENDS)]
+    return tuple(record.metrics.get(name, math.nan) for name in names)
 
 
 @dataclass(frozen=True)
@@ -172,38 +173,30 @@ def _read(run: Run) -> Iterator[tuple[Run, list[Entry]]]:
     """Yield a run with its evaluations, and then its children that have evaluations."""
     started = run.record.started
     began = started if started and 0 < started < _LAST_TIME else run.began
-    alone = [*_evaluations(run.record)]
-    compared = [*_compared(run.record)]
-    guard = next((guard for _, guard in compared if guard), None)
+    found = [*_evaluations(run.record)]
+    guard = next((guard for _, guard, _ in found if guard), None)
     dated = replace(run, began=began, guard=guard)
-    entries = [Entry(dated, record, _Facts.model_validate(record.facts)) for record in alone]
-    for record, own in compared:
-        facts = _Facts.model_validate(record.facts)
-        entries.append(Entry(dated, record, facts, own, is_compared=True))
-    yield dated, entries
+    facts = (_Facts.model_validate(record.facts) for record, _, _ in found)
+    pairs = zip(found, facts, strict=True)
+    yield dated, [Entry(dated, record, own, *more) for (record, *more), own in pairs]
     for name, child in run.record.children.items():
         if child.kind == _EVALUATION or child.parts:
             yield from _read(Run(f"{run.place}/children/{name}", child, began))
 
 
-def _evaluations(record: Record) -> Iterator[Record]:
+def _evaluations(record: Record) -> Iterator[tuple[Record, GuardFacts | None, bool]]:
+    """Yield the evaluations of a record, what the guard says of each, and if it is of a comparison."""
     if record.kind == _EVALUATION:
-        yield record
-    for part in record.parts.values():
-        yield from _evaluations(part)
-
-
-def _compared(record: Record) -> Iterator[tuple[Record, GuardFacts | None]]:
-    """Yield the evaluations of comparisons, with what the guard says of the comparison."""
+        yield record, None, False
     if record.kind == _COMPARISON:
         compared: Comparison = result_of(record)
         guard, data = GuardFacts.of(compared), {part.digest: part for part in record.data}
         for (system, _), evaluation in evaluations_of(compared).items():
             own = data.get(evaluation.judgments_digest, *record.data[:1])
             named = replace(evaluation, name=system)
-            yield named.record(role=own.role, data=own), guard
+            yield named.record(role=own.role, data=own), guard, True
     for part in record.parts.values():
-        yield from _compared(part)
+        yield from _evaluations(part)
 
 
 def _once(entries: Sequence[Entry]) -> Iterator[Entry]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -30,9 +30,9 @@ from rankeval.model_selection.parameters import shown_text
 from rankeval.render.tables import interval, number
 from rankeval.report.html import TEMPLATES, title_of
 from rankeval.report.queries import allowing
-from rankeval.shelf.record import BESIDE_ENDS, INTERVAL_ENDS, Record
-from rankeval.site.gathering import Project, Run
-from rankeval.site.ranking import MOST_RANKED, Against, Board, BoardFigures, Promotion
+from rankeval.shelf.record import BESIDE_ENDS, Record
+from rankeval.site.gathering import Project, Run, value_of
+from rankeval.site.ranking import MOST_RANKED, Board, BoardFigures, Promotion
 
 MOST_BYTES = 25_000
 """Size of the page of a run."""
@@ -46,6 +46,8 @@ _ROWS = (40, 12, 4, 1)
 _WIDTH, _MARGIN = 120, 4  # of a drawn interval
 
 Compared = Sequence[tuple[Board, BoardFigures]]
+Row = tuple[str, Board, BoardFigures]
+"""A row of a leaderboard by its name."""
 
 
 def _plain(value: Any) -> Any:
@@ -62,9 +64,8 @@ class Bar:
     """An interval as it is drawn: places within `_WIDTH`, None for one that is not finite."""
 
     mid: float | None
-    low: float | None
-    high: float | None
-    zero: float | None = None
+    low: float | None = None
+    high: float | None = None
 
 
 def _bars(values: Sequence[tuple[float, ...]]) -> list[Bar]:
@@ -77,13 +78,6 @@ def _bars(values: Sequence[tuple[float, ...]]) -> list[Bar]:
         return round(_MARGIN + share * (_WIDTH - 2 * _MARGIN), 1) if math.isfinite(share) else None
 
     return [Bar(*map(place, value)) for value in values]
-
-
-def _difference_bar(against: Against) -> Bar:
-    """Return the drawing of a difference beside zero."""
-    ends = against.difference, against.ci_low_adjusted, against.ci_high_adjusted
-    bar, zero = _bars([ends, (0.0, math.nan, math.nan)])
-    return replace(bar, zero=zero.mid)
 
 
 def _day(began: float | None) -> str:
@@ -101,9 +95,8 @@ def _sort(value: float) -> str:
 
 def _numbers(record: Record) -> dict[str, tuple[float, ...]]:
     """Return the numbers of a record by name, each with the ends of its interval or nan."""
-    found, ends = record.metrics, ("", *INTERVAL_ENDS)
-    names = [name for name in found if not name.endswith(BESIDE_ENDS)]
-    return {name: tuple(found.get(f"{name}{end}", math.nan) for end in ends) for name in names}
+    names = [name for name in record.metrics if not name.endswith(BESIDE_ENDS)]
+    return {name: value_of(record, name) for name in names}
 
 
 def _settings(record: Record) -> list[tuple[str, str]]:
@@ -118,7 +111,6 @@ _PAGES.filters = {**TEMPLATES.filters, "decimal": number, "day": _day, "title": 
 _PAGES.globals = {
     **TEMPLATES.globals,
     "bars": _bars,
-    "difference_bar": _difference_bar,
     "ends": _ends,
     "most_ranked": MOST_RANKED,
     "numbers_of": _numbers,
@@ -154,9 +146,9 @@ def index_page(
 
 
 def run_page(
-    run: Run, compared: Compared, pages: Mapping[str, str], public: Path, *, queries: bool
+    run: Run, rows: Sequence[Row], pages: Mapping[str, str], public: Path, *, queries: bool
 ) -> str:
-    """Return the page of a run, given the leaderboards that it is in, and the page of each place."""
+    """Return the page of a run, given its rows of leaderboards, and the page of each place."""
     children = {name: pages.get(f"{run.place}/children/{name}") for name in run.record.children}
     template = _PAGES.get_template("run.html.jinja")
     views = {title: _link(path, public) for title, path in run.views.items()}
@@ -164,7 +156,7 @@ def run_page(
     for most in _ROWS:
         page = template.render(
             run=run,
-            compared=compared,
+            compared=rows,
             children=children,
             views=views,
             queries=queries,

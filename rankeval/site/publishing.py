@@ -15,7 +15,7 @@ whose scores did not change are taken from the manifest.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -29,7 +29,7 @@ from rankeval.io.opening import as_path, write_atomically, writing
 from rankeval.shelf.files import stored_in
 from rankeval.shelf.folder import checked_path
 from rankeval.site.gathering import Fault, Project, gathered
-from rankeval.site.pages import Compared, index_page, run_page
+from rankeval.site.pages import Compared, Row, index_page, run_page
 from rankeval.site.ranking import BoardFigures, boards_of, figures_of, promotions_of
 
 MANIFEST = "rankeval-site.json"
@@ -161,7 +161,7 @@ def _run_pages(
     project: Project, compared: Compared, public: Path, *, queries: bool
 ) -> dict[str, str]:
     pages = {run.place: run.page for run in project.runs}
-    own: dict[str, list[tuple[str, Compared]]] = {place: [] for place in pages}
+    own: dict[str, list[Row]] = {place: [] for place in pages}
     for board, figures in compared:
         for name, entry in board.rows.items():
             own[entry.run.place].append((name, board, figures))
@@ -172,7 +172,7 @@ def _run_pages(
 
 
 def _replace(
-    public: Path, before: _Manifest, pages: Mapping[str, str], figures: dict[str, BoardFigures]
+    public: Path, before: _Manifest, pages: dict[str, str], figures: dict[str, BoardFigures]
 ) -> None:
     """Replace the pages of an earlier site, remove those without a run, and write the manifest."""
     contents = {path: page.encode(errors="backslashreplace") for path, page in pages.items()}
