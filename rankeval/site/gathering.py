@@ -178,7 +178,7 @@ def _read(run: Run) -> Iterator[tuple[Run, list[Entry]]]:
     dated = replace(run, began=began, guard=guard)
     facts = (_Facts.model_validate(record.facts) for record, _, _ in found)
     pairs = zip(found, facts, strict=True)
-    yield dated, [Entry(dated, record, own, *more) for (record, *more), own in pairs]
+    yield dated, [Entry(dated, record, own, said, beside) for (record, said, beside), own in pairs]
     for name, child in run.record.children.items():
         if child.kind == _EVALUATION or child.parts:
             yield from _read(Run(f"{run.place}/children/{name}", child, began))
