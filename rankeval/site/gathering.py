@@ -64,7 +64,7 @@ class Run:
     @property
     def title(self) -> str:
         """The name of the run for people."""
-        return self.record.name or self.place
+        return self.record.name.strip() or self.place
 
     @property
     def page(self) -> str:
@@ -86,7 +86,7 @@ class Entry:
     @property
     def system(self) -> str:
         """The name of the evaluated system."""
-        name = self.facts.system or self.run.title
+        name = (self.facts.system or "").strip() or self.run.title
         return name if self.facts.step is None else f"{name}, step {self.facts.step}"
 
     @property

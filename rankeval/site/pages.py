@@ -27,7 +27,7 @@ from jinja2 import ChoiceLoader, PackageLoader
 from rankeval._secrets import hidden
 from rankeval._visible import visible
 from rankeval.model_selection.parameters import shown_text
-from rankeval.render.tables import interval, number
+from rankeval.render.tables import interval, number, p_value
 from rankeval.report.html import TEMPLATES, title_of
 from rankeval.report.queries import allowing
 from rankeval.shelf.record import BESIDE_ENDS, Record
@@ -107,7 +107,13 @@ _PAGES = TEMPLATES.overlay(
     loader=ChoiceLoader([PackageLoader("rankeval.site"), PackageLoader("rankeval.report")]),
     finalize=_plain,
 )
-_PAGES.filters = {**TEMPLATES.filters, "decimal": number, "day": _day, "title": title_of}
+_PAGES.filters = {
+    **TEMPLATES.filters,
+    "decimal": number,
+    "p_value": p_value,
+    "day": _day,
+    "title": title_of,
+}
 _PAGES.globals = {
     **TEMPLATES.globals,
     "bars": _bars,

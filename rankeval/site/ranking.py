@@ -104,6 +104,7 @@ class Against(BaseModel):
     difference: float
     ci_low_adjusted: float
     ci_high_adjusted: float
+    p_adjusted: float
     wins: int
     ties: int
     losses: int

@@ -70,6 +70,7 @@ def test_hostile_texts_run_nothing_and_steer_nothing(home, tmp_path):
     public = tmp_path / "public"
     site = write_site(home, public, queries=True)
     assert (site.faults, site.n_pages) == ((), 1 + 3 * len(HOSTILE))
+    assert "Against the best" in Page(site.index).text
     failures = []
     for path in public.rglob("*.html"):
         page = Page(path)
