@@ -40,7 +40,7 @@ _REMEDY = "give a new folder, or that of an earlier site"
 class _Manifest(BaseModel):
     format: str = _FORMAT
     pages: dict[Annotated[str, AfterValidator(checked_path)], str] = {}  # Path -> SHA-256
-    figures: dict[str, BoardFigures] = {}  # By the identity of a board
+    figures: dict[str, str] = {}  # Identity of a board -> JSON of its `BoardFigures`
 
 
 @dataclass(frozen=True)
@@ -116,13 +116,19 @@ def write_site(
     compared = []
     for board in boards_of(project.entries, promotions):
         identity = board.identity(queries=queries)
-        known = before.figures.get(identity)
-        figures[identity] = known or figures_of(board, queries=queries)
+        figures[identity] = _known(before, identity) or figures_of(board, queries=queries)
         compared.append((board, figures[identity]))
     pages = {"index.html": index_page(title, project, compared, promotions)}
     pages |= _run_pages(project, compared, where, queries=queries)
     _replace(where, before, pages, figures)
     return Site(where / "index.html", len(pages), tuple(project.faults))
+
+
+def _known(before: _Manifest, identity: str) -> BoardFigures | None:
+    try:
+        return BoardFigures.model_validate_json(before.figures.get(identity, ""))
+    except ValidationError:  # there are none, or another version wrote them
+        return None
 
 
 def _stored(
@@ -195,7 +201,8 @@ def _replace(
             write_atomically(public / path, [content])
     for path in ours - contents.keys():
         (public / path).unlink(missing_ok=True)
-    manifest = _Manifest(pages=hashes, figures=figures)
+    texts = {identity: known.model_dump_json() for identity, known in figures.items()}
+    manifest = _Manifest(pages=hashes, figures=texts)
     write_atomically(public / MANIFEST, [manifest.model_dump_json().encode()])
 
 

@@ -43,6 +43,17 @@ def test_comparisons_of_scores_that_did_not_change_are_not_made_again(home, tmp_
     assert b"new</strong> has the best mean" in (public / "index.html").read_bytes()
 
 
+def test_comparisons_that_another_version_wrote_are_made_again(home, tmp_path):
+    public = tmp_path / "public"
+    write_site(home, public)
+    before, file = content(public), public / "rankeval-site.json"
+    manifest = json.loads(file.read_text())
+    for text in ("{", '{"against": 1}', '{"against": {"good": {}}}'):
+        file.write_text(json.dumps(manifest | {"figures": dict.fromkeys(manifest["figures"], text)}))
+        write_site(home, public)
+        assert content(public) == before
+
+
 def test_a_champion_or_query_ids_make_the_comparisons_anew(home, tmp_path):
     public = tmp_path / "public"
     write_site(home, public, queries=True)
