@@ -196,4 +196,6 @@ def site(draw: Draw, call: Call) -> None:
         call.make("rankeval.save", evaluation(draw, call, name), f"saved/{name}")
     if draw.happens(0.3):
         Path("saved/lasso/evaluation.parquet").write_bytes(b"?")
-    call.command("site", "saved", "--out", draw.choice(("public", "saved")), *flags(draw, queries=(True,)))
+    call.command(
+        "site", "saved", "--out", draw.choice(("public", "saved")), *flags(draw, queries=(True,))
+    )
