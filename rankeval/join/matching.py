@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rankeval.io.columns import numbers_of, row_numbers
+from rankeval.io.columns import bytes_of, numbers_of, row_numbers
 from rankeval.join.flat import NO_ROWS, Ints, offsets_of, query_blocks
 from rankeval.join.repeats import refuse_repeats
 
@@ -62,10 +62,7 @@ def hash_ids(ids: pa.Array) -> Hashes:
     """Return a 64-bit hash of each id: equal ids have equal hashes in every column."""
     if pa.types.is_integer(ids.type):
         return mixed(numbers_of(ids).astype(np.int64).view(np.uint64))
-    width = np.int64 if pa.types.is_large_string(ids.type) else np.int32
-    _, offset_buffer, data = ids.buffers()
-    bounds = np.frombuffer(offset_buffer, dtype=width)[ids.offset : ids.offset + len(ids) + 1]
-    text = np.frombuffer(data or b"", dtype=np.uint8)
+    bounds, text = bytes_of(ids)
     hashes = np.empty(len(ids), dtype=np.uint64)
     for start in range(0, len(ids), _BLOCK):
         part = bounds[start : start + _BLOCK + 1]
