@@ -6,10 +6,10 @@ are sorted together:
     63                                               0
     [ query | hash of the document id | place in block ]     truth's places come first
 
-Only keys whose highest bits another key has too are sorted: a third of the rows, for which a table
-of slots is enough (bench_files). Two neighbours that agree in query and hash are a match: the place of one is a row of the truth,
-that of the other a row of the ranking. Hashing and sorting numbers is several times faster than
-numbering a million strings.
+Only keys whose highest bits another key has too are sorted: a third of the rows, which a table of
+slots finds (bench_files). Two neighbours that agree in query and hash are a match: the place of one
+is a row of the truth, that of the other a row of the ranking. Hashing and sorting numbers is
+several times faster than numbering a million strings.
 
 The trap: hashes collide, and a document may stand twice. Both show as neighbours of one side that
 agree. Then, and if the ids of a match differ in any byte (all are compared), the ids are numbered
