@@ -374,3 +374,12 @@ def test_two_values_that_differ_by_the_rule_at_a_level_are_explained():
     values = [rk.evaluate(GRADED, RUN, measures="AP(rel=2)", no_relevant=rule).aggregate().iloc[0] for rule in rules]
     why = rk.explain_difference(GRADED, RUN, measure="AP(rel=2)", values=tuple(values))
     assert "no_relevant='skip' in one and 'zero' in the other" in why.sentence
+
+
+def test_queries_of_weight_0_are_in_no_note():
+    """They do not count, so nothing of theirs is counted as 0."""
+    label, score, qid = [1, 0, 0, 0, 0, 0], [2, 1, 2, 1, 2, 1], list("aabbcc")
+    ev = rk.evaluate(label, score, qid=qid, measures="nDCG@10", query_weight={"a": 1, "b": 0, "c": 1})
+    assert [note for note in ev.notes if "0/0" in note] == ["1 query without a relevant document: 0/0 counted as 0"]
+    without = rk.evaluate(label, score, qid=qid, measures="nDCG@10", query_weight={"a": 1, "b": 0, "c": 0})
+    assert not any("0/0" in note for note in without.notes)

@@ -183,10 +183,11 @@ def log(
 
     A study of Optuna gives it a nested run for each trial that has ended: the parameters, the value
     of each measure, each fold as a step of ``nDCG_at_10_fold``, and the tag ``rankeval.trial``
-    (complete, pruned or failed). The best trial has the tag ``rankeval.best``, and the run of the
-    study its value, its parameters and a link to it. The same study again, from any process, adds
-    the trials that ended since to the same run; in a run of yours it is logged beside the rest. A
-    study with an objective of your own has its values, and what its trials reported.
+    ("complete", "pruned" or "fail"). The best trial has the tag ``rankeval.best``, "yes". The run of
+    the study has its value, its parameters in the description, and a link to it. The same study
+    again, from any process, adds the trials that ended since to the same run; in a run of yours it
+    is logged beside the rest. A study with an objective of your own has its values, and what its
+    trials reported.
 
     Other results have their kind before their metrics, and the ends of intervals behind them:
 
@@ -221,7 +222,7 @@ def log(
         "test" of a comparison that a guard opened. If no ledger knows the queries of a "test", a
         line in the log says once in this process what registering them gives.
     data : mlflow.data.Dataset, LoggedData, RankingData or str, optional
-        The data set, or its name. A Dataset of MLflow, such as ``mlflow.data.from_pandas(...,
+        The data set, or its name; a study takes none. A Dataset of MLflow, such as ``mlflow.data.from_pandas(...,
         source=)``, says where the data lies. The digest of the judgments identifies the data in any
         case (tag ``rankeval.digest``).
     step : int, optional

@@ -334,23 +334,25 @@ def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
 
 
 def parameters(ranker: Any) -> dict[str, str]:
-    """Return the parameters of a fitted ranker, without those that are None or no plain values."""
+    """Return the parameters of a fitted ranker, without those that are None or not plain values."""
     inner = unwrapped(ranker)
     settings = (
         inner.get_params() if hasattr(inner, "get_params") else dict(getattr(inner, "params", {}))
     )
-    plain = {
-        key: value
-        for key, value in settings.items()
-        if isinstance(value, (str, bool, int, float))
-        and not (isinstance(value, float) and math.isnan(value))
-    }
+    plain = {key: value for key, value in settings.items() if _is_plain(value)}
     if getattr(ranker, "n_iterations_", None) is not None:
         plain["n_iterations"] = ranker.n_iterations_
     names = safe_names({"estimator": None, **plain})
     return {"estimator": type(inner).__name__} | {
         names[key]: param_text(shown_text(key, value)) for key, value in plain.items()
     }
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, (list, tuple, dict)):
+        return all(map(_is_plain, value.values() if isinstance(value, dict) else value))
+    is_missing = isinstance(value, float) and math.isnan(value)
+    return isinstance(value, (str, bool, int, float)) and not is_missing
 
 
 def _example(rows: Any, numeric: Iterable[str]) -> Any:

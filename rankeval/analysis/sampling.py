@@ -49,12 +49,14 @@ def corrected_for_sampling(
     ----------
     evaluation : Evaluation
         An evaluation by ``RR``, and perhaps other measures, with ``n_items=`` and ``n_sampled=``.
-        Each list must have one relevant item.
+        Each list must have one relevant item, and its score must not be tied, unless the evaluation
+        ordered ties by ``ties="docid"``.
     measure : str or Measure
         The measure to estimate, with a cut-off of at most 1,000, such as ``nDCG@10``.
     gamma : float, default 0.1
-        The weight of the variance, above 0 and up to 1. A lower one leaves less bias, and its means
-        vary more between samples.
+        The weight of the variance, above 0 and up to 1. With a lower one, means vary more between
+        samples, and the squared bias is less on average over all ranks. The bias at the ranks of
+        your items may still grow, and no standard error contains it.
 
     Returns
     -------
@@ -96,7 +98,7 @@ def corrected_for_sampling(
     no_rank = "the ranks of relevant items follow from RR, and it is not among the measures"
     refuse(
         (sample is None, unknown, "give n_items= and n_sampled= to rk.evaluate"),
-        ("RR" not in evaluation.measure_names, no_rank, "evaluate by RR too"),
+        ("RR" not in evaluation.measure_names, no_rank, "evaluate by RR too, with ties='docid'"),
     )
     m, n = map(int, sample or ())
     facts, reciprocal = evaluation.facts, evaluation.per_query["RR"].to_numpy()

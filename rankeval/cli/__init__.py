@@ -144,8 +144,8 @@ def run(
 
     # Before the slow imports, to answer a misspelt key at once.
     checked = load_config(config, settings or ())
+    from rankeval.collection.data import shares_of_empty
     from rankeval.experiment import check_run, run_experiment
-    from rankeval.experiment.loading import shares_of_empty
     from rankeval.experiment.recipe import NOT_LOGGED
 
     if check:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,9 @@ from rankeval._checks import count, require
 from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import as_typed, labels, refuse_missing, refuse_unbounded, without_view
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @explained
@@ -114,6 +117,21 @@ class RankingData:
         label = f"{self.name!r}, " if self.name else ""
         sizes = ((len(self), "row"), (self.n_queries, "query"), (self.X.shape[1], "feature"))
         return f"RankingData({label}{', '.join(count(*size) for size in sizes)})"
+
+
+def empty_cells(data: RankingData) -> pd.DataFrame:
+    """Return which cells are empty, for the features that have any."""
+    import pandas as pd
+
+    rows = data.X[:0].toarray() if hasattr(data.X, "tocsr") else data.X
+    empty = pd.DataFrame(rows, columns=data.feature_names).isna()
+    return empty.loc[:, empty.any()]
+
+
+def shares_of_empty(data: RankingData) -> list[str]:
+    """Say how many cells are empty, of each feature that has any."""
+    shares = empty_cells(data).mean().items()
+    return [f"{feature}: {100 * share:.3g} % empty" for feature, share in shares]
 
 
 def stack_rows(tables: list[Any]) -> Any:

@@ -26,6 +26,10 @@ _MOVED = (
     "{system} against {baseline}: {difference:+.3g} {measure} is {size} than what seeds alone move "
     "({reach_seeds:.3g}); over queries and seeds p = {p_value:.3g}"
 )
+_NOTHING_MOVED = (
+    "{system} against {baseline}: all seeds gave the same {measure}, so nothing is known of what another one moves; "
+    "does the model draw anything by random_state?"
+)
 _CAPTION = (
     "What seeds move beside queries: standard errors of the difference from each, what seeds alone move at the level "
     "of the test, and interval and p over both, not corrected for the number of comparisons"
@@ -78,7 +82,8 @@ def seed_notes(record: ComparisonRecord) -> list[str]:
     own = table[table["measure"] == main_measure(record)].head(MOST_NOTED)
     for row in own.to_dict("records"):
         size = "larger" if abs(row["difference"]) > row["reach_seeds"] else "not larger"
-        notes.append(_MOVED.format_map(row | {"size": size}))
+        words = _MOVED if row["reach_seeds"] > 0 else _NOTHING_MOVED
+        notes.append(words.format_map(row | {"size": size}))
     return notes
 
 

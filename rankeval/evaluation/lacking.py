@@ -102,6 +102,9 @@ def undefined_notes(
     evaluation: Any, names: Sequence[str] | None = None, unit: str = "query"
 ) -> list[str]:
     """Return notes on the queries in which measures have nothing to count, or are 0/0."""
+    if evaluation.weights is not None and (evaluation.weights == 0).any():
+        counts = evaluation.weights > 0
+        evaluation = evaluation.subset(counts) if counts.any() else evaluation
     facts = evaluation.facts
     barren = facts.query_counts["relevant"] == 0
     if evaluation.convention.judgments == "rows":  # without rows nothing is known of a query

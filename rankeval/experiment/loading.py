@@ -243,19 +243,6 @@ def _alone(column: str, part: RankingData) -> pd.DataFrame:
         raise error.having(where=part.name) from None
 
 
-def empty_cells(data: RankingData) -> pd.DataFrame:
-    """Return which cells are empty, for the features that have any."""
-    rows = data.X[:0].toarray() if hasattr(data.X, "tocsr") else data.X
-    empty = pd.DataFrame(rows, columns=data.feature_names).isna()
-    return empty.loc[:, empty.any()]
-
-
-def shares_of_empty(data: RankingData) -> list[str]:
-    """Say how many cells are empty, of each feature that has any."""
-    shares = empty_cells(data).mean().items()
-    return [f"{feature}: {100 * share:.3g} % empty" for feature, share in shares]
-
-
 def data_digest(data: RankingData) -> str:
     """Return the SHA-256 of features, labels, query and document ids, in the order of the rows."""
     digest = hashlib.sha256()

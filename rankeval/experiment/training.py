@@ -35,11 +35,11 @@ from numpy.typing import NDArray
 
 from rankeval._checks import said
 from rankeval._source import DISTRIBUTION
-from rankeval.collection.data import RankingData, take_rows
+from rankeval.collection.data import RankingData, empty_cells, shares_of_empty, take_rows
 from rankeval.errors import FileFormatError, InvalidInput, RankevalError
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.responses import by_query
-from rankeval.experiment.loading import DataParts, empty_cells, shares_of_empty
+from rankeval.experiment.loading import DataParts
 from rankeval.experiment.schema import ExperimentConfig, RankerConfig, SearchConfig
 from rankeval.model_selection.results import CrossValidation
 from rankeval.shelf import folder as folders

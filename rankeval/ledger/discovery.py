@@ -5,7 +5,8 @@ The first of these decides, once per process and value of the variable:
 1. the variable ``RANKEVAL_LEDGER``: a path, an SQLAlchemy URL, or ``off``;
 2. ``ledger = "..."`` under ``[tool.rankeval]`` in the project's pyproject.toml;
 3. the folder ``rankeval-ledger`` in the working directory or a folder above it, up to the root of the project, which
-   is the first folder with a pyproject.toml or a .git.
+   is the first folder with a pyproject.toml or a .git. If there is no project around, the same from the folder of the
+   script that runs: a scheduler starts it elsewhere.
 
 A path names a folder, or a file of SQLite if it ends in ``.db``, ``.sqlite`` or ``.sqlite3``.
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import tempfile
 from dataclasses import dataclass
 from functools import cache
@@ -191,7 +193,23 @@ def _named(spec: str, by: str, base: Path | None = None) -> _Found:
 def _found(variable: str | None) -> _Found:
     if variable:
         return _named(variable, f"the variable {VARIABLE}")
-    here = Path.cwd()
+    for start in _starts():
+        if (found := _in_project(start)) is not None:
+            return found
+    # There is no project around: a ledger further up belongs to something else.
+    return _Found(ledger_url(FOLDER), homeless=True)
+
+
+def _starts() -> list[Path]:
+    """Return the working directory, and the folder of the script that runs."""
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    if script is None or Path(sys.prefix) in Path(script).absolute().parents:
+        return [Path.cwd()]
+    return [Path.cwd(), Path(script).resolve().parent]
+
+
+def _in_project(here: Path) -> _Found | None:
+    """Return the ledger of the project around a folder; None if there is no project."""
     nearest = None
     for folder in (here, *here.parents):
         if nearest is None and (folder / FOLDER).is_dir():
@@ -202,8 +220,7 @@ def _found(variable: str | None) -> _Found:
             return _named(configured, str(pyproject), folder)
         if pyproject.is_file() or (folder / ".git").exists():
             return _Found(ledger_url(nearest or folder / FOLDER))
-    # There is no project around: a ledger further up belongs to something else.
-    return _Found(ledger_url(here / FOLDER), homeless=True)
+    return None
 
 
 def _configured(pyproject: Path) -> str | None:

@@ -14,7 +14,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from rankeval._checks import check_jobs, refuse
 from rankeval.collection.convention import Convention, get_convention
-from rankeval.collection.data import RankingData
+from rankeval.collection.data import RankingData, shares_of_empty
 from rankeval.contamination.fingerprint import fingerprint
 from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.evaluation import Evaluation, Given, query_weights, score
@@ -127,7 +127,13 @@ class Task:
         arguments: dict[str, Any] = {name: column[rows] for name, column in self.beside.items()}
         if self.validation is not None and stops_early(ranker):
             arguments["eval_set"] = self.validation
-        fitted: QueryRanker = boosters.cloned(ranker).fit(part.X, part.y, qid=part.qid, **arguments)
+        copy = boosters.cloned(ranker)
+        try:
+            fitted: QueryRanker = copy.fit(part.X, part.y, qid=part.qid, **arguments)
+        except ValueError as error:
+            if empty := shares_of_empty(part):
+                error.add_note(f"X has empty cells ({'; '.join(empty)}): impute or drop them")
+            raise
         return fitted
 
 

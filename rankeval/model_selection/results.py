@@ -181,7 +181,8 @@ class CrossValidation:
             One of those of the evaluation, by default the first.
         serving : RankingData, array, sparse matrix or frame of shape (n_served, n_features), optional
             Rows as the model is served them, without labels. Columns of frames are paired by name,
-            others by place.
+            others by place. Rows of one request share values: with a column or an index level
+            ``qid``, requests are counted by it, else estimated from the rows of a training query.
         difference : float, optional
             The difference of means that you claim, which seeds must not reach.
         alpha : float, default=0.01

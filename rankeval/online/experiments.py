@@ -578,12 +578,14 @@ def _arms(sizes: pd.Series, shares: Mapping[str, float] | None) -> tuple[pd.Data
     require(fits, "shares", shares, f"a share above 0 of each arm: {few(names)}")
     share = due / due.sum()
     arms = pd.DataFrame({"users": sizes, "expected": share * sizes.sum()}).rename_axis("arm")
-    # An arm that loses the share d of its users adds d^2 x users x (1 - share) to the mean of
-    # chi-squared.
+    # If an arm with the share s of n users loses the share d of its own, the mean of chi-squared
+    # rises by n s (1 - s) d^2 / (1 - s d).
     freedom = len(names) - 1
     bound = stats.chi2.isf(MISMATCH, freedom)
     added = brentq(lambda mean: stats.ncx2.sf(bound, freedom, mean) - 0.5, 1e-3, 10 * bound)
-    arms["detectable_loss"] = np.sqrt(added / (arms["expected"] * (1 - share))).clip(upper=1.0)
+    squared, linear = arms["expected"] * (1 - share), added * share
+    loss = (np.sqrt(linear**2 + 4 * squared * added) - linear) / (2 * squared)
+    arms["detectable_loss"] = loss.clip(upper=1.0)
     return arms, float(stats.chisquare(arms["users"], arms["expected"]).pvalue)
 
 

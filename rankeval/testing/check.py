@@ -52,7 +52,8 @@ class Check:
         1 - alpha), margin, p_value (of the loss beyond the margin, or of non-inferiority; corrected
         by Holm for a loss by several measures, and for slices), sd (of the differences),
         greatest_loss (of a query), rate, and passed. A slice with fewer than 5 queries has neither
-        interval nor p_value, and passes.
+        interval nor p_value, and passes; so does a slice in which no score changed, by "no
+        regression".
         The rate of "no regression" is the true loss that the check finds in 80 of 100 data sets,
         that of "not worse" is the chance that a candidate with the baseline's mean passes; nan for
         tests whose power is not that of Student's t.
@@ -139,7 +140,10 @@ class Check:
 
     def _verdict(self, row: Mapping[Hashable, Any]) -> str:
         if math.isnan(row["p_value"]):
-            return f"not tested, with fewer than {LEAST_QUERIES} {self.units}"
+            if row["n_queries"] < LEAST_QUERIES:
+                return f"not tested, with fewer than {LEAST_QUERIES} {self.units}"
+            is_unchanged = row["gain"] == 0 and row["sd"] == 0
+            return "no score changed" if is_unchanged else "not tested: one query weighs too much"
         margin = row["margin"]
         beyond = f" of more than {margin:g}" if margin else ""
         verdict = _VERDICTS[self.claim, bool(row["passed"])]
@@ -166,10 +170,13 @@ class Check:
         formats[rate] = _percent if self.claim == "not worse" else number
         words = TESTS[self.test].words
         test = f"{words[0].upper()}{words[1:]}, one-sided"
-        family = f", by {self.by} (Holm over {self.n_parts} parts)" if self.by else ""
+        family = f", by {self.by} (Holm over {self._n_corrected()} parts)" if self.by else ""
         caption = f"{test}, over {self.over}{family}, alpha {self.alpha:g}"
         notes = (_MEANINGS[self.claim], *self._advice(), *self._unseen_losses(), *self.notes)
         return Table(frame, formats=formats, caption=caption, notes=notes)
+
+    def _n_corrected(self) -> int:
+        return self.table.loc[self.table["p_value"].notna(), SLICE].nunique()
 
     def _advice(self) -> list[str]:
         advice: list[str] = []

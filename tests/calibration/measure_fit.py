@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from scipy import stats
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import BaggingRegressor
 from sklearn.feature_selection import SelectKBest, f_regression
 from sklearn.impute import SimpleImputer
@@ -160,6 +161,30 @@ def searched(search: type, space: dict, weights: np.ndarray, estimator: object =
     return make
 
 
+class OneOfThree(RegressorMixin, BaseEstimator):
+    """Adds one of three columns of noise to the sum of four that know the grade: its parameter does nothing."""
+
+    def __init__(self, column: int = 0) -> None:
+        self.column = column
+
+    def fit(self, X, y) -> OneOfThree:
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def predict(self, X) -> np.ndarray:
+        return X[:, :4].sum(axis=1) + X[:, 4 + self.column]
+
+
+def idle(seed: int) -> Made:
+    """Search a parameter that does nothing, which often ends at the same edge in folds that overlap."""
+    rng = np.random.default_rng(seed)
+    y, qid = rng.integers(0, 4, 1500), np.repeat(np.arange(150), 10)
+    X = np.repeat([1, 0], [4, 3]) * y[:, None] + 2 * rng.standard_normal((1500, 7))
+    scoring, inner = rk.make_scorer(MEASURE), rk.QueryKFold(3)
+    inside = GridSearchCV(rk.QueryRanker(OneOfThree()), {"estimator__column": [0, 1, 2]}, scoring=scoring, cv=inner)
+    return validated(inside, X, y, qid, cv=3), {}
+
+
 def seeded(claimed: float) -> Callable[[int], Made]:
     def make(seed: int) -> Made:
         data, bagged = made(seed), BaggingRegressor(Ridge(), 3)
@@ -201,6 +226,7 @@ WORLDS = {
         "a grid of penalties that hardly matter",
         searched(GridSearchCV, {"estimator__alpha": [0.1, 1.0, 10.0]}, EQUAL, Ridge()),
     ),
+    "idle": World("", "a grid of a parameter that does nothing", idle),
     "first_stage": World("", "one column with most of the signal, and a model that is better", first_stage),
     "lead": World("", "three bagged linear rankers, a claim of .200", seeded(0.2)),
 }

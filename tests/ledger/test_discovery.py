@@ -206,6 +206,21 @@ def test_a_place_that_holds_something_else_is_an_error_and_not_an_empty_ledger(t
             act()
 
 
+def test_a_script_finds_the_ledger_of_its_own_project_wherever_it_was_started(tmp_path):
+    """As a scheduler starts it; a working directory with a project of its own goes first."""
+    project, elsewhere = tmp_path / "shop", tmp_path / "elsewhere"
+    (project / "jobs").mkdir(parents=True)
+    elsewhere.mkdir()
+    (tmp_path / ".git").rmdir()
+    (project / "pyproject.toml").touch()
+    script = project / "jobs" / "nightly.py"
+    script.write_text("from rankeval.ledger.discovery import default_url\nprint(default_url())\n")
+    for folder, root in ((elsewhere, project), (elsewhere, elsewhere)):
+        ran = subprocess.run([sys.executable, script], cwd=folder, capture_output=True, text=True, check=True)
+        assert ran.stdout.strip() == f"file://{root / FOLDER}"
+        (elsewhere / "pyproject.toml").touch()
+
+
 # Outside a project ----------------------------------------------------------------------------------------------------
 
 

@@ -382,3 +382,14 @@ def test_the_options_of_cross_validation_are_the_same_wherever_they_are_written(
         assert {name: one.default for name, one in parameters.items() if name not in own} == {
             name: options[name].default for name in parameters if name not in own
         }
+
+
+def test_an_estimator_that_refuses_empty_cells_says_which_columns_have_them():
+    """Its library does not know the names."""
+    data = rk.datasets.make_ranking(20, 10, 3, rng=0)
+    frame = pd.DataFrame(data.X, columns=["a", "b", "c"])
+    frame["b"] = frame["b"].mask(np.arange(200) % 4 == 0)
+    with pytest.raises(ValueError, match="contains NaN") as caught:
+        rk.cross_validate(Ridge(), frame, data.y, qid=data.qid, measures="nDCG@10", cv=4)
+    (note,) = caught.value.__notes__
+    assert note.startswith("X has empty cells (b: 2")

@@ -186,17 +186,27 @@ def test_the_users_of_the_arms_and_the_loss_that_would_show_are_said():
     rng = np.random.default_rng(6)
     test = outcome(rng.random(10_000), rng.random(10_000))
     loss = test.arms["detectable_loss"].iloc[1]
-    assert loss == pytest.approx(0.0465, abs=5e-4)
+    assert loss == pytest.approx(0.0455, abs=5e-4)
     known = f"{100 * loss:.2g} % of A or {100 * loss:.2g} % of B"
     said = f"users: A 10,000 (10,000 due), B 10,000 (10,000 due); sample ratio p = 1.0000; a loss of {known} would show"
     assert test.notes[-1].startswith(said)
     assert said in str(test)
     assert said in test.to_markdown()
     assert said in test._repr_html_()
-    first = rng.binomial(20_000, 0.5, 20_000)
-    kept = rng.binomial(20_000 - first, 1 - loss)
-    p = stats.chisquare(np.array([first, kept]), np.tile((first + kept) / 2, (2, 1))).pvalue
-    assert (p < 0.001).mean() == pytest.approx(0.5, abs=0.03)
+    assert found_in(20_000, 0.5, loss, rng) == pytest.approx(0.5, abs=0.03)
+    for n, share in ((200, 0.5), (1_000, 0.5), (6_000, 0.9)):
+        sizes = {"A": round(n * share), "B": n - round(n * share)}
+        few = outcome(rng.random(sizes["A"]), rng.random(sizes["B"]))
+        assert found_in(n, share, few.arms["detectable_loss"].iloc[0], rng) == pytest.approx(0.5, abs=0.06)
+
+
+def found_in(n, share, loss, rng):
+    """Return how often the ratio test finds that the first arm, of n users, lost this share of its own."""
+    first = rng.binomial(n, share, 20_000)
+    kept = rng.binomial(first, 1 - loss)
+    users = np.array([kept, n - first])
+    due = users.sum(axis=0) * np.array([[share], [1 - share]])
+    return (stats.chisquare(users, due).pvalue < 0.001).mean()
 
 
 def test_arms_that_differed_before_the_test_have_no_result():

@@ -431,6 +431,27 @@ def test_the_market_that_lost_is_named_first_with_its_queries():
     assert rows["nDCG@10, market nl"]["verdict"] == "not tested, with fewer than 5 queries"
 
 
+def test_a_slice_without_a_changed_score_is_listed_and_not_tested():
+    """The loss in one of four markets is corrected with that of all queries alone."""
+    candidate, baseline = in_markets(0.0)
+    is_changed = MARKETS == "fr"
+    candidate = baseline.where(~is_changed, candidate - 0.025, axis=0)
+    check = checked(assert_no_regression, candidate, baseline, margin=0.005, by=MARKETS)
+    table = check.table.set_index("slice")
+    d = (candidate - baseline)["nDCG@10"]
+    p = [stats.ttest_1samp(x, -0.005, alternative="less").pvalue for x in (d[is_changed], d)]
+    np.testing.assert_allclose(table.loc[["fr", "all"], "p_value"].astype(float), holm(p), rtol=1e-9)
+    assert table.loc[["de", "us", "nl"], "p_value"].isna().all()
+    assert table.loc[["de", "us", "nl"], "passed"].all()
+    assert check.verdicts[list(check.table["slice"]).index("de")] == "no score changed"
+    assert "by market (Holm over 2 parts)" in str(check)
+    same = checked(assert_no_regression, baseline, baseline, by=MARKETS)
+    assert same.passed
+    assert same.table.set_index("slice").loc["all", "p_value"] == 1
+    ruled_out = checked(assert_not_worse, candidate, baseline, margin=0.1, by=MARKETS).table.set_index("slice")
+    assert ruled_out.loc[["de", "us"], "p_value"].notna().all()
+
+
 def test_a_small_slice_says_which_loss_it_would_miss():
     """Its loss found is the smallest that is shown 80 % of the time at the level of the family."""
     candidate, baseline = in_markets(0.0, seed=1)

@@ -42,7 +42,10 @@ _WORDS = {
     "rejected": ("was tried and rejected", "compare on fresh queries, or promote another version"),
     "overtaken": ("was accepted, but another promoter moved the alias first", _AGAIN),
     "would move": ("was accepted in a dry run", "promote it: the same question is free"),
-    "replaced": ("had the alias until another version was promoted", _AGAIN),
+    "replaced": (
+        "had the alias until another version was promoted",
+        "nothing; if its successor fails, roll back to it",
+    ),
     "rolled back": ("was rolled back", "if the reason is gone, promote it with again=True"),
     "moved": ("got the alias, which was moved by hand since", _AGAIN),
     "not moved": ("was accepted, and the alias could not be moved", _AGAIN),

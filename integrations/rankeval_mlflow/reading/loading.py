@@ -265,7 +265,9 @@ def logged_for(client: Any, version: Any, role: str) -> list[tuple[Any, Evaluati
         if named:
             resolving.run_with(client, named)  # raises if it was deleted
             raise InvalidInput(f"run {named} does not say that it holds the evaluation of {called}")
-        raise InvalidInput(f"no evaluation of this role was logged for {called}")
+        roles = sorted(run_names.evaluated_runs(version.tags))
+        others = f", only of {few(roles)}: choose by role=" if roles else ""
+        raise InvalidInput(f"no evaluation of this role was logged for {called}{others}")
     loaded: dict[str, Evaluation] = {}
     for run in runs:
         content = _content(run, role)

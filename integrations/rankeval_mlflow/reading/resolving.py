@@ -261,7 +261,7 @@ def _only(name: str, runs: Sequence[Any], role: str | None) -> Any:
 def chosen_role(name: str, roles: Collection[str], role: str | None, instead: str) -> str:
     """Return the role of the evaluation that is meant: the one asked for, or the only one."""
     wanted = role or next(iter(roles), "")
-    several = f"{name} has evaluations of the roles {sorted(roles)}; choose one with role="
+    several = f"{name} has evaluations of the roles {sorted(roles)}; choose one by role= (--role in a shell)"
     refuse(
         (role is None and len(roles) > 1, several),
         (

@@ -10,6 +10,7 @@ import pytest
 import rankeval as rk
 import rankeval_mlflow as rkm
 from rankeval.errors import QueryIdError
+from rankeval_mlflow.saving import parameters
 
 ROWS = pd.DataFrame({"price": [3.5, 1.0, 2.0], "now": [0.1, 0.7, 0.3], "brand": ["x", "y", "z"]})
 
@@ -56,6 +57,20 @@ def test_a_served_fusion_gives_the_scores_of_memory_to_the_last_bit(options):
     assert np.array_equal(model.predict(rows.iloc[order]), expected[order])
     one = made.qid == 3
     assert np.array_equal(model.predict(rows[one]), expected[one])
+
+
+def test_columns_and_weights_of_a_fusion_are_parameters_of_its_model():
+    """Also those that a search chose: they make the ranking."""
+    fusion = rk.Fusion("weighted", columns=["price", "now"], weights=[0.3, 0.7], norm="none")
+    assert parameters(fusion) == {
+        "estimator": "Fusion",
+        "method": "weighted",
+        "columns": "[price, now]",
+        "weights": "[0.3, 0.7]",
+        "norm": "none",
+    }
+    named = rk.Fusion("weighted", columns=["price", "now"], weights={"price": 0.3, "now": 0.7})
+    assert parameters(named)["weights"] == "{price: 0.3, now: 0.7}"
 
 
 def test_a_served_fusion_asks_for_the_queries():
