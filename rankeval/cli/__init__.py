@@ -24,7 +24,7 @@ from rankeval._checks import count, refuse
 from rankeval._source import DISTRIBUTION, SETTING, address, install
 from rankeval.cli.exits import OwnAnswers, caught
 from rankeval.cli.guard import guard_app
-from rankeval.cli.inputs import by_file_name, evaluations, query_texts
+from rankeval.cli.inputs import Reading, evaluations, query_texts
 from rankeval.cli.judging import judging_app
 from rankeval.cli.online import online_app
 from rankeval.cli.options import (
@@ -41,6 +41,7 @@ from rankeval.cli.output import (
     HELD,
     ask,
     from_here,
+    noted,
     print_frame,
     print_result,
     print_scores,
@@ -284,26 +285,24 @@ def _declared_formats() -> Iterator[str]:
 @app.command(cls=ending_with(_declared_formats))
 @options(
     "QRELS RUNS measures convention exclude_self per_query no_summary complete level depth judged_only "
-    "collection_size zscores ties missing no_relevant score_dtype qrels_format texts limit output",
+    "collection_size zscores ties missing no_relevant score_dtype qrels_format texts READING output",
     measures=None,
     convention=None,
     output=EvaluationFormat.table,
 )
 def evaluate(
     *, qrels: Path, runs: list[Path], measures: list[str] | None, convention: str | None, output: EvaluationFormat,
-    collection_size: int | None, per_query: bool, **arguments: Any,
+    collection_size: int | None, per_query: bool, reading: Reading, **arguments: Any,
 ) -> None:  # fmt: skip
     """Score rankings against judgments."""
     from rankeval.collection.convention import get_convention
-    from rankeval.collection.qrels import Qrels
-    from rankeval.collection.run import Run
     from rankeval.measures.names import sized
     from rankeval.trec_eval.output import counted_with_c, read_zscores, trec_text
 
     no_summary, zscores, qrels_format = map(
         arguments.pop, ("no_summary", "zscores", "qrels_format")
     )
-    limits, texts = map(arguments.pop, ("limit", "texts"))
+    texts = arguments.pop("texts")
     is_trec = output is EvaluationFormat.trec
     preset = get_convention(convention or ("trec_eval-9.0.8" if is_trec else "rankeval"))
     missing, rule = arguments["missing"], counted_with_c(preset)
@@ -316,13 +315,12 @@ def evaluate(
     )
     rules = _rules({"convention": preset, **arguments}, collection_size=collection_size)
     if is_trec:
-        judgments = Qrels.read(qrels, qrels_format, limits=limits)
-        reference = None if zscores is None else read_zscores(zscores, limits=limits)
-        for path in by_file_name(runs).values():
-            ranking = Run.read(path, limits=limits)
+        judgments = reading.judgments(qrels, qrels_format)
+        reference = None if zscores is None else read_zscores(zscores, limits=reading.limit)
+        for _, ranking in reading.rankings(runs, one=True):
             text = trec_text(
                 judgments,
-                replace(ranking, queries=query_texts(texts, limits=limits)),
+                replace(ranking, queries=query_texts(texts, limits=reading.limit)),
                 tell=lambda note: say(f"note: {note}"),
                 per_query=per_query,
                 summary=not no_summary,
@@ -333,21 +331,21 @@ def evaluate(
             sys.stdout.write(text)
         return
     specs = [sized(spec, collection_size) for spec in measures or MEASURES]
-    scored = evaluations(qrels, runs, specs, rules, qrels_format, texts=texts, limits=limits)
+    scored = evaluations(qrels, runs, specs, rules, reading, qrels_format, texts=texts, one=True)
     print_scores(scored, Format(output.value), per_query=per_query)
 
 
 @app.command(cls=ending_with(_declared_tests))
 @options(
     "QRELS RUNS measures convention exclude_self ties missing no_relevant baseline test correction claim margin "
-    "family alpha groups unjudged n_resamples rng texts limit output"
+    "family alpha groups unjudged n_resamples rng texts READING output"
 )
 def compare(
     *,
     qrels: Path,
     runs: list[Path],
     measures: list[str],
-    limit: Limits,
+    reading: Reading,
     output: Format,
     **arguments: Any,
 ) -> None:
@@ -359,10 +357,10 @@ def compare(
     """
     from rankeval.comparison import compare as compare_systems
 
-    if len(runs) < 2:
-        raise errors.InvalidInput(f"a comparison needs two runs or more, found {len(runs)}")
     rules, texts = _rules(arguments), arguments.pop("texts")
-    scored = evaluations(qrels, runs, measures, rules, texts=texts, limits=limit)
+    scored = evaluations(qrels, runs, measures, rules, reading, texts=texts)
+    if len(scored) < 2:
+        raise errors.InvalidInput(f"a comparison needs two runs or more, found {len(scored)}")
     print_result(compare_systems(scored, **arguments), output)
 
 
@@ -373,13 +371,13 @@ def _declared_fusions() -> Iterator[str]:
 
 
 @app.command(cls=ending_with(_declared_fusions))
-@options("RUNS method norm constant weights limit out")
+@options("RUNS method norm constant weights RANKINGS out")
 def fuse(
     *,
     runs: list[Path],
     constant: float | None,
     weights: list[str] | None,
-    limit: Limits,
+    reading: Reading,
     out: Path | None,
     **arguments: Any,
 ) -> None:
@@ -387,10 +385,9 @@ def fuse(
 
     The run has the name of the method. Its file is TREC text, or has the format of its suffix.
     """
-    from rankeval.collection.run import Run
     from rankeval.fusion import fuse as fuse_runs
 
-    systems = {name: Run.read(path, limits=limit) for name, path in by_file_name(runs).items()}
+    systems = {name: noted(run) for name, run in reading.rankings(runs)}
     shares = None if weights is None else dict(map(_weight, weights))
     _write_run(fuse_runs(systems, k=constant, weights=shares, **arguments), out)
 
@@ -455,27 +452,32 @@ def search(
 
 @app.command()
 @options(
-    "QRELS RUNS documents topics measure queries depth rng stem stop fields query_fields ids limit "
-    "out",
+    "QRELS RUNS documents topics measure queries depth rng stem stop fields query_fields ids "
+    "READING out",
     depth=10,
     stop="english",
 )
 def page(
-    *, qrels: Path, runs: list[Path], measure: str, out: Path | None, **arguments: Any
+    *,
+    qrels: Path,
+    runs: list[Path],
+    measure: str,
+    reading: Reading,
+    out: Path | None,
+    **arguments: Any,
 ) -> None:
     """Write queries as a page of HTML to be read: need, ranked documents, labels, snippets, why each query is there.
 
     Of two runs, the second is compared with the first, and the page shows how each document moved.
     """
-    from rankeval.collection.qrels import Qrels
-    from rankeval.collection.run import Run
     from rankeval.evaluation import evaluate as score
     from rankeval.io.opening import write_atomically
     from rankeval.report import report_for_queries
 
-    texts, needs, limits = _texts(arguments.pop("documents"), arguments.pop("topics"), arguments)
-    judged = Qrels.read(qrels, limits=limits)
-    rankings = {name: Run.read(path, limits=limits) for name, path in by_file_name(runs).items()}
+    arguments["limit"] = reading.limit
+    texts, needs, _ = _texts(arguments.pop("documents"), arguments.pop("topics"), arguments)
+    judged = noted(reading.judgments(qrels))
+    rankings = {name: noted(run) for name, run in reading.rankings(runs)}
     scored = {
         name: score(judged, run, measures=measure, name=name) for name, run in rankings.items()
     }

@@ -24,7 +24,7 @@ from rankeval._checks import count, few, refuse
 from rankeval.cli.exits import command_group, steps
 from rankeval.cli.inputs import query_texts
 from rankeval.cli.options import COLLECTION, Format, ending_with, options
-from rankeval.cli.output import print_frame, print_result, print_rows, say, tell
+from rankeval.cli.output import noted, print_frame, print_result, print_rows, say, tell
 
 if TYPE_CHECKING:
     from rankeval.collection.data import RankingData
@@ -69,7 +69,8 @@ class CollectionFiles(SimpleNamespace):
         from rankeval.collection.qrels import Qrels
 
         texts = query_texts(self.texts, limits=self.limit)
-        qrels = Qrels.read(self.qrels, self.input_format, limits=self.limit)
+        reading = {"columns": self.parts, "grades": self.grades, "limits": self.limit}
+        qrels = noted(Qrels.read(self.qrels, self.input_format, **reading))
         return {"qrels": qrels, "queries": texts}
 
     def systems(self, pairs: Iterable[str]) -> dict[str, Any]:
@@ -85,7 +86,7 @@ class CollectionFiles(SimpleNamespace):
                 (name in systems, f"two systems are called {name!r}"),
             )
             if self.qrels:
-                systems[name] = Run.read(path, limits=self.limit)
+                systems[name] = noted(Run.read(path, limits=self.limit))
             else:
                 systems[name] = _scores(Path(path), self.limit)
         return systems
@@ -104,7 +105,7 @@ class CollectionFiles(SimpleNamespace):
         else:
             columns: dict[str, Any] = {"qid": self.qid, "label": self.label, "docid": self.docid}
             columns |= {"features": self.features or None, "format": self.input_format}
-            columns["limits"] = self.limit
+            columns |= {"grades": self.grades, "limits": self.limit}
             if self.part is None:
                 return datasets.load_table(path, **columns)
             column, _, value = self.part.partition("=")

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rankeval._checks import few, require
+from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from rankeval.collection.convention import Convention
+    from rankeval.collection.qrels import Qrels
+    from rankeval.collection.rows import Rows
+    from rankeval.collection.run import Run
     from rankeval.evaluation import Evaluation
+    from rankeval.io.opening import Limits
 
 
 def by_file_name(paths: Sequence[Path], part: str = "name") -> dict[str, Path]:
@@ -28,9 +35,71 @@ def by_file_name(paths: Sequence[Path], part: str = "name") -> dict[str, Path]:
         if "=" in str(path) and not path.exists():
             name, _, file = str(path).partition("=")
             path = Path(file)  # noqa: PLW2901
-        uncompressed = Path(str(path).removesuffix(".gz").removesuffix(".zst"))
+        uncompressed = Path(str(path).removesuffix(".gz").removesuffix(".zst").removesuffix(".lz4"))
         named.append((name or getattr(uncompressed, part), path))
     return dict(named) if len(dict(named)) == len(named) else {str(path): path for _, path in named}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a command reads judgments and rankings, by its options."""
+
+    limit: Limits
+    parts: Mapping[str, str] | None = None  # Part -> column, in the files that have it
+    systems: Sequence[str] | None = None  # Those to take of a table that has several
+    grades: Mapping[str, float] | None = None
+    found: set[tuple[str, str]] = field(default_factory=set)  # The parts and columns that were read
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The columns as a file takes them that may have other names."""
+        return {part: (name,) for part, name in (self.parts or {}).items()}
+
+    def judgments(self, path: Path, form: str | None = None, **columns: Any) -> Qrels:
+        """Read judgments."""
+        from rankeval.collection.qrels import Qrels
+
+        wanted = columns | self.columns
+        read = Qrels.read(path, form, columns=wanted, grades=self.grades, limits=self.limit)
+        self._find(read)
+        return read
+
+    def rankings(
+        self, paths: Iterable[Path], part: str = "name", *, one: bool = False
+    ) -> Iterator[tuple[str, Run]]:
+        """Yield rankings by the names of their files, or of their systems if a table has several."""
+        from rankeval.collection.run import Run
+
+        taken = set()
+        for name, path in by_file_name([*paths], part).items():
+            runs = Run.by_system(path, columns=self.columns, limits=self.limit)
+            self._find(next(iter(runs.values())))
+            if len(runs) == 1:
+                yield name, next(iter(runs.values()))
+                continue
+            for system in self.systems or runs:
+                chosen("system", system, runs)
+            if one and not self.systems:
+                problem = (
+                    f"{path}: the table has the rankings of {len(runs)} systems: {few([*runs])}"
+                )
+                way = "choose by --system, or let rankeval compare compare them"
+                raise InvalidInput(problem, argument="systems", remedy=way)
+            for system in self.systems or runs:
+                label = f"{name}:{system}" if system in taken else system
+                taken.add(label)
+                yield label, runs[system]
+        self.check()
+
+    def check(self) -> None:
+        """Refuse names of columns that no file has."""
+        lacking = [f"{part}={name}" for part, name in (self.parts or {}).items()]
+        lacking = [pair for pair in lacking if tuple(pair.split("=", 1)) not in self.found]
+        require(not lacking, "parts", lacking, "columns of a file that was read")
+
+    def _find(self, rows: Rows) -> None:
+        if rows.source is not None:
+            self.found.update(getattr(rows.source, "columns", {}).items())
 
 
 def text_frame(path: Path, ids: Sequence[str] | None = None) -> pd.DataFrame:
@@ -68,24 +137,23 @@ def evaluations(
     runs: Sequence[Path],
     measures: list[str],
     rules: str | Convention,
+    reading: Reading,
     form: str | None = None,
     *,
     texts: Path | None = None,
-    **reading: Any,
+    one: bool = False,
 ) -> dict[str, Evaluation]:
-    """Score the rankings of some files, each by the name of its file."""
-    from rankeval.collection.qrels import Qrels
-    from rankeval.collection.run import Run
+    """Score the rankings of some files, each by the name of its file or system."""
     from rankeval.evaluation import evaluate
     from rankeval.measures import measures as parse_measures
 
     parse_measures(measures, rules)  # answer a misspelt measure before reading a large file
-    judgments = Qrels.read(qrels, form, **reading)
+    judgments = reading.judgments(qrels, form)
     options: dict[str, Any] = {"measures": measures, "convention": rules}
-    options["queries"] = query_texts(texts, **reading)
+    options["queries"] = query_texts(texts, limits=reading.limit)
     return {
-        name: evaluate(judgments, Run.read(path, **reading), name=name, **options)
-        for name, path in by_file_name(runs).items()
+        name: evaluate(judgments, run, name=name, **options)
+        for name, run in reading.rankings(runs, one=one)
     }
 
 

@@ -17,9 +17,9 @@ import typer
 
 from rankeval._checks import count
 from rankeval.cli.exits import command_group
-from rankeval.cli.inputs import by_file_name, evaluations
+from rankeval.cli.inputs import Reading, by_file_name, evaluations
 from rankeval.cli.options import Format, options
-from rankeval.cli.output import print_frame, print_result, say, tell
+from rankeval.cli.output import noted, print_frame, print_result, say, tell
 
 judging_app: typer.Typer = command_group(
     "Make a test collection: pools, sheets, agreement, machine judges."
@@ -27,12 +27,20 @@ judging_app: typer.Typer = command_group(
 
 
 @judging_app.command()
-@options("RUNS depth by judged minutes rng output", depth=20)
-def pool(*, runs: list[Path], depth: int, minutes: float, output: Format, **arguments: Any) -> None:
+@options("RUNS depth by judged minutes rng RANKINGS output", depth=20)
+def pool(
+    *,
+    runs: list[Path],
+    depth: int,
+    minutes: float,
+    reading: Reading,
+    output: Format,
+    **arguments: Any,
+) -> None:
     """List the documents to judge, the next one first, and how long it takes; as a table, what each run adds."""
     from rankeval.judging import pool as pooled
 
-    made = pooled(by_file_name(runs), depth=depth)
+    made = pooled({name: noted(run) for name, run in reading.rankings(runs)}, depth=depth)
     waiting = made.order(**arguments)
     if output is Format.table:
         tell(str(made))
@@ -45,17 +53,19 @@ def pool(*, runs: list[Path], depth: int, minutes: float, output: Format, **argu
 
 
 @judging_app.command()
-@options("FOLDER RUNS depth judges overlap documents topics scale rng sheet_format", depth=20)
-def sheets(*, folder: Path, runs: list[Path], depth: int, **arguments: Any) -> None:
+@options(
+    "FOLDER RUNS depth judges overlap documents topics scale rng sheet_format RANKINGS", depth=20
+)
+def sheets(
+    *, folder: Path, runs: list[Path], depth: int, reading: Reading, **arguments: Any
+) -> None:
     """Pool rankings, and write a sheet of documents for each judge; --overlap is the share that all judges get."""
     from rankeval.io.texts import read_texts
     from rankeval.judging import pool as pooled
     from rankeval.judging import write_sheets
 
-    made, arguments["format"] = (
-        pooled(by_file_name(runs), depth=depth),
-        arguments.pop("sheet_format"),
-    )
+    made = pooled({name: noted(run) for name, run in reading.rankings(runs)}, depth=depth)
+    arguments["format"] = arguments.pop("sheet_format")
     texts, queries = (
         None if path is None else read_texts(path)
         for path in map(arguments.pop, ("documents", "topics"))
@@ -64,27 +74,34 @@ def sheets(*, folder: Path, runs: list[Path], depth: int, **arguments: Any) -> N
 
 
 @judging_app.command()
-@options("JUDGED grades output")
-def agreement(*, judged: list[Path], grades: Any, output: Format) -> None:
+@options("JUDGED levels READING output")
+def agreement(*, judged: list[Path], levels: Any, reading: Reading, output: Format) -> None:
     """Measure how far judges agree, with intervals by topics.
 
-    Give a folder of sheets; a file of judgments for each judge; or one file whose second column is
-    the judge.
+    Give a folder of sheets; a file of judgments for each judge; or one file of all judges: a table
+    with a column of judges or a column for each judge, or TREC text whose second column is the
+    judge.
     """
-    from rankeval.collection.qrels import Qrels
+    from rankeval.io.frames import JUDGES
     from rankeval.judging import agreement as agreed
     from rankeval.judging import read_sheets
 
-    judgments: Any = by_file_name(judged)
-    if len(judged) == 1:
-        (path,) = judged
-        judgments = read_sheets(path) if path.is_dir() else Qrels.read(path, "ndeval")
-    print_result(agreed(judgments, level=grades), output)
+    judgments: Any
+    if len(judged) > 1:
+        files = by_file_name(judged).items()
+        judgments = {name: noted(reading.judgments(path)) for name, path in files}
+    elif judged[0].is_dir():
+        judgments = read_sheets(judged[0])
+    else:
+        judgments = noted(reading.judgments(judged[0], aspect=JUDGES))
+    reading.check()
+    print_result(agreed(judgments, level=levels), output)
 
 
 @judging_app.command()
 @options(
-    "RUNS human machine baseline measures convention correction alpha output", measures=["nDCG@10"]
+    "RUNS human machine baseline measures convention correction alpha READING output",
+    measures=["nDCG@10"],
 )
 def calibrate(
     *,
@@ -93,6 +110,7 @@ def calibrate(
     machine: Path,
     measures: list[str],
     convention: str,
+    reading: Reading,
     output: Format,
     **arguments: Any,
 ) -> None:
@@ -103,6 +121,6 @@ def calibrate(
     from rankeval.judging import calibrate as calibrated
 
     by_people, by_machine = (
-        evaluations(path, runs, measures, convention) for path in (human, machine)
+        evaluations(path, runs, measures, convention, reading) for path in (human, machine)
     )
     print_result(calibrated(by_people, by_machine, **arguments), output)

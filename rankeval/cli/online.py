@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,9 @@ import typer
 from rankeval._checks import count, few, require
 from rankeval._registry import chosen
 from rankeval.cli.exits import command_group
-from rankeval.cli.inputs import by_file_name, text_frame
-from rankeval.cli.options import Format, options
-from rankeval.cli.output import print_result
+from rankeval.cli.inputs import Reading, text_frame
+from rankeval.cli.options import Format, numbers, options, pairs
+from rankeval.cli.output import noted, print_result
 from rankeval.errors import InvalidInput
 
 online_app: typer.Typer = command_group(
@@ -48,9 +49,11 @@ def rates(*, log: Path, group_by: list[str], output: Format, **arguments: Any) -
 
 
 @online_app.command()
-@options("RUNS scheme depth salt impressions credits clicks unshown unit credit baseline test alpha limit output",
+@options("RUNS scheme depth salt impressions credits clicks unshown unit credit baseline test alpha RANKINGS output",
          runs=None, scheme="team_draft", depth=10)  # fmt: skip
-def interleave(*, runs: list[Path] | None, limit: Any, output: Format, **arguments: Any) -> None:
+def interleave(
+    *, runs: list[Path] | None, reading: Reading, output: Format, **arguments: Any
+) -> None:
     """Make one list of several rankings for each impression, or compare the rankings by the clicks on such lists.
 
     With runs, a credit record a line is printed: it has the list to show. Each query is one
@@ -59,7 +62,6 @@ def interleave(*, runs: list[Path] | None, limit: Any, output: Format, **argumen
 
     The schemes: balanced, team_draft, probabilistic, optimized.
     """
-    from rankeval.collection.run import Run
     from rankeval.online import Interleaver, compare_interleaved
 
     design = {name: arguments.pop(name) for name in ("scheme", "depth", "salt")}
@@ -73,8 +75,8 @@ def interleave(*, runs: list[Path] | None, limit: Any, output: Format, **argumen
         print_result(compared, output)
         return
     rankings = {}
-    for name, path in by_file_name(runs or (), "stem").items():
-        frame = Run.read(path, limits=limit).to_frame()
+    for name, run in reading.rankings(runs or (), "stem"):
+        frame = noted(run).to_frame()
         rows = frame.sort_values("score", ascending=False, kind="stable")
         rankings[name] = rows.groupby("qid", sort=False)["docid"].agg(list).to_dict()
     queries = dict.fromkeys(chain(*rankings.values()))
@@ -116,30 +118,20 @@ def ab(
     FRAME has a row for each user, or several that are summed. The exit code is 0 whether or not a
     difference is shown.
     """
-    from rankeval.io.opening import number_of
     from rankeval.online import ab_test, looks_plan
 
     for name in ("metrics", "covariates"):
-        arguments[name] = _pairs(name, arguments[name])
-    texts = _pairs("shares", arguments.pop("shares"))
-    shares = {name: number_of(share, f"--share {name}") for name, share in texts.items()}
+        arguments[name] = pairs(name, arguments[name])
+    shares = numbers("shares", arguments.pop("shares"))
     plan: Any = looks_plan(looks, alpha=alpha) if looks is not None and looks > 0 else looks
     arguments |= {"unit": unit, "arm": arm, "shares": shares or None, "looks": plan, "alpha": alpha}
     print_result(ab_test(text_frame(frame, (unit, arm)), **arguments), output)
 
 
-def _read(log: Path, *, parts: list[str] | None, limit: Any, **times: Any) -> Any:
+def _read(log: Path, *, parts: Mapping[str, str] | None, limit: Any, **times: Any) -> Any:
     from rankeval.online import ClickLog
     from rankeval.online.events import PARTS
 
-    named = _pairs("parts", parts).items()
+    named = (parts or {}).items()
     columns: Any = {chosen("part of a click log", part, PARTS): name for part, name in named}
     return ClickLog.read(log, limits=limit, **times, **columns)
-
-
-def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:
-    """Return the values of an option by their names; NAME alone is its own value."""
-    pairs = [text.partition("=") for text in texts or ()]
-    named = {name: value or name for name, _, value in pairs}
-    require(all(named) and len(named) == len(texts or ()), option, texts, "names that differ")
-    return named

@@ -24,6 +24,7 @@ import typer
 from typer import core
 from typer.core import TyperCommand, TyperOption
 
+from rankeval._checks import require
 from rankeval._visible import visible
 from rankeval.errors import LimitExceeded, RankevalError
 
@@ -59,8 +60,10 @@ class KeysFormat(StrEnum):
 
 TEXT, TEXTS = str | None, list[str] | None
 MEASURES = ["nDCG@10", "AP", "RR"]
-COLLECTION = "qrels texts data qid label docid features part input_format limit"
+COLLECTION = "qrels texts data qid label docid features part input_format parts grades limit"
 """Options that name a test collection: see `guard.CollectionFiles`."""
+_GROUPS = {"READING": "parts grades systems limit", "RANKINGS": "parts systems limit"}
+"""Options that a command takes together, as a `rankeval.cli.inputs.Reading`."""
 _COLUMNS = {"qid": "query", "label": "relevance", "relevance": "relevance", "docid": "document"}
 _SYSTEMS = (
     "Systems: runs for judgments; for rows a file with one score a line, "
@@ -166,6 +169,8 @@ _OPTIONAL: dict[Any, dict[str, str]] = {
         "head": "A head noted earlier: finds entries that were cut off since.",
         "query": "A query by the id under which it was registered; several times.",
         "parts --column =PART=COLUMN": "A column by its own name, as in docid=sku; several times.",
+        "grades --grade =WORD=NUMBER": "The grade of a label that is a word, as in Exact=2; several times.",
+        "systems --system": "A system of a table that has several; several times.",
         "covariates --covariate": "The same of the time before: METRIC=COLUMN[/COLUMN]; several times.",
         "shares --share =ARM=SHARE": "The planned share of an arm; several times; else all equal.",
         "fields --field": "A field of the documents, such as title; several times.",
@@ -215,7 +220,7 @@ _PRESET: dict[Any, dict[str, tuple[Any, str]]] = {
         "baseline_name": ("baseline", "What the baseline of a new gate is called in records."),
         "by --order": ("depth", "The order of the documents: depth, move_to_front or random."),
         "sheet_format --format": ("csv", "The form of a sheet: csv or jsonl."),
-        "grades": ("nominal", "How grades are taken: nominal, ordinal or interval."),
+        "levels --grades": ("nominal", "How grades are taken: nominal, ordinal or interval."),
         "salt": (
             "",
             "The text from which all chance follows, and which seals the records; keep it secret.",
@@ -310,7 +315,9 @@ def options(names: str, **changed: Any) -> Callable[[_Command], _Command]:
     """Give a command arguments and options of the table."""
 
     def decorated(command: _Command) -> _Command:
-        parameters = [_parameter(name, changed) for name in names.split()]
+        group = next((group for group in _GROUPS if group in names.split()), "")
+        listed = names.replace(group, _GROUPS.get(group, ""))
+        parameters = [_parameter(name, changed) for name in listed.split()]
 
         @wraps(command)
         def called(**values: Any) -> None:
@@ -318,6 +325,15 @@ def options(names: str, **changed: Any) -> Callable[[_Command], _Command]:
                 from rankeval.io.opening import limits_of
 
                 values["limit"] = limits_of(values["limit"] or ())
+            if values.get("parts"):
+                values["parts"] = pairs("parts", values["parts"])
+            if values.get("grades"):
+                values["grades"] = numbers("grades", values["grades"])
+            if group:
+                from rankeval.cli.inputs import Reading
+
+                taken = {name: values.pop(name) for name in _GROUPS[group].split()}
+                values["reading"] = Reading(**taken)
             if values.get("groups"):
                 from rankeval.cli.inputs import by_query
 
@@ -330,6 +346,22 @@ def options(names: str, **changed: Any) -> Callable[[_Command], _Command]:
         return called
 
     return decorated
+
+
+def pairs(option: str, texts: list[str] | None) -> dict[str, str]:
+    """Return the values of an option by their names; NAME alone is its own value."""
+    parted = [text.partition("=") for text in texts or ()]
+    named = {name: value or name for name, _, value in parted}
+    require(all(named) and len(named) == len(texts or ()), option, texts, "names that differ")
+    return named
+
+
+def numbers(option: str, texts: list[str] | None) -> dict[str, float]:
+    """Return the numbers of an option by their names."""
+    from rankeval.io.opening import number_of
+
+    named = pairs(option, texts).items()
+    return {name: number_of(number, f"--{option.rstrip('s')} {name}") for name, number in named}
 
 
 def _parameter(name: str, changed: Mapping[str, Any]) -> inspect.Parameter:

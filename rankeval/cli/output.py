@@ -54,6 +54,13 @@ def say(message: str) -> None:
     tell(message, to_stderr=True)
 
 
+def noted(rows: Any) -> Any:
+    """Return rows that were read, after their notes are printed to stderr."""
+    for note in rows.notes:
+        say(f"note: {note}")
+    return rows
+
+
 def ask(role: str, choices: Sequence[str]) -> str:
     """Ask which of some columns has a role, by their numbers: a name may hold anything."""
     from rich.prompt import IntPrompt

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,14 @@ from rankeval._arguments import explained
 from rankeval._checks import count, require
 from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
-from rankeval.io.columns import as_typed, labels, refuse_missing, refuse_unbounded, without_view
+from rankeval.io.columns import (
+    as_typed,
+    refuse_missing,
+    refuse_unbounded,
+    relevances,
+    without_view,
+)
+from rankeval.io.words import Grades
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,6 +45,8 @@ class RankingData:
         Names of the columns of X.
     name : str, optional
         The data's name in reports and logs.
+    grades : mapping of str to number, optional
+        The grades of labels that are words, such as ``{"Exact": 2, "Irrelevant": 0}``.
 
     Raises
     ------
@@ -57,15 +66,16 @@ class RankingData:
     docid: NDArray[Any] | None = None
     feature_names: tuple[str, ...] | None = None
     name: str | None = None
+    grades: InitVar[Grades] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, grades: Grades) -> None:
         check_rows(X=self.X, y=self.y, qid=self.qid, docid=self.docid)
         require(getattr(self.X, "shape", ()), "X", self.X, "an array, a sparse matrix or a frame")
         require(self.name is None or isinstance(self.name, str), "name", self.name, "text")
         n_rows = self.X.shape[0]
         for part in ("y", "qid") if self.docid is None else ("y", "qid", "docid"):
             values = getattr(self, part)
-            column = labels(values, "y") if part == "y" else as_typed(values, part)
+            column = relevances(values, "y", grades) if part == "y" else as_typed(values, part)
             object.__setattr__(self, part, column)
             if column.shape != (n_rows,):
                 problem = f"{part} has shape {column.shape}, but X has {count(n_rows, 'row')}"

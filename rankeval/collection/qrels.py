@@ -16,6 +16,7 @@ from rankeval.collection.rows import Rows, RowSource
 from rankeval.errors import InvalidInput
 from rankeval.io import frames
 from rankeval.io.columns import Columns, whole
+from rankeval.io.words import Grades
 
 
 @explained
@@ -38,6 +39,9 @@ class Qrels(Rows):
         other.
     source : Source or FrameSource, optional
         The file or the frame that the rows were read from, for messages.
+    notes : tuple of str
+        What was taken for something else, or left out, when the rows were read. Evaluations note
+        it.
 
     Raises
     ------
@@ -57,6 +61,7 @@ class Qrels(Rows):
     aspect: pa.Array | None = None
     subgroup: pa.Array | None = None
     source: RowSource | None = None
+    notes: tuple[str, ...] = ()
 
     _ids: ClassVar[tuple[str, ...]] = ("qid", "docid", "aspect", "subgroup")
     _value: ClassVar[str] = "relevance"
@@ -79,6 +84,7 @@ class Qrels(Rows):
             columns.aspect,
             columns.subgroup,
             columns.source,
+            columns.notes,
         )
         if columns.value_name == "score" and made.relevance.dtype.kind == "f":
             problem = "the column 'score', the relevance in data of BEIR and ranx, holds fractions, as a ranking does"
@@ -96,6 +102,7 @@ class Qrels(Rows):
         docid: str | None = None,
         relevance: str | None = None,
         aspect: str | Literal[False] | None = None,
+        grades: Grades = None,
     ) -> Qrels:
         """Return the judgments of a pandas or polars frame, an Arrow table or any object with an Arrow C stream.
 
@@ -110,6 +117,8 @@ class Qrels(Rows):
         aspect : str or False, optional
             Name of the column of aspects (subtopics, judges). By default the columns ``aspect`` (or
             ``subtopic_id``) and ``subgroup`` are read if they exist. With False, neither is read.
+        grades : mapping of str to number, optional
+            As in `read`.
 
         Raises
         ------
@@ -119,17 +128,18 @@ class Qrels(Rows):
         Examples
         --------
         >>> import pandas as pd
-        >>> Qrels.from_frame(pd.DataFrame({"qid": ["q1", "q1"], "docno": ["d1", "d2"], "label": [2, 0]}))
-        Qrels(2 judgments, 1 query, grades 0 to 2)
+        >>> frame = pd.DataFrame({"qid": ["q1", "q1"], "docno": ["d1", "d2"], "label": ["R", "N"]})
+        >>> Qrels.from_frame(frame, grades={"R": 1, "N": 0})
+        Qrels(2 judgments, 1 query, grades 0 to 1)
         """
         return cls._of(
             frames.from_frame(
-                df, "relevance", qid=qid, docid=docid, relevance=relevance, aspect=aspect
+                df, "relevance", grades, qid=qid, docid=docid, relevance=relevance, aspect=aspect
             )
         )
 
     @classmethod
-    def from_records(cls, records: Any) -> Qrels:
+    def from_records(cls, records: Any, *, grades: Grades = None) -> Qrels:
         """Return the judgments of records with query_id, doc_id and relevance, as those of ir_datasets.
 
         Parameters
@@ -137,6 +147,8 @@ class Qrels(Rows):
         records : iterable of records, dataset, or Qrels of ranx
             Named tuples, other objects or mappings, such as those of ir_measures. A dataset of
             ir_datasets stands for its ``qrels_iter()``. A ``subtopic_id`` is the aspect.
+        grades : mapping of str to number, optional
+            As in `read`.
 
         Raises
         ------
@@ -150,10 +162,10 @@ class Qrels(Rows):
         >>> Qrels.from_records([Judgment("q1", "d1", 2), Judgment("q1", "d2", 0)])
         Qrels(2 judgments, 1 query, grades 0 to 2)
         """
-        return cls._of(frames.from_records(records, "relevance"))
+        return cls._of(frames.from_records(records, "relevance", grades))
 
     @classmethod
-    def from_dict(cls, judgments: Mapping[Any, Any]) -> Qrels:
+    def from_dict(cls, judgments: Mapping[Any, Any], *, grades: Grades = None) -> Qrels:
         """Return the judgments of ``{qid: {docid: relevance}}``, or ``{qid: {docid: {aspect: relevance}}}``.
 
         Parameters
@@ -162,6 +174,8 @@ class Qrels(Rows):
             Instead of a dict, a query may have a list or a set of its relevant documents, which get
             the grade 1, or a list of pairs ``(docid, relevance)``. A query with an empty mapping or
             list has no judgments and so no rows.
+        grades : mapping of str to number, optional
+            As in `read`.
 
         Raises
         ------
@@ -174,13 +188,14 @@ class Qrels(Rows):
         >>> Qrels.from_dict({"q1": ["d1", "d2"], "q2": {"d1": 2}})
         Qrels(3 judgments, 2 queries, grades 1 to 2)
         """
-        return cls._of(frames.from_dict(judgments, "relevance"))
+        return cls._of(frames.from_dict(judgments, "relevance", grades))
 
     def __repr__(self) -> str:
         grades = (
             f", grades {np.min(self.relevance)} to {np.max(self.relevance)}" if len(self) else ""
         )
-        return f"Qrels({count(len(self), 'judgment')}, {count(len(self.qid.unique()), 'query')}{grades})"
+        queries = count(len(self.qid.unique()), "query")
+        return f"Qrels({count(len(self), 'judgment')}, {queries}{grades}{self._noted()})"
 
 
 def as_qrels(judgments: Any) -> Qrels:

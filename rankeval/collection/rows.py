@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval._arguments import explained
-from rankeval._checks import count
+from rankeval._checks import count, require
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.io import formats, frames
 from rankeval.io.columns import (
@@ -31,7 +31,9 @@ from rankeval.io.columns import (
     row_numbers,
     value_column,
 )
+from rankeval.io.json_formats import content_columns
 from rankeval.io.opening import DEFAULT, Limits
+from rankeval.io.words import Grades
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -115,6 +117,8 @@ class Rows:
 
     qid: pa.Array
     docid: pa.Array
+    source: RowSource | None
+    notes: tuple[str, ...]
 
     _ids: ClassVar[tuple[str, ...]] = ("qid", "docid")
     _value: ClassVar[str]
@@ -148,19 +152,31 @@ class Rows:
         path: str | os.PathLike[str],
         format: str | None = None,  # noqa: A002
         *,
+        columns: Mapping[str, Any] | None = None,
+        grades: Grades = None,
         limits: Limits = DEFAULT,
     ) -> Self:
         """Read a file: TREC text, CSV or TSV with a header, JSON, JSON lines, Parquet, or a format of your own.
 
+        JSON may also be that of search engines, annotation tools and benchmarks, which the guide to
+        files lists: answers of Elasticsearch and OpenSearch, ``_rank_eval``, Quepid and others.
+        ``notes`` say what such a file has that was left out.
+
         Parameters
         ----------
         path : path
-            The file, also as ``.gz`` or ``.zst``.
+            The file, also as ``.gz``, ``.zst`` or ``.lz4``.
         format : str, optional
             The name of a format, such as "trec". By default it is recognised by content, then by
             suffix. Two formats of judgments must be named: "ndeval" is TREC text whose second
             column is the subtopic or the judge, kept as ``aspect``; "prefs" has the five columns of
             trec_eval's preferences: query, group, sub-group, document and grade.
+        columns : mapping of str to str, optional
+            Names of columns of a table by their parts, such as ``{"docid": "sku"}``. By default a
+            column has our name, or its usual name in another tool.
+        grades : mapping of str to number, optional
+            The grades of labels that are words, such as ``{"Exact": 2, "Partial": 1, "Irrelevant":
+            0}``, for judgments. Labels that are not named are refused.
         limits : Limits
             How far a compressed file may expand, and how long a line may be. Raise them for a file
             that you know.
@@ -185,17 +201,34 @@ class Rows:
         >>> rk.Run.read(path)
         Run('bm25', 2 rows, 1 query)
         """
-        with formats.reading_rows(path, cls._value, format, limits) as columns:
-            return cls._of(columns)
+        cls._refuse_grades(grades)
+        wanted = dict(columns or {})
+        with formats.reading_rows(path, cls._value, format, limits, wanted, grades) as read:
+            return cls._of(read)
 
     @classmethod
-    def from_any(cls, given: Any) -> Self:
+    def _refuse_grades(cls, grades: Any) -> None:
+        fits = grades is None or cls._value == "relevance"
+        require(fits, "grades", grades, "None: a ranking has scores")
+
+    @classmethod
+    def from_any(
+        cls,
+        given: Any,
+        *,
+        columns: Mapping[str, Any] | None = None,
+        grades: Grades = None,
+    ) -> Self:
         """Return rows of any supported kind as an object of this class.
 
         Parameters
         ----------
         given : Qrels, Run, mapping, frame, path, records or dataset of ir_datasets, or object of ranx
-            The rows. An object of this class is returned as it is.
+            The rows. An object of this class is returned as it is. A mapping may hold the answers of
+            Elasticsearch or OpenSearch, ``{qid: answer}``, or another object that `read` takes from
+            JSON.
+        columns, grades : mapping, optional
+            As in `read`, for frames, records and files; a dict has grades only.
 
         Raises
         ------
@@ -205,7 +238,8 @@ class Rows:
         if isinstance(given, cls):
             return given
         if isinstance(given, (str, os.PathLike)):
-            return cls.read(given)
+            return cls.read(given, columns=columns, grades=grades)
+        cls._refuse_grades(grades)
         if hasattr(given, "read") and hasattr(given, "readline"):
             path = getattr(given, "name", None)
             remedy = (
@@ -216,12 +250,14 @@ class Rows:
             raise InvalidInput(
                 f"expected {cls._words}, found an open file ({type(given).__name__})", remedy=remedy
             )
+        if (known := content_columns(given, cls._value, grades=grades)) is not None:
+            return cls._of(known)
         if isinstance(given, Mapping):
-            return cls._of(frames.from_dict(given, cls._value))
+            return cls._of(frames.from_dict(given, cls._value, grades))
         if frames.is_frame(given):
-            return cls._of(frames.from_frame(given, cls._value))
+            return cls._of(frames.from_frame(given, cls._value, grades, **(columns or {})))
         if frames.is_records(given):
-            return cls._of(frames.from_records(given, cls._value))
+            return cls._of(frames.from_records(given, cls._value, grades, **(columns or {})))
         forms = f"{cls.__name__}, {{qid: {{docid: {cls._value}}}}}, {{qid: [docid, ...]}}, a frame or a path"
         raise InvalidInput(f"expected {cls._words} as {forms}, found a {type(given).__name__}")
 
@@ -237,7 +273,7 @@ class Rows:
         Parameters
         ----------
         path : path
-            The file; with ``.gz`` or ``.zst`` it is compressed.
+            The file; with ``.gz``, ``.zst`` or ``.lz4`` it is compressed.
         format : str, optional
             The name of a format, by default the one of the suffix, or "trec".
 
@@ -280,6 +316,9 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.qid)
+
+    def _noted(self) -> str:
+        return "".join(f"; {note}" for note in self.notes)
 
     def _repr_html_(self) -> str:
         return f"<code>{escape(repr(self))}</code>"

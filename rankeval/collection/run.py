@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, overload
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from rankeval._arguments import explained
-from rankeval._checks import count, require
+from rankeval._checks import count, few, require
 from rankeval.collection.rows import Rows, RowSource
-from rankeval.io import frames
-from rankeval.io.columns import Columns, numbers_of, row_numbers, runs_against
+from rankeval.errors import InvalidInput
+from rankeval.io import formats, frames
+from rankeval.io.columns import (
+    Columns,
+    distinct,
+    id_column,
+    numbers_of,
+    row_numbers,
+    runs_against,
+)
+from rankeval.io.opening import DEFAULT, Limits
 
 
 @explained
@@ -42,6 +54,9 @@ class Run(Rows):
     queries : mapping of query id to str, optional
         The texts that the rankings were found for, as the rankers of ``rk.text`` give them. By
         these the guard recognises registered queries. They are not written to files.
+    notes : tuple of str
+        What was taken for something else, or left out, when the rows were read. Evaluations note
+        it.
 
     Raises
     ------
@@ -62,6 +77,7 @@ class Run(Rows):
     source: RowSource | None = None
     against_rank: bool = False
     queries: Mapping[Any, str] | None = None
+    notes: tuple[str, ...] = ()
 
     _value: ClassVar[str] = "score"
     _numbers = staticmethod(partial(np.asarray, dtype=np.float64))
@@ -74,12 +90,45 @@ class Run(Rows):
         )
 
     @classmethod
-    def _of(cls, columns: Columns) -> Run:
-        made = cls(columns.qid, columns.docid, columns.value, columns.name, columns.source)
+    def _of(cls, columns: Columns, *, is_one: bool = True) -> Run:
+        systems = distinct(columns.systems)
+        if is_one and len(systems) > 1:
+            by_system = "rk.Run.by_system gives a run of each, and rankeval compare compares them"
+            choice = f"--system {shlex.quote(str(systems[0]))} chooses one in a shell"
+            problem = f"the table has the rankings of {len(systems)} systems: {few(systems)}"
+            raise InvalidInput(problem, found=few(systems), remedy=f"{by_system}; {choice}")
+        rows = columns.qid, columns.docid, columns.value, columns.name, columns.source
+        made = cls(*rows, notes=columns.notes)
         if columns.rank is not None:
             query = numbers_of(made.qid.dictionary_encode().indices)
             object.__setattr__(made, "against_rank", runs_against(columns.rank, query, made.score))
         return made
+
+    @overload
+    @classmethod
+    def from_frame(
+        cls,
+        df: Any,
+        *,
+        qid: str | None = None,
+        docid: str | None = None,
+        score: str | None = None,
+        name: str | None = None,
+        system: None = None,
+    ) -> Run: ...
+
+    @overload
+    @classmethod
+    def from_frame(
+        cls,
+        df: Any,
+        *,
+        qid: str | None = None,
+        docid: str | None = None,
+        score: str | None = None,
+        name: str | None = None,
+        system: str,
+    ) -> dict[str, Run]: ...
 
     @classmethod
     def from_frame(
@@ -90,7 +139,8 @@ class Run(Rows):
         docid: str | None = None,
         score: str | None = None,
         name: str | None = None,
-    ) -> Run:
+        system: str | None = None,
+    ) -> Run | dict[str, Run]:
         """Return the ranking of a pandas or polars frame, an Arrow table or any object with an Arrow C stream.
 
         Parameters
@@ -103,11 +153,15 @@ class Run(Rows):
             index, and no id.
         name : str, optional
             The system's name.
+        system : str, optional
+            Name of the column of systems, if the frame has several. Then the result is a dict with
+            a run of each: see `by_system`.
 
         Raises
         ------
         InvalidInput
-            If a column is missing, or an id or a score is refused.
+            If a column is missing, an id or a score is refused, or there are several systems and no
+            ``system=``.
 
         Examples
         --------
@@ -115,9 +169,73 @@ class Run(Rows):
         >>> Run.from_frame(pd.DataFrame({"qid": ["q1", "q1"], "docno": ["d1", "d2"], "score": [2.5, 0.1]}))
         Run(2 rows, 1 query)
         """
-        return cls._of(
-            replace(frames.from_frame(df, "score", qid=qid, docid=docid, score=score), name=name)
-        )
+        columns = frames.from_frame(df, "score", qid=qid, docid=docid, score=score, name=system)
+        return cls._split(columns) if system else cls._of(replace(columns, name=name))
+
+    @classmethod
+    def by_system(
+        cls,
+        table: Any,
+        *,
+        system: str | None = None,
+        format: str | None = None,  # noqa: A002 - as in `read`
+        columns: Mapping[str, str] | None = None,
+        limits: Limits = DEFAULT,
+    ) -> dict[str, Run]:
+        """Return a run of each system of a table that has several.
+
+        Parameters
+        ----------
+        table : path or frame
+            One row for each retrieved document of each system.
+        system : str, optional
+            Name of the column of systems. By default its usual name, such as ``run`` or
+            ``Algorithm``.
+        format : str, optional
+            The format of a file, as in `read`.
+        columns : mapping of str to str, optional
+            Names of the other columns by part, as in `read`.
+        limits : Limits
+            As in `read`.
+
+        Returns
+        -------
+        dict of str to Run
+            The runs by the names of the systems, in the order of the rows. A table of one system,
+            or a file without names of systems, gives one run.
+
+        Raises
+        ------
+        InvalidInput
+            As `read` and `from_frame`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> rows = [("bm25", "q1", "d1", 2.5), ("dense", "q1", "d1", 0.7), ("dense", "q1", "d2", 0.4)]
+        >>> table = pd.DataFrame(rows, columns=["Algorithm", "qid", "docid", "score"])
+        >>> Run.by_system(table)
+        {'bm25': Run('bm25', 1 row, 1 query), 'dense': Run('dense', 2 rows, 1 query)}
+        """
+        wanted: dict[str, Any] = {**(columns or {}), **({"name": system} if system else {})}
+        if not isinstance(table, (str, os.PathLike)):
+            return cls._split(frames.from_frame(table, "score", **wanted))
+        with formats.reading_rows(table, "score", format, limits, wanted) as read:
+            return cls._split(read)
+
+    @classmethod
+    def _split(cls, columns: Columns) -> dict[str, Run]:
+        run = cls._of(columns, is_one=False)
+        if len(distinct(columns.systems)) < 2:
+            return {run.name or "run": run}
+        names = id_column(columns.systems, "of systems").cast(pa.string())
+        runs = {}
+        for name in distinct(names):
+            places = numbers_of(pc.equal(names, name))
+            rows = row_numbers(np.flatnonzero(places))
+            ids = {"qid": run.qid.take(rows), "docid": run.docid.take(rows)}
+            runs[name] = replace(run, **ids, score=run.score[places], name=name, source=None)
+        return runs
 
     @classmethod
     def from_records(cls, records: Any, *, name: str | None = None) -> Run:
@@ -182,7 +300,8 @@ class Run(Rows):
 
     def __repr__(self) -> str:
         label = f"{self.name!r}, " if self.name else ""
-        return f"Run({label}{count(len(self), 'row')}, {count(len(self.qid.unique()), 'query')})"
+        queries = count(len(self.qid.unique()), "query")
+        return f"Run({label}{count(len(self), 'row')}, {queries}{self._noted()})"
 
 
 def as_run(ranking: Any) -> Run:

@@ -17,6 +17,7 @@ from rankeval.errors import InvalidInput, warn
 from rankeval.io.feature_tables import FeatureTable, read_feature_table
 from rankeval.io.letor import PART_OF, ROW, check_distinct, read_letor, read_letor_parts
 from rankeval.io.opening import DEFAULT, Limits, reading
+from rankeval.io.words import Grades
 
 
 @explained
@@ -131,6 +132,7 @@ def load_table(
     docid: str | None = None,
     features: Sequence[str] | None = None,
     categories: Sequence[str] = (),
+    grades: Grades = None,
     format: str | None = None,  # noqa: A002 - as in `Qrels.read`
     name: str | None = None,
     limits: Limits = DEFAULT,
@@ -153,6 +155,8 @@ def load_table(
     categories : sequence of str
         Columns of text or numbers that are features too, as categories: pandas' dtype, with all
         values of the table in ascending order.
+    grades : mapping of str to number, optional
+        The grades of labels that are words, such as ``{"Exact": 2, "Partial": 1, "Irrelevant": 0}``.
     format : {"parquet", "csv", "tsv"}, optional
         By default, the content and the suffix of the file decide.
     name : str, optional
@@ -191,7 +195,7 @@ def load_table(
     """
     roles = {"qid": qid, "label": label, "docid": docid}
     table, notes = read_table(
-        path, roles, features, categories=categories, format=format, limits=limits
+        path, roles, features, categories=categories, grades=grades, format=format, limits=limits
     )
     for note in notes:
         warn(f"{path}: {note}")
@@ -212,6 +216,7 @@ def load_table_parts(
     validation: Values | None = None,
     test: Values | None = None,
     others: Literal["error", "drop"] = "error",
+    grades: Grades = None,
     format: str | None = None,  # noqa: A002 - as in `Qrels.read`
     limits: Limits = DEFAULT,
 ) -> dict[str, RankingData]:
@@ -219,7 +224,7 @@ def load_table_parts(
 
     Parameters
     ----------
-    path, qid, label, docid, features, categories, format, limits
+    path, qid, label, docid, features, categories, grades, format, limits
         As in `load_table`.
     part : str
         The column of parts.
@@ -257,7 +262,7 @@ def load_table_parts(
     words = {"train": train, "vali": validation, "test": test}
     roles = {"qid": qid, "label": label, "docid": docid, "part": part}
     table, notes = read_table(
-        path, roles, features, categories=categories, format=format, limits=limits
+        path, roles, features, categories=categories, grades=grades, format=format, limits=limits
     )
     parts, more = split_table(
         table, words, others=others, where=f"{path}, column {part}", name=Path(path).name

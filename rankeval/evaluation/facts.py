@@ -106,7 +106,8 @@ class QueryFacts:
     # Signs of a mistake in the input. ``ids``: hardly a document is judged; an id of the run, one
     # of the qrels, and the likely cause or "". ``rank``: the scores run against a column of ranks.
     # ``clicks``: the gains are of clicks that depend on more than position and document; the
-    # sentences. ``sampled``: how many items were sampled for each list, and of how many.
+    # sentences. ``reading``: what was taken for something else, or left out, when the input was
+    # read. ``sampled``: how many items were sampled for each list, and of how many.
     signs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -38,6 +38,7 @@ from rankeval.evaluation.scoring import bound_measures
 from rankeval.evaluation.scoring import score as score_joined
 from rankeval.io import columns
 from rankeval.io.frames import frame_columns, is_records
+from rankeval.io.words import Grades
 from rankeval.join.flat import ids_of_rows
 from rankeval.join.joined import Joined, column_role, join_arrays
 from rankeval.ledger import discovery
@@ -254,6 +255,7 @@ def evaluate(
     no_relevant: str | None = None,
     judgments: str | None = None,
     exclude_self: bool = False,
+    grades: Grades = None,
     n_items: int | None = None,
     n_sampled: int | None = None,
     query_weight: Any | None = None,
@@ -300,6 +302,9 @@ def evaluate(
         ``own_document="exclude"`` of a convention. In BEIR's Quora and ArguAna each query is a
         document of the collection, and finds itself first. ``notes`` has their number, and
         ``excluded`` the queries that have no other document. Arrays and frames need ``docid``.
+    grades : mapping of str to number, optional
+        The grades of labels that are words, such as ``{"Exact": 2, "Partial": 1, "Irrelevant": 0}``.
+        Labels that are not named are refused.
     n_items, n_sampled : int, optional
         The number of all items, and of those sampled for each list beside its relevant ones, as
         recommenders are often evaluated. The result keeps them and a note goes with the numbers,
@@ -377,6 +382,8 @@ def evaluate(
         names = {role: name for role, name in by_role.items() if isinstance(name, str)}
         by_role |= frame_columns(truth, names)
         truth, ranking = by_role["relevance"], by_role["score"]
+    if grades is not None:
+        truth = _graded(truth, grades, is_by_row=is_by_row)
     given = Given.of(
         truth,
         ranking,
@@ -397,6 +404,14 @@ def evaluate(
         rows = dict(zip(arguments, (truth, ranking, given.qid, given.docid), strict=True))
     weight = None if query_weight is None else query_weights(by_role["query_weight"], joined, rows)
     return score_joined(joined, parsed, weights=weight, name=name or given.name, rows=given.qid)
+
+
+def _graded(truth: Any, grades: Mapping[Any, float], *, is_by_row: bool) -> Any:
+    from rankeval.collection.qrels import Qrels
+
+    if is_by_row:
+        return columns.relevances(truth, "truth", grades)
+    return Qrels.from_any(truth, grades=grades)
 
 
 def _sampled(joined: Joined, n_items: Any, n_sampled: Any) -> Joined:

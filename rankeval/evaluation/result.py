@@ -779,8 +779,8 @@ def info_of(evaluation: Evaluation, unit: str = "query") -> dict[str, str]:
         notes["ids"] = ids
     if "rank" in facts.signs:
         notes["rank"] = _AGAINST_RANK
-    if "clicks" in facts.signs:
-        notes["clicks"] = "; ".join(facts.signs["clicks"])
+    for subject in facts.signs.keys() & {"clicks", "reading"}:
+        notes[subject] = "; ".join(facts.signs[subject])
     if "sampled" in facts.signs:
         notes["sampled"] = sampled_note(evaluation)
     if facts.drawn is not None:
@@ -808,7 +808,8 @@ def _weights_note(weights: Floats, unit: str) -> str:
 def faults_of(evaluation: Evaluation, unit: str = "query") -> list[str]:
     """Return the notes on possible mistakes, which go wherever the numbers go."""
     notes = info_of(evaluation, unit)
-    return [notes[subject] for subject in ("constant", "ids", "rank", "clicks") if subject in notes]
+    subjects = "constant", "ids", "rank", "clicks", "reading"
+    return [notes[subject] for subject in subjects if subject in notes]
 
 
 def sampled_note(evaluation: Evaluation) -> str:

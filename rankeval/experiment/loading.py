@@ -348,7 +348,7 @@ def _joined(parts: list[RankingData]) -> RankingData:
     columns = {name: [getattr(part, name) for part in parts] for name in ("y", "qid", "docid")}
     if any(ids is None for ids in columns["docid"]):
         del columns["docid"]
-    joined = {name: np.concatenate(values) for name, values in columns.items()}
+    joined: dict[str, Any] = {name: np.concatenate(values) for name, values in columns.items()}
     return RankingData(
         stack_rows([part.X for part in parts]),
         **joined,
@@ -446,6 +446,10 @@ def guess(
                 remedy = f"name the column; these may be it: {shown}"
                 raise InvalidInput(problem, argument=role, where=source.path, remedy=remedy)
             roles[role] = ask(role, may_be)
+    if reason := reasons.get(label := roles["relevance"]):
+        problem = f"{label!r} is no column of numbers ({reason})"
+        remedy = f"add one, as in frame['grade'] = frame[{label!r}].map({{...}})"
+        raise InvalidInput(problem, argument="relevance", where=source.path, remedy=remedy)
     kept = [name for name in columns if name in (wanted or columns) and name not in roles.values()]
     if not wanted:
         for name in kept:
@@ -458,7 +462,7 @@ def guess(
     if not wanted:
         others = sorted(reasons.keys() - roles.values())
         left_out = {name: reasons[name] for name in others if reasons[name]}
-    kind = {"": "parquet", ",": "csv", "\t": "tsv"}[source.delimiter]
+    kind = {"": "parquet", "\t": "tsv"}.get(source.delimiter, "csv")
     return Guess(kind, roles, kept, left_out, table)
 
 

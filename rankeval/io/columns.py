@@ -25,9 +25,9 @@ at the end of a text. Lists of ids in which that could happen stay objects (`as_
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -39,7 +39,8 @@ from numpy.typing import ArrayLike, NDArray
 from rankeval._checks import count, said, shown
 from rankeval._checks import is_text as can_be_text
 from rankeval.errors import InvalidInput, QueryIdError
-from rankeval.io.opening import WHOLE
+from rankeval.io.opening import MASKED, WHOLE
+from rankeval.io.words import Grades, graded, words_remedy
 
 IDS: tuple[str, ...] = ("qid", "docid", "aspect", "subgroup")
 """The columns that hold ids, in the order in which they are checked."""
@@ -53,7 +54,9 @@ class Columns:
 
     ``name`` is the run tag, ``aspect`` and ``subgroup`` belong to judgments, ``source`` is the file
     for messages. ``value_name`` is the name under which a table has the number, unless the caller
-    named it. ``rank`` is only compared with the scores, and may be anything.
+    named it, and ``parts`` has all its columns by part. ``rank`` is only compared with the scores,
+    and may be anything. ``systems`` has the system of each row of a table with a column for it.
+    ``notes`` are sentences on what was taken for something else, or left out.
     """
 
     qid: Any
@@ -65,6 +68,13 @@ class Columns:
     source: Any = None
     value_name: str | None = None
     rank: Any = None
+    systems: Any = None
+    parts: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def noting(self, note: str) -> Columns:
+        """Return the same columns with one more note."""
+        return replace(self, notes=(*self.notes, note))
 
 
 def id_column(values: Any, name: str) -> pa.Array:
@@ -176,6 +186,15 @@ def as_list(cells: Any) -> list[Any]:
     return cells.to_pylist() if hasattr(cells, "to_pylist") else list(cells)
 
 
+def distinct(cells: Any) -> list[Any]:
+    """Return the distinct cells of a column, if there is one, in the order of the rows."""
+    if cells is None:
+        return []
+    if isinstance(cells, (pa.Array, pa.ChunkedArray)):
+        cells = pc.unique(combined(cells))
+    return [*dict.fromkeys(as_list(cells))]
+
+
 def unfit_row(ids: pa.Array | pa.ChunkedArray, pattern: str) -> int:
     """Return the first row whose id matches a pattern (RE2), or -1; integers match none."""
     # Arrow's own search: a Python string for each of a million ids would take longer than the
@@ -194,9 +213,9 @@ def row_numbers(rows: NDArray[np.int64]) -> pa.Array:
     return pa.Array.from_buffers(pa.int64(), len(rows), [None, content])
 
 
-def value_column(values: Any, name: str, role: str = "relevance") -> NDArray[Any]:
-    """Return finite numbers as int64 or float64, read by `scores` or `labels` as the role asks."""
-    read = scores if role == "score" else labels
+def value_column(values: Any, name: str, role: str = "") -> NDArray[Any]:
+    """Return finite numbers as int64 or float64, read by a function for the role."""
+    read = {"score": scores, "relevance": relevances}.get(role, labels)
     numbers = read(values, f"column {name}")
     refuse_unbounded(numbers, f"column {name}")
     return numbers.astype(np.float64 if numbers.dtype.kind == "f" else np.int64, copy=False)
@@ -237,6 +256,17 @@ def labels(values: Any, name: str) -> NDArray[Any]:
     if len(beyond := np.flatnonzero(wrapped < 0)):
         _refuse_beyond(name, int(beyond[0]), column[beyond[0]], "a 64-bit whole number")
     return wrapped
+
+
+def relevances(values: Any, name: str, grades: Grades = None) -> NDArray[Any]:
+    """Return `labels`, words by the caller's grades; the error on words writes grades for them."""
+    values = values if grades is None else graded(as_list(values), grades)
+    try:
+        return labels(values, name)
+    except InvalidInput as error:
+        if not isinstance(values, Iterable):
+            raise
+        raise error.having(remedy=words_remedy(as_list(values)) or error.remedy) from error
 
 
 def scores(values: Any, name: str) -> NDArray[Any]:
@@ -307,10 +337,9 @@ def refuse_unbounded(column: NDArray[Any], name: str) -> None:
         total = column.sum(dtype=np.float64)
     if not np.isfinite(total) and not np.isfinite(column).all():
         row = int(np.argmin(np.isfinite(column)))
-        raise InvalidInput(
-            f"row {row} is {column[row]}; expected finite numbers, mend or drop the row",
-            argument=name,
-        )
+        problem = f"row {row} is {column[row]}; expected finite numbers, mend or drop the row"
+        remedy = MASKED if column[row] == -np.inf else None
+        raise InvalidInput(problem, argument=name, remedy=remedy)
 
 
 def numbers_of(values: pa.Array | pa.ChunkedArray) -> NDArray[Any]:

@@ -27,6 +27,7 @@ from rankeval._checks import shown
 from rankeval._registry import unknown
 from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io.columns import (
+    as_list,
     combined,
     id_column,
     is_number,
@@ -40,12 +41,14 @@ from rankeval.io.formats import naming, refuse_read
 from rankeval.io.frames import LAST, SPELLINGS
 from rankeval.io.opening import WHOLE, Limits, numbers_of_texts, reading
 from rankeval.io.tables import TableSource, open_table, swallowed
+from rankeval.io.words import Grades, graded, words_remedy
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _INDEX = re.compile(r"__index_level_\d+__|Unnamed: \d+|")
 _SUSPECT = {*SPELLINGS["qid"], *LAST["qid"], *SPELLINGS["docid"], *SPELLINGS["relevance"]}
+_SUSPECT -= {"rating"}  # of a product, a usual feature
 
 Numbers = NDArray[Any]
 
@@ -73,6 +76,7 @@ def read_feature_table(
     categories: Sequence[str] = (),
     slices: Sequence[str] = (),
     rankers: Sequence[str] = (),
+    grades: Grades = None,
     format: str | None,  # noqa: A002 - as in `Qrels.read`
     limits: Limits,
 ) -> FeatureTable:
@@ -104,7 +108,7 @@ def read_feature_table(
         raise InvalidInput(f"{problem} ({reasons or 'no other column'})")
     with naming(source.path):
         qid = _ids(table, roles["qid"], source)
-        label = _labels(table, roles["label"], source)
+        label = _labels(table, roles["label"], source, grades)
         docid = _ids(table, roles["docid"], source) if "docid" in roles else None
         part = _texts(table.column(roles["part"])) if "part" in roles else None
         others = {name: _typed(table.column(name), source) for name in (*slices, *rankers)}
@@ -222,12 +226,15 @@ def _ids(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
     return np.array(ids.to_pylist(), dtype=object)
 
 
-def _labels(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
+def _labels(table: pa.Table, name: str, source: TableSource, of_words: Grades) -> NDArray[Any]:
     column = combined(table.column(name))
+    if of_words is not None:
+        return whole(value_column(graded(as_list(column), of_words), name, "relevance"))
     grades: Any = feature_numbers(column, source)
     if isinstance(grades, str):
         problem = f"the label {name!r} is no column of numbers ({grades})"
-        raise FileFormatError(problem, where=source.path)
+        remedy = words_remedy(as_list(column))
+        raise FileFormatError(problem, where=source.path, remedy=remedy)
     finite = np.isfinite(grades)
     if not finite.all():
         row = int(np.argmin(finite))

@@ -21,13 +21,17 @@ from __future__ import annotations
 
 import math
 import os
+import re
+import shlex
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from itertools import chain
 from operator import itemgetter
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -37,7 +41,9 @@ from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput, RankevalError
 from rankeval.io import opening
 from rankeval.io.columns import IDS, Columns, as_list, id_column, unfit_row, value_column
+from rankeval.io.frames import SPELLINGS
 from rankeval.io.opening import DEFAULT, Limits
+from rankeval.io.words import Grades, graded, words_remedy
 
 _SNIFFED = 1 << 14
 _ID = (
@@ -48,6 +54,7 @@ _NUMBER = (
     "a finite number",
     "a 64-bit number must hold it without rounding; numbers of a column are of one type",
 )
+_COMMAS = "the frame of pandas.read_csv(..., sep=';', decimal=',')"
 NUL = r"\x00"
 """A pattern for ids that no file of TREC can hold."""
 _UNFIT_NAME = rf"{NUL}|\r"  # no format with lines reads such a name of a system
@@ -59,7 +66,8 @@ class OpenFile:
 
     ``file`` is an Arrow file, uncompressed, that can be read from its start again; ``value`` is
     "relevance" or "score"; ``path`` is for messages; ``is_named`` says that the caller named the
-    format, which then nobody doubts.
+    format, which then nobody doubts; ``columns`` has the names of columns by part, as
+    `frames.columns_of` takes them.
     """
 
     file: pa.NativeFile
@@ -67,6 +75,7 @@ class OpenFile:
     path: str
     limits: Limits
     is_named: bool = False
+    columns: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -82,8 +91,9 @@ class Format:
     # relevance, perhaps aspect and subgroup; or qid, docid and score, perhaps run.
     write: Callable[[pa.Table], Iterable[bytes | pa.Buffer]] | None = None
     suffixes: tuple[str, ...] = ()  # Such as ``(".csv",)``
-    # Takes the first bytes of a file and says whether they are of this format.
-    sniff: Callable[[bytes], bool] | None = None
+    # Takes the first bytes of a file, and perhaps names of columns by part, and says whether they
+    # are of this format.
+    sniff: Callable[..., bool] | None = None
     # Takes all bytes and returns the line of each row, from 1. Messages of a format without it
     # count rows.
     row_lines: Callable[[bytes], Sequence[int]] | None = None
@@ -100,6 +110,10 @@ class Format:
     is_told_by_suffix: bool = True
     # Whether messages name a row by its query and document, because the format has no rows.
     is_keyed: bool = False
+    # For formats of JSON: ``fits`` takes an object, and says whether it is of this format. ``take``
+    # takes a list of such objects and "relevance" or "score", and returns the columns.
+    fits: Callable[[Any], bool] | None = None
+    take: Callable[[list[Any], str], Columns] | None = None
 
 
 FORMATS: dict[str, Format] = {}
@@ -157,10 +171,12 @@ class Source:
     path: str
     format: str
     limits: Limits = DEFAULT
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    kept: Sequence[int] | None = None  # The rows of the file, if some were left out
 
     def place(self, rows: Sequence[int]) -> str:
         """Return the file and the lines of rows, counted from 0; of a pipe, the numbers of rows."""
-        row_lines = FORMATS[self.format].row_lines
+        row_lines, rows = FORMATS[self.format].row_lines, self._of_file(rows)
         numbers, unit = [row + 1 for row in rows], "row"
         if row_lines and Path(self.path).is_file():
             lines = row_lines(opening.read_bytes(self.path, self.limits))
@@ -175,17 +191,24 @@ class Source:
         with suppress(RankevalError, LookupError):
             if look_up and Path(self.path).is_file():
                 with opening.reading(self.path, self.limits) as file:
-                    opened = OpenFile(file, value, self.path, self.limits, is_named=True)
-                    return look_up(opened, rows)
+                    opened = OpenFile(
+                        file, value, self.path, self.limits, is_named=True, columns=self.columns
+                    )
+                    return look_up(opened, self._of_file(rows))
         return {}
+
+    def _of_file(self, rows: Sequence[int]) -> Sequence[int]:
+        return rows if self.kept is None else [self.kept[row] for row in rows]
 
     def way_on(self, name: str, value: str) -> str:
         """Say how to read rows that a column tells apart."""
         if value == "score":
-            return "write a file for each system"
+            system = f"rk.Run.by_system({self.path!r}, system={name!r})"
+            return f"if it is the system, rankeval compare compares them: {system}"
         if self.format == "trec":
             return "if it is the subtopic or the judge, say format='ndeval' (-R ndeval)"
-        return f"if it is the subtopic or the judge, call the column aspect and not {name}"
+        aspect = f"columns={{'aspect': {name!r}}} (--column {shlex.quote(f'aspect={name}')})"
+        return f"if it is the subtopic or the judge, say {aspect}"
 
 
 @contextmanager
@@ -194,14 +217,23 @@ def reading_rows(
     value: str,
     format: str | None,  # noqa: A002 - as in `Qrels.read`
     limits: Limits,
+    wanted: Mapping[str, Any] = MappingProxyType({}),
+    grades: Grades = None,
 ) -> Iterator[Columns]:
     """Read a file; if the block refuses its columns, raise the error that names the line."""
+    for part in wanted:
+        chosen("part of a table", part, SPELLINGS)
     where = opening.as_path(path)
+    notes: tuple[str, ...] = ()
+    if value == "relevance" and (where / "qrels").is_dir():
+        where = judgments_file(where)
+        notes = (f"{path}: the judgments of qrels/{where.name}",)
     named = None if format is None else _named(format, lambda entry: value in entry.values)
     with opening.reading(where, limits) as file:
-        entry = named or _recognised(file.read(_SNIFFED), where, value)
+        entry = named or _recognised(file.read(_SNIFFED), where, value, wanted)
         file.seek(0)
-        opened = OpenFile(file, value, str(where), limits, is_named=named is not None)
+        is_named = entry in (named, FORMATS["ndeval"])
+        opened = OpenFile(file, value, str(where), limits, is_named=is_named, columns=wanted)
         try:
             with naming(str(where)):
                 columns = entry.read(opened)
@@ -212,23 +244,46 @@ def reading_rows(
             raise FileFormatError(f"{where} is not as {entry.words} must be: {reason}") from error
         if not len(columns.value):
             raise FileFormatError(f"{where} is empty: expected rows with qid, docid and {value}")
-        source = columns.source or Source(str(where), entry.name, limits)
+        source = columns.source or Source(str(where), entry.name, limits, columns.parts)
+        if grades is not None:
+            with naming(str(where)):
+                columns = replace(columns, value=graded(as_list(columns.value), grades))
         try:
             ids = _id_columns(columns)
             for part in ids if entry.unread else ():
                 refuse_read(ids[part], entry.unread, part, partial(_place, source, columns))
             yield replace(
-                columns, value=opening.parsed_numbers(columns.value), source=source, **ids
+                columns,
+                value=opening.parsed_numbers(columns.value),
+                source=source,
+                notes=(*notes, *columns.notes),
+                **ids,
             )
         except FileFormatError:
             raise
         except (InvalidInput, TypeError) as error:
             wrong = _wrong_cell(columns, value)
             if wrong is None:
-                raise FileFormatError(said(error), where=str(where)) from error
+                fields = (
+                    error.fields if isinstance(error, InvalidInput) else {"problem": said(error)}
+                )
+                raise FileFormatError(**fields | {"where": str(where)}) from error
             row, column, cell = wrong
             place = f"{_place(source, columns, row)}, column {column}"
-            raise _cell_error(cell, place, is_number=column == value) from error
+            cells = columns.value if column == value else None
+            raise _cell_error(cell, place, cells, value) from error
+
+
+def judgments_file(folder: Path, split: str | None = None) -> Path:
+    """Return the file of a split in a folder of BEIR, by default the only one, or of test."""
+    files = {
+        path.name.partition(".")[0]: path for path in sorted((folder / "qrels").glob("*.tsv*"))
+    }
+    if not files:
+        found = f"no qrels/*.tsv in {str(folder)!r}"
+        raise InvalidInput(argument="folder", found=found, expected="a folder of BEIR")
+    default = next(iter(files)) if len(files) == 1 else "test"
+    return files[chosen("split", split or default, files)]
 
 
 def _id_columns(columns: Columns) -> dict[str, pa.Array]:
@@ -237,16 +292,25 @@ def _id_columns(columns: Columns) -> dict[str, pa.Array]:
     return {part: id_column(ids, part) for part, ids in cells.items() if ids is not None}
 
 
-def _cell_error(cell: Any, place: str, *, is_number: bool) -> FileFormatError:
-    """Make the error for a cell that is refused."""
-    expected, remedy = _NUMBER if is_number else _ID
-    if is_number:
-        if isinstance(cell, str):
+def _cell_error(cell: Any, place: str, numbers: Any, value: str) -> FileFormatError:
+    """Make the error for a cell that is refused; ``numbers`` is its column, None of ids."""
+    expected, remedy = _ID if numbers is None else _NUMBER
+    if numbers is not None and isinstance(cell, str):
+        try:
             opening.number_of(cell, place)
-        is_missing = cell is None or cell != cell  # noqa: PLR0124 - nan
-        if is_missing or cell in (math.inf, -math.inf):
-            remedy = "mend it, or drop the row"
+        except FileFormatError as error:
+            return error.having(remedy=error.remedy or _text_remedy(cell, numbers, value))
+    is_missing = cell is None or cell != cell  # noqa: PLR0124 - nan
+    if numbers is not None and (is_missing or cell in (math.inf, -math.inf)):
+        remedy = opening.MASKED if cell == -math.inf else "mend it, or drop the row"
     return FileFormatError(f"expected {expected}, found {shown(cell)}", where=place, remedy=remedy)
+
+
+def _text_remedy(cell: str, numbers: Any, value: str) -> str | None:
+    """Say what to do about a text in a column of numbers."""
+    if re.fullmatch(r"[+-]?\d+,\d+", cell):
+        return f"write all with a point, or give from_frame {_COMMAS}"
+    return words_remedy(as_list(numbers)) if value == "relevance" else None
 
 
 @contextmanager
@@ -276,7 +340,9 @@ def refuse_read(ids: pa.Array, unread: str, column: str, place: Callable[[int], 
         raise FileFormatError(problem, where=f"{place(row)}, column {column}", remedy=remedy)
 
 
-def _recognised(start: bytes, where: Path, value: str) -> Format:
+def _recognised(
+    start: bytes, where: Path, value: str, wanted: Mapping[str, Any] = MappingProxyType({})
+) -> Format:
     """Return the format of a file by its first bytes, then by its suffix, TREC text by default."""
     suffix = suffix_of(where)
     if suffix and not any(suffix in entry.suffixes for entry in FORMATS.values()):
@@ -284,7 +350,15 @@ def _recognised(start: bytes, where: Path, value: str) -> Format:
     known = [entry for entry in reversed(FORMATS.values()) if value in entry.values]
     by_content = [entry for entry in known if entry.sniff and entry.sniff(start)]
     by_suffix = [entry for entry in known if entry.is_told_by_suffix and suffix in entry.suffixes]
-    return [*by_content, *by_suffix, FORMATS["trec"]][0]
+    first = start.removeprefix(opening.BOM).partition(b"\n")[0].decode(errors="replace")
+    cells = {cell.strip(' "\r') for cell in re.split(r"[,;\t|]", first)}
+    named = {
+        *chain.from_iterable([name] if isinstance(name, str) else name for name in wanted.values())
+    }
+    by_header = [FORMATS["csv"]] if cells & named else []
+    found = [*by_content, *by_header, *by_suffix, FORMATS["trec"]][0]
+    # In TREC text the aspect is the second column.
+    return FORMATS["ndeval"] if found.name == "trec" and "aspect" in wanted else found
 
 
 def suffix_of(where: Path) -> str:

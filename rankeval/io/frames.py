@@ -1,6 +1,7 @@
 """Columns of frames, dicts and records, and a table of the names of columns in other tools.
 
-Our own name wins over other tools' names; if two of these could be meant, the caller must choose.
+Names are compared by `rankeval.io.words.plain`, so case, blanks, ``-`` and ``_`` do not matter. Our
+own name wins over other tools' names; if two of these could be meant, the caller must choose.
 The trap is a name that means two things. PyTerrier's frames have ``docno``, the id, beside
 ``docid``, the document's number in the index, and ``query``, the text, beside ``qid``. BEIR and
 ranx call the relevance ``score``.
@@ -17,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, count, repeat
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,21 +27,38 @@ from rankeval._checks import require, said, shown
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import IDS, Columns, as_list, id_column, value_column
 from rankeval.io.opening import parsed_numbers
+from rankeval.io.words import Grades, graded, plain
 
 SPELLINGS: dict[str, tuple[str, ...]] = {
-    "qid": ("qid", "query_id", "query-id", "q_id", "topic_id"),
-    "docid": ("docid", "docno", "doc_id", "corpus-id", "corpus_id", "document_id", "did", "pid"),
-    "relevance": ("relevance", "rel", "label", "grade", "judgment", "judgement"),
+    "qid": ("qid", "query_id", "q_id", "topic_id", "search_id"),
+    "docid": ("docid", "docno", "doc_id", "corpus_id", "document_id", "did", "pid"),
+    "relevance": (
+        *("relevance", "rel", "label", "grade", "judgment", "judgement", "rating"),
+        *("esci_label", "gpt4-label"),
+    ),
     "score": ("score", "similarity", "prediction", "sim"),
     "aspect": ("aspect", "subtopic_id", "subtopic"),
     "subgroup": ("subgroup",),
-    "name": ("run", "tag"),
+    "name": ("run", "tag", "system", "algorithm", "run_id", "run_name"),
     "rank": ("rank",),
 }
 """Part -> its names, our own first. ``name`` is the system; ``rank`` only meets the scores."""
 
-LAST: dict[str, tuple[str, ...]] = {"qid": ("query", "topic"), "relevance": ("score",)}
+LAST: dict[str, tuple[str, ...]] = {
+    "qid": ("query", "topic", "query_text", "user", "user_id"),
+    "docid": ("item", "item_id", "product_id", "movie_id"),
+    "relevance": ("score",),
+}
 """Names of a part without any other: ``query`` is an id in trectools, and a text elsewhere."""
+
+TEXTS = frozenset({"query", "querytext"})
+"""`plain` names of columns in which the text of a query is its id."""
+
+JUDGES = (
+    *("judge", "judge_id", "worker", "worker_id", "assessor", "assessor_id"),
+    *("annotator", "annotator_id", "rater", "rater_id"),
+)
+"""Names of the aspect where judges are compared, before its other names."""
 
 JUDGED_BY_SCORE = frozenset({"corpus-id", "corpus_id", "q_id"})
 """Names of BEIR and ranx, beside which a score is the relevance."""
@@ -50,37 +68,51 @@ NUMBER_IN_INDEX = "number in index"
 """The part of PyTerrier's ``docid``, which is not an id, in what `columns_of` returns."""
 
 
-def spelled(names: Iterable[str], part: str) -> list[str]:
+def spelled(names: Iterable[Any], part: str) -> list[str]:
     """Return the names that may mean a part, such as ``docno`` for ``docid``; our own name wins."""
-    held = set(names)
-    found = [name for name in SPELLINGS[part] if name in held]
-    if found[:2] == ["docid", "docno"]:
-        return ["docno"]  # if `refuse_other_pairs` agrees
-    if not found and (part != "relevance" or held & JUDGED_BY_SCORE):
-        found = [name for name in LAST.get(part, ()) if name in held]
-    return found[:1] if found[:1] == [part] else found
+    held = dict.fromkeys(names)
+    if part in held:
+        return ["docno"] if part == "docid" and "docno" in held else [part]
+    found = _alike(held, SPELLINGS[part])
+    if not found and (part != "relevance" or held.keys() & JUDGED_BY_SCORE):
+        found = _alike(held, LAST.get(part, ()))
+    return found
+
+
+def _alike(names: Iterable[Any], known: Iterable[str]) -> list[Any]:
+    meant = {*map(plain, known)}
+    return [name for name in names if plain(name) in meant]
+
+
+def _named(names: Sequence[str], part: str, column: Any) -> list[str]:
+    """Return the columns that may be a part: by its name, one of some names, or any usual name."""
+    if isinstance(column, str):
+        return [column]
+    return _alike(dict.fromkeys(names), column or ()) or spelled(names, part)
 
 
 def columns_of(
     names: Sequence[str], role: str, wanted: Mapping[str, Any], where: str, advice: str
 ) -> dict[str, str]:
     """Return part -> column: query, document and number, and the other parts that are there."""
-    # ``wanted`` names the columns of some parts: None is any usual name, False leaves out a part.
-    parts = {}
+    # ``wanted`` names the columns of some parts: None is any usual name, a tuple has names that
+    # come before these, False leaves out a part.
+    parts, lacking = {}, {}
     needed = ("qid", "docid", role)
-    optional = ("aspect", "subgroup") if role == "relevance" else ("name",)
-    for part in needed + optional:
+    for part in (*needed, *(("aspect", "subgroup") if role == "relevance" else ("name",))):
         column = wanted.get(part)
-        matches = spelled(names, part) if column is None else [column]
-        if part in optional and (column is False or not matches):
-            continue
-        if len(matches) != 1 or matches[0] not in names:
-            hint = _hint(names, part, matches)
-            problem = f"{where} has no column {shown(column or part)}: {hint}"
-            raise InvalidInput(problem, remedy=advice.format(part=part))
-        if (times := names.count(matches[0])) > 1:
-            raise InvalidInput(f"{where} has {times} columns {matches[0]!r}; name each column once")
-        parts[part] = matches[0]
+        matches = [] if column is False else _named(names, part, column)
+        if part == "name":
+            matches = matches[:1]
+        if len(matches) == 1 and matches[0] in names:
+            parts[part] = matches[0]
+        elif matches or part in needed:
+            lacking[part] = matches
+    if lacking:
+        raise _lacking(names, lacking, wanted, where, advice)
+    for column in parts.values():
+        if (times := names.count(column)) > 1:
+            raise InvalidInput(f"{where} has {times} columns {column!r}; name each column once")
     if wanted.get("docid") is None and parts["docid"] == "docno" and "docid" in names:
         parts[NUMBER_IN_INDEX] = "docid"
     if role == "score" and names.count("rank") == 1 and "rank" not in parts.values():
@@ -88,13 +120,37 @@ def columns_of(
     return parts
 
 
-def others(names: Sequence[str], role: str) -> list[str]:
+def others(names: Sequence[str], role: str, wanted: Mapping[str, Any]) -> list[str]:
     """Return the names of the columns that give no id and no number of the rows, each once."""
-    parts = columns_of(names, role, {}, "", "")
+    parts = columns_of(names, role, wanted, "", "")
     read = {name for part, name in parts.items() if part != "name"}
     return [
         name for name, times in Counter(names).items() if name not in read | {""} and times == 1
     ]
+
+
+def _lacking(
+    names: Sequence[str],
+    lacking: Mapping[str, Sequence[str]],
+    wanted: Mapping[str, Any],
+    where: str,
+    advice: str,
+) -> InvalidInput:
+    """Make the error for all columns that are not there, or that several could be."""
+    named = {part: name for part, name in wanted.items() if isinstance(name, str)}
+    columns = ", ".join(f"no column {shown(named.get(part, part))}" for part in lacking)
+    hints = dict.fromkeys(_hint(names, part, found) for part, found in lacking.items())
+    problem = f"{where} has {columns}: {'; '.join(hints)}"
+    found, expected = ", ".join(names), ", ".join(lacking)
+    return InvalidInput(
+        problem, found=found, expected=expected, remedy=_advised(advice, [*lacking])
+    )
+
+
+def _advised(advice: str, parts: Sequence[str]) -> str:
+    columns = ", ".join(f"{part!r}: ..." for part in parts)
+    options = " ".join(f"--column {part}=..." for part in parts)
+    return advice.format(part=parts[0], columns=columns, options=options)
 
 
 def _hint(names: Sequence[str], part: str, matches: Sequence[str]) -> str:
@@ -113,8 +169,10 @@ def columns_in(table: Any, parts: Mapping[str, str], role: str, where: str, advi
     if number is not None and not _are_pyterrier(docno=cells["docid"], docid=number):
         expected = "as in PyTerrier, where 'docno' is text and 'docid' a number in the index"
         problem = f"{where} has the columns 'docno' and 'docid', not {expected}"
-        raise InvalidInput(problem, remedy=advice.format(part="docid"))
-    return Columns(value=cells.pop(role), value_name=parts[role], **cells)
+        raise InvalidInput(problem, remedy=_advised(advice, ["docid"]))
+    systems = table[parts["name"]] if "name" in parts else None
+    value, name = cells.pop(role), parts[role]
+    return Columns(value=value, value_name=name, systems=systems, parts=parts, **cells)
 
 
 def _are_pyterrier(docno: Any, docid: Any) -> bool:
@@ -147,8 +205,7 @@ class FrameSource:
     def way_on(self, name: str, value: str) -> str:
         """Say how to read rows that a column tells apart."""
         if value == "score":
-            groups = f"{{one: part for one, part in frame.groupby({name!r})}}"
-            return f"give a run for each, such as {groups}"
+            return f"if it is the system, give a run of each: Run.from_frame(..., system={name!r})"
         return f"if it is the subtopic or the judge, say aspect={name!r} in Qrels.from_frame"
 
     def __reduce__(self) -> tuple[type[FrameSource], tuple[()]]:
@@ -161,7 +218,7 @@ _HOLDERS = {"relevance": "qrels", "score": "run"}
 _ADVICE = "say which by {part}= in Qrels.from_frame or Run.from_frame"
 
 
-def from_dict(mapping: Any, value: str) -> Columns:
+def from_dict(mapping: Any, value: str, grades: Grades = None) -> Columns:
     """Flatten ``{qid: {docid: value}}``; a query with an empty dict has no rows.
 
     Instead of a dict, a query may have a list of documents or of pairs, as `_listed` reads it.
@@ -176,7 +233,11 @@ def from_dict(mapping: Any, value: str) -> Columns:
     numbers = list(chain.from_iterable(documents.values() for documents in rows.values()))
     if value == "relevance" and any(isinstance(number, Mapping) for number in numbers):
         return _from_nested(rows)
-    return Columns(queries, ids, parsed_numbers(numbers))
+    return Columns(queries, ids, _numbers(numbers, grades))
+
+
+def _numbers(cells: Any, grades: Grades) -> Any:
+    return parsed_numbers(cells) if grades is None else graded(as_list(cells), grades)
 
 
 def _listed(query: Any, documents: Any, value: str) -> Mapping[Any, Any]:
@@ -258,14 +319,15 @@ def is_records(thing: Any) -> bool:
     return "query_id" in fields and hasattr(thing, "__iter__")
 
 
-def from_records(thing: Any, value: str) -> Columns:
+def from_records(thing: Any, value: str, grades: Grades = None, **wanted: Any) -> Columns:
     """Return the columns of records with a query, a document, and a relevance or a score."""
     if _is_ranx(thing):
         if not hasattr(thing, _HOLDERS[value]):
             raise InvalidInput(
                 f"expected {_HOLDERS[value].title()} of ranx, found its {type(thing).__name__}"
             )
-        return replace(from_dict(thing.to_dict(), value), name=getattr(thing, "name", None))
+        columns = from_dict(thing.to_dict(), value, grades)
+        return replace(columns, name=getattr(thing, "name", None))
     if any(hasattr(thing, iterator) for iterator in _ITERATORS.values()):
         if not hasattr(thing, _ITERATORS[value]):
             raise InvalidInput(
@@ -284,7 +346,7 @@ def from_records(thing: Any, value: str) -> Columns:
             problem, remedy="give records, a dict {qid: {docid: number}}, or lists with qid="
         )
     where = f"record 0 (counting from 0): {expected}, found {shown(rows[0])}" + ", which"
-    parts = columns_of(_fields(rows[0]), value, {}, where, "give records with these fields")
+    parts = columns_of(_fields(rows[0]), value, wanted, where, "give records with these fields")
     if "rank" in parts and not all("rank" in _fields(row) for row in rows):
         del parts["rank"]
     cells = {
@@ -295,14 +357,15 @@ def from_records(thing: Any, value: str) -> Columns:
         _unread(_fields(rows[0]), parts), lambda name, row: _field(rows[row], name, row, expected)
     )
     columns = columns_in(cells, parts, value, "record 0", "give records with one of them")
-    return replace(columns, value=parsed_numbers(columns.value), source=source)
+    return replace(columns, value=_numbers(columns.value, grades), source=source)
 
 
 def _fields(record: Any) -> list[str]:
     """Return the names of a record's fields, as far as we know such names."""
     if isinstance(record, Mapping):
         return [name for name in record if isinstance(name, str)]
-    return [name for name in chain.from_iterable(SPELLINGS.values()) if hasattr(record, name)]
+    known = chain.from_iterable((*SPELLINGS.values(), *LAST.values()))
+    return [name for name in dict.fromkeys(known) if hasattr(record, name)]
 
 
 def _field(record: Any, name: str, at: int, expected: str) -> Any:
@@ -324,14 +387,15 @@ def _unread(names: Iterable[str], parts: Mapping[str, str]) -> list[str]:
     return [name for name in names if name not in read]
 
 
-def from_frame(frame: Any, role: str, **wanted: str | Literal[False] | None) -> Columns:
+def from_frame(frame: Any, role: str, grades: Grades = None, **wanted: Any) -> Columns:
     """Return columns of a pandas or polars frame, an Arrow table or an Arrow C stream."""
     table = as_table(frame)
     wanted["subgroup"] = False if wanted.get("aspect") is False else None
     parts = columns_of(names_in(table), role, wanted, "the frame", _ADVICE)
     columns = columns_in(table, parts, role, "the frame", _ADVICE)
     ids = {part: id_column(getattr(columns, part), parts[part]) for part in IDS if part in parts}
-    numbers = value_column(columns.value, parts[role], role)
+    cells = columns.value if grades is None else graded(as_list(columns.value), grades)
+    numbers = value_column(cells, parts[role], role)
     # Callers who name the column of the number know what it is.
     value_name = parts[role] if wanted.get(role) is None else None
     source = FrameSource(_unread(names_in(table), parts), partial(_cell, table))

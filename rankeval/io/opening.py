@@ -29,6 +29,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import shlex
 import threading
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -115,6 +116,8 @@ BLOCK = 1 << 18  # bytes read at a time: they stay in the cache while they are c
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 WHOLE = 2**53
 """Float64 holds every whole number up to here."""
+MASKED = "an item that is masked is not ranked: leave out its row"
+"""The remedy for a score of -inf."""
 _DIGITS = re.compile(r"[+-]?\d{1,400}", re.ASCII)  # no float has more digits
 
 
@@ -127,7 +130,9 @@ def number_of(text: str, where: str) -> float:
             hint = ", which is beyond 64-bit floats"
         elif re.fullmatch(r"[+-]?\d+,\d+", text):
             hint = "; the decimal sign is a point"
-        raise FileFormatError(f"expected a finite number, found {text!r}{hint}", where=where)
+        problem = f"expected a finite number, found {text!r}{hint}"
+        is_masked = text.casefold() in ("-inf", "-infinity")
+        raise FileFormatError(problem, where=where, remedy=MASKED if is_masked else None)
     return value
 
 
@@ -183,7 +188,10 @@ def text_blocks(source: pa.NativeFile, where: str, limits: Limits) -> Iterator[b
             source.seek(0)  # counting lines all the time would slow down benchmark B
             place = f"{where}, line {source.read(seen + at).count(_LF) + 1}"
             if fault:
-                raise FileFormatError(problem, where=place)
+                source.seek(0)
+                is_wide = source.read(2) in (b"\xff\xfe", b"\xfe\xff")
+                remedy = in_utf8(where, "UTF-16") if is_wide else None
+                raise FileFormatError(problem, where=place, remedy=remedy)
             raise limits.exceeded("line", place, problem)
         end = block.rfind(_LF) + 1 if read else len(block)
         seen, rest = seen + end, block[end:]
@@ -207,21 +215,28 @@ def checked_text(source: pa.NativeFile, where: str, limits: Limits) -> bytes:
     return bytes(source.read()).removeprefix(BOM)
 
 
+def in_utf8(path: str, encoding: str = "LATIN1") -> str:
+    """Write the command that makes a copy of a text in UTF-8."""
+    copy = shlex.quote(f"utf8-{Path(path).name}")
+    command = f"iconv -f {encoding} -t UTF-8 {shlex.quote(path)} > {copy}"
+    return f"if it is {encoding}, write it in UTF-8: {command}"
+
+
 def filled_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield number, from 1, and content of each line that is not blank."""
     return ((number, line) for number, line in enumerate(BytesIO(data), start=1) if line.strip())
 
 
-COMPRESSION = {".gz": "gzip", ".zst": "zstd"}
+COMPRESSION = {".gz": "gzip", ".zst": "zstd", ".lz4": "lz4"}
 PARQUET = b"PAR1"
-_PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_LZ4 = b"\x04\x22\x4d\x18"
+_PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", _LZ4: "lz4"}
 # Frames that zstd skips: parallel packers put their notes there, also before the first row.
 _PACKED |= {bytes([kind]) + b"\x2a\x4d\x18": "zstd" for kind in range(0x50, 0x60)}
 _NOT_READ = {
     b"BZh91AY&SY": "bzip2",
     b"\xfd7zXZ\x00": "xz",
     b"PK\x03\x04": "zip",
-    b"\x04\x22\x4d\x18": "lz4",
 }
 
 
@@ -296,8 +311,12 @@ def _open(where: Path, limits: Limits) -> pa.NativeFile:
                 f"{where} is a {packing} file, which is not read: unpack it first"
             )
         if packing:
+            n_packed = source.size()
             with source:
-                return pa.BufferReader(_unpacked(source, packing, where, limits))
+                unpacked = _unpacked(source, packing, where, limits)
+            if packing == "lz4" and bytes(unpacked[: len(_LZ4)]) == _LZ4:  # ranx packs twice
+                unpacked = _unpacked(pa.BufferReader(unpacked), packing, where, limits, n_packed)
+            return pa.BufferReader(unpacked)
     except RankevalError:
         raise
     except (OSError, ValueError) as error:
@@ -326,15 +345,19 @@ def _streamed(where: Path, limits: Limits) -> pa.Buffer:
     return sink.getvalue()
 
 
-def _unpacked(source: pa.NativeFile, name: str, where: Path, limits: Limits) -> pa.Buffer:
-    # Piece by piece, so that a file without end is refused early.
+def _unpacked(
+    source: pa.NativeFile, name: str, where: Path, limits: Limits, n_packed: int = 0
+) -> pa.Buffer:
+    # Piece by piece, so that a file without end is refused early. ``n_packed`` is the size of the
+    # file if the source is not the file itself.
     sink = pa.BufferOutputStream()
     try:
         with pa.CompressedInputStream(source, name) as stream:
             while piece := stream.read_buffer(BLOCK):
                 sink.write(piece)
-                if sink.tell() > max(ALWAYS, limits.expansion * source.tell()):
-                    times = sink.tell() / source.tell()
+                n_read = n_packed or source.tell()
+                if sink.tell() > max(ALWAYS, limits.expansion * n_read):
+                    times = sink.tell() / n_read
                     found = f"it expands to more than {times:.0f} times its size"
                     raise limits.exceeded("expansion", str(where), found)
     except (OSError, EOFError, zlib.error) as error:

@@ -25,7 +25,10 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rankeval.io.opening import NUMBER
 
@@ -56,7 +59,10 @@ class Reading(NamedTuple):
         order = f"write them in order, awk '{{print {columns}}}'"
         if "relevance" not in fields or "time" in places:
             return order
-        return f"{order}, or say format='ndeval' (-R ndeval) if column 2 is a judge or a subtopic"
+        ways = f"{order}, or say format='ndeval' (-R ndeval) if column 2 is a judge or a subtopic"
+        if self.columns != "qid docid relevance iter":
+            return ways
+        return f"{ways}, or format='ir_datasets' (-R ir_datasets) if they are its export"
 
 
 def is_doubtful(rows: Sequence[Sequence[str]]) -> bool:
@@ -126,6 +132,23 @@ def reading_of_six(rows: Sequence[Sequence[str]]) -> Reading | None:
         why = f"column 5 counts from {min(fifth):.0f} in each query"
         return Reading("qid Q0 docid score rank tag", why)
     return None
+
+
+def ranks_in_order(query: NDArray[Any], numbers: NDArray[np.float64]) -> bool | None:
+    """Say whether a third column has ranks, or scores; None if it may have either.
+
+    Files list the best first: ranks count up from 0 or 1 within each query, and scores fall
+    somewhere. Numbers that rise otherwise may be ranks with gaps, or distances.
+    """
+    order = np.argsort(query, kind="stable")
+    query, numbers = query[order], numbers[order]
+    is_next = query[1:] == query[:-1]
+    steps, starts = np.diff(numbers)[is_next], numbers[np.r_[True, ~is_next]]
+    if (steps < 0).any():
+        counts_only = (steps > 0).any() and _are_ranks(query.tolist(), numbers.tolist())
+        return None if counts_only else False
+    counts = (steps == 1).all() and {*starts.tolist()} in ({0.0}, {1.0})
+    return True if counts and len(steps) else None
 
 
 def _are_numbers(cells: Sequence[str]) -> bool:

@@ -29,6 +29,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
@@ -36,19 +37,22 @@ import pyarrow.csv as pacsv
 from rankeval._checks import count, few, said, shown, unique_keys
 from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput
-from rankeval.io.columns import Columns, as_list
+from rankeval.io.columns import IDS, Columns, as_list, distinct, numbers_of, row_numbers
 from rankeval.io.formats import NUL, Format, OpenFile, Source, add_format, suffix_of, text_lines
-from rankeval.io.frames import columns_in, columns_of, from_dict, others, spelled
-from rankeval.io.opening import ALWAYS, BOM, NUMBER, Limits, checked_text, filled_lines
+from rankeval.io.frames import TEXTS, columns_in, columns_of, from_dict, others, spelled
+from rankeval.io.json_formats import content_columns
+from rankeval.io.opening import ALWAYS, BOM, NUMBER, Limits, checked_text, filled_lines, in_utf8
 from rankeval.io.opening import PARQUET as MAGIC
+from rankeval.io.words import plain
 
-_ADVICE = (
-    "rename it, or read the file as a frame and say {part}= in Qrels.from_frame or Run.from_frame"
-)
+_ADVICE = "name the columns: columns={{{columns}}} ({options})"
 _ONE_EACH = "write one object for each document, without lists or objects in it"
 _VALUE = 8  # bytes of a value in memory, at least
 _BYTES = 1 << 24  # of CSV that Arrow parses at a time
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+_COMMA = re.compile(r"[+-]?\d+,\d+")
+_GUARDED = "^ ([-=+@])"  # Quepid keeps a spreadsheet from computing such a text
 TABLES: tuple[str, ...] = ("parquet", *_DELIMITERS)
 """Formats of tables of features."""
 _JSON = re.compile(rb"(\xef\xbb\xbf)?\s*[\[{]")
@@ -115,6 +119,7 @@ def _open_parquet(file: pa.NativeFile, path: str, limits: Limits) -> TableSource
 
 def _open_text(file: pa.NativeFile, path: str, limits: Limits, delimiter: str) -> TableSource:
     data = checked_text(file, path, limits)
+    delimiter = delimiter_of(data, delimiter)
     # Without a quote there is nothing that Arrow's reader could take wrongly; Python's would take
     # ten times as long.
     is_plain = b'"' not in data and not data.startswith((b"\n", b"\r"))
@@ -138,6 +143,19 @@ def _open_text(file: pa.NativeFile, path: str, limits: Limits, delimiter: str) -
 
     texts = dict.fromkeys(header, pa.string())
     return TableSource(path, header, texts, columns, lambda row: f"line {lines()[row]}", delimiter)
+
+
+def delimiter_of(data: bytes, usual: str) -> str:
+    """Return the delimiter of the header: with known names, else the usual one, if it is there."""
+    first = data.removeprefix(BOM).lstrip().partition(b"\n")[0].decode(errors="replace")
+    fitting = [mark for mark in (usual, *_SEPARATORS) if _has_names(first, mark)]
+    most = max(_SEPARATORS, key=first.count)
+    return [*fitting, usual if usual in first or most not in first else most][0]
+
+
+def _has_names(header: str, delimiter: str) -> bool:
+    names = [cell.strip(' "\r') for cell in header.split(delimiter)]
+    return bool(spelled(names, "qid") and spelled(names, "docid"))
 
 
 def csv_cells(
@@ -170,19 +188,17 @@ def _columns(
     if not names:
         return Columns([], [], [])
     expected = f"{line}expected columns called qid, docid and {opened.value}; the table"
-    parts = columns_of(names, opened.value, {}, expected, advice)
+    parts = columns_of(names, opened.value, opened.columns, expected, advice)
     table = read([*parts.values()])
     columns = columns_in(table, parts, opened.value, "the table", advice)
-    # The first row names the system, as in TREC files.
-    for name in as_list(table[parts["name"]][:1]) if "name" in parts else ():
-        if isinstance(name, str) and name:
-            return replace(columns, name=name)
-    return columns
+    first = next(iter(distinct(columns.systems)), None)
+    return replace(columns, name=first) if isinstance(first, str) and first else columns
 
 
 def swallowed(delimiter: str) -> str:
     """Return a pattern for ids that hold NUL or, in text, rows between two stray quotes."""
-    return rf"(?s){NUL}|\n.*{delimiter}|{delimiter}.*\n" if delimiter else NUL
+    mark = f"[{''.join(_SEPARATORS)}]"
+    return rf"(?s){NUL}|\n.*{mark}|{mark}.*\n" if delimiter else NUL
 
 
 def records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, list[str]]]:
@@ -193,8 +209,8 @@ def records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, list
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start)
         content = data.split(b"\n")[line]
-        problem = f"expected UTF-8 text, found {content[:80]!r}"
-        raise FileFormatError(problem, where=f"{where}, line {line + 1}") from error
+        problem, place = f"expected UTF-8 text, found {content[:80]!r}", f"{where}, line {line + 1}"
+        raise FileFormatError(problem, where=place, remedy=in_utf8(where)) from error
     reader = csv.reader(StringIO(text, newline=""), delimiter=delimiter, strict=True)
     header: list[str] = []
     begin = 1
@@ -205,7 +221,10 @@ def records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, list
                 expected = f"{count(len(header), 'column')} ({', '.join(header)[:80]})"
                 found = f"{len(fields)}: {delimiter.join(fields)[:80]!r}"
                 place = f"{where}, line {begin}"
-                raise FileFormatError(f"expected {expected}, found {found}", where=place)
+                is_cut = len(fields) < len(header) and text.count("\n") < reader.line_num
+                cut = "the file is cut off here: its last line has no end" if is_cut else None
+                problem = f"expected {expected}, found {found}"
+                raise FileFormatError(problem, where=place, remedy=cut)
             if fields:
                 yield begin, fields
             begin = reader.line_num + 1
@@ -216,16 +235,13 @@ def records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, list
 
 def csv_lines(delimiter: str, data: bytes) -> list[int]:
     """Return the line of each row."""
-    return [line for line, _ in records(data, delimiter, "")][1:]
+    return [line for line, _ in records(data, delimiter_of(data, delimiter), "")][1:]
 
 
-def _is_csv(delimiter: str, start: bytes) -> bool:
-    first = start.removeprefix(BOM).lstrip().split(b"\n", 1)[0]
-    if delimiter.encode() not in first:
-        return False
-    cells = first.split(delimiter.encode())
-    names = [cell.strip().strip(b'"').decode(errors="replace") for cell in cells]
-    return bool(spelled(names, "qid") and spelled(names, "docid"))
+def _is_csv(usual: str, start: bytes) -> bool:
+    first = start.removeprefix(BOM).lstrip().partition(b"\n")[0].decode(errors="replace")
+    marks = "\t" if usual == "\t" else _SEPARATORS.keys() - {"\t"}
+    return any(mark in first and _has_names(first, mark) for mark in marks)
 
 
 def _write_csv(delimiter: str, table: pa.Table) -> list[pa.Buffer]:
@@ -253,7 +269,9 @@ def json_lines(data: bytes, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _read_jsonl(opened: OpenFile) -> Columns:
-    return _of_records(_lines_of(opened), opened, "jsonl")
+    records = _lines_of(opened)
+    columns = content_columns(records, opened.value, opened)
+    return columns or _of_records(records, opened, "jsonl")
 
 
 def _lines_of(opened: OpenFile) -> list[dict[str, Any]]:
@@ -271,7 +289,7 @@ def _of_records(records: list[dict[str, Any]], opened: OpenFile, format: str) ->
     )
     advice = _ONE_EACH if has_parts else _ADVICE
     columns = _columns(_names_of(records), partial(_fields_of, records), opened, advice=advice)
-    return replace(columns, source=Source(opened.path, format, opened.limits))
+    return replace(columns, source=Source(opened.path, format, opened.limits, columns.parts))
 
 
 def _fields_of(records: list[dict[str, Any]], names: Sequence[str]) -> dict[str, list[Any]]:
@@ -315,6 +333,8 @@ def _read_json(opened: OpenFile) -> Columns:
     content = _json_in(opened)
     if content is None:
         return _read_jsonl(opened)
+    if (columns := content_columns(content, opened.value, opened)) is not None:
+        return columns
     values = content.values() if isinstance(content, dict) else [None]
     if all(isinstance(value, (dict, list)) for value in values):
         return from_dict(content, opened.value)
@@ -336,7 +356,9 @@ def _beside_records(
     load: Callable[[OpenFile], list[dict[str, Any]]], opened: OpenFile, rows: Sequence[int]
 ) -> dict[str, list[Any]]:
     records = load(opened)
-    return _fields_of([records[row] for row in rows], others(_names_of(records), opened.value))
+    return _fields_of(
+        [records[row] for row in rows], others(_names_of(records), opened.value, opened.columns)
+    )
 
 
 def _write_jsonl(table: pa.Table) -> Iterator[bytes]:
@@ -346,17 +368,97 @@ def _write_jsonl(table: pa.Table) -> Iterator[bytes]:
 _Opener = Callable[[pa.NativeFile, str, Limits], TableSource]
 
 
-def _read_table(open_source: _Opener, opened: OpenFile) -> Columns:
+def _read_table(open_source: _Opener, format: str, opened: OpenFile) -> Columns:  # noqa: A002
     source = open_source(opened.file, opened.path, opened.limits)
     if not source.delimiter:
         return _columns(source.names, source.columns, opened)
+    judges = _judges_in(source.names, opened)
+    if judges:
+        return _by_judge(source, judges, Source(opened.path, format, opened.limits))
     columns = _columns(source.names, source.columns, opened, "line 1: ")
-    return replace(columns, value=as_list(columns.value))
+    columns = replace(columns, value=as_list(columns.value))
+    if not columns.value:
+        return columns
+    if source.delimiter not in _DELIMITERS.get(suffix_of(Path(opened.path))[1:], ",\t"):
+        columns = columns.noting(f"the columns are separated by {_SEPARATORS[source.delimiter]}")
+    if source.delimiter != "," and all(map(_COMMA.fullmatch, columns.value)):
+        numbers = [value.replace(",", ".") for value in columns.value]
+        columns = replace(columns, value=numbers).noting("the numbers have decimal commas")
+    if {*map(plain, spelled(source.names, "qid"))} <= TEXTS:
+        columns = _unguarded(columns)
+    if opened.value == "relevance" and "" in columns.value:
+        is_open = plain(columns.value_name) == "rating" or "relevance" in opened.columns
+        file = Source(opened.path, format, opened.limits, columns.parts)
+        columns = _judged(columns, file, is_open=is_open)
+    notes = tuple(f"{opened.path}: {note}" for note in columns.notes)
+    return replace(columns, notes=notes)
+
+
+def _judges_in(names: Sequence[str], opened: OpenFile) -> list[str]:
+    """Return the columns of judges, one of grades each, if judges are compared and not in rows."""
+    is_compared = isinstance(opened.columns.get("aspect"), tuple) and opened.value == "relevance"
+    ids = [*spelled(names, "qid"), *spelled(names, "docid")]
+    has_rows = any(spelled(names, part) for part in ("relevance", "aspect"))
+    if not is_compared or len(ids) != 2 or has_rows or "relevance" in opened.columns:
+        return []
+    return [name for name in names if name not in ids]
+
+
+def _by_judge(source: TableSource, judges: list[str], file: Source) -> Columns:
+    """Return the grades of all judges, one below the other, without empty cells."""
+    names = [*spelled(source.names, "qid"), *spelled(source.names, "docid")]
+    table = source.columns([*names, *judges])
+    qid, docid = (table.column(name) for name in names)
+    cells = [as_list(table.column(judge)) for judge in judges]
+    filled = [
+        (row, judge, grade)
+        for judge, grades in zip(judges, cells, strict=True)
+        for row, grade in enumerate(grades)
+        if grade
+    ]
+    rows, aspect, grades = zip(*filled, strict=True) if filled else ((), (), ())
+    kept = row_numbers(np.array(rows, dtype=np.int64))
+    columns = Columns(
+        qid.take(kept),
+        docid.take(kept),
+        [*grades],
+        aspect=[*aspect],
+        source=replace(file, kept=rows),
+    )
+    return _unguarded(columns).noting(f"{file.path}: a column for each judge: {few(judges)}")
+
+
+def _unguarded(columns: Columns) -> Columns:
+    """Return the texts of queries without the blanks that Quepid puts before some of them."""
+    is_guarded = pc.match_substring_regex(columns.qid, _GUARDED)
+    n_guarded = pc.sum(is_guarded).as_py()
+    if not n_guarded:
+        return columns
+    texts = pc.replace_substring_regex(columns.qid, _GUARDED, r"\1")
+    rows = count(n_guarded, "row")
+    note = f"the blank before - = + or @ is left out, as Quepid writes it, in {rows}"
+    return replace(columns, qid=texts).noting(note)
+
+
+def _judged(columns: Columns, source: Source, *, is_open: bool) -> Columns:
+    """Leave out rows without a grade that have no document, or whose grade may be left open."""
+    has_document = numbers_of(pc.not_equal(columns.docid, ""))
+    has_grade = np.array([value != "" for value in columns.value])
+    kept = np.flatnonzero(has_grade | (has_document & (not is_open)))
+    n_open = len(has_grade) - len(kept)
+    if not n_open:
+        return columns
+    parts = {part: getattr(columns, part) for part in IDS}
+    taken = {name: ids.take(row_numbers(kept)) for name, ids in parts.items() if ids is not None}
+    grades = [columns.value[row] for row in kept]
+    source = replace(source, kept=kept.tolist())
+    note = f"{count(n_open, 'row')} without a grade left out"
+    return replace(columns, value=grades, source=source, **taken).noting(note)
 
 
 def _beside(open_source: _Opener, opened: OpenFile, rows: Sequence[int]) -> Any:
     source = open_source(opened.file, opened.path, opened.limits)
-    names = others(source.names, opened.value)
+    names = others(source.names, opened.value, opened.columns)
     flat = [name for name in names if not pa.types.is_nested(source.kinds[name])]
     return source.columns(flat).take(rows).to_pydict() if flat else {}
 
@@ -438,7 +540,7 @@ for _name, _delimiter in _DELIMITERS.items():
         Format(
             _name,
             f"{_name.upper()} with a header",
-            read=partial(_read_table, _open),
+            read=partial(_read_table, _open, _name),
             write=partial(_write_csv, _delimiter),
             suffixes=(f".{_name}",),
             sniff=partial(_is_csv, _delimiter),
@@ -484,7 +586,7 @@ add_format(
     Format(
         "parquet",
         "Parquet",
-        read=partial(_read_table, _open_parquet),
+        read=partial(_read_table, _open_parquet, "parquet"),
         write=_write_parquet,
         beside=partial(_beside, _open_parquet),
         suffixes=(".parquet",),

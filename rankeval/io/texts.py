@@ -28,7 +28,7 @@ from rankeval._arguments import explained
 from rankeval._checks import refuse, require, said, shown, unique_keys
 from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput
-from rankeval.io.opening import DEFAULT, Limits, read_text
+from rankeval.io.opening import DEFAULT, Limits, in_utf8, read_text
 
 
 class TextFormat(NamedTuple):
@@ -171,7 +171,9 @@ def _parsed(block: bytes, entry: TextFormat, place: str) -> tuple[str, dict[str,
         problem = f"expected {entry.words}, found {shown(block[:60])}"
         if isinstance(error, InvalidInput | UnicodeError | json.JSONDecodeError):
             problem = f"{problem}: {said(error)}"
-        raise FileFormatError(problem, where=place) from error
+        is_encoded = isinstance(error, UnicodeDecodeError)
+        remedy = in_utf8(place.rpartition(", ")[0]) if is_encoded else None
+        raise FileFormatError(problem, where=place, remedy=remedy) from error
 
 
 def _gathered(parts: Iterable[tuple[str, str]]) -> dict[str, str]:

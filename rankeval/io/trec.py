@@ -21,11 +21,13 @@ behind a blank.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,19 +35,45 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from rankeval._checks import refuse
 from rankeval.errors import FileFormatError
 from rankeval.io import opening
 from rankeval.io.columns import IDS, Columns, combined, numbers_of, row_numbers, runs_against, whole
 from rankeval.io.formats import Format, OpenFile, add_format, check_fit, text_lines
+from rankeval.io.frames import spelled
 from rankeval.io.letor import ROW as LETOR_ROW
 from rankeval.io.opening import BLOCK, BOM, NUMBER, WHOLE, text_blocks
-from rankeval.io.plausibility import is_doubtful, reading_of_four, reading_of_six
+from rankeval.io.plausibility import (
+    is_doubtful,
+    ranks_in_order,
+    reading_of_four,
+    reading_of_six,
+)
 from rankeval.io.tables import csv_cells
 
 _BLANKS = b"\t\x0b\x0c"
 _SPACE = " \t\n\r\v\f"  # the blanks of bytes.split; str.split knows more
 _TAG_WORDS = 16
 _LOOKS = "this looks like a {} file"
+_LETOR = (
+    "this is a learning-to-rank file, rows of 'label qid:id index:value'",
+    "rk.datasets.load_letor reads it, and `rankeval init` begins an experiment with it",
+)
+_YANDEX = re.compile(rb"\d+\t\d+\t(Q\t\d+\t\d+|C)\t\d+")
+_CLICKS = (
+    "this is a log of queries (Q) and clicks (C), as Yandex published it, and has no judgments",
+    "rk.online.ClickLog.read takes a table with the columns impression, docid, position, clicked",
+)
+_MILLION = (
+    "these seem to be prels of the Million Query track (query, document, grade, method, "
+    "probability): awk '{print $1, 0, $2, $3}' takes the grades, without the probabilities"
+)
+_DOMAIN = (
+    "these seem to be judgments of the Dynamic Domain track (query, subtopic, document, passage, "
+    "grade): format='ndeval' (-R ndeval) reads the best grade of each document, awk "
+    '\'{row = $1 " " $2 " " $3; if (!(row in best) || best[row] < $5) best[row] = $5} '
+    "END {for (row in best) print row, best[row]}'"
+)
 _SAMPLE = 1 << 14  # bytes that tell whether a file needs a second look
 _HEAD = 2**16
 
@@ -71,14 +99,26 @@ class TrecColumns:
 QRELS = TrecColumns("qrels", ("qid", "iter", "docid", "relevance"), "relevance")
 NDEVAL = TrecColumns("qrels", ("qid", "aspect", "docid", "relevance"), "relevance")
 PREFS = TrecColumns("prefs", ("qid", "aspect", "subgroup", "docid", "relevance"), "relevance")
+IR_DATASETS = TrecColumns("qrels", ("qid", "docid", "relevance", "iter"), "relevance")
 RUN = TrecColumns("run", ("qid", "Q0", "docid", "rank", "score", "tag"), "score", "tag")
+_UNTAGGED = TrecColumns("run", ("qid", "Q0", "docid", "rank", "score"), "score")
+_TRIPLES = TrecColumns("run", ("qid", "docid", "score"), "score")
 
 
 def read_trec(judgments: TrecColumns, opened: OpenFile) -> Columns:
     """Read the text of a TREC file."""
     layout = judgments if opened.value == "relevance" else RUN
-    if not opened.is_named:
-        _refuse_other_reading(opened, layout)
+    if opened.is_named:
+        return _read(opened, layout)
+    _refuse_other_reading(opened, layout)
+    layout = _narrower(opened) if layout is RUN else layout
+    columns = _read(opened, layout)
+    if layout is _UNTAGGED:
+        return columns.noting(f"{opened.path}: five columns, a run without tags")
+    return _ranked_or_scored(columns, opened.path) if layout is _TRIPLES else columns
+
+
+def _read(opened: OpenFile, layout: TrecColumns) -> Columns:
     blocks = text_blocks(opened.file, opened.path, opened.limits)
     if (columns := _read_regular(opened.file, blocks, layout)) is not None:
         return columns
@@ -89,14 +129,46 @@ def read_trec(judgments: TrecColumns, opened: OpenFile) -> Columns:
     return columns if columns is not None else _read_lines(data, layout, opened.path)
 
 
+def _narrower(opened: OpenFile) -> TrecColumns:
+    """Return the columns of a run by its first rows: six, five without a tag, or three."""
+    opened.file.seek(0)
+    start = opened.file.read(_SAMPLE)
+    start = start if len(start) < _SAMPLE else start[: start.rfind(b"\n") + 1]
+    if rows := _rows_of(start, _UNTAGGED):
+        _, marks, _, ranks, scores = zip(*rows, strict=True)
+        is_run = len({*marks}) == 1 and all(map(NUMBER.fullmatch, (*ranks, *scores)))
+        return _UNTAGGED if is_run else RUN
+    rows = _rows_of(start, _TRIPLES)
+    return _TRIPLES if rows and all(NUMBER.fullmatch(row[2]) for row in rows) else RUN
+
+
+def _ranked_or_scored(columns: Columns, path: str) -> Columns:
+    """Return rows of query, document and a number with their scores; of ranks, -1, -2, ..."""
+    query = numbers_of(combined(columns.qid).dictionary_encode().indices)
+    numbers = np.asarray(columns.value, dtype=np.float64)
+    are_ranks = ranks_in_order(query, numbers)
+    if are_ranks is None:
+        write = 'awk \'{{print $1, "Q0", $2, 0, {}, "run"}}\''
+        problem = "three columns, and the third may be a rank, a score or a grade"
+        remedy = f"if it is a score, write {write.format('$3')}; if a rank, {write.format('-$3')}"
+        raise FileFormatError(problem, where=path, remedy=remedy)
+    if not are_ranks:
+        return columns.noting(f"{path}: three columns, read as query, document and score")
+    note = f"{path}: three columns, read as query, document and rank; the score is -rank"
+    return replace(columns, value=-numbers).noting(note)
+
+
 def _refuse_other_reading(opened: OpenFile, layout: TrecColumns) -> None:
     """Refuse a file whose columns cannot be those of the layout."""
     opened.file.seek(0)
     start = opened.file.read(_SAMPLE).removeprefix(BOM)
-    if LETOR_ROW.match(start):
-        problem = "this is a learning-to-rank file, rows of 'label qid:id index:value'"
-        remedy = "rk.datasets.load_letor reads it, and `rankeval init` begins an experiment with it"
-        raise FileFormatError(problem, where=opened.path, remedy=remedy)
+    _refuse_header(start, opened.path)
+    refuse(
+        (LETOR_ROW.match(start), *_LETOR),
+        (_YANDEX.match(start), *_CLICKS),
+        kind=FileFormatError,
+        where=opened.path,
+    )
     is_whole = len(start) < _SAMPLE
     rows = _rows_of(start if is_whole else start[: start.rfind(b"\n") + 1], layout)
     reading_of = reading_of_four if layout is QRELS else reading_of_six
@@ -117,6 +189,21 @@ def _refuse_other_reading(opened: OpenFile, layout: TrecColumns) -> None:
             expected=expected,
             remedy=f"{order}, or say format='trec' (-R trec) if they are right",
         )
+
+
+def _refuse_header(start: bytes, path: str) -> None:
+    """Refuse names of columns in the first line, which text split at blanks cannot have."""
+    first, _, rest = start.partition(b"\n")
+    names = first.decode(errors="replace").split()
+    known = [part for part in ("qid", "docid", "relevance", "score") if spelled(names, part)]
+    if not known or not rest.strip() or any(map(NUMBER.fullmatch, names)):
+        return
+    copy = shlex.quote(Path(path).with_suffix(".tsv").name)
+    remedy = f"make it a table, tr -s ' ' '\\t' < {shlex.quote(path)} > {copy}"
+    if len(known) == 1:
+        remedy += ", and name its columns, as in --column qid=NAME"
+    problem = f"line 1 looks like a header: {' '.join(names)[:80]!r}"
+    raise FileFormatError(problem, where=path, found=" ".join(names), remedy=remedy)
 
 
 def _rows_of(data: bytes, layout: TrecColumns) -> list[list[str]]:
@@ -237,11 +324,14 @@ def _read_lines(data: bytes, layout: TrecColumns, where: str) -> Columns:
         values.append(fields[value_at])
         if layout is RUN:
             ranks.append(fields[layout.fields.index("rank")])
-        opening.number_of(values[-1], f"{where}, line {number}, column {layout.value}")
+        # Words may be grades, by which the whole column is read.
+        if layout.value == "score" or NUMBER.fullmatch(values[-1]):
+            opening.number_of(values[-1], f"{where}, line {number}, column {layout.value}")
     if not values:
         raise FileFormatError(f"{where} is empty: expected lines of {layout}")
     columns = {name: pa.array(column, pa.string()) for name, column in ids.items()}
-    return Columns(value=opening.numbers_of_texts(values), name=tag, rank=ranks or None, **columns)
+    numbers = opening.parsed_numbers(values)
+    return Columns(value=numbers, name=tag, rank=ranks or None, **columns)
 
 
 def _lines(data: bytes, layout: TrecColumns, where: str) -> Iterator[tuple[int, list[str]]]:
@@ -261,7 +351,8 @@ def _lines(data: bytes, layout: TrecColumns, where: str) -> Iterator[tuple[int, 
                 for place, cell in enumerate(cells)
             ]
         except UnicodeDecodeError as error:
-            raise FileFormatError(f"expected UTF-8 text, found {line[:80]!r}", where=at) from error
+            problem = f"expected UTF-8 text, found {line[:80]!r}"
+            raise FileFormatError(problem, where=at, remedy=opening.in_utf8(where)) from error
         if len(fields) != width:
             problem = f"expected {layout}, found {len(line.split())}: {' '.join(fields)[:80]!r}"
             is_cut = number > 1 and len(fields) < width and not line.endswith(b"\n")
@@ -287,13 +378,20 @@ def _remedy_for(data: bytes, line: bytes, layout: TrecColumns) -> str | None:
         if reading is None or "score" not in reading.columns:
             return _LOOKS.format("qrels")
         return f"these seem to be {reading.columns}: {reading.reordered(RUN.fields)}"
-    if n_cells >= 6 and is_number[3] and is_number[4]:
+    if n_cells >= 6 and is_number[3] and is_number[4] and (n_cells == 6 or cells[1] == "Q0"):
         return _LOOKS.format("run")
+    if layout is QRELS and n_cells == 3 and is_number[2]:
+        awk = "awk '{print $1, 0, $2, $3}'"
+        return f"if these are query, document and grade, write {awk}; a rank belongs to a run"
     if layout is PREFS and n_cells == 4:
         return _LOOKS.format("qrels")
     if layout.value == "relevance" and n_cells == 5 and is_number[4]:
-        if re.fullmatch(r"-?\d{1,2}", cells[3]):
-            return None
+        if all(is_number[2:]) and 0 <= float(cells[4]) <= 1:
+            return _MILLION
+        if cells[1].startswith(f"{cells[0]}."):
+            return _DOMAIN
+        if cells[1] == "Q0":
+            return f"{_LOOKS.format('run')} without tags"
         columns = "five columns (query, judge, sub-group, document, grade)"
         return f"{columns} are read by format='prefs' (-R prefs)"
     return None
@@ -391,6 +489,7 @@ add_format(
 )
 for _name, _words, _layout in (
     ("ndeval", "TREC judgments whose second column is the subtopic or the judge", NDEVAL),
+    ("ir_datasets", "exported by ir_datasets: query, document, grade, iteration", IR_DATASETS),
     ("prefs", "trec_eval's preferences: query, group, sub-group, document, grade", PREFS),
 ):
     _judged = partial(read_trec, _layout)

@@ -70,6 +70,8 @@ def _joined(qrels: Qrels, run: Run, convention: Convention) -> Joined:
         signs["ids"] = unlike
     if run.against_rank:
         signs["rank"] = ()
+    if notes := (*qrels.notes, *run.notes):
+        signs["reading"] = notes
     relevance, truth_query = _narrow(qrels.relevance), of_truth.of_rows()
     label, is_judged = _labelled(relevance, truth_row, run_row, len(run), convention)
     is_unretrieved = relevance >= (0 if convention.negative == "unjudged" else -np.inf)

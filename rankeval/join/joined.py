@@ -405,7 +405,7 @@ def join_arrays(
     of_truth, of_score = arguments
     of_read = {column_role(name): column for name, column in read.items()}
     check_rows(**{of_truth: y, of_score: score, "qid": qid, "docid": docid}, **of_read)
-    relevance, scores = columns.labels(y, of_truth), columns.scores(score, of_score)
+    relevance, scores = columns.relevances(y, of_truth), columns.scores(score, of_score)
     grouping = group_rows(qid)
     lengths = {of_truth: len(relevance), of_score: len(scores), "qid": int(grouping.offsets[-1])}
     documents, names = (None, None) if docid is None else comparable(docid, "docid")

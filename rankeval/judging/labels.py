@@ -32,6 +32,7 @@ from rankeval._visible import escaping
 from rankeval.collection.qrels import Qrels, as_qrels
 from rankeval.comparison.tables import WithTable
 from rankeval.errors import InvalidInput, warn
+from rankeval.io.frames import JUDGES
 from rankeval.render.tables import Table
 
 Ints = NDArray[np.int64]
@@ -64,6 +65,10 @@ ALIKE_NOTE = (
 )
 
 
+def _by_judge(judgments: Any) -> Qrels:
+    return Qrels.from_any(judgments, columns={"aspect": JUDGES})
+
+
 @dataclass(frozen=True, eq=False)
 class Labels:
     """The labels of several judges; the module's essay draws the layout."""
@@ -80,7 +85,7 @@ class Labels:
         """Return the labels of judgments with judges as aspects, or of judge -> judgments."""
         by_judge = judgments if isinstance(judgments, Mapping) else {}
         parts = [as_qrels(own).to_frame().assign(aspect=judge) for judge, own in by_judge.items()]
-        frame = pd.concat(parts, ignore_index=True) if parts else as_qrels(judgments).to_frame()
+        frame = pd.concat(parts, ignore_index=True) if parts else _by_judge(judgments).to_frame()
         frame = frame[frame["relevance"] != NOT_JUDGED]
         refuse(
             (frame.empty, "there is no label"),

@@ -39,7 +39,7 @@ from rankeval.io.columns import (
 )
 from rankeval.io.feature_tables import feature_numbers
 from rankeval.io.formats import suffix_of
-from rankeval.io.frames import LAST, SPELLINGS
+from rankeval.io.frames import SPELLINGS
 from rankeval.io.opening import Limits, as_path, checked_text, reading
 from rankeval.io.tables import json_lines, open_table
 
@@ -47,7 +47,7 @@ Ints = NDArray[np.int64]
 
 PARTS: dict[str, tuple[str, ...]] = {
     "impression": ("impression", "impression_id", "search_id", "serp_id", "request_id", "event_id"),
-    "qid": (*SPELLINGS["qid"], *LAST["qid"]),
+    "qid": (*(name for name in SPELLINGS["qid"] if name != "search_id"), "query", "topic"),
     "user": ("user", "user_id", "visitor_id", "client_id"),
     "session": ("session", "session_id"),
     "time": ("time", "timestamp", "datetime", "event_time"),

@@ -71,8 +71,9 @@ def test_a_document_given_twice_has_its_place(tmp_path: Path, name):
 @each_row("name", all_formats())
 def test_a_file_of_bytes_at_random_is_refused_by_its_path(tmp_path: Path, name):
     (tmp_path / "file").write_bytes(bytes(range(1, 256)) * 3)
+    kind = rk.Qrels if "relevance" in FORMATS[name].values else rk.Run
     with pytest.raises(FileFormatError, match="file"):
-        rk.Qrels.read(tmp_path / "file", name)
+        kind.read(tmp_path / "file", name)
 
 
 def test_an_unknown_format_is_refused_with_near_misses(tmp_path: Path):
@@ -91,8 +92,9 @@ def test_an_unknown_format_is_refused_with_near_misses(tmp_path: Path):
 
 def test_every_format_is_listed_in_words():
     """By name, as help and guides print them."""
-    listed = format_list("relevance")
-    assert all(f"{name} ({FORMATS[name].words})" in listed for name in all_formats())
+    listed = {value: format_list(value) for value in ("relevance", "score")}
+    for name in all_formats():
+        assert all(f"{name} ({FORMATS[name].words})" in listed[value] for value in FORMATS[name].values)
     assert "ndeval" not in format_list("score")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,21 @@ def letor(draw: Draw, call: Call) -> None:
     )
 
 
+@recipe("datasets", 40)
+def results_of_mteb(draw: Draw, call: Call) -> None:
+    """Read a folder of results, perhaps with a task missing or a damaged file."""
+    for model in draw.some(("org__a/1", "org__b/1", "org__b/2"), 2):
+        for task in draw.some(("t1", "t2", "t3"), 2):
+            scores = {"test": [{"main_score": draw.integer(0, 9) / 10}]}
+            result = {"task_name": task, "dataset_revision": "1", "scores": scores}
+            content = json.dumps(result).encode()
+            draw.write(
+                f"results/{model}/{task}.json",
+                mutated(content, draw.rng) if draw.happens(0.1) else content,
+            )
+    call("rankeval.datasets.load_mteb_results", "results")
+
+
 @recipe("datasets", 90)
 def letor_parts(draw: Draw, call: Call) -> None:
     """Read a folder of LETOR, perhaps with a part missing or damaged."""
@@ -61,6 +77,21 @@ def letor_parts(draw: Draw, call: Call) -> None:
         content = draw.letor(2).encode()
         draw.write(f"fold/{name}", mutated(content, draw.rng) if draw.happens(0.1) else content)
     call("rankeval.datasets.load_letor_parts", "fold", **draw.options(0.3, sparse=(True, False)))
+
+
+@recipe("datasets", 60)
+def beir_folder(draw: Draw, call: Call) -> None:
+    """Read a folder of BEIR, perhaps without a file, a split or the text of a query."""
+    queries = draw.some(("q1", "q2", "q3"), 1)
+    rows = "".join(f"{query}\td{place}\t{place}\n" for query in queries for place in range(2))
+    splits = draw.some(("test", "dev"), 1)
+    for split in splits:
+        draw.write(f"beir/qrels/{split}.tsv", f"query-id\tcorpus-id\tscore\n{rows}".encode())
+    texts = queries[1:] if draw.happens(0.2) else queries
+    lines = "".join(f'{{"_id": "{query}", "text": "about {query}"}}\n' for query in texts)
+    draw.write("beir/queries.jsonl", lines.encode())
+    draw.write("beir/corpus.jsonl", b'{"_id": "d1", "title": "t", "text": "x"}\n')
+    call("rankeval.datasets.load_beir", "beir", **draw.options(0.5, split=("test", "dev", "tset")))
 
 
 def feature_table(draw: Draw, n_queries: int = 4) -> pd.DataFrame:

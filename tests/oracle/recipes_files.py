@@ -152,6 +152,25 @@ def in_memory(draw: Draw, call: Call) -> None:
         call.of(call("rankeval.Qrels.from_frame", table, **named), "Qrels.to_frame")
 
 
+@recipe("files", 100)
+def systems_of_a_table(draw: Draw, call: Call) -> None:
+    """Let runs be made of a table of one system or of several, named or found."""
+    column = draw.choice(("Algorithm", "run", "engine"))
+    rows = [
+        {column: system, "qid": query, "docid": f"d{place}", "score": draw.integer(0, 5)}
+        for system in draw.some(("a", "b", "c"), 1)
+        for query in ("q1", "q2")
+        for place in range(draw.integer(1, 3))
+    ]
+    frame = pd.DataFrame(rows)
+    options = draw.options(0.5, system=(column, "nothing"))
+    if draw.happens():
+        frame.to_csv("systems.csv", index=False)
+        call("rankeval.Run.by_system", "systems.csv", **options)
+    else:
+        call("rankeval.Run.by_system", frame, **options)
+
+
 @recipe("files", 300)
 def any_form(draw: Draw, call: Call) -> None:
     """Let judgments and runs be made of whatever is handed over."""

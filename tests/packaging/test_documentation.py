@@ -27,6 +27,7 @@ PROGRAMS = re.findall(
 SCORING = "rk.evaluate(split.test.y, split.test.X[:, 0], qid=split.test.qid)"
 # The one of five minutes starts a server, and has a test of its own.
 EXAMPLES = sorted(set((ROOT / "examples").glob("*.py")) - {ROOT / "examples" / "09_five_minutes_mlflow.py"})
+LONG = ("02_grid_search_lightgbm.py", "07_relevance_test.py")  # of a quarter of a CPU minute
 NEEDS = {"03_early_stopping_xgboost.py": "xgboost", "04_catboost_in_a_pipeline.py": "catboost"}
 
 
@@ -112,14 +113,14 @@ def test_the_readme_shows_the_example_of_five_minutes():
     assert said == [("moved from no version to version 1", "decision 1 of 20")]
 
 
-@pytest.mark.docs
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(one, marks=pytest.mark.needs(NEEDS[one.name]) if one.name in NEEDS else (), id=one.name)
-        for one in EXAMPLES
-    ],
-)
+def marked(path):
+    """Return the path of an example with the marks of its circle and of the package that it imports."""
+    wider = pytest.mark.rest if path.name in LONG else pytest.mark.docs
+    large = [pytest.mark.needs(NEEDS[path.name])] if path.name in NEEDS else []
+    return pytest.param(path, marks=[wider, *large], id=path.name)
+
+
+@pytest.mark.parametrize("path", [marked(path) for path in EXAMPLES])
 def test_examples_run_and_warn_of_nothing(path, tmp_path):
     """Each example is a story that runs, in under 80 lines, and prints something."""
     assert len(path.read_text(encoding="utf-8").splitlines()) < 80

@@ -16,7 +16,8 @@ from rankeval.ledger.discovery import FOLDER
 ROOT = Path(__file__).resolve().parents[2]
 LIST = ROOT / "examples" / "guides" / "README.md"
 GUIDES = [*sorted({*LIST.parent.glob("*.md")} - {LIST}), ROOT / ".github" / "CONTRIBUTING.md"]
-# What most readers begin with; the others belong to a wider circle.
+# What most readers begin with; the others belong to wider circles, those of a quarter of a CPU minute to the widest.
+LONG = ("cluster.md", "experiment_files.md", "serving.md")
 FIRST = ("own_data.md", "comparing.md", "guard.md", "relevance_tests.md", "mlflow.md")
 WORTH = {
     "own_data.md": "a reader's first hour: five programs, from a table to the report of an experiment",
@@ -127,7 +128,8 @@ def marked(path):
     """Return the path of a guide with the marks of its circle and of the packages that it imports."""
     text = path.read_text(encoding="utf-8")
     large = [name for name in LARGE if re.search(rf"^(import|from) {name}\b", text, re.MULTILINE)]
-    marks = [] if path.name in FIRST else [pytest.mark.docs]
+    wider = pytest.mark.rest if path.name in LONG else pytest.mark.docs
+    marks = [] if path.name in FIRST else [wider]
     marks += [pytest.mark.worth(WORTH[path.name])] if path.name in WORTH else []
     marks += [pytest.mark.needs(*large)] if large else []
     marks += [pytest.mark.spark] if "import rankeval_spark" in text else []
