@@ -208,7 +208,8 @@ def _sharing(key: Hashes, slot_bits: int) -> Hashes:
     last_there = last[slot]
     is_shared = last_there != number
     is_shared[last_there[is_shared]] = True
-    return key[is_shared]
+    shared: Hashes = key[is_shared]
+    return shared
 
 
 def _of_one_type(truth: pa.Array, ranked: pa.Array) -> tuple[pa.Array, pa.Array]:
