@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from functools import wraps
-from importlib.metadata import entry_points
 from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar
@@ -181,13 +180,19 @@ class Host:
 
 def host_names() -> list[str]:
     """Return the names of the installed hosts, without importing any."""
-    return sorted({point.name for point in entry_points(group=GROUP)})
+    return sorted(_entry_points())
+
+
+def _entry_points() -> dict[str, Any]:
+    from importlib.metadata import entry_points  # slow to import
+
+    return {point.name: point for point in entry_points(group=GROUP)}
 
 
 @explained
 def host(name: str) -> Host:
     """Import a host by its name."""
-    points = {point.name: point for point in entry_points(group=GROUP)}
+    points = _entry_points()
     found: Host = points[chosen("host", name, points)].load()
     return found
 
