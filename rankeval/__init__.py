@@ -6,22 +6,25 @@ rankeval`` stays fast and loads neither MLflow, scikit-learn, SciPy, pandas nor 
 
 from __future__ import annotations
 
-from importlib import metadata
+import sys as _sys
+from pathlib import Path as _Path
 
 from rankeval._registry import late
 
 __version__ = "0.1.0"
 
 # An older project has this import name too: where both are installed, they overwrite each other's
-# files.
-for _namesake in metadata.distributions(name="rankeval"):
-    from rankeval._source import install as _install
-    from rankeval.errors import warn as _warn
+# files. It is found by its folder, since `importlib.metadata` takes as long to import as the rest.
+for _folder in _sys.path:
+    for _namesake in _Path(_folder).glob("rankeval-*-info"):
+        from rankeval._source import install as _install
+        from rankeval.errors import warn as _warn
 
-    _warn(
-        f"the distribution rankeval {_namesake.version}, another project with this import name, is installed too: "
-        f"pip uninstall rankeval, then {_install(options='--force-reinstall')}"
-    )
+        _version = _namesake.stem.partition("-")[2]
+        _warn(
+            f"the distribution rankeval {_version}, another project with this import name, is installed too: "
+            f"pip uninstall rankeval, then {_install(options='--force-reinstall')}"
+        )
 
 _HOMES = {
     "collection.convention": ("Convention",),

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -66,6 +65,8 @@ def _is_for_others(text: str) -> bool:
 
 def _recorded() -> str | None:
     """Return the address in pip's record of this installation, a repository with the commit."""
+    from importlib import metadata  # slow to import
+
     try:
         found = metadata.distribution(DISTRIBUTION)
         record: Any = json.loads(found.read_text("direct_url.json") or "{}")

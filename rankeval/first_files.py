@@ -162,6 +162,11 @@ def _facts(
             )
         return facts, {"files": f"judgments and a run: {no_config}" if runs else "LETOR"}
     guessed = guess(table, named, features, ask)
+    label = guessed.roles["relevance"]
+    if guessed.cells[label].dtype.kind not in "biuf":
+        problem = f"{label!r} is no column of numbers"
+        remedy = f"add one, as in frame['grade'] = frame[{label!r}].map({{...}})"
+        raise InvalidInput(problem, argument="relevance", where=str(table), remedy=remedy)
     is_scored = "score" in guessed.roles and not features
     facts |= {"guess": guessed, "loader": guessed.format, "config": not is_scored}
     offers = propose(guessed)

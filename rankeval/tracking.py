@@ -14,12 +14,12 @@ by name::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from functools import wraps
-from importlib.metadata import entry_points
 from inspect import signature
+from pathlib import Path
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar
 
 from rankeval._arguments import explained
@@ -131,6 +131,20 @@ class Tracker(Protocol):
 
 
 @dataclass(frozen=True)
+class StoredRun:
+    """A run that a host has, to be read later."""
+
+    name: str  # The id of the run, or the path of its folder: another one for each run
+    # Returns the `rankeval.Record` of the run. It raises a RankevalError if the run is damaged or
+    # not whole.
+    read: Callable[[], Any]
+    # When the run began or its folder was written, in seconds since the epoch
+    started: float | None = None
+    # Pages for people on this machine: title -> path
+    views: Mapping[str, Path] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Host:
     """What a host package offers."""
 
@@ -159,17 +173,26 @@ class Host:
     # ``run=`` is given too: the id of a run to write to. ``rankeval push`` calls it, and
     # `rankeval.testing.check_host` tries it.
     push: Callable[..., TrackedRun] | None = None
+    # Called as ``runs(experiment=, uri=)`` with the name of an experiment and the address or None;
+    # it yields a `StoredRun` for each run of the experiment. ``rankeval site`` calls it.
+    runs: Callable[..., Iterable[StoredRun]] | None = None
 
 
 def host_names() -> list[str]:
     """Return the names of the installed hosts, without importing any."""
-    return sorted({point.name for point in entry_points(group=GROUP)})
+    return sorted(_entry_points())
+
+
+def _entry_points() -> dict[str, Any]:
+    from importlib.metadata import entry_points  # slow to import
+
+    return {point.name: point for point in entry_points(group=GROUP)}
 
 
 @explained
 def host(name: str) -> Host:
     """Import a host by its name."""
-    points = {point.name: point for point in entry_points(group=GROUP)}
+    points = _entry_points()
     found: Host = points[chosen("host", name, points)].load()
     return found
 

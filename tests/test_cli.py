@@ -260,7 +260,7 @@ CALLS = {
     "guard verify": rk.Guard.verify,
     "guard status": rk.Guard.status,
 }
-FILES = {*COLLECTION.split(), "ledger", "project", "output"}
+FILES = {*COLLECTION.split(), "systems", "ledger", "project", "output"}
 RULES = {
     "exclude_self",
     "ties",

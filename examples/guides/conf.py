@@ -100,6 +100,7 @@ EXTENDING = {
         "rankeval.tracking.RunRecord",
         "rankeval.tracking.LoggedData",
         "rankeval.tracking.TrackedRun",
+        "rankeval.tracking.StoredRun",
     ],
     "Extending: a guard check": [
         "rankeval.guard.guard_check",

@@ -34,4 +34,5 @@ HOST = Host(
     pack=_pack,
     label="MLflow",
     push=_later("recording", "push"),
+    runs=_later("reading.stored", "stored_runs"),
 )

@@ -574,6 +574,31 @@ def push(
         tell(f"{folder}: {from_here(tracked.where)}")
 
 
+@app.command("site")
+@options("SAVED public experiment host uri with_queries", public=Path("public"))
+def make_site(
+    *,
+    saved: Path | None,
+    public: Path,
+    experiment: str | None,
+    host: str,
+    uri: str | None,
+    with_queries: bool,
+) -> None:
+    """Write one static site of all runs: leaderboards, the champion, and a page for each run.
+
+    The runs are those of a folder, or of an experiment of a host such as MLflow.
+    """
+    from rankeval.site import write_site
+
+    written = write_site(
+        saved, public, experiment=experiment, host=host, uri=uri, queries=with_queries
+    )
+    for fault in written.faults:
+        say(f"warning: {fault.place} cannot be read: {fault.reason}")
+    tell(f"{count(written.n_pages, 'page')}: {written.index}")
+
+
 def main() -> None:
     """Run the command line and exit with its code."""
     HELD.clear()

@@ -146,6 +146,8 @@ _OPTIONAL: dict[Any, dict[str, str]] = {
         "look": "With --looks: which of them this is, from 1.",
     },
     Path: {
+        "SAVED FOLDER": "The folder with the results that rk.save wrote, at any depth.",
+        "public --out": "The folder of the site: a new one, or that of an earlier site.",
         "groups": "CSV or Parquet file with qid and the group of each query, such as its conversation.",
         "judged": "The labels that there are: judged documents are left out.",
         "documents": "Texts of the documents, in any format of rk.text.read_texts.",
@@ -193,6 +195,7 @@ _SWITCHES = {
     "per_query --per-query -q": "Print every query too.",
     "no_summary --no-summary -n": "Print queries only (trec).",
     "check --check": "Check the file, its data and the guard, and run nothing.",
+    "with_queries --queries": "Show ids of queries, and notes, which may name queries.",
     "keys --keys": "Print all keys of an experiment file, and run nothing.",
     "verbose --verbose": "Print the whole comparison too, and the digests of plan and ledger.",
 }

@@ -446,10 +446,6 @@ def guess(
                 remedy = f"name the column; these may be it: {shown}"
                 raise InvalidInput(problem, argument=role, where=source.path, remedy=remedy)
             roles[role] = ask(role, may_be)
-    if reason := reasons.get(label := roles["relevance"]):
-        problem = f"{label!r} is no column of numbers ({reason})"
-        remedy = f"add one, as in frame['grade'] = frame[{label!r}].map({{...}})"
-        raise InvalidInput(problem, argument="relevance", where=source.path, remedy=remedy)
     kept = [name for name in columns if name in (wanted or columns) and name not in roles.values()]
     if not wanted:
         for name in kept:

@@ -352,6 +352,14 @@ def numbers_of(values: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
     return np.from_dlpack(values)
 
 
+def bytes_of(texts: pa.Array) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+    """Return the bytes of an Arrow column of texts, and the bounds of each text among them."""
+    width = np.int64 if pa.types.is_large_string(texts.type) else np.int32
+    _, offsets, data = texts.buffers()
+    bounds = np.frombuffer(offsets, dtype=width)[texts.offset : texts.offset + len(texts) + 1]
+    return bounds, np.frombuffer(data or b"", dtype=np.uint8)
+
+
 def _numbers(values: Any, name: str) -> NDArray[Any]:
     """Return one number a row as an array of bool, whole numbers or floats of at most 64 bits."""
     column = _as_array(values, name)

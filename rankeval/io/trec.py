@@ -252,19 +252,19 @@ def _read_regular(
 
 def _ranks(source: pa.NativeFile, delimiter: str) -> pa.ChunkedArray | None:
     """Return the ranks of a run; None if its first rows show that they follow the scores."""
+    cells = partial(csv_cells, names=RUN.fields, delimiter=delimiter, quoted=False, block=BLOCK)
+    kinds = dict.fromkeys(("rank", "score"), pa.float64())
     source.seek(0)
     head = source.read(_HEAD)
-    if len(head) == _HEAD:  # to read the column takes time, and nearly all ranks follow the scores
-        rows = [line.split()[:-1] for line in head.splitlines()[:-1]]
-        qid, _, _, rank, score = zip(*rows, strict=True)
-        _, query = np.unique(qid, return_inverse=True)
-        ranks = [cell.decode(errors="replace") for cell in rank]
-        if not runs_against(ranks, query, np.array(score, dtype=np.float64)):
-            return None
-    source.seek(0)
-    kinds = {"rank": pa.float64()}
     with suppress(pa.ArrowInvalid):  # nobody needs this column, so it may hold anything
-        return csv_cells(source, RUN.fields, kinds, delimiter, quoted=False, block=BLOCK)["rank"]
+        if len(head) == _HEAD:  # to read it all takes time, and nearly all ranks follow the scores
+            lines = pa.BufferReader(head[: head.rfind(b"\n") + 1])
+            first = cells(lines, kinds={"qid": pa.string(), **kinds})
+            query = numbers_of(combined(first["qid"]).dictionary_encode().indices)
+            if not runs_against(first["rank"], query, numbers_of(first["score"])):
+                return None
+        source.seek(0)
+        return cells(source, kinds={"rank": pa.float64()})["rank"]
     return None
 
 

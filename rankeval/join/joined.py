@@ -22,6 +22,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -34,9 +35,10 @@ from rankeval.collection.convention import Convention
 from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
 from rankeval.io import columns
-from rankeval.io.columns import comparable, row_numbers
+from rankeval.io.columns import comparable, is_text_type, row_numbers
 from rankeval.join.aspects import JoinedAspects
 from rankeval.join.by_rank import MOST_PADDED, ByRank
+from rankeval.join.byte_order import order_tied_by_bytes
 from rankeval.join.flat import (
     NO_ROWS,
     Floats,
@@ -55,7 +57,7 @@ from rankeval.join.judged import (
     TiedGroups,
     with_unlike_labels,
 )
-from rankeval.join.ranking import Ranked, order_tied, rank_rows
+from rankeval.join.ranking import Ranked, rank_rows
 from rankeval.join.repeats import refuse_repeats
 
 CHUNK = 2**19
@@ -312,7 +314,8 @@ class Joined:
             raise InvalidInput(lacking, remedy="or choose another rule for ties")
         assert ranked.row is not None
         # Ids are read for tied rows alone: a column of text is slow to read.
-        order_tied(ranked.row, ranked.ties, lambda tied: self._byte_ranks(rows, tied))
+        ids_of = partial(self._ids_of, rows)
+        order_tied_by_bytes(ranked.row, ranked.ties, ids_of, ascending=self.ascending)
         return Ranked(code[ranked.row], ranked.row, ranked.ties)
 
     def _kept(
@@ -333,16 +336,13 @@ class Joined:
         counts = self.rule_counts.setdefault(rule, np.zeros(self.n_queries, dtype=np.int64))
         counts[queries] = numbers
 
-    def _byte_ranks(self, rows: slice | Ints, tied: Ints) -> Ints:
-        """Return the place of each tied row's document id by its bytes, descending by default."""
+    def _ids_of(self, rows: slice | Ints, tied: Ints) -> pa.Array:
         at = tied + rows.start if isinstance(rows, slice) else rows[tied]
-        if isinstance(self.docid, (pa.Array, pa.ChunkedArray)):
-            names = self.docid.take(row_numbers(at)).to_pylist()
-        else:
-            names = np.asarray(self.docid)[at].tolist()
-        encoded = np.array([str(name).encode() for name in names], dtype=object)
-        _, place = np.unique(encoded, return_inverse=True)
-        return place if self.ascending else -place
+        if not isinstance(self.docid, (pa.Array, pa.ChunkedArray)):
+            ids = np.asarray(self.docid)[at].tolist()
+        elif is_text_type((ids := columns.combined(self.docid.take(row_numbers(at)))).type):
+            return ids
+        return pa.array([str(name) for name in columns.as_list(ids)], pa.large_string())
 
 
 def digest_of_queries(ids: NDArray[Any]) -> Any:

@@ -6,9 +6,10 @@ are sorted together:
     63                                               0
     [ query | hash of the document id | place in block ]     truth's places come first
 
-Two neighbours that agree in query and hash are a match: the place of one is a row of the truth,
-that of the other a row of the ranking. Hashing and sorting numbers is several times faster than
-numbering a million strings.
+Only keys whose highest bits another key has too are sorted: a third of the rows, which a table of
+slots finds (bench_files). Two neighbours that agree in query and hash are a match: the place of one
+is a row of the truth, that of the other a row of the ranking. Hashing and sorting numbers is
+several times faster than numbering a million strings.
 
 The trap: hashes collide, and a document may stand twice. Both show as neighbours of one side that
 agree. Then, and if the ids of a match differ in any byte (all are compared), the ids are numbered
@@ -26,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rankeval.io.columns import numbers_of, row_numbers
+from rankeval.io.columns import bytes_of, numbers_of, row_numbers
 from rankeval.join.flat import NO_ROWS, Ints, offsets_of, query_blocks
 from rankeval.join.repeats import refuse_repeats
 
@@ -42,8 +43,11 @@ _MASKS = np.array([(1 << (8 * size)) - 1 for size in range(8)] + [2**64 - 1], dt
 _WORD = 8
 _BLOCK = 2**14
 """Ids hashed at a time."""
-_ROWS = 2**16
+_ROWS = 2**15
 """Rows matched at a time, of whole queries: their keys stay in the processor's cache."""
+
+_SLOT_BITS = 3
+"""Bits of the slots of a key, beyond those that number the rows: few rows share one by chance."""
 
 Hashes = NDArray[np.uint64]
 
@@ -62,10 +66,7 @@ def hash_ids(ids: pa.Array) -> Hashes:
     """Return a 64-bit hash of each id: equal ids have equal hashes in every column."""
     if pa.types.is_integer(ids.type):
         return mixed(numbers_of(ids).astype(np.int64).view(np.uint64))
-    width = np.int64 if pa.types.is_large_string(ids.type) else np.int32
-    _, offset_buffer, data = ids.buffers()
-    bounds = np.frombuffer(offset_buffer, dtype=width)[ids.offset : ids.offset + len(ids) + 1]
-    text = np.frombuffer(data or b"", dtype=np.uint8)
+    bounds, text = bytes_of(ids)
     hashes = np.empty(len(ids), dtype=np.uint64)
     for start in range(0, len(ids), _BLOCK):
         part = bounds[start : start + _BLOCK + 1]
@@ -186,6 +187,8 @@ def _match_block(truth: Side, ranked: Side, queries: slice) -> tuple[Ints, Ints]
         key[n_truth:] |= np.repeat(upper, ranked.sizes(queries))
     key &= ~place
     key |= np.arange(n_rows, dtype=np.uint64)
+    if n_rows <= 2 * _ROWS:  # of one long list, the slots would not stay in the cache
+        key = _sharing(key, place_bits + _SLOT_BITS)
     key.sort()
     equal = np.flatnonzero(key[1:] ^ key[:-1] <= place)
     first, second = (key[equal] & place).view(np.int64), (key[equal + 1] & place).view(np.int64)
@@ -194,6 +197,19 @@ def _match_block(truth: Side, ranked: Side, queries: slice) -> tuple[Ints, Ints]
     if (first >= n_truth).any() or (second < n_truth).any():
         return None
     return of_truth[first], of_ranked[second - n_truth]
+
+
+def _sharing(key: Hashes, slot_bits: int) -> Hashes:
+    """Return the keys whose highest bits another key has too; all keys that agree are among them."""
+    slot = (key >> np.uint64(64 - slot_bits)).view(np.int64)
+    number = np.arange(len(key), dtype=np.int32)
+    last = np.empty(1 << slot_bits, dtype=np.int32)
+    last[slot] = number
+    last_there = last[slot]
+    is_shared = last_there != number
+    is_shared[last_there[is_shared]] = True
+    shared: Hashes = key[is_shared]
+    return shared
 
 
 def _of_one_type(truth: pa.Array, ranked: pa.Array) -> tuple[pa.Array, pa.Array]:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from io import StringIO
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from rankeval._checks import require
@@ -45,6 +45,7 @@ _LATEX = {
 LATEX_ESCAPES = str.maketrans(_LATEX | {character: f"\\{character}" for character in "&%$#_{}"})
 LATEX_EMPHASIS = {"best": r"\textbf{%s}", "second": r"\underline{%s}", "": "%s"}
 MARKDOWN_EMPHASIS = {"best": "**%s**", "second": "<u>%s</u>", "": "%s"}
+_BETWEEN = "   "
 STYLE = (
     "<style>.rankeval-table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
     ".rankeval-table caption{text-align:left;padding:.3em 0}"
@@ -368,19 +369,30 @@ def _columns(
 
 
 def _drawn(columns: Sequence[tuple[str, bool]], rows: Sequence[Sequence[Cell]]) -> list[str]:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table as Grid
-    from rich.text import Text
+    # The tables of Rich look like this, but loading them takes as long as reading 400,000 lines.
+    from rich.cells import cell_len
 
-    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
-    for name, numeric in columns:
-        grid.add_column(Text(name), justify="right" if numeric else "left", no_wrap=True)
-    for row in rows:
-        grid.add_row(*(Text(cell.text + cell.mark + cell.tail) for cell in row))
-    out = StringIO()
-    Console(file=out, width=10_000, color_system=None).print(grid)
-    return [line.rstrip() for line in out.getvalue().rstrip("\n").splitlines()]
+    # Names stand above the rule, cells below the row before.
+    head = _lines([name for name, _ in columns], step=-1)[::-1]
+    body = [
+        line for row in rows for line in _lines([cell.text + cell.mark + cell.tail for cell in row])
+    ]
+    widths = [max(map(cell_len, column)) for column in zip(*head, *body, strict=True)]
+
+    def drawn(line: Sequence[str]) -> str:
+        cells = []
+        for text, width, (_, numeric) in zip(line, widths, columns, strict=True):
+            shown = text.rstrip()
+            room = " " * (width - cell_len(shown))
+            cells.append(room + shown if numeric else shown + room)
+        return _BETWEEN.join(cells).rstrip()
+
+    rule = "\N{BOX DRAWINGS LIGHT HORIZONTAL}" * len(_BETWEEN.join(" " * width for width in widths))
+    return [*map(drawn, head), rule, *map(drawn, body)]
+
+
+def _lines(cells: Sequence[str], step: int = 1) -> list[tuple[str, ...]]:
+    return [*zip_longest(*(cell.split("\n")[::step] for cell in cells), fillvalue="")]
 
 
 def _values(frame: pd.DataFrame) -> Iterable[tuple[Any, ...]]:

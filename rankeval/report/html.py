@@ -41,9 +41,9 @@ from rankeval.report.queries import (
     QueryColumn,
     QueryTable,
     TextTable,
+    allowing,
     query_table,
     script,
-    script_hash,
 )
 from rankeval.significance.declarations import Rng
 from rankeval.text.inspection import inspected
@@ -57,13 +57,13 @@ def _finalized(value: Any) -> Any:
     return type(value)(visible(value, keep="\n\t")) if isinstance(value, str) else value
 
 
-_TEMPLATES = Environment(
+TEMPLATES = Environment(
     loader=PackageLoader("rankeval.report"),
     autoescape=True,
     undefined=StrictUndefined,
     finalize=_finalized,
 )
-_TEMPLATES.filters.update(count=count, minus=with_minus)
+TEMPLATES.filters.update(count=count, minus=with_minus)
 _TITLES = {"ab_test": "A/B test", "log_checks": "Checks of the click log"}
 """Headings of results that readers know by other words than their class."""
 
@@ -319,8 +319,8 @@ def table_of_texts(frame: pd.DataFrame) -> TextTable:
 
 
 def _render(template: str, **values: Any) -> str:
-    return _TEMPLATES.get_template(template).render(
-        script=script(), script_hash=script_hash(), **values
+    return TEMPLATES.get_template(template).render(
+        script=script(), script_hash=allowing(script()), **values
     )
 
 

@@ -124,7 +124,7 @@ def script() -> str:
     return files("rankeval.report").joinpath("templates", "queries.js").read_text(encoding="utf-8")
 
 
-def script_hash() -> str:
-    """Return the source that a Content-Security-Policy allows for the script, and for no other."""
-    digest = hashlib.sha256(script().encode()).digest()
+def allowing(script: str) -> str:
+    """Return the source that a Content-Security-Policy allows for a script, and for no other."""
+    digest = hashlib.sha256(script.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"

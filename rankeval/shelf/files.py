@@ -14,31 +14,73 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import time
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankeval._checks import refuse, shown
-from rankeval.tracking import Host, RunRecord, TrackedRun
+from rankeval.tracking import Host, RunRecord, StoredRun, TrackedRun
 
 if TYPE_CHECKING:
     from rankeval.shelf.record import Record
 
-# Help names the host, and must not import Arrow: so the functions import what they need.
+DEFAULT = "results"
+_NAME = "record.json"  # `folder.NAME`, without its imports
+_VIEWS = {"report": "report.html", "queries": "queries.html"}
+"""Titles and files of the pages that may stand beside a record."""
 
 
 def _push(record: Record, *, name: str, experiment: str, uri: str | None = None) -> TrackedRun:
-    from rankeval.shelf import folder
+    from rankeval.shelf import folder  # help names the host, and must not import Arrow
 
-    where = _experiment(experiment, uri) / folder.file_names([name])[0]
+    place = folder.file_names([name])[0]
+    where = _folder(experiment, uri) / place
     seal = folder.write(record, where)
     return TrackedRun(seal, (), f"rankeval.load({str(where)!r})")
 
 
-def _experiment(name: str, uri: str | None) -> Path:
-    from rankeval.shelf.folder import file_names
+def _folder(experiment: str, uri: str | None) -> Path:
+    from rankeval.shelf import folder
 
-    return Path(uri or "results", file_names([name])[0])
+    return Path(uri or DEFAULT, folder.file_names([experiment])[0])
+
+
+def _runs(*, experiment: str, uri: str | None = None) -> Iterator[StoredRun]:
+    return stored_in(_folder(experiment, uri))
+
+
+def stored_in(folder: Path) -> Iterator[StoredRun]:
+    """Yield the records in a folder at any depth, by path; drafts and links to folders are left out."""
+    unread: list[OSError] = []
+    for where, folders, files in os.walk(folder, onerror=unread.append):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        if _NAME in files:
+            folders.clear()  # parts and children are read with it
+            yield _stored(Path(where), folder)
+    for error in unread:
+        place = Path(error.filename)
+        yield StoredRun(place.relative_to(folder).as_posix(), partial(_raise, error))
+
+
+def _raise(error: OSError) -> Record:
+    raise error
+
+
+def _stored(place: Path, folder: Path) -> StoredRun:
+    views = {title: place / file for title, file in _VIEWS.items() if (place / file).is_file()}
+    written = (place / _NAME).lstat().st_mtime
+    name = place.relative_to(folder).as_posix()
+    return StoredRun(name, partial(_read, place), written, views)
+
+
+def _read(place: Path) -> Record:
+    """Read a record, and hold its files against their hashes: a reader of lists must not show altered ones."""
+    from rankeval.shelf import folder
+
+    return folder.with_hashes_checked(folder.read(place))
 
 
 class FileTracker:
@@ -51,7 +93,7 @@ class FileTracker:
         name = f"{record.name}-{time.strftime('%Y%m%d-%H%M%S', moment)}-{(record.key or '')[:8]}"
         run = _push(made, name=name.strip("-"), experiment=experiment, uri=uri)
         if record.status == "FINISHED":
-            _write_for_dvc(made, _experiment(experiment, uri))
+            _write_for_dvc(made, _folder(experiment, uri))
         where = run.where.replace("rankeval.load", "rankeval.read_record")
         return TrackedRun(run.run_id, (), where)
 
@@ -117,7 +159,7 @@ def _params(record: Record) -> dict[str, Any]:
 
 
 def _check(_experiment: str, uri: str | None) -> None:
-    where = uri or "results"
+    where = uri or DEFAULT
     folder = "give a folder, such as --set tracking.uri=results"
     refuse(
         ("://" in where, f"{shown(where)} is no folder", folder),
@@ -129,7 +171,8 @@ HOST = Host(
     "Results as folders",
     tracker=FileTracker,
     push=_push,
-    default_uri="results",
+    default_uri=DEFAULT,
     check=_check,
     label="Folder",
+    runs=_runs,
 )

@@ -187,3 +187,15 @@ def push(draw: Draw, call: Call) -> None:
     place = ["--uri", "shared"] if host == "files" else []
     call.command("push", "saved", "--host", host, *place, *flags(draw, experiment=("shop",)))
     left(call, uri)
+
+
+@recipe("commands", 30, hashes=True, timed=True)
+def site(draw: Draw, call: Call) -> None:
+    """Write the site of two saved evaluations, one of them perhaps damaged."""
+    for name in ("ridge", "lasso"):
+        call.make("rankeval.save", evaluation(draw, call, name), f"saved/{name}")
+    if draw.happens(0.3):
+        Path("saved/lasso/evaluation.parquet").write_bytes(b"?")
+    call.command(
+        "site", "saved", "--out", draw.choice(("public", "saved")), *flags(draw, queries=(True,))
+    )

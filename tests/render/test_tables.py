@@ -5,14 +5,20 @@ from __future__ import annotations
 import itertools
 import math
 from html.parser import HTMLParser
+from io import StringIO
 
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich import box
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
 
 from rankeval._visible import visible
 from rankeval.render import tables
+from rankeval.render.tables import rows_to_text
 
 FRAME = pd.DataFrame({"system": ["bm25", "a_b & 5%"], "AP": [0.25, -0.125], "n": [3, 12]})
 
@@ -221,3 +227,22 @@ def test_control_characters_are_escaped():
         if "\x1b" in written or "\u202e" in written or "x1b" not in written or "u202e" not in written:
             failures.append((how, place))
     assert failures == []
+
+
+NAMES = st.text(alphabet="ab 漢é\n[:", min_size=1, max_size=8).filter(str.strip)
+
+
+@given(names=st.lists(NAMES, min_size=1, max_size=4), data=st.data())
+def test_text_looks_as_rich_draws_it(names, data):
+    """Numbers to the right, also below wide letters, and cells of several lines."""
+    kinds = [data.draw(st.sampled_from([NAMES, st.integers()])) for _ in names]
+    rows = data.draw(st.lists(st.tuples(*kinds), min_size=1, max_size=4))
+    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for name, value in zip(names, rows[0], strict=True):
+        grid.add_column(Text(name), justify="right" if isinstance(value, int) else "left", no_wrap=True)
+    for row in rows:
+        grid.add_row(*(Text(str(value)) for value in row))
+    out = StringIO()
+    Console(file=out, width=10_000, color_system=None).print(grid)
+    expected = [line.rstrip() for line in out.getvalue().rstrip("\n").splitlines()]
+    assert rows_to_text(names, rows).split("\n") == expected

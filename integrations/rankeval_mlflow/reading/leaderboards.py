@@ -46,6 +46,7 @@ from rankeval_mlflow.reading.listing import (
 )
 from rankeval_mlflow.reading.loading import evaluation_of
 from rankeval_mlflow.reading.resolving import experiment_ids, pages
+from rankeval_mlflow.reading.stored import NOT_WHOLE
 from rankeval_mlflow.run_names import short_digest
 
 # The relative difference that two computers may make of one mean.
@@ -79,7 +80,6 @@ _CORRECTED = (
 _WEIGHTED = (
     'group: "weighted" is ranked by its weighted mean, and not tested here; rk.compare does that'
 )
-NOT_WHOLE = "not whole: its upload has not ended"
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from rankeval.model_selection.results import CrossValidations
 from rankeval.shelf.folder import NAME as RECORD
 from rankeval.shelf.folder import fetched
 from rankeval.shelf.kinds import result_of
+from rankeval.shelf.record import Record
 from rankeval_mlflow import run_names
 from rankeval_mlflow.delivery.connection import artifact, asking
 from rankeval_mlflow.delivery.payload import (
@@ -201,7 +202,8 @@ def _record_in(client: Any, run: Any, label: str) -> tuple[dict[str, Any], str]:
     raise InvalidInput(f"run {run.info.run_id} holds no result {label!r}; {held_instead(run)}")
 
 
-def _of_record(client: Any, run: Any, manifest: dict[str, Any], within: str) -> Any:
+def record_within(client: Any, run: Any, manifest: dict[str, Any], within: str) -> Record:
+    """Return the record in a folder of a piece; its files are read when they are asked for."""
     piece = within.removesuffix(f"/{CROSS_VALIDATION}")
 
     def opened(path: str) -> io.BytesIO:
@@ -215,7 +217,11 @@ def _of_record(client: Any, run: Any, manifest: dict[str, Any], within: str) -> 
         )
         return io.BytesIO(checked_file(client, run, manifest, place, f"the file {place!r}"))
 
-    record = fetched(opened, f"run {run.info.run_id}", children=False)
+    return fetched(opened, f"run {run.info.run_id}", children=False)
+
+
+def _of_record(client: Any, run: Any, manifest: dict[str, Any], within: str) -> Any:
+    record = record_within(client, run, manifest, within)
     if record.kind != SEVERAL:
         return result_of(record)
     query = f"tags.`mlflow.parentRunId` = '{run.info.run_id}'"

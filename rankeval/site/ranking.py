@@ -1,0 +1,279 @@
+"""Rank the evaluations of a project: one leaderboard for each role, data set and convention.
+
+All rows of a board are compared with its *reference*: the champion, if a promotion moved one of
+them, else the best row. The first `MOST_RANKED` rows are also compared with each other, which gives
+the range of ranks that each may have::
+
+    rows          best   b    c    d   ...                by their means
+    against       the champion or the best row            t test, Holm over all rows
+    ranges        1-2    1-3  1-3  3-4                    all pairs of the first 50, max-T
+
+The trap: the best of many rows is chosen by the same scores, so comparisons with it flatter it. The
+ranges allow for the choice, since their family has all pairs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+from pydantic import BaseModel, ConfigDict
+
+from rankeval._checks import count
+from rankeval._visible import LimitNote
+from rankeval.comparison import Comparison, compare
+from rankeval.errors import RankevalError
+from rankeval.evaluation import Evaluation
+from rankeval.measures import direction
+from rankeval.shelf.kinds import result_of
+from rankeval.site.gathering import Entry, Run
+
+MOST_RANKED = 50
+"""Rows of a board that are compared with each other."""
+
+MOST_COMPARED = 2000
+"""Rows of a board that are compared with its reference."""
+
+MOST_QUERIES = 15
+"""Lost queries that a page lists."""
+
+_KINDS = ("promotion", "rollback")
+_MOVED = ("accepted", "forced", "rolled back", "promoted")
+_FORMAT = 1
+"""Raise it if `BoardFigures` or its numbers change: earlier figures are then computed again."""
+
+
+@dataclass(frozen=True, eq=False)
+class Promotion:
+    """A decision on the champion, as a record of a promotion has it."""
+
+    run: Run
+
+    def setting(self, name: str) -> str:
+        """Return a parameter or a fact of the promotion; "" if it has none."""
+        record = self.run.record
+        return str(record.params.get(name) or record.facts.get(name) or "")
+
+    @property
+    def version(self) -> str:
+        """The model and the version."""
+        return f"{self.setting('model')} {self.setting('version')}".strip()
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether the version became the champion."""
+        return self.setting("decision") in _MOVED
+
+    def is_of(self, entry: Entry) -> bool:
+        """Return whether an evaluation is of the version."""
+        params = entry.run.record.params
+        version = f"{params.get('model', self.setting('model'))} {params.get('version')}".strip()
+        compared = [part.params.get("system") for part in self.run.record.parts.values()]
+        called = [*map(self.setting, ("candidate_run", "system", "version")), *compared]
+        names = {entry.run.place, entry.system, entry.run.title, version.replace("/", " ")}
+        spelt = self.version.replace(" ", " v", 1)
+        return not names.isdisjoint({self.version, spelt, *filter(None, called)} - {""})
+
+
+def promotions_of(runs: Iterable[Run]) -> list[Promotion]:
+    """Return the promotions, the first one first."""
+    found = [Promotion(run) for run in runs if run.record.kind in _KINDS]
+    return sorted(found, key=lambda promotion: promotion.run.began or 0.0)
+
+
+def _champion(entries: Sequence[Entry], promotions: Sequence[Promotion]) -> Entry | None:
+    """Return the evaluation of the version that was promoted last; None if no row is one."""
+    moved = [promotion for promotion in promotions if promotion.has_moved]
+    # A rollback names no run: an earlier promotion of the version does.
+    same = [earlier for earlier in moved if earlier.version == moved[-1].version]
+    found = (entry for entry in entries for earlier in same if earlier.is_of(entry))
+    return next(found, None)
+
+
+class Against(BaseModel):
+    """A row against its baseline: a row of `Comparison.table`, and the queries that it lost."""
+
+    model_config = ConfigDict(ser_json_inf_nan="strings")
+
+    baseline: str
+    difference: float
+    ci_low_adjusted: float
+    ci_high_adjusted: float
+    p_adjusted: float
+    wins: int
+    ties: int
+    losses: int
+    shown: bool
+    # Query, score of the baseline and score of the row; those that lost most first
+    lost: list[tuple[str, float, float]] = []
+
+    def reversed(self, baseline: str) -> Against:
+        """Return the comparison as the other side sees it."""
+        low, high = -self.ci_high_adjusted, -self.ci_low_adjusted
+        ends = {"difference": -self.difference, "ci_low_adjusted": low, "ci_high_adjusted": high}
+        numbers = {"wins": self.losses, "losses": self.wins}
+        return self.model_copy(update={"baseline": baseline, **ends, **numbers})
+
+
+class BoardFigures(BaseModel):
+    """The comparisons of a board, by the names of its rows.
+
+    Each row stands against the reference, and the reference against the best of the others.
+    """
+
+    against: dict[str, Against] = {}
+    ranks: dict[str, tuple[int, int]] = {}
+    # Rows that are not shown to differ from the first
+    tied: list[str] = []
+    notes: list[str] = []
+
+
+@dataclass(frozen=True, eq=False)
+class Board:
+    """A leaderboard: evaluations of one role on the same judgments by the same convention."""
+
+    measure: str
+    key: str
+    rows: Mapping[str, Entry]  # By unique names, the best first
+    champion: str | None
+    n_without: int  # Evaluations without the measure
+
+    @property
+    def first(self) -> str:
+        """The name of the best row."""
+        return next(iter(self.rows))
+
+    @property
+    def head(self) -> Entry:
+        """The best row."""
+        return self.rows[self.first]
+
+    @property
+    def reference(self) -> str:
+        """The row that the others are compared with."""
+        return self.champion or self.first
+
+    @property
+    def values(self) -> list[tuple[float, ...]]:
+        """The mean of each row with the ends of its interval."""
+        return [entry.value(self.key) for entry in self.rows.values()]
+
+    @property
+    def sign(self) -> float:
+        """1 if more of the measure is better, -1 if less is, 0 if that is not known."""
+        return direction(self.measure).sign
+
+    def identity(self, *, queries: bool) -> str:
+        """Return the digest of all that the figures of the board depend on."""
+        seals = {name: entry.seal for name, entry in self.rows.items()}
+        parts = [_FORMAT, self.key, self.reference, queries, seals]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def boards_of(entries: Iterable[Entry], promotions: Sequence[Promotion]) -> list[Board]:
+    """Return the leaderboards: those of test parts first, then those with the most rows."""
+    by_content: dict[tuple[str, ...], list[Entry]] = {}
+    for entry in entries:
+        content = entry.facts.role, entry.facts.judgments, entry.card
+        by_content.setdefault(content, []).append(entry)
+    boards = [_board(rows, promotions) for rows in by_content.values()]
+    return sorted(boards, key=lambda board: (board.head.facts.role != "test", -len(board.rows)))
+
+
+def _board(entries: Sequence[Entry], promotions: Sequence[Promotion]) -> Board:
+    firsts = Counter(next(iter(entry.facts.measures.items()), ("", "")) for entry in entries)
+    key, measure = firsts.most_common(1)[0][0]
+    sign = direction(measure).sign or 1.0
+    valued = [entry for entry in entries if not math.isnan(entry.value(key)[0])]
+    valued.sort(key=lambda entry: -sign * entry.value(key)[0])
+    ranked = valued or entries
+    rows, champion = _named(ranked), _champion(ranked, promotions)
+    name = next((name for name, entry in rows.items() if entry is champion), None)
+    return Board(measure, key, rows, name, len(entries) - len(ranked))
+
+
+def _named(entries: Sequence[Entry]) -> dict[str, Entry]:
+    """Return the entries by system; those of the same name by their place too."""
+    numbers = Counter(entry.system for entry in entries)
+    named: dict[str, Entry] = {}
+    for entry in entries:
+        name = entry.system
+        if numbers[name] > 1:
+            name = f"{name} ({entry.run.place})"
+        while name in named:
+            name = f"{name}, again"
+        named[name] = entry
+    return named
+
+
+def figures_of(board: Board, *, queries: bool) -> BoardFigures:
+    """Compare the rows of a board; what cannot be compared is a note."""
+    if len(board.rows) < 2:
+        return BoardFigures()
+    if board.sign == 0:
+        unknown = f"whether more or less {board.measure} is better is not known"
+        return BoardFigures(notes=[f"{unknown}, so no row is compared"])
+    systems, notes = _loaded(board)
+    try:
+        figures = _compared(board, systems, queries=queries)
+    except RankevalError as error:
+        figures = BoardFigures(notes=[f"the rows are not compared: {error}"])
+    return figures.model_copy(update={"notes": [*notes, *figures.notes]})
+
+
+def _loaded(board: Board) -> tuple[dict[str, Evaluation], list[str]]:
+    """Load the evaluations of the first rows and of the reference; say which are left out."""
+    names = [*board.rows]
+    systems: dict[str, Evaluation] = {}
+    notes: list[str] = []
+    for name in dict.fromkeys([*names[:MOST_COMPARED], board.reference]):
+        try:
+            systems[name] = result_of(board.rows[name].record)
+        except RankevalError as error:
+            notes.append(f"{name} is not compared: {error}")
+    if names[MOST_COMPARED:]:
+        notes.append(f"the last {count(len(names) - MOST_COMPARED, 'row')} are not compared")
+    return systems, notes
+
+
+def _compared(board: Board, systems: Mapping[str, Evaluation], *, queries: bool) -> BoardFigures:
+    measure, reference = board.measure, board.reference
+    first = {name: systems[name] for name in [*systems][:MOST_RANKED]}
+    pairs = compare(first, measures=measure, test="randomization", correction="max_t")
+    compared = compare(systems, baseline=reference, measures=measure)
+    table = compared.table.assign(shown=compared.shown).set_index("system")
+    against = {name: Against(**table.loc[name]) for name in systems if name != reference}
+    rival = next(iter(against))
+    against[reference] = against[rival].reversed(rival)
+    if queries:
+        scores = {name: evaluation.per_query[measure] for name, evaluation in systems.items()}
+        for name, row in against.items():
+            row.lost = _lost(scores[row.baseline], scores[name], board.sign)
+    ranks = pairs.ranks.set_index("system")[["rank_low", "rank_high"]]
+    return BoardFigures(
+        against=against,
+        ranks={name: tuple(ranks.loc[name]) for name in first},
+        tied=_tied(pairs, board.first),
+        notes=[str(note) for note in compared.notes if isinstance(note, LimitNote)],
+    )
+
+
+def _tied(pairs: Comparison, first: str) -> list[str]:
+    """Return the systems that are not shown to differ from the first."""
+    sides = pairs.table.loc[~pairs.shown, ["baseline", "system"]]
+    with_first = sides[(sides == first).any(axis=1)].to_numpy().ravel()
+    return [str(name) for name in with_first if name != first]
+
+
+def _lost(
+    before: pd.Series[float], own: pd.Series[float], sign: float
+) -> list[tuple[str, float, float]]:
+    """Return the queries that a system lost, the greatest losses first, with both scores."""
+    gains = sign * (own - before)
+    worst = gains[gains < 0].nsmallest(MOST_QUERIES).index
+    return [(str(query), float(before[query]), float(own[query])) for query in worst]

@@ -1,0 +1,71 @@
+"""A site of an experiment has the runs that `load` reads, and the champion that a promotion moved."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import mlflow
+import pytest
+from projects import Page, evaluated, run_page
+
+import rankeval as rk
+import rankeval_mlflow as rkm
+from rankeval.errors import UnknownName
+from rankeval.site import write_site
+
+
+def experiment_of(client, run_id):
+    return client.get_experiment(client.get_run(run_id).info.experiment_id).name
+
+
+def test_the_version_that_was_promoted_last_is_the_champion(ranker, client, tmp_path):
+    better = ranker.add(0.1)
+    rkm.promote("ranker", version=int(better), alias="champion", measure="nDCG@10", margin=0.0, who="ann")
+    public = tmp_path / "public"
+    site = write_site(None, public, experiment=experiment_of(client, ranker.runs[better]))
+    assert site.faults == ()
+    page = Page(site.index)
+    assert "The champion is" in page.text
+    assert "The champion's time line" in page.text
+    assert "ranker v2 beats ranker v1" in page.text
+    rkm.rollback("ranker", "champion", reason="<b>slow</b>", who="bob")
+    page = Page(write_site(None, public, experiment=experiment_of(client, ranker.runs[better])).index)
+    assert "slow" in page.text
+    assert "b" not in page.tags
+
+
+def test_runs_of_every_kind_are_read(store, tmp_path):
+    mlflow.set_experiment("letor")
+    systems = {name: evaluated(name, noise) for name, noise in (("good", 0.6), ("poor", 3.0))}
+    for evaluation in systems.values():
+        rkm.log(evaluation, role="test")
+    with mlflow.start_run(run_name="both"):
+        rkm.log(systems["good"], role="dev")
+        rkm.log(evaluated("third", 0.9), role="test")
+    rkm.log(rk.compare(systems))
+    rkm.log(rk.cross_validate({"a": _line()}, rk.datasets.make_ranking(20, 6, rng=0), cv=2))
+    with mlflow.start_run(run_name="foreign"):
+        mlflow.log_param("api_key", "canary")
+    public = tmp_path / "public"
+    site = write_site(None, public, experiment="letor", uri=store, queries=True)
+    assert (site.faults, site.n_pages) == ((), 8)
+    page = Page(site.index)
+    assert [row[0] for row in page.rows[1:4]] == ["good", "third", "poor"]
+    assert "canary" not in run_page(public, "foreign").read_text("utf-8")
+    with pytest.raises(UnknownName):
+        write_site(None, tmp_path / "other", experiment="letr", uri=store)
+
+
+def test_a_run_whose_artifacts_are_gone_is_a_line(client, tmp_path):
+    mlflow.set_experiment("letor")
+    runs = [rkm.log(evaluated(name), role="test") for name in ("kept", "gone")]
+    place = client.get_run(runs[1].run_id).info.artifact_uri.removeprefix("file://")
+    shutil.rmtree(Path(place) / "rankeval")
+    site = write_site(None, tmp_path / "public", experiment="letor")
+    assert [fault.place for fault in site.faults] == [runs[1].run_id]
+    assert site.n_pages == 2
+
+
+def _line():
+    return rk.ColumnRanker(0)

@@ -1,0 +1,38 @@
+"""`rankeval site` says where the site is, and warns of what it could not read."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from projects import three
+
+from rankeval import cli
+
+
+def commanded(capsys, monkeypatch, *arguments: str) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["rankeval", "site", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    return stop.value.code, *capsys.readouterr()
+
+
+def test_the_command_writes_a_site(tmp_path, capsys, monkeypatch):
+    three(tmp_path / "saved")
+    (tmp_path / "saved/runs/poor/evaluation.parquet").write_bytes(b"altered")
+    public = tmp_path / "public"
+    code, out, err = commanded(capsys, monkeypatch, str(tmp_path / "saved"), "--out", str(public))
+    assert (code, out) == (0, f"3 pages: {public / 'index.html'}\n")
+    assert err.startswith("warning: runs/poor cannot be read: ")
+    assert "altered or replaced" in err
+
+
+def test_a_refusal_names_the_option(tmp_path, capsys, monkeypatch):
+    three(tmp_path / "saved")
+    (tmp_path / "mine.txt").write_text("mine")
+    code, _, err = commanded(capsys, monkeypatch, str(tmp_path / "saved"), "--out", str(tmp_path))
+    assert code == 2
+    assert err.startswith("error: --out: ")
+    code, _, err = commanded(capsys, monkeypatch, "--out", str(tmp_path / "public"))
+    assert code == 2
+    assert "folder" in err
