@@ -28,13 +28,17 @@ from rankeval.collection.run import Run
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import as_list
 from rankeval.io.frames import SPELLINGS, as_table, is_frame, is_records, names_in, spelled
-from rankeval.io.json_formats import content_columns
+from rankeval.io.json_formats import content_columns, fault_of
 
 DEPTHS = ("k", "top_k", "size", "limit", "n", "n_results", "num_results", "depth")
 """Names of a parameter of a function that says how many documents to return."""
 
 Search = Callable[[Any, Any], Any]
 """Called with the id and the text of a query; returns the answer, whatever its form."""
+
+
+class IncompleteAnswerError(ConnectionError):
+    """An engine answered with a part of a ranking or an error, and may give the whole one next time."""
 
 
 class Answer(NamedTuple):
@@ -95,6 +99,8 @@ def asked(search: Search, qid: Any, text: Any) -> tuple[Any, float]:
     started = perf_counter()
     answer = search(qid, text)
     seconds = perf_counter() - started
+    if fault := fault_of(answer):
+        raise IncompleteAnswerError(f"the answer {fault}")
     has_run = not isinstance(answer, Awaitable | AsyncIterable | Iterator)
     require(has_run, "search", type(answer), "a search that returns its results")
     return answer, seconds

@@ -211,6 +211,23 @@ def test_only_failures_that_may_pass_are_tried_again(error, n_calls, words):
     assert run.notes[-1].startswith("1 query failed ('q1')")
 
 
+PARTIAL = {"timed_out": True}, {"_shards": {"failed": 1, "total": 2}}, {"error": {"reason": "busy"}}
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("fault", PARTIAL)
+def test_a_partial_answer_of_an_engine_is_asked_for_again(fault):
+    """It is no ranking; a query that gets no whole one has failed, and the others arrive."""
+    whole = {"timed_out": False, "_shards": {"failed": 0}, "hits": {"hits": [{"_id": "d1", "_score": 2.0}]}}
+    answers = {"busy at first": [whole | fault, whole], "always busy": [whole | fault] * 3, "quick": [whole]}
+    run = rk.retrieve(lambda text: answers[text].pop(0), {text: text for text in answers}, retries=2)
+    assert {*run.seconds} == {"busy at first", "quick"}
+    assert run.to_frame()["docid"].tolist() == ["d1", "d1"]
+    assert {*run.failed} == {"always busy"}
+    assert "IncompleteAnswerError" in run.failed["always busy"]
+    assert run.failed["always busy"].endswith("after 3 attempts")
+
+
 @each_row("n_jobs", [1, 4])
 def test_an_error_of_the_callers_code_stops_at_once_and_names_the_query(n_jobs):
     """It would be the same at each attempt."""
