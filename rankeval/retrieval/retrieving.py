@@ -38,9 +38,10 @@ def retrieve(
     """Ask a search each query, and return its ranking.
 
     Failures that may pass are tried again: timeouts, broken connections, the HTTP statuses 408,
-    425, 429 and 5xx, and partial answers of Elasticsearch and OpenSearch. The wait before the next attempt is half a second and doubles each time, less
-    a random part of up to one half. If the engine sends ``Retry-After``, no query is asked before
-    that time. A query without an answer in the end stands in ``Run.failed``, and the others arrive.
+    425, 429 and 5xx, and partial answers of Elasticsearch and OpenSearch. The wait before the
+    next attempt is half a second and doubles each time, less a random part of up to one half.
+    If the engine sends ``Retry-After``, no query is asked before that time. A query without an
+    answer in the end stands in ``Run.failed``, and the others arrive.
     Any other error, such as a TypeError in your function, is raised at once, with a note that names
     the query.
 
