@@ -27,7 +27,7 @@ from rankeval.io.columns import (
     row_numbers,
     runs_against,
 )
-from rankeval.io.opening import DEFAULT, Limits
+from rankeval.io.opening import DEFAULT, Limits, parsed_numbers
 
 
 @explained
@@ -97,7 +97,8 @@ class Run(Rows):
             choice = f"--system {shlex.quote(str(systems[0]))} chooses one in a shell"
             problem = f"the table has the rankings of {len(systems)} systems: {few(systems)}"
             raise InvalidInput(problem, found=few(systems), remedy=f"{by_system}; {choice}")
-        rows = columns.qid, columns.docid, columns.value, columns.name, columns.source
+        score = parsed_numbers(columns.value)
+        rows = columns.qid, columns.docid, score, columns.name, columns.source
         made = cls(*rows, notes=columns.notes)
         if columns.rank is not None:
             query = numbers_of(made.qid.dictionary_encode().indices)

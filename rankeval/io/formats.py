@@ -43,7 +43,7 @@ from rankeval.io import opening
 from rankeval.io.columns import IDS, Columns, as_list, id_column, unfit_row, value_column
 from rankeval.io.frames import SPELLINGS
 from rankeval.io.opening import DEFAULT, Limits
-from rankeval.io.words import Grades, graded, words_remedy
+from rankeval.io.words import Grades, words_remedy
 
 _SNIFFED = 1 << 14
 _ID = (
@@ -91,9 +91,8 @@ class Format:
     # relevance, perhaps aspect and subgroup; or qid, docid and score, perhaps run.
     write: Callable[[pa.Table], Iterable[bytes | pa.Buffer]] | None = None
     suffixes: tuple[str, ...] = ()  # Such as ``(".csv",)``
-    # Takes the first bytes of a file, and perhaps names of columns by part, and says whether they
-    # are of this format.
-    sniff: Callable[..., bool] | None = None
+    # Takes the first bytes of a file and says whether they are of this format.
+    sniff: Callable[[bytes], bool] | None = None
     # Takes all bytes and returns the line of each row, from 1. Messages of a format without it
     # count rows.
     row_lines: Callable[[bytes], Sequence[int]] | None = None
@@ -236,7 +235,7 @@ def reading_rows(
         opened = OpenFile(file, value, str(where), limits, is_named=is_named, columns=wanted)
         try:
             with naming(str(where)):
-                columns = entry.read(opened)
+                columns = entry.read(opened).graded(grades)
         except RankevalError:
             raise
         except (ValueError, TypeError, RecursionError) as error:  # of thousands of brackets
@@ -244,21 +243,13 @@ def reading_rows(
             raise FileFormatError(f"{where} is not as {entry.words} must be: {reason}") from error
         if not len(columns.value):
             raise FileFormatError(f"{where} is empty: expected rows with qid, docid and {value}")
-        source = columns.source or Source(str(where), entry.name, limits, columns.parts)
-        if grades is not None:
-            with naming(str(where)):
-                columns = replace(columns, value=graded(as_list(columns.value), grades))
+        found = columns.format or entry.name
+        source = Source(str(where), found, limits, columns.parts, columns.kept)
         try:
             ids = _id_columns(columns)
             for part in ids if entry.unread else ():
                 refuse_read(ids[part], entry.unread, part, partial(_place, source, columns))
-            yield replace(
-                columns,
-                value=opening.parsed_numbers(columns.value),
-                source=source,
-                notes=(*notes, *columns.notes),
-                **ids,
-            )
+            yield replace(columns, source=source, notes=(*notes, *columns.notes), **ids)
         except FileFormatError:
             raise
         except (InvalidInput, TypeError) as error:
@@ -350,12 +341,9 @@ def _recognised(
     known = [entry for entry in reversed(FORMATS.values()) if value in entry.values]
     by_content = [entry for entry in known if entry.sniff and entry.sniff(start)]
     by_suffix = [entry for entry in known if entry.is_told_by_suffix and suffix in entry.suffixes]
-    first = start.removeprefix(opening.BOM).partition(b"\n")[0].decode(errors="replace")
-    cells = {cell.strip(' "\r') for cell in re.split(r"[,;\t|]", first)}
-    named = {
-        *chain.from_iterable([name] if isinstance(name, str) else name for name in wanted.values())
-    }
-    by_header = [FORMATS["csv"]] if cells & named else []
+    cells = {cell.strip(' "\r') for cell in re.split(r"[,;\t|]", opening.first_line(start))}
+    names = ([name] if isinstance(name, str) else name for name in wanted.values())
+    by_header = [] if cells.isdisjoint(chain.from_iterable(names)) else [FORMATS["csv"]]
     found = [*by_content, *by_header, *by_suffix, FORMATS["trec"]][0]
     # In TREC text the aspect is the second column.
     return FORMATS["ndeval"] if found.name == "trec" and "aspect" in wanted else found

@@ -26,8 +26,7 @@ import pyarrow.compute as pc
 from rankeval._checks import require, said, shown
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import IDS, Columns, as_list, id_column, value_column
-from rankeval.io.opening import parsed_numbers
-from rankeval.io.words import Grades, graded, plain
+from rankeval.io.words import Grades, plain
 
 SPELLINGS: dict[str, tuple[str, ...]] = {
     "qid": ("qid", "query_id", "q_id", "topic_id", "search_id"),
@@ -218,7 +217,7 @@ _HOLDERS = {"relevance": "qrels", "score": "run"}
 _ADVICE = "say which by {part}= in Qrels.from_frame or Run.from_frame"
 
 
-def from_dict(mapping: Any, value: str, grades: Grades = None) -> Columns:
+def from_dict(mapping: Any, value: str) -> Columns:
     """Flatten ``{qid: {docid: value}}``; a query with an empty dict has no rows.
 
     Instead of a dict, a query may have a list of documents or of pairs, as `_listed` reads it.
@@ -233,11 +232,7 @@ def from_dict(mapping: Any, value: str, grades: Grades = None) -> Columns:
     numbers = list(chain.from_iterable(documents.values() for documents in rows.values()))
     if value == "relevance" and any(isinstance(number, Mapping) for number in numbers):
         return _from_nested(rows)
-    return Columns(queries, ids, _numbers(numbers, grades))
-
-
-def _numbers(cells: Any, grades: Grades) -> Any:
-    return parsed_numbers(cells) if grades is None else graded(as_list(cells), grades)
+    return Columns(queries, ids, numbers)
 
 
 def _listed(query: Any, documents: Any, value: str) -> Mapping[Any, Any]:
@@ -305,7 +300,7 @@ def _from_nested(mapping: Mapping[Any, Any]) -> Columns:
                 )
             rows += [(query, document, aspect, grade) for aspect, grade in by_aspect.items()]
     qids, docids, aspects, grades = ([row[at] for row in rows] for at in range(4))
-    return Columns(qids, docids, parsed_numbers(grades), aspect=aspects)
+    return Columns(qids, docids, grades, aspect=aspects)
 
 
 def is_records(thing: Any) -> bool:
@@ -319,14 +314,14 @@ def is_records(thing: Any) -> bool:
     return "query_id" in fields and hasattr(thing, "__iter__")
 
 
-def from_records(thing: Any, value: str, grades: Grades = None, **wanted: Any) -> Columns:
+def from_records(thing: Any, value: str, **wanted: Any) -> Columns:
     """Return the columns of records with a query, a document, and a relevance or a score."""
     if _is_ranx(thing):
         if not hasattr(thing, _HOLDERS[value]):
             raise InvalidInput(
                 f"expected {_HOLDERS[value].title()} of ranx, found its {type(thing).__name__}"
             )
-        columns = from_dict(thing.to_dict(), value, grades)
+        columns = from_dict(thing.to_dict(), value)
         return replace(columns, name=getattr(thing, "name", None))
     if any(hasattr(thing, iterator) for iterator in _ITERATORS.values()):
         if not hasattr(thing, _ITERATORS[value]):
@@ -357,7 +352,7 @@ def from_records(thing: Any, value: str, grades: Grades = None, **wanted: Any) -
         _unread(_fields(rows[0]), parts), lambda name, row: _field(rows[row], name, row, expected)
     )
     columns = columns_in(cells, parts, value, "record 0", "give records with one of them")
-    return replace(columns, value=_numbers(columns.value, grades), source=source)
+    return replace(columns, source=source)
 
 
 def _fields(record: Any) -> list[str]:
@@ -392,10 +387,9 @@ def from_frame(frame: Any, role: str, grades: Grades = None, **wanted: Any) -> C
     table = as_table(frame)
     wanted["subgroup"] = False if wanted.get("aspect") is False else None
     parts = columns_of(names_in(table), role, wanted, "the frame", _ADVICE)
-    columns = columns_in(table, parts, role, "the frame", _ADVICE)
+    columns = columns_in(table, parts, role, "the frame", _ADVICE).graded(grades)
     ids = {part: id_column(getattr(columns, part), parts[part]) for part in IDS if part in parts}
-    cells = columns.value if grades is None else graded(as_list(columns.value), grades)
-    numbers = value_column(cells, parts[role], role)
+    numbers = value_column(columns.value, parts[role], role)
     # Callers who name the column of the number know what it is.
     value_name = parts[role] if wanted.get(role) is None else None
     source = FrameSource(_unread(names_in(table), parts), partial(_cell, table))

@@ -25,10 +25,9 @@ from typing import Any
 
 from rankeval._checks import count, few, refuse, said, shown
 from rankeval.errors import InvalidInput
-from rankeval.io.columns import Columns, as_list
-from rankeval.io.formats import FORMATS, Format, OpenFile, Source, add_format
+from rankeval.io.columns import Columns
+from rankeval.io.formats import FORMATS, Format, OpenFile, add_format
 from rankeval.io.frames import from_dict, from_records, spelled
-from rankeval.io.words import graded
 
 Object = Mapping[str, Any]
 Lists = Iterable[tuple[Any, Iterable[tuple[Any, Any]]]]
@@ -39,12 +38,7 @@ _BY_QUERY = 'rk.Run.from_any({"q1": answer})'
 _BY_PLACE = 'rk.Run.from_any(dict(zip(qids, content["responses"])))'
 
 
-def content_columns(
-    content: Any,
-    value: str,
-    opened: OpenFile | None = None,
-    grades: Mapping[Any, float] | None = None,
-) -> Columns | None:
+def content_columns(content: Any, value: str) -> Columns | None:
     """Return the columns of an object, or of a list of objects, in a declared format; else None.
 
     Raises
@@ -57,11 +51,7 @@ def content_columns(
         return None
     for entry in FORMATS.values():
         if entry.take and entry.fits and entry.fits(objects[0]):
-            columns = _taken(entry, entry.take, objects, value)
-            if grades is not None:
-                columns = replace(columns, value=graded(as_list(columns.value), grades))
-            source = Source(opened.path, entry.name, opened.limits) if opened else None
-            return replace(columns, source=source)
+            return replace(_taken(entry, entry.take, objects, value), format=entry.name)
     for fits, name, remedy in () if spelled(objects[0], "docid") else _NO_FORMAT:
         if fits(objects[0]):
             raise InvalidInput(f"{name}: there is no {value} of documents by id", remedy=remedy)
@@ -472,7 +462,7 @@ _NO_FORMAT: tuple[tuple[Callable[[Object], bool], str, str], ...] = (
 
 def _read(name: str, opened: OpenFile) -> Columns:
     columns = FORMATS["json"].read(replace(opened, is_named=False))
-    if getattr(columns.source, "format", None) != name:
+    if columns.format != name:
         raise InvalidInput(f"expected {FORMATS[name].words}, found other JSON")
     return columns
 

@@ -222,6 +222,12 @@ def in_utf8(path: str, encoding: str = "LATIN1") -> str:
     return f"if it is {encoding}, write it in UTF-8: {command}"
 
 
+def first_line(data: bytes) -> str:
+    """Return the first line of a text that is not blank."""
+    line = data.removeprefix(BOM).lstrip().partition(_LF)[0]
+    return line.decode(errors="replace")
+
+
 def filled_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield number, from 1, and content of each line that is not blank."""
     return ((number, line) for number, line in enumerate(BytesIO(data), start=1) if line.strip())
