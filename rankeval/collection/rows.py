@@ -251,9 +251,12 @@ class Rows:
                 f"expected {cls._words}, found an open file ({type(given).__name__})", remedy=remedy
             )
         wanted = columns or {}
+        frames.check_parts(wanted)
         if (known := content_columns(given, cls._value)) is not None:
+            frames.refuse_columns(wanted, "such an object")
             return cls._of(known.graded(grades))
         if isinstance(given, Mapping):
+            frames.refuse_columns(wanted, "a dict")
             return cls._of(frames.from_dict(given, cls._value).graded(grades))
         if frames.is_frame(given):
             return cls._of(frames.from_frame(given, cls._value, grades, **wanted))

@@ -187,7 +187,7 @@ class Run(Rows):
 
         Parameters
         ----------
-        table : path or frame
+        table : path, frame or records
             One row for each retrieved document of each system.
         system : str, optional
             Name of the column of systems. By default its usual name, such as ``run`` or
@@ -219,10 +219,12 @@ class Run(Rows):
         {'bm25': Run('bm25', 1 row, 1 query), 'dense': Run('dense', 2 rows, 1 query)}
         """
         wanted: dict[str, Any] = {**(columns or {}), **({"name": system} if system else {})}
-        if not isinstance(table, (str, os.PathLike)):
-            return cls._split(frames.from_frame(table, "score", **wanted))
-        with formats.reading_rows(table, "score", format, limits, wanted) as read:
-            return cls._split(read)
+        if isinstance(table, (str, os.PathLike)):
+            with formats.reading_rows(table, "score", format, limits, wanted) as read:
+                return cls._split(read)
+        frames.check_parts(wanted)
+        rows_of = frames.from_frame if frames.is_frame(table) else frames.from_records
+        return cls._split(rows_of(table, "score", **wanted))
 
     @classmethod
     def _split(cls, columns: Columns) -> dict[str, Run]:

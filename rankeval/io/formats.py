@@ -41,7 +41,7 @@ from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput, RankevalError
 from rankeval.io import opening
 from rankeval.io.columns import IDS, Columns, as_list, id_column, unfit_row, value_column
-from rankeval.io.frames import SPELLINGS
+from rankeval.io.frames import check_parts, refuse_columns
 from rankeval.io.opening import DEFAULT, Limits
 from rankeval.io.words import Grades, words_remedy
 
@@ -220,8 +220,7 @@ def reading_rows(
     grades: Grades = None,
 ) -> Iterator[Columns]:
     """Read a file; if the block refuses its columns, raise the error that names the line."""
-    for part in wanted:
-        chosen("part of a table", part, SPELLINGS)
+    check_parts(wanted)
     where = opening.as_path(path)
     notes: tuple[str, ...] = ()
     if value == "relevance" and (where / "qrels").is_dir():
@@ -243,6 +242,8 @@ def reading_rows(
             raise FileFormatError(f"{where} is not as {entry.words} must be: {reason}") from error
         if not len(columns.value):
             raise FileFormatError(f"{where} is empty: expected rows with qid, docid and {value}")
+        if not columns.parts:
+            refuse_columns(wanted, entry.words)
         found = columns.format or entry.name
         source = Source(str(where), found, limits, columns.parts, columns.kept)
         try:

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval._checks import require, said, shown
+from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import IDS, Columns, as_list, id_column, value_column
 from rankeval.io.words import Grades, plain
@@ -117,6 +118,18 @@ def columns_of(
     if role == "score" and names.count("rank") == 1 and "rank" not in parts.values():
         parts["rank"] = "rank"
     return parts
+
+
+def check_parts(wanted: Mapping[str, Any]) -> None:
+    """Refuse names of columns for parts that no table has."""
+    for part in wanted:
+        chosen("part of a table", part, SPELLINGS)
+
+
+def refuse_columns(wanted: Mapping[str, Any], words: str) -> None:
+    """Refuse names of columns for rows without names, except the aspect, the second column."""
+    named = {part for part, name in wanted.items() if isinstance(name, str)} - {"aspect"}
+    require(not named, "columns", wanted, f"None: {words} has no names of columns")
 
 
 def others(names: Sequence[str], role: str, wanted: Mapping[str, Any]) -> list[str]:

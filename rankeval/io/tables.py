@@ -423,6 +423,7 @@ def _by_judge(source: TableSource, judges: list[str]) -> Columns:
     qid, docid = (table.column(name).take(row_numbers(row)) for name in ids)
     aspect = [judges[place] for place in judge]
     columns = Columns(qid, docid, cells[judge, row].tolist(), aspect=aspect, kept=row.tolist())
+    columns = replace(columns, parts=dict(zip(IDS, ids, strict=False)))
     return columns.noting(f"a column for each judge: {few(judges)}")
 
 

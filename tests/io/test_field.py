@@ -399,3 +399,35 @@ def test_a_folder_of_beir_is_read(tmp_path: Path):
     (folder / "queries.jsonl").write_text("")
     with pytest.raises(InvalidInput):
         rk.datasets.load_beir(folder)
+
+
+def test_the_systems_of_records_are_a_run_of_each():
+    """The remedy of the error on several systems works for records too."""
+    table = pd.read_csv(FIELD / "lenskit_recs.csv", dtype={"user": str, "item": str})
+    records = table.to_dict("records")
+    with pytest.raises(InvalidInput) as refused:
+        rk.Run.from_any(records)
+    assert "by_system" in refused.value.remedy
+    by_frame = rk.Run.by_system(table)
+    assert {name: rows(run) for name, run in rk.Run.by_system(records).items()} == {
+        name: rows(run) for name, run in by_frame.items()
+    }
+
+
+def test_names_of_columns_are_never_dropped(tmp_path: Path):
+    """A part that no table has, and rows without named columns."""
+    frame = pd.DataFrame({"qid": ["q"], "docid": ["d"], "label": [1], "sku": ["s"]})
+    for part in ("document", "frame"):
+        for given in (frame, frame.to_dict("records")):
+            with pytest.raises(UnknownName):
+                rk.Qrels.from_any(given, columns={part: "sku"})
+    (tmp_path / "qrels.txt").write_text("q 0 d 1\n")
+    for given in (tmp_path / "qrels.txt", {"q": {"d": 1}}):
+        with pytest.raises(InvalidInput) as refused:
+            rk.Qrels.from_any(given, columns={"docid": "sku"})
+        assert refused.value.argument == "columns"
+
+
+def test_words_of_aspects_become_grades():
+    judged = {"q": {"a": {"x": "Exact", "y": "Irrelevant"}}}
+    assert rk.Qrels.from_dict(judged, grades=WANDS).relevance.tolist() == [2, 0]
