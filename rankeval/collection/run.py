@@ -234,10 +234,12 @@ class Run(Rows):
         names = id_column(columns.systems, "of systems").cast(pa.string())
         runs = {}
         for name in distinct(names):
-            places = numbers_of(pc.equal(names, name))
-            rows = row_numbers(np.flatnonzero(places))
+            kept = np.flatnonzero(numbers_of(pc.equal(names, name)))
+            rows = row_numbers(kept)
             ids = {"qid": run.qid.take(rows), "docid": run.docid.take(rows)}
-            runs[name] = replace(run, **ids, score=run.score[places], name=name, source=None)
+            is_file = isinstance(run.source, formats.Source)
+            source = replace(run.source, kept=kept.tolist()) if is_file else None
+            runs[name] = replace(run, **ids, score=run.score[kept], name=name, source=source)
         return runs
 
     @classmethod

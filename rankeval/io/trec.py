@@ -331,7 +331,8 @@ def _read_lines(data: bytes, layout: TrecColumns, where: str) -> Columns:
     if not values:
         raise FileFormatError(f"{where} is empty: expected lines of {layout}")
     columns = {name: pa.array(column, pa.string()) for name, column in ids.items()}
-    return Columns(value=values, name=tag, rank=ranks or None, **columns)
+    numbers = opening.parsed_numbers(values)
+    return Columns(value=numbers, name=tag, rank=ranks or None, **columns)
 
 
 def _lines(data: bytes, layout: TrecColumns, where: str) -> Iterator[tuple[int, list[str]]]:

@@ -310,6 +310,18 @@ def test_a_header_split_by_blanks_is_named_and_the_command_mends_it(tmp_path: Pa
         assert rk.Qrels.read("qrels.tsv", columns=columns).relevance.tolist() == [2, 0]
 
 
+def test_the_command_for_a_header_never_writes_over_the_file(tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = "query_id doc_id relevance\nq1 d1 2\n"
+    Path("qrels.tsv").write_text(text)
+    with pytest.raises(FileFormatError) as refused:
+        rk.Qrels.read("qrels.tsv")
+    command = re.search(r"tr .*? > \S+\.tsv", refused.value.remedy)[0]
+    subprocess.run(command, shell=True, check=True)  # noqa: S602 - our own words
+    assert Path("qrels.tsv").read_text() == text
+    assert rows(rk.Qrels.read("qrels.tabs.tsv")) == [("q1", "d1", 2)]
+
+
 @each_row("encoding", ["latin-1", "utf-16"])
 def test_other_encodings_are_mended_by_the_command_of_the_error(tmp_path: Path, monkeypatch, encoding):
     monkeypatch.chdir(tmp_path)
