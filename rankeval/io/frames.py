@@ -13,7 +13,6 @@ error has the name that the column has in the frame.
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -70,9 +69,9 @@ NUMBER_IN_INDEX = "number in index"
 
 def spelled(names: Iterable[Any], part: str) -> list[str]:
     """Return the names that may mean a part, such as ``docno`` for ``docid``; our own name wins."""
-    held = dict.fromkeys(names)
-    if part in held:
-        return ["docno"] if part == "docid" and "docno" in held else [part]
+    held, own = dict.fromkeys(names), SPELLINGS[part][0]
+    if own in held:
+        return ["docno"] if own == "docid" and "docno" in held else [own]
     found = _alike(held, SPELLINGS[part])
     if not found and (part != "relevance" or held.keys() & JUDGED_BY_SCORE):
         found = _alike(held, LAST.get(part, ()))
@@ -134,11 +133,8 @@ def refuse_columns(wanted: Mapping[str, Any], words: str) -> None:
 
 def others(names: Sequence[str], role: str, wanted: Mapping[str, Any]) -> list[str]:
     """Return the names of the columns that give no id and no number of the rows, each once."""
-    parts = columns_of(names, role, wanted, "", "")
-    read = {name for part, name in parts.items() if part != "name"}
-    return [
-        name for name, times in Counter(names).items() if name not in read | {""} and times == 1
-    ]
+    unread = _unread(names, columns_of(names, role, wanted, "", ""))
+    return [name for name in unread if name and names.count(name) == 1]
 
 
 def _lacking(
@@ -353,19 +349,18 @@ def from_records(thing: Any, value: str, **wanted: Any) -> Columns:
         raise InvalidInput(
             problem, remedy="give records, a dict {qid: {docid: number}}, or lists with qid="
         )
-    where = f"record 0 (counting from 0): {expected}, found {shown(rows[0])}" + ", which"
-    parts = columns_of(_fields(rows[0]), value, wanted, where, "give records with these fields")
+    names, advice = _fields(rows[0]), "give records with these fields"
+    where = f"record 0 (counting from 0): {expected}, found {shown(rows[0])}, which"
+    parts = columns_of(names, value, wanted, where, advice)
     if "rank" in parts and not all("rank" in _fields(row) for row in rows):
         del parts["rank"]
-    cells = {
-        name: [_field(row, name, at, expected) for at, row in enumerate(rows)]
-        for name in parts.values()
-    }
-    source = FrameSource(
-        _unread(_fields(rows[0]), parts), lambda name, row: _field(rows[row], name, row, expected)
-    )
-    columns = columns_in(cells, parts, value, "record 0", "give records with one of them")
-    return replace(columns, source=source)
+
+    def cell(name: str, row: int) -> Any:
+        return _field(rows[row], name, row, expected)
+
+    cells = {name: [cell(name, row) for row in range(len(rows))] for name in parts.values()}
+    columns = columns_in(cells, parts, value, "record 0", advice)
+    return replace(columns, source=FrameSource(_unread(names, parts), cell))
 
 
 def _fields(record: Any) -> list[str]:

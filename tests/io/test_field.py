@@ -443,3 +443,11 @@ def test_names_of_columns_are_never_dropped(tmp_path: Path):
 def test_words_of_aspects_become_grades():
     judged = {"q": {"a": {"x": "Exact", "y": "Irrelevant"}}}
     assert rk.Qrels.from_dict(judged, grades=WANDS).relevance.tolist() == [2, 0]
+
+
+def test_the_name_of_a_product_is_no_system(tmp_path: Path):
+    """And our own name of a column comes before other tools' names."""
+    (tmp_path / "run.csv").write_text("qid,docid,score,name\nq,a,2,chair\nq,b,1,table\n")
+    assert rk.Run.read(tmp_path / "run.csv").docid.to_pylist() == ["a", "b"]
+    (tmp_path / "run.csv").write_text("qid,docid,score,algorithm,run\nq,a,2,knn,x\nq,b,1,knn,y\n")
+    assert [*rk.Run.by_system(tmp_path / "run.csv")] == ["x", "y"]
