@@ -215,6 +215,16 @@ def checked_text(source: pa.NativeFile, where: str, limits: Limits) -> bytes:
     return bytes(source.read()).removeprefix(BOM)
 
 
+CUT = "the file is cut off here: its last line has no end"
+"""The remedy for a last line with too few cells."""
+
+
+def not_utf8(content: bytes, where: str, path: str) -> FileFormatError:
+    """Make the error for a line that is not in UTF-8; ``where`` is its place in the file."""
+    problem = f"expected UTF-8 text, found {content[:80]!r}"
+    return FileFormatError(problem, where=where, remedy=in_utf8(path))
+
+
 def in_utf8(path: str, encoding: str = "LATIN1") -> str:
     """Write the command that makes a copy of a text in UTF-8."""
     copy = shlex.quote(f"utf8-{Path(path).name}")

@@ -44,12 +44,13 @@ from rankeval.io.json_formats import content_columns
 from rankeval.io.opening import (
     ALWAYS,
     BOM,
+    CUT,
     NUMBER,
     Limits,
     checked_text,
     filled_lines,
     first_line,
-    in_utf8,
+    not_utf8,
 )
 from rankeval.io.opening import PARQUET as MAGIC
 from rankeval.io.words import plain
@@ -200,6 +201,8 @@ def _columns(
     parts = columns_of(names, opened.value, opened.columns, expected, advice)
     table = read([*parts.values()])
     columns = columns_in(table, parts, opened.value, "the table", advice)
+    if opened.value in opened.columns:  # the caller knows what it is
+        columns = replace(columns, value_name=None)
     first = next(iter(distinct(columns.systems)), None)
     return replace(columns, name=first) if isinstance(first, str) and first else columns
 
@@ -218,8 +221,7 @@ def records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, list
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start)
         content = data.split(b"\n")[line]
-        problem, place = f"expected UTF-8 text, found {content[:80]!r}", f"{where}, line {line + 1}"
-        raise FileFormatError(problem, where=place, remedy=in_utf8(where)) from error
+        raise not_utf8(content, f"{where}, line {line + 1}", where) from error
     reader = csv.reader(StringIO(text, newline=""), delimiter=delimiter, strict=True)
     header: list[str] = []
     begin = 1
@@ -231,9 +233,8 @@ def records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, list
                 found = f"{len(fields)}: {delimiter.join(fields)[:80]!r}"
                 place = f"{where}, line {begin}"
                 is_cut = len(fields) < len(header) and text.count("\n") < reader.line_num
-                cut = "the file is cut off here: its last line has no end" if is_cut else None
                 problem = f"expected {expected}, found {found}"
-                raise FileFormatError(problem, where=place, remedy=cut)
+                raise FileFormatError(problem, where=place, remedy=CUT if is_cut else None)
             if fields:
                 yield begin, fields
             begin = reader.line_num + 1

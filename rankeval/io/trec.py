@@ -352,13 +352,11 @@ def _lines(data: bytes, layout: TrecColumns, where: str) -> Iterator[tuple[int, 
                 for place, cell in enumerate(cells)
             ]
         except UnicodeDecodeError as error:
-            problem = f"expected UTF-8 text, found {line[:80]!r}"
-            raise FileFormatError(problem, where=at, remedy=opening.in_utf8(where)) from error
+            raise opening.not_utf8(line, at, where) from error
         if len(fields) != width:
             problem = f"expected {layout}, found {len(line.split())}: {' '.join(fields)[:80]!r}"
             is_cut = number > 1 and len(fields) < width and not line.endswith(b"\n")
-            cut = "the file is cut off here: its last line has no end"
-            remedy = cut if is_cut else _remedy_for(data, line, layout)
+            remedy = opening.CUT if is_cut else _remedy_for(data, line, layout)
             raise FileFormatError(problem, where=at, remedy=remedy)
         if layout.tag:
             _check_tag(fields, at, layout)

@@ -451,3 +451,12 @@ def test_the_name_of_a_product_is_no_system(tmp_path: Path):
     assert rk.Run.read(tmp_path / "run.csv").docid.to_pylist() == ["a", "b"]
     (tmp_path / "run.csv").write_text("qid,docid,score,algorithm,run\nq,a,2,knn,x\nq,b,1,knn,y\n")
     assert [*rk.Run.by_system(tmp_path / "run.csv")] == ["x", "y"]
+
+
+def test_a_score_with_fractions_is_a_relevance_if_the_caller_says_so(tmp_path: Path):
+    """In a file as in a frame; else it is refused as a ranking."""
+    path = tmp_path / "qrels.csv"
+    path.write_text("query-id,corpus-id,score\nq,d,0.5\n")
+    with pytest.raises(InvalidInput, match="fractions"):
+        rk.Qrels.read(path)
+    assert rk.Qrels.read(path, columns={"relevance": "score"}).relevance.tolist() == [0.5]
