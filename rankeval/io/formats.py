@@ -201,6 +201,9 @@ class Source:
 
     def way_on(self, name: str, value: str) -> str:
         """Say how to read rows that a column tells apart."""
+        if value == "score" and self.format == "trec":
+            command = f"awk '{{print > ($6 \".run\")}}' {shlex.quote(self.path)}"
+            return f"if it is the system, write a file of each: {command}"
         if value == "score":
             system = f"rk.Run.by_system({self.path!r}, system={name!r})"
             return f"if it is the system, rankeval compare compares them: {system}"
@@ -239,7 +242,10 @@ def reading_rows(
             raise
         except (ValueError, TypeError, RecursionError) as error:  # of thousands of brackets
             reason = f"{type(error).__name__}: {said(error)}"
-            raise FileFormatError(f"{where} is not as {entry.words} must be: {reason}") from error
+            problem = f"{where} is not as {entry.words} must be: {reason}"
+            is_encoded = isinstance(error, UnicodeDecodeError)
+            remedy = opening.in_utf8(str(where)) if is_encoded else None
+            raise FileFormatError(problem, remedy=remedy) from error
         if not len(columns.value):
             raise FileFormatError(f"{where} is empty: expected rows with qid, docid and {value}")
         if not columns.parts:

@@ -50,6 +50,7 @@ from rankeval.io.opening import (
     checked_text,
     filled_lines,
     first_line,
+    in_utf8,
     not_utf8,
 )
 from rankeval.io.opening import PARQUET as MAGIC
@@ -199,7 +200,7 @@ def _columns(
         return Columns([], [], [])
     expected = f"{line}expected columns called qid, docid and {opened.value}; the table"
     parts = columns_of(names, opened.value, opened.columns, expected, advice)
-    table = read([*parts.values()])
+    table = read([*dict.fromkeys(parts.values())])
     columns = columns_in(table, parts, opened.value, "the table", advice)
     if opened.value in opened.columns:  # the caller knows what it is
         columns = replace(columns, value_name=None)
@@ -262,7 +263,7 @@ def _write_csv(delimiter: str, table: pa.Table) -> list[pa.Buffer]:
 def json_lines(data: bytes, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield line and object of each line that is not blank."""
     for line, text in filled_lines(data.removeprefix(BOM)):
-        place = f"{where}, line {line}"
+        place, remedy = f"{where}, line {line}", None
         try:
             row = json.loads(text.decode())
             # The hook alone would take half as long again.
@@ -270,10 +271,13 @@ def json_lines(data: bytes, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
                 json.loads(text, object_pairs_hook=unique_keys)
         except InvalidInput as error:
             raise FileFormatError(f"{error}", where=place) from error
+        except UnicodeDecodeError:
+            row, remedy = None, in_utf8(where)
         except (ValueError, RecursionError):  # of the text, its encoding, or thousands of brackets
             row = None
         if not isinstance(row, dict):
-            raise FileFormatError(f"expected one JSON object, found {text[:80]!r}", where=place)
+            problem = f"expected one JSON object, found {text[:80]!r}"
+            raise FileFormatError(problem, where=place, remedy=remedy)
         yield line, row
 
 

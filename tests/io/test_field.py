@@ -333,6 +333,34 @@ def test_other_encodings_are_mended_by_the_command_of_the_error(tmp_path: Path, 
     assert rk.Qrels.read("utf8-my qrels.csv").docid.to_pylist() == ["café"]
 
 
+@each_row(
+    ("name", "text"), [("q.json", '{"q1": {"café": 1}}'), ("q.jsonl", '{"qid": "q1", "docid": "café", "relevance": 1}')]
+)
+def test_json_in_another_encoding_is_mended_too(tmp_path: Path, monkeypatch, name, text):
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text(text, encoding="latin-1")
+    with pytest.raises(FileFormatError) as refused:
+        rk.Qrels.read(name)
+    subprocess.run(refused.value.remedy.partition(": ")[2], shell=True, check=True)  # noqa: S602 - our own words
+    assert rk.Qrels.read(f"utf8-{name}").docid.to_pylist() == ["café"]
+
+
+def test_runs_joined_into_one_file_are_parted_by_the_command(tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("two").write_text("q Q0 a 1 2 x\nq Q0 b 2 1 x\nq Q0 a 1 9 y\n")
+    with pytest.raises(InvalidInput) as refused:
+        rk.evaluate({"q": {"a": 1}}, "two")
+    subprocess.run(re.search(r"awk .*", refused.value.remedy)[0], shell=True, check=True)  # noqa: S602 - our own words
+    assert [rk.Run.read(f"{system}.run").score.tolist() for system in "xy"] == [[2, 1], [9]]
+
+
+def test_a_column_may_be_two_parts(tmp_path: Path):
+    """As in a frame."""
+    (tmp_path / "qrels.csv").write_text("qid,docid,grade\nq,a,1\nq,b,2\n")
+    qrels = rk.Qrels.read(tmp_path / "qrels.csv", columns={"aspect": "grade"})
+    assert qrels.aspect.to_pylist() == ["1", "2"]
+
+
 def test_a_table_cut_off_says_so(tmp_path: Path):
     (tmp_path / "qrels.csv").write_text("qid,docid,relevance\nq1,d1,1\nq2,d")
     with pytest.raises(FileFormatError) as refused:
