@@ -134,3 +134,18 @@ def test_a_folder_of_beir_is_evaluated(rankeval):
     assert code == 0
     assert "the judgments of qrels/test.tsv" in out
     assert "1.0000" in out
+
+
+def test_a_table_of_systems_has_names_of_its_own_too(rankeval):
+    """A column that only this table has was read, so --column names it rightly; an error has the line of the file."""
+    table = pd.read_csv("table.csv").rename(columns={"score": "points"})
+    table.to_csv("table.csv", index=False)
+    call = ("fuse", "table.csv", "--column", "score=points")
+    code, out, err = rankeval(*call)
+    assert (code, err) == (0, "")
+    assert len(out.splitlines()) == 3 * len(QUERIES)
+    twice = pd.concat([table, table.iloc[[-1]]])
+    twice.to_csv("table.csv", index=False)
+    code, _, err = rankeval("compare", "one.csv", *call[1:], *COLUMNS[:4], *WORDS)
+    assert code == 2
+    assert f"table.csv, lines {len(table) + 1} and {len(table) + 2}" in err

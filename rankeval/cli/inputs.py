@@ -74,32 +74,28 @@ class Reading:
         for name, path in by_file_name([*paths], part).items():
             runs = Run.by_system(path, columns=self.columns, limits=self.limit)
             self._find(next(iter(runs.values())))
-            if len(runs) == 1:
-                yield name, next(iter(runs.values()))
-                continue
-            for system in self.systems or runs:
-                chosen("system", system, runs)
-            if one and not self.systems:
-                problem = (
-                    f"{path}: the table has the rankings of {len(runs)} systems: {few([*runs])}"
-                )
+            has_several = len(runs) > 1
+            systems = (self.systems if has_several else None) or [*runs]
+            known = [chosen("system", system, runs) for system in systems]
+            if has_several and one and not self.systems:
+                problem = f"{path}: the table has the rankings of {len(runs)} systems: {few(known)}"
                 way = "choose by --system, or let rankeval compare compare them"
                 raise InvalidInput(problem, argument="systems", remedy=way)
-            for system in self.systems or runs:
-                label = f"{name}:{system}" if system in taken else system
+            for system in known:
+                label = system if has_several else name
+                label = f"{name}:{label}" if label in taken else label
                 taken.add(label)
                 yield label, runs[system]
         self.check()
 
     def check(self) -> None:
         """Refuse names of columns that no file has."""
-        lacking = [f"{part}={name}" for part, name in (self.parts or {}).items()]
-        lacking = [pair for pair in lacking if tuple(pair.split("=", 1)) not in self.found]
+        pairs = (self.parts or {}).items()
+        lacking = [f"{part}={name}" for part, name in pairs if (part, name) not in self.found]
         require(not lacking, "parts", lacking, "columns of a file that was read")
 
     def _find(self, rows: Rows) -> None:
-        if rows.source is not None:
-            self.found.update(getattr(rows.source, "columns", {}).items())
+        self.found.update(getattr(rows.source, "columns", {}).items())
 
 
 def text_frame(path: Path, ids: Sequence[str] | None = None) -> pd.DataFrame:

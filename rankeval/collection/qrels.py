@@ -16,6 +16,7 @@ from rankeval.collection.rows import Rows, RowSource
 from rankeval.errors import InvalidInput
 from rankeval.io import frames
 from rankeval.io.columns import Columns, whole
+from rankeval.io.opening import parsed_numbers
 from rankeval.io.words import Grades
 
 
@@ -80,7 +81,7 @@ class Qrels(Rows):
         made = cls(
             columns.qid,
             columns.docid,
-            columns.value,
+            parsed_numbers(columns.value),
             columns.aspect,
             columns.subgroup,
             columns.source,
@@ -162,7 +163,7 @@ class Qrels(Rows):
         >>> Qrels.from_records([Judgment("q1", "d1", 2), Judgment("q1", "d2", 0)])
         Qrels(2 judgments, 1 query, grades 0 to 2)
         """
-        return cls._of(frames.from_records(records, "relevance", grades))
+        return cls._of(frames.from_records(records, "relevance").graded(grades))
 
     @classmethod
     def from_dict(cls, judgments: Mapping[Any, Any], *, grades: Grades = None) -> Qrels:
@@ -188,7 +189,7 @@ class Qrels(Rows):
         >>> Qrels.from_dict({"q1": ["d1", "d2"], "q2": {"d1": 2}})
         Qrels(3 judgments, 2 queries, grades 1 to 2)
         """
-        return cls._of(frames.from_dict(judgments, "relevance", grades))
+        return cls._of(frames.from_dict(judgments, "relevance").graded(grades))
 
     def __repr__(self) -> str:
         grades = (

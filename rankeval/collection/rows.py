@@ -250,14 +250,18 @@ class Rows:
             raise InvalidInput(
                 f"expected {cls._words}, found an open file ({type(given).__name__})", remedy=remedy
             )
-        if (known := content_columns(given, cls._value, grades=grades)) is not None:
-            return cls._of(known)
+        wanted = columns or {}
+        frames.check_parts(wanted)
+        if (known := content_columns(given, cls._value)) is not None:
+            frames.refuse_columns(wanted, "such an object")
+            return cls._of(known.graded(grades))
         if isinstance(given, Mapping):
-            return cls._of(frames.from_dict(given, cls._value, grades))
+            frames.refuse_columns(wanted, "a dict")
+            return cls._of(frames.from_dict(given, cls._value).graded(grades))
         if frames.is_frame(given):
-            return cls._of(frames.from_frame(given, cls._value, grades, **(columns or {})))
+            return cls._of(frames.from_frame(given, cls._value, grades, **wanted))
         if frames.is_records(given):
-            return cls._of(frames.from_records(given, cls._value, grades, **(columns or {})))
+            return cls._of(frames.from_records(given, cls._value, **wanted).graded(grades))
         forms = f"{cls.__name__}, {{qid: {{docid: {cls._value}}}}}, {{qid: [docid, ...]}}, a frame or a path"
         raise InvalidInput(f"expected {cls._words} as {forms}, found a {type(given).__name__}")
 

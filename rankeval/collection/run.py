@@ -27,7 +27,7 @@ from rankeval.io.columns import (
     row_numbers,
     runs_against,
 )
-from rankeval.io.opening import DEFAULT, Limits
+from rankeval.io.opening import DEFAULT, Limits, parsed_numbers
 
 
 @explained
@@ -104,7 +104,8 @@ class Run(Rows):
             choice = f"--system {shlex.quote(str(systems[0]))} chooses one in a shell"
             problem = f"the table has the rankings of {len(systems)} systems: {few(systems)}"
             raise InvalidInput(problem, found=few(systems), remedy=f"{by_system}; {choice}")
-        rows = columns.qid, columns.docid, columns.value, columns.name, columns.source
+        score = parsed_numbers(columns.value)
+        rows = columns.qid, columns.docid, score, columns.name, columns.source
         made = cls(*rows, notes=columns.notes)
         if columns.rank is not None:
             query = numbers_of(made.qid.dictionary_encode().indices)
@@ -193,7 +194,7 @@ class Run(Rows):
 
         Parameters
         ----------
-        table : path or frame
+        table : path, frame or records
             One row for each retrieved document of each system.
         system : str, optional
             Name of the column of systems. By default its usual name, such as ``run`` or
@@ -225,10 +226,12 @@ class Run(Rows):
         {'bm25': Run('bm25', 1 row, 1 query), 'dense': Run('dense', 2 rows, 1 query)}
         """
         wanted: dict[str, Any] = {**(columns or {}), **({"name": system} if system else {})}
-        if not isinstance(table, (str, os.PathLike)):
-            return cls._split(frames.from_frame(table, "score", **wanted))
-        with formats.reading_rows(table, "score", format, limits, wanted) as read:
-            return cls._split(read)
+        if isinstance(table, (str, os.PathLike)):
+            with formats.reading_rows(table, "score", format, limits, wanted) as read:
+                return cls._split(read)
+        frames.check_parts(wanted)
+        rows_of = frames.from_frame if frames.is_frame(table) else frames.from_records
+        return cls._split(rows_of(table, "score", **wanted))
 
     @classmethod
     def _split(cls, columns: Columns) -> dict[str, Run]:
@@ -238,10 +241,12 @@ class Run(Rows):
         names = id_column(columns.systems, "of systems").cast(pa.string())
         runs = {}
         for name in distinct(names):
-            places = numbers_of(pc.equal(names, name))
-            rows = row_numbers(np.flatnonzero(places))
+            kept = np.flatnonzero(numbers_of(pc.equal(names, name)))
+            rows = row_numbers(kept)
             ids = {"qid": run.qid.take(rows), "docid": run.docid.take(rows)}
-            runs[name] = replace(run, **ids, score=run.score[places], name=name, source=None)
+            is_file = isinstance(run.source, formats.Source)
+            source = replace(run.source, kept=kept.tolist()) if is_file else None
+            runs[name] = replace(run, **ids, score=run.score[kept], name=name, source=source)
         return runs
 
     @classmethod

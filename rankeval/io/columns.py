@@ -25,7 +25,7 @@ at the end of a text. Lists of ids in which that could happen stay objects (`as_
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -53,10 +53,12 @@ class Columns:
     """Rows of (query, document, number) as a reader returns them, not yet checked.
 
     ``name`` is the run tag, ``aspect`` and ``subgroup`` belong to judgments, ``source`` is the file
-    for messages. ``value_name`` is the name under which a table has the number, unless the caller
-    named it, and ``parts`` has all its columns by part. ``rank`` is only compared with the scores,
-    and may be anything. ``systems`` has the system of each row of a table with a column for it.
-    ``notes`` are sentences on what was taken for something else, or left out.
+    or the frame for messages. ``value_name`` is the name under which a table has the number, unless
+    the caller named it, and ``parts`` has all its columns by part. ``rank`` is only compared with
+    the scores, and may be anything. ``systems`` has the system of each row of a table with a column
+    for it. ``notes`` are sentences on what was taken for something else, or left out. ``format`` is
+    the format of a file if its reader found a narrower one; ``kept`` has the rows of the file if
+    the reader left out some.
     """
 
     qid: Any
@@ -71,10 +73,16 @@ class Columns:
     systems: Any = None
     parts: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    format: str = ""
+    kept: Sequence[int] | None = None
 
     def noting(self, note: str) -> Columns:
         """Return the same columns with one more note."""
         return replace(self, notes=(*self.notes, note))
+
+    def graded(self, grades: Grades) -> Columns:
+        """Return the same columns with the caller's grades, if there are any, for words."""
+        return self if grades is None else replace(self, value=graded(as_list(self.value), grades))
 
 
 def id_column(values: Any, name: str) -> pa.Array:

@@ -41,9 +41,9 @@ from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput, RankevalError
 from rankeval.io import opening
 from rankeval.io.columns import IDS, Columns, as_list, id_column, unfit_row, value_column
-from rankeval.io.frames import SPELLINGS
+from rankeval.io.frames import check_parts, refuse_columns
 from rankeval.io.opening import DEFAULT, Limits
-from rankeval.io.words import Grades, graded, words_remedy
+from rankeval.io.words import Grades, words_remedy
 
 _SNIFFED = 1 << 14
 _ID = (
@@ -91,9 +91,8 @@ class Format:
     # relevance, perhaps aspect and subgroup; or qid, docid and score, perhaps run.
     write: Callable[[pa.Table], Iterable[bytes | pa.Buffer]] | None = None
     suffixes: tuple[str, ...] = ()  # Such as ``(".csv",)``
-    # Takes the first bytes of a file, and perhaps names of columns by part, and says whether they
-    # are of this format.
-    sniff: Callable[..., bool] | None = None
+    # Takes the first bytes of a file and says whether they are of this format.
+    sniff: Callable[[bytes], bool] | None = None
     # Takes all bytes and returns the line of each row, from 1. Messages of a format without it
     # count rows.
     row_lines: Callable[[bytes], Sequence[int]] | None = None
@@ -202,6 +201,9 @@ class Source:
 
     def way_on(self, name: str, value: str) -> str:
         """Say how to read rows that a column tells apart."""
+        if value == "score" and self.format == "trec":
+            command = f"awk '{{print > ($6 \".run\")}}' {shlex.quote(self.path)}"
+            return f"if it is the system, write a file of each: {command}"
         if value == "score":
             system = f"rk.Run.by_system({self.path!r}, system={name!r})"
             return f"if it is the system, rankeval compare compares them: {system}"
@@ -221,8 +223,7 @@ def reading_rows(
     grades: Grades = None,
 ) -> Iterator[Columns]:
     """Read a file; if the block refuses its columns, raise the error that names the line."""
-    for part in wanted:
-        chosen("part of a table", part, SPELLINGS)
+    check_parts(wanted)
     where = opening.as_path(path)
     notes: tuple[str, ...] = ()
     if value == "relevance" and (where / "qrels").is_dir():
@@ -236,29 +237,26 @@ def reading_rows(
         opened = OpenFile(file, value, str(where), limits, is_named=is_named, columns=wanted)
         try:
             with naming(str(where)):
-                columns = entry.read(opened)
+                columns = entry.read(opened).graded(grades)
         except RankevalError:
             raise
         except (ValueError, TypeError, RecursionError) as error:  # of thousands of brackets
             reason = f"{type(error).__name__}: {said(error)}"
-            raise FileFormatError(f"{where} is not as {entry.words} must be: {reason}") from error
+            problem = f"{where} is not as {entry.words} must be: {reason}"
+            is_encoded = isinstance(error, UnicodeDecodeError)
+            remedy = opening.in_utf8(str(where)) if is_encoded else None
+            raise FileFormatError(problem, remedy=remedy) from error
         if not len(columns.value):
             raise FileFormatError(f"{where} is empty: expected rows with qid, docid and {value}")
-        source = columns.source or Source(str(where), entry.name, limits, columns.parts)
-        if grades is not None:
-            with naming(str(where)):
-                columns = replace(columns, value=graded(as_list(columns.value), grades))
+        if not columns.parts:
+            refuse_columns(wanted, entry.words)
+        found = columns.format or entry.name
+        source = Source(str(where), found, limits, columns.parts, columns.kept)
         try:
             ids = _id_columns(columns)
             for part in ids if entry.unread else ():
                 refuse_read(ids[part], entry.unread, part, partial(_place, source, columns))
-            yield replace(
-                columns,
-                value=opening.parsed_numbers(columns.value),
-                source=source,
-                notes=(*notes, *columns.notes),
-                **ids,
-            )
+            yield replace(columns, source=source, notes=(*notes, *columns.notes), **ids)
         except FileFormatError:
             raise
         except (InvalidInput, TypeError) as error:
@@ -350,12 +348,9 @@ def _recognised(
     known = [entry for entry in reversed(FORMATS.values()) if value in entry.values]
     by_content = [entry for entry in known if entry.sniff and entry.sniff(start)]
     by_suffix = [entry for entry in known if entry.is_told_by_suffix and suffix in entry.suffixes]
-    first = start.removeprefix(opening.BOM).partition(b"\n")[0].decode(errors="replace")
-    cells = {cell.strip(' "\r') for cell in re.split(r"[,;\t|]", first)}
-    named = {
-        *chain.from_iterable([name] if isinstance(name, str) else name for name in wanted.values())
-    }
-    by_header = [FORMATS["csv"]] if cells & named else []
+    cells = {cell.strip(' "\r') for cell in re.split(r"[,;\t|]", opening.first_line(start))}
+    names = ([name] if isinstance(name, str) else name for name in wanted.values())
+    by_header = [] if cells.isdisjoint(chain.from_iterable(names)) else [FORMATS["csv"]]
     found = [*by_content, *by_header, *by_suffix, FORMATS["trec"]][0]
     # In TREC text the aspect is the second column.
     return FORMATS["ndeval"] if found.name == "trec" and "aspect" in wanted else found

@@ -13,7 +13,6 @@ error has the name that the column has in the frame.
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,10 +23,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval._checks import require, said, shown
+from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import IDS, Columns, as_list, id_column, value_column
-from rankeval.io.opening import parsed_numbers
-from rankeval.io.words import Grades, graded, plain
+from rankeval.io.words import Grades, plain
 
 SPELLINGS: dict[str, tuple[str, ...]] = {
     "qid": ("qid", "query_id", "q_id", "topic_id", "search_id"),
@@ -70,9 +69,9 @@ NUMBER_IN_INDEX = "number in index"
 
 def spelled(names: Iterable[Any], part: str) -> list[str]:
     """Return the names that may mean a part, such as ``docno`` for ``docid``; our own name wins."""
-    held = dict.fromkeys(names)
-    if part in held:
-        return ["docno"] if part == "docid" and "docno" in held else [part]
+    held, own = dict.fromkeys(names), SPELLINGS[part][0]
+    if own in held:
+        return ["docno"] if own == "docid" and "docno" in held else [own]
     found = _alike(held, SPELLINGS[part])
     if not found and (part != "relevance" or held.keys() & JUDGED_BY_SCORE):
         found = _alike(held, LAST.get(part, ()))
@@ -120,13 +119,22 @@ def columns_of(
     return parts
 
 
+def check_parts(wanted: Mapping[str, Any]) -> None:
+    """Refuse names of columns for parts that no table has."""
+    for part in wanted:
+        chosen("part of a table", part, SPELLINGS)
+
+
+def refuse_columns(wanted: Mapping[str, Any], words: str) -> None:
+    """Refuse names of columns for rows without names, except the aspect, the second column."""
+    named = {part for part, name in wanted.items() if isinstance(name, str)} - {"aspect"}
+    require(not named, "columns", wanted, f"None: {words} has no names of columns")
+
+
 def others(names: Sequence[str], role: str, wanted: Mapping[str, Any]) -> list[str]:
     """Return the names of the columns that give no id and no number of the rows, each once."""
-    parts = columns_of(names, role, wanted, "", "")
-    read = {name for part, name in parts.items() if part != "name"}
-    return [
-        name for name, times in Counter(names).items() if name not in read | {""} and times == 1
-    ]
+    unread = _unread(names, columns_of(names, role, wanted, "", ""))
+    return [name for name in unread if name and names.count(name) == 1]
 
 
 def _lacking(
@@ -218,7 +226,7 @@ _HOLDERS = {"relevance": "qrels", "score": "run"}
 _ADVICE = "say which by {part}= in Qrels.from_frame or Run.from_frame"
 
 
-def from_dict(mapping: Any, value: str, grades: Grades = None) -> Columns:
+def from_dict(mapping: Any, value: str) -> Columns:
     """Flatten ``{qid: {docid: value}}``; a query with an empty dict has no rows.
 
     Instead of a dict, a query may have a list of documents or of pairs, as `_listed` reads it.
@@ -233,11 +241,7 @@ def from_dict(mapping: Any, value: str, grades: Grades = None) -> Columns:
     numbers = list(chain.from_iterable(documents.values() for documents in rows.values()))
     if value == "relevance" and any(isinstance(number, Mapping) for number in numbers):
         return _from_nested(rows)
-    return Columns(queries, ids, _numbers(numbers, grades))
-
-
-def _numbers(cells: Any, grades: Grades) -> Any:
-    return parsed_numbers(cells) if grades is None else graded(as_list(cells), grades)
+    return Columns(queries, ids, numbers)
 
 
 def _listed(query: Any, documents: Any, value: str) -> Mapping[Any, Any]:
@@ -305,7 +309,7 @@ def _from_nested(mapping: Mapping[Any, Any]) -> Columns:
                 )
             rows += [(query, document, aspect, grade) for aspect, grade in by_aspect.items()]
     qids, docids, aspects, grades = ([row[at] for row in rows] for at in range(4))
-    return Columns(qids, docids, parsed_numbers(grades), aspect=aspects)
+    return Columns(qids, docids, grades, aspect=aspects)
 
 
 def is_records(thing: Any) -> bool:
@@ -319,14 +323,14 @@ def is_records(thing: Any) -> bool:
     return "query_id" in fields and hasattr(thing, "__iter__")
 
 
-def from_records(thing: Any, value: str, grades: Grades = None, **wanted: Any) -> Columns:
+def from_records(thing: Any, value: str, **wanted: Any) -> Columns:
     """Return the columns of records with a query, a document, and a relevance or a score."""
     if _is_ranx(thing):
         if not hasattr(thing, _HOLDERS[value]):
             raise InvalidInput(
                 f"expected {_HOLDERS[value].title()} of ranx, found its {type(thing).__name__}"
             )
-        columns = from_dict(thing.to_dict(), value, grades)
+        columns = from_dict(thing.to_dict(), value)
         return replace(columns, name=getattr(thing, "name", None))
     if any(hasattr(thing, iterator) for iterator in _ITERATORS.values()):
         if not hasattr(thing, _ITERATORS[value]):
@@ -345,19 +349,18 @@ def from_records(thing: Any, value: str, grades: Grades = None, **wanted: Any) -
         raise InvalidInput(
             problem, remedy="give records, a dict {qid: {docid: number}}, or lists with qid="
         )
-    where = f"record 0 (counting from 0): {expected}, found {shown(rows[0])}" + ", which"
-    parts = columns_of(_fields(rows[0]), value, wanted, where, "give records with these fields")
+    names, advice = _fields(rows[0]), "give records with these fields"
+    where = f"record 0 (counting from 0): {expected}, found {shown(rows[0])}, which"
+    parts = columns_of(names, value, wanted, where, advice)
     if "rank" in parts and not all("rank" in _fields(row) for row in rows):
         del parts["rank"]
-    cells = {
-        name: [_field(row, name, at, expected) for at, row in enumerate(rows)]
-        for name in parts.values()
-    }
-    source = FrameSource(
-        _unread(_fields(rows[0]), parts), lambda name, row: _field(rows[row], name, row, expected)
-    )
-    columns = columns_in(cells, parts, value, "record 0", "give records with one of them")
-    return replace(columns, value=_numbers(columns.value, grades), source=source)
+
+    def cell(name: str, row: int) -> Any:
+        return _field(rows[row], name, row, expected)
+
+    cells = {name: [cell(name, row) for row in range(len(rows))] for name in parts.values()}
+    columns = columns_in(cells, parts, value, "record 0", advice)
+    return replace(columns, source=FrameSource(_unread(names, parts), cell))
 
 
 def _fields(record: Any) -> list[str]:
@@ -392,10 +395,9 @@ def from_frame(frame: Any, role: str, grades: Grades = None, **wanted: Any) -> C
     table = as_table(frame)
     wanted["subgroup"] = False if wanted.get("aspect") is False else None
     parts = columns_of(names_in(table), role, wanted, "the frame", _ADVICE)
-    columns = columns_in(table, parts, role, "the frame", _ADVICE)
+    columns = columns_in(table, parts, role, "the frame", _ADVICE).graded(grades)
     ids = {part: id_column(getattr(columns, part), parts[part]) for part in IDS if part in parts}
-    cells = columns.value if grades is None else graded(as_list(columns.value), grades)
-    numbers = value_column(cells, parts[role], role)
+    numbers = value_column(columns.value, parts[role], role)
     # Callers who name the column of the number know what it is.
     value_name = parts[role] if wanted.get(role) is None else None
     source = FrameSource(_unread(names_in(table), parts), partial(_cell, table))

@@ -25,26 +25,22 @@ from typing import Any
 
 from rankeval._checks import count, few, refuse, said, shown
 from rankeval.errors import InvalidInput
-from rankeval.io.columns import Columns, as_list
-from rankeval.io.formats import FORMATS, Format, OpenFile, Source, add_format
+from rankeval.io.columns import Columns
+from rankeval.io.formats import FORMATS, Format, OpenFile, add_format
 from rankeval.io.frames import from_dict, from_records, spelled
-from rankeval.io.words import graded
 
 Object = Mapping[str, Any]
 Lists = Iterable[tuple[Any, Iterable[tuple[Any, Any]]]]
 """Queries with pairs of a document and its number, the best first."""
+Read = Callable[[Object, str], Lists]
+Take = Callable[[list[Object], str], Columns]
 
 _META = "mteb_model_meta"
 _BY_QUERY = 'rk.Run.from_any({"q1": answer})'
 _BY_PLACE = 'rk.Run.from_any(dict(zip(qids, content["responses"])))'
 
 
-def content_columns(
-    content: Any,
-    value: str,
-    opened: OpenFile | None = None,
-    grades: Mapping[Any, float] | None = None,
-) -> Columns | None:
+def content_columns(content: Any, value: str) -> Columns | None:
     """Return the columns of an object, or of a list of objects, in a declared format; else None.
 
     Raises
@@ -57,11 +53,7 @@ def content_columns(
         return None
     for entry in FORMATS.values():
         if entry.take and entry.fits and entry.fits(objects[0]):
-            columns = _taken(entry, entry.take, objects, value)
-            if grades is not None:
-                columns = replace(columns, value=graded(as_list(columns.value), grades))
-            source = Source(opened.path, entry.name, opened.limits) if opened else None
-            return replace(columns, source=source)
+            return replace(_taken(entry, entry.take, objects, value), format=entry.name)
     for fits, name, remedy in () if spelled(objects[0], "docid") else _NO_FORMAT:
         if fits(objects[0]):
             raise InvalidInput(f"{name}: there is no {value} of documents by id", remedy=remedy)
@@ -80,9 +72,32 @@ def _taken(
         raise InvalidInput(f"found {entry.words}, but not as they must be: {reason}") from error
 
 
-def _columns(
-    read: Callable[[Object, str], Lists], objects: Sequence[Object], value: str
-) -> Columns:
+def _declared(
+    name: str, words: str, fits: Callable[[Object], bool], *values: str
+) -> Callable[[Take], Take]:
+    """Declare a format by the function that takes its objects."""
+
+    def declare(take: Take) -> Take:
+        read = partial(_read, name)
+        add_format(Format(name, words, read, fits=fits, take=take, values=values, is_keyed=True))
+        return take
+
+    return declare
+
+
+def _read(name: str, opened: OpenFile) -> Columns:
+    columns = FORMATS["json"].read(replace(opened, is_named=False))
+    if columns.format != name:
+        raise InvalidInput(f"expected {FORMATS[name].words}, found other JSON")
+    return columns
+
+
+def _by_query(read: Read) -> Take:
+    """Return the function that takes objects, of one that yields the lists of an object."""
+    return partial(_columns, read)
+
+
+def _columns(read: Read, objects: Sequence[Object], value: str) -> Columns:
     """Return the columns of lists of documents, with notes on what was left out or replaced."""
     lists: dict[Any, list[Any]] = {}
     n_ranked = n_unrated = 0
@@ -150,11 +165,75 @@ def _is_answer(answer: Any) -> bool:
     return isinstance(hits, Mapping) and isinstance(hits.get("hits"), list)
 
 
+def _workbench_list(content: Object) -> Object:
+    """Return a list of judgments, which OpenSearch gives as the only hit of a search."""
+    hits = content["hits"]["hits"] if _is_answer(content) else []
+    return dict(hits[0]["_source"]) if len(hits) == 1 and "_source" in hits[0] else content
+
+
+@_declared(
+    "workbench",
+    "judgments of OpenSearch's Search Relevance Workbench",
+    lambda content: "judgmentRatings" in _workbench_list(content),
+    "relevance",
+)
+@_by_query
+def _workbench(content: Object, _value: str) -> Lists:
+    judged = _workbench_list(content)["judgmentRatings"]
+    by_list = isinstance(judged, list)
+    for query, ratings in _numbered(judged, "query", "ratings") if by_list else judged.items():
+        yield query, _numbered(ratings, "docId", "rating")
+
+
+@_declared(
+    "rank_eval",
+    "requests of Elasticsearch's _rank_eval with ratings",
+    _lists_objects("requests", "id", "ratings"),
+    "relevance",
+)
+@_by_query
+def _requests(content: Object, _value: str) -> Lists:
+    for request in content["requests"]:
+        yield _text(request["id"]), _numbered(request["ratings"], "_id", "rating")
+
+
+@_declared(
+    "rank_eval_answer",
+    "answers of Elasticsearch's _rank_eval",
+    _has("metric_score", "details"),
+    "relevance",
+    "score",
+)
+def _evaluated(objects: Sequence[Object], value: str) -> Columns:
+    columns = _columns(_details, objects, value)
+    if value == "score":
+        return columns
+    found = "judgments only of documents that the search found: recall and nDCG know no other"
+    return replace(columns, notes=(found, *columns.notes))
+
+
+def _details(content: Object, value: str) -> Lists:
+    if failures := content.get("failures"):
+        problem = f"the requests of {few([*failures])} failed"
+        raise InvalidInput(problem, remedy="mend them, and evaluate again")
+    number = "rating" if value == "relevance" else "_score"
+    for query, details in content["details"].items():
+        hits = [{**item["hit"], "rating": item["rating"]} for item in details["hits"]]
+        yield query, _numbered(hits, "_id", number)
+
+
 def _are_answers(content: Object) -> bool:
     answers = content.get("responses") or content.values()
     return _is_answer(content) or any(map(_is_answer, answers))
 
 
+@_declared(
+    "search_answers",
+    "answers of Elasticsearch or OpenSearch by query",
+    _are_answers,
+    "score",
+)
+@_by_query
 def _answers(content: Object, _value: str) -> Lists:
     by_query: Iterable[tuple[Any, Any]] = content.items()
     if _is_answer(content) or "responses" in content:
@@ -192,46 +271,13 @@ def fault_of(answer: Any) -> str:
     return "is partial: the search timed out, or a shard failed" if is_partial else ""
 
 
-def _requests(content: Object, _value: str) -> Lists:
-    for request in content["requests"]:
-        yield _text(request["id"]), _numbered(request["ratings"], "_id", "rating")
-
-
-def _details(content: Object, value: str) -> Lists:
-    if failures := content.get("failures"):
-        problem = f"the requests of {few([*failures])} failed"
-        raise InvalidInput(problem, remedy="mend them, and evaluate again")
-    number = "rating" if value == "relevance" else "_score"
-    for query, details in content["details"].items():
-        hits = [{**item["hit"], "rating": item["rating"]} for item in details["hits"]]
-        yield query, _numbered(hits, "_id", number)
-
-
-def _evaluated(objects: Sequence[Object], value: str) -> Columns:
-    columns = _columns(_details, objects, value)
-    if value == "score":
-        return columns
-    found = "judgments only of documents that the search found: recall and nDCG know no other"
-    return replace(columns, notes=(found, *columns.notes))
-
-
 # Tools for judgments
 
 
-def _workbench_list(content: Object) -> Object:
-    """Return a list of judgments, which OpenSearch gives as the only hit of a search."""
-    hits = content["hits"]["hits"] if _is_answer(content) else []
-    return dict(hits[0]["_source"]) if len(hits) == 1 and "_source" in hits[0] else content
-
-
-def _workbench(content: Object, _value: str) -> Lists:
-    judged = _workbench_list(content)["judgmentRatings"]
-    if isinstance(judged, list):
-        judged = dict(_numbered(judged, "query", "ratings"))
-    for query, ratings in judged.items():
-        yield query, _numbered(ratings, "docId", "rating")
-
-
+@_declared(
+    "quepid", "ratings or a case of Quepid", _lists_objects("queries", "ratings"), "relevance"
+)
+@_by_query
 def _quepid(content: Object, _value: str) -> Lists:
     for query in content["queries"]:
         yield query.get("query_text", query.get("query")), (query["ratings"] or {}).items()
@@ -243,14 +289,20 @@ def _is_rre(content: Object) -> bool:
     return any("placeholders" in item or _is_rre(item) for item in items)
 
 
-def _rre(content: Object, value: str, placeholder: str = "$query", graded: Any = ()) -> Lists:
+@_declared("rre", "ratings of the Rated Ranking Evaluator", _is_rre, "relevance")
+@_by_query
+def _rre(content: Object, _value: str) -> Lists:
+    return _in_groups(content)
+
+
+def _in_groups(content: Object, placeholder: str = "$query", graded: Any = ()) -> Lists:
     """Yield the queries within topics and groups, with the documents of their group."""
     graded = content.get("relevant_documents") or graded
     placeholder = content.get("query_placeholder") or placeholder
     if "placeholders" in content:
         yield _query_in(content["placeholders"], placeholder), _gains(graded)
     for item in _objects_in(content.values()):
-        yield from _rre(item, value, placeholder, graded)
+        yield from _in_groups(item, placeholder, graded)
 
 
 def _query_in(placeholders: Object, placeholder: str) -> Any:
@@ -273,10 +325,22 @@ def _gains(graded: Any) -> Iterator[tuple[Any, Any]]:
             yield key, gain.get("gain", gain.get("rating"))
 
 
+@_declared(
+    "llamaindex",
+    "relevant documents of LlamaIndex's question and context pairs",
+    _has("queries", "corpus", "relevant_docs"),
+    "relevance",
+)
 def _llamaindex(objects: Sequence[Object], value: str) -> Columns:
     return from_dict(objects[0]["relevant_docs"], value)
 
 
+@_declared(
+    "umbrela",
+    "judgments of UMBRELA",
+    lambda content: "judgment" in content and bool({"result_status", "prompt"} & {*content}),
+    "relevance",
+)
 def _umbrela(objects: Sequence[Object], value: str) -> Columns:
     if not spelled(objects[0], "docid"):
         problem = "UMBRELA's judgments have the texts of query and passage, and no qid and docid"
@@ -291,46 +355,64 @@ def _umbrela(objects: Sequence[Object], value: str) -> Columns:
 # Runs
 
 
-def _of_system(
-    read: Callable[[Object, str], Lists], objects: Sequence[Object], value: str
-) -> Columns:
+def _of_system(read: Read, objects: Sequence[Object], value: str) -> Columns:
     name = objects[0].get("run_name") or objects[0].get("system")
     return replace(_columns(read, objects, value), name=name)
 
 
-def _cited(turn: Object) -> list[tuple[int, Object]]:
-    """Return the passages of a turn, each with the rank of its response; null is no passage."""
-    kinds = ("passage_provenance", "provenance")
-    parts = [
-        (response["rank"], response.get(kind)) for response in turn["responses"] for kind in kinds
-    ]
-    return [(rank, item) for rank, items in parts for item in items or ()]
+@_declared(
+    "cast",
+    "runs of TREC CAsT and iKAT",
+    _lists_objects("turns", "turn_id", "responses"),
+    "score",
+)
+def _conversations(objects: Sequence[Object], value: str) -> Columns:
+    again: list[Any] = []
+    columns = _of_system(partial(_turns, again), objects, value)
+    return (
+        columns.noting(f"{count(len(again), 'passage')} cited again left out") if again else columns
+    )
 
 
-def _turns(content: Object, _value: str) -> Lists:
+def _turns(again: list[Any], content: Object, _value: str) -> Lists:
     """Yield the passages of turns, each at its first place, in the order of the tracks' tools.
 
     CAsT takes the order of the file. iKAT divides the scores of a response by its rank plus one.
+    Passages that are cited once more are added to ``again``.
     """
     for turn in content["turns"]:
-        is_ikat = any("passage_provenance" in response for response in turn["responses"])
-        is_divided = is_ikat and len(turn["responses"]) > 1
+        responses = turn["responses"]
+        is_ikat = any("passage_provenance" in response for response in responses)
         passages: dict[Any, Any] = {}
-        for rank, item in _cited(turn):
-            score = item["score"] / (rank + 1) if is_divided else item.get("score")
-            passages.setdefault(item["id"], score)
+        for response in responses:
+            divisor = response["rank"] + 1 if is_ikat and len(responses) > 1 else None
+            for item in _passages(response):
+                score = item["score"] / divisor if divisor else item.get("score")
+                if item["id"] in passages:
+                    again.append(item["id"])
+                passages.setdefault(item["id"], score)
         ranked = [*passages.items()]
         if is_ikat:
             ranked.sort(key=itemgetter(1), reverse=True)
         yield _text(turn["turn_id"]), ranked
 
 
-def _conversations(objects: Sequence[Object], value: str) -> Columns:
-    columns = _of_system(_turns, objects, value)
-    turns = chain.from_iterable(content["turns"] for content in objects)
-    n_again = sum(len(_cited(turn)) for turn in turns) - len(columns.value)
-    note = f"{count(n_again, 'passage')} cited again left out"
-    return replace(columns, notes=(*columns.notes, note) if n_again else columns.notes)
+def _passages(response: Object) -> Sequence[Object]:
+    """Return the passages of a response, of iKAT or of CAsT; null is no passage."""
+    return response.get("passage_provenance") or response.get("provenance") or ()
+
+
+@_declared(
+    "result_lists",
+    "result lists of patapsco or RankLLM",
+    lambda content: (
+        isinstance(content.get("query"), Mapping)
+        and not content.keys().isdisjoint(("results", "candidates"))
+    ),
+    "score",
+)
+def _reranked(objects: Sequence[Object], value: str) -> Columns:
+    return _of_system(_results, objects, value)
 
 
 def _results(content: Object, _value: str) -> Lists:
@@ -349,6 +431,7 @@ def _is_predictions(content: Object) -> bool:
     return _META in content or isinstance(inner, Mapping)
 
 
+@_declared("mteb", "predictions of mteb", _is_predictions, "score")
 def _predictions(objects: Sequence[Object], value: str) -> Columns:
     content = dict(objects[0])
     meta = content.pop(_META, {})
@@ -366,77 +449,6 @@ def _predictions(objects: Sequence[Object], value: str) -> Columns:
     return replace(from_dict(rankings, value), name=meta.get("model_name"))
 
 
-_JUDGED, _RANKED = ("relevance",), ("score",)
-_DECLARED: tuple[tuple[str, str, Callable[[Object], bool], Any, tuple[str, ...]], ...] = (
-    (
-        "workbench",
-        "judgments of OpenSearch's Search Relevance Workbench",
-        lambda content: "judgmentRatings" in _workbench_list(content),
-        partial(_columns, _workbench),
-        _JUDGED,
-    ),
-    (
-        "rank_eval",
-        "requests of Elasticsearch's _rank_eval with ratings",
-        _lists_objects("requests", "id", "ratings"),
-        partial(_columns, _requests),
-        _JUDGED,
-    ),
-    (
-        "rank_eval_answer",
-        "answers of Elasticsearch's _rank_eval",
-        _has("metric_score", "details"),
-        _evaluated,
-        (*_JUDGED, *_RANKED),
-    ),
-    (
-        "search_answers",
-        "answers of Elasticsearch or OpenSearch by query",
-        _are_answers,
-        partial(_columns, _answers),
-        _RANKED,
-    ),
-    (
-        "quepid",
-        "ratings or a case of Quepid",
-        _lists_objects("queries", "ratings"),
-        partial(_columns, _quepid),
-        _JUDGED,
-    ),
-    ("rre", "ratings of the Rated Ranking Evaluator", _is_rre, partial(_columns, _rre), _JUDGED),
-    (
-        "llamaindex",
-        "relevant documents of LlamaIndex's question and context pairs",
-        _has("queries", "corpus", "relevant_docs"),
-        _llamaindex,
-        _JUDGED,
-    ),
-    (
-        "umbrela",
-        "judgments of UMBRELA",
-        lambda content: "judgment" in content and bool({"result_status", "prompt"} & {*content}),
-        _umbrela,
-        _JUDGED,
-    ),
-    (
-        "cast",
-        "runs of TREC CAsT and iKAT",
-        _lists_objects("turns", "turn_id", "responses"),
-        _conversations,
-        _RANKED,
-    ),
-    (
-        "result_lists",
-        "result lists of patapsco or RankLLM",
-        lambda content: (
-            isinstance(content.get("query"), Mapping)
-            and not content.keys().isdisjoint(("results", "candidates"))
-        ),
-        partial(_of_system, _results),
-        _RANKED,
-    ),
-    ("mteb", "predictions of mteb", _is_predictions, _predictions, _RANKED),
-)
 _NO_FORMAT: tuple[tuple[Callable[[Object], bool], str, str], ...] = (
     (
         _has("task_name", "scores"),
@@ -477,17 +489,3 @@ _NO_FORMAT: tuple[tuple[Callable[[Object], bool], str, str], ...] = (
     (_has("_id", "text"), "texts", "rk.text.read_texts(path) reads them"),
 )
 """JSON without judgments and rankings: how to recognise it, its name and the way on."""
-
-
-def _read(name: str, opened: OpenFile) -> Columns:
-    columns = FORMATS["json"].read(replace(opened, is_named=False))
-    if getattr(columns.source, "format", None) != name:
-        raise InvalidInput(f"expected {FORMATS[name].words}, found other JSON")
-    return columns
-
-
-for _name, _words, _fits, _take, _values in _DECLARED:
-    _reader = partial(_read, _name)
-    add_format(
-        Format(_name, _words, _reader, fits=_fits, take=_take, values=_values, is_keyed=True)
-    )

@@ -215,11 +215,27 @@ def checked_text(source: pa.NativeFile, where: str, limits: Limits) -> bytes:
     return bytes(source.read()).removeprefix(BOM)
 
 
+CUT = "the file is cut off here: its last line has no end"
+"""The remedy for a last line with too few cells."""
+
+
+def not_utf8(content: bytes, where: str, path: str) -> FileFormatError:
+    """Make the error for a line that is not in UTF-8; ``where`` is its place in the file."""
+    problem = f"expected UTF-8 text, found {content[:80]!r}"
+    return FileFormatError(problem, where=where, remedy=in_utf8(path))
+
+
 def in_utf8(path: str, encoding: str = "LATIN1") -> str:
     """Write the command that makes a copy of a text in UTF-8."""
     copy = shlex.quote(f"utf8-{Path(path).name}")
     command = f"iconv -f {encoding} -t UTF-8 {shlex.quote(path)} > {copy}"
     return f"if it is {encoding}, write it in UTF-8: {command}"
+
+
+def first_line(data: bytes) -> str:
+    """Return the first line of a text that is not blank."""
+    line = data.removeprefix(BOM).lstrip().partition(_LF)[0]
+    return line.decode(errors="replace")
 
 
 def filled_lines(data: bytes) -> Iterator[tuple[int, bytes]]:

@@ -38,10 +38,21 @@ from rankeval._checks import count, few, said, shown, unique_keys
 from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io.columns import IDS, Columns, as_list, distinct, numbers_of, row_numbers
-from rankeval.io.formats import NUL, Format, OpenFile, Source, add_format, suffix_of, text_lines
+from rankeval.io.formats import NUL, Format, OpenFile, add_format, suffix_of, text_lines
 from rankeval.io.frames import TEXTS, columns_in, columns_of, from_dict, others, spelled
 from rankeval.io.json_formats import content_columns
-from rankeval.io.opening import ALWAYS, BOM, NUMBER, Limits, checked_text, filled_lines, in_utf8
+from rankeval.io.opening import (
+    ALWAYS,
+    BOM,
+    CUT,
+    NUMBER,
+    Limits,
+    checked_text,
+    filled_lines,
+    first_line,
+    in_utf8,
+    not_utf8,
+)
 from rankeval.io.opening import PARQUET as MAGIC
 from rankeval.io.words import plain
 
@@ -147,10 +158,10 @@ def _open_text(file: pa.NativeFile, path: str, limits: Limits, delimiter: str) -
 
 def delimiter_of(data: bytes, usual: str) -> str:
     """Return the delimiter of the header: with known names, else the usual one, if it is there."""
-    first = data.removeprefix(BOM).lstrip().partition(b"\n")[0].decode(errors="replace")
+    first = first_line(data)
     fitting = [mark for mark in (usual, *_SEPARATORS) if _has_names(first, mark)]
     most = max(_SEPARATORS, key=first.count)
-    return [*fitting, usual if usual in first or most not in first else most][0]
+    return [*fitting, usual if usual in first else most][0]
 
 
 def _has_names(header: str, delimiter: str) -> bool:
@@ -189,8 +200,10 @@ def _columns(
         return Columns([], [], [])
     expected = f"{line}expected columns called qid, docid and {opened.value}; the table"
     parts = columns_of(names, opened.value, opened.columns, expected, advice)
-    table = read([*parts.values()])
+    table = read([*dict.fromkeys(parts.values())])
     columns = columns_in(table, parts, opened.value, "the table", advice)
+    if opened.value in opened.columns:  # the caller knows what it is
+        columns = replace(columns, value_name=None)
     first = next(iter(distinct(columns.systems)), None)
     return replace(columns, name=first) if isinstance(first, str) and first else columns
 
@@ -209,8 +222,7 @@ def records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, list
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start)
         content = data.split(b"\n")[line]
-        problem, place = f"expected UTF-8 text, found {content[:80]!r}", f"{where}, line {line + 1}"
-        raise FileFormatError(problem, where=place, remedy=in_utf8(where)) from error
+        raise not_utf8(content, f"{where}, line {line + 1}", where) from error
     reader = csv.reader(StringIO(text, newline=""), delimiter=delimiter, strict=True)
     header: list[str] = []
     begin = 1
@@ -222,9 +234,8 @@ def records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, list
                 found = f"{len(fields)}: {delimiter.join(fields)[:80]!r}"
                 place = f"{where}, line {begin}"
                 is_cut = len(fields) < len(header) and text.count("\n") < reader.line_num
-                cut = "the file is cut off here: its last line has no end" if is_cut else None
                 problem = f"expected {expected}, found {found}"
-                raise FileFormatError(problem, where=place, remedy=cut)
+                raise FileFormatError(problem, where=place, remedy=CUT if is_cut else None)
             if fields:
                 yield begin, fields
             begin = reader.line_num + 1
@@ -239,9 +250,8 @@ def csv_lines(delimiter: str, data: bytes) -> list[int]:
 
 
 def _is_csv(usual: str, start: bytes) -> bool:
-    first = start.removeprefix(BOM).lstrip().partition(b"\n")[0].decode(errors="replace")
     marks = "\t" if usual == "\t" else _SEPARATORS.keys() - {"\t"}
-    return any(mark in first and _has_names(first, mark) for mark in marks)
+    return any(map(partial(_has_names, first_line(start)), marks))
 
 
 def _write_csv(delimiter: str, table: pa.Table) -> list[pa.Buffer]:
@@ -253,7 +263,7 @@ def _write_csv(delimiter: str, table: pa.Table) -> list[pa.Buffer]:
 def json_lines(data: bytes, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield line and object of each line that is not blank."""
     for line, text in filled_lines(data.removeprefix(BOM)):
-        place = f"{where}, line {line}"
+        place, remedy = f"{where}, line {line}", None
         try:
             row = json.loads(text.decode())
             # The hook alone would take half as long again.
@@ -261,17 +271,19 @@ def json_lines(data: bytes, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
                 json.loads(text, object_pairs_hook=unique_keys)
         except InvalidInput as error:
             raise FileFormatError(f"{error}", where=place) from error
+        except UnicodeDecodeError:
+            row, remedy = None, in_utf8(where)
         except (ValueError, RecursionError):  # of the text, its encoding, or thousands of brackets
             row = None
         if not isinstance(row, dict):
-            raise FileFormatError(f"expected one JSON object, found {text[:80]!r}", where=place)
+            problem = f"expected one JSON object, found {text[:80]!r}"
+            raise FileFormatError(problem, where=place, remedy=remedy)
         yield line, row
 
 
 def _read_jsonl(opened: OpenFile) -> Columns:
     records = _lines_of(opened)
-    columns = content_columns(records, opened.value, opened)
-    return columns or _of_records(records, opened, "jsonl")
+    return content_columns(records, opened.value) or _of_records(records, opened, "jsonl")
 
 
 def _lines_of(opened: OpenFile) -> list[dict[str, Any]]:
@@ -289,7 +301,7 @@ def _of_records(records: list[dict[str, Any]], opened: OpenFile, format: str) ->
     )
     advice = _ONE_EACH if has_parts else _ADVICE
     columns = _columns(_names_of(records), partial(_fields_of, records), opened, advice=advice)
-    return replace(columns, source=Source(opened.path, format, opened.limits, columns.parts))
+    return replace(columns, format=format)
 
 
 def _fields_of(records: list[dict[str, Any]], names: Sequence[str]) -> dict[str, list[Any]]:
@@ -333,7 +345,7 @@ def _read_json(opened: OpenFile) -> Columns:
     content = _json_in(opened)
     if content is None:
         return _read_jsonl(opened)
-    if (columns := content_columns(content, opened.value, opened)) is not None:
+    if (columns := content_columns(content, opened.value)) is not None:
         return columns
     values = content.values() if isinstance(content, dict) else [None]
     if all(isinstance(value, (dict, list)) for value in values):
@@ -368,28 +380,31 @@ def _write_jsonl(table: pa.Table) -> Iterator[bytes]:
 _Opener = Callable[[pa.NativeFile, str, Limits], TableSource]
 
 
-def _read_table(open_source: _Opener, format: str, opened: OpenFile) -> Columns:  # noqa: A002
+def _read_parquet(opened: OpenFile) -> Columns:
+    source = _open_parquet(opened.file, opened.path, opened.limits)
+    return _columns(source.names, source.columns, opened)
+
+
+def _read_text(open_source: _Opener, opened: OpenFile) -> Columns:
     source = open_source(opened.file, opened.path, opened.limits)
-    if not source.delimiter:
-        return _columns(source.names, source.columns, opened)
-    judges = _judges_in(source.names, opened)
-    if judges:
-        return _by_judge(source, judges, Source(opened.path, format, opened.limits))
-    columns = _columns(source.names, source.columns, opened, "line 1: ")
-    columns = replace(columns, value=as_list(columns.value))
-    if not columns.value:
+    if judges := _judges_in(source.names, opened):
+        columns = _by_judge(source, judges)
+    else:
+        columns = _columns(source.names, source.columns, opened, "line 1: ")
+    cells = as_list(columns.value)
+    columns = replace(columns, value=cells)
+    if not cells:
         return columns
     if source.delimiter not in _DELIMITERS.get(suffix_of(Path(opened.path))[1:], ",\t"):
         columns = columns.noting(f"the columns are separated by {_SEPARATORS[source.delimiter]}")
-    if source.delimiter != "," and all(map(_COMMA.fullmatch, columns.value)):
-        numbers = [value.replace(",", ".") for value in columns.value]
+    if source.delimiter != "," and all(map(_COMMA.fullmatch, cells)):
+        numbers = [cell.replace(",", ".") for cell in cells]
         columns = replace(columns, value=numbers).noting("the numbers have decimal commas")
     if {*map(plain, spelled(source.names, "qid"))} <= TEXTS:
         columns = _unguarded(columns)
-    if opened.value == "relevance" and "" in columns.value:
-        is_open = plain(columns.value_name) == "rating" or "relevance" in opened.columns
-        file = Source(opened.path, format, opened.limits, columns.parts)
-        columns = _judged(columns, file, is_open=is_open)
+    if opened.value == "relevance" and "" in cells:
+        may_be_open = plain(columns.value_name) == "rating" or "relevance" in opened.columns
+        columns = _judged(columns, may_be_open=may_be_open)
     notes = tuple(f"{opened.path}: {note}" for note in columns.notes)
     return replace(columns, notes=notes)
 
@@ -404,34 +419,22 @@ def _judges_in(names: Sequence[str], opened: OpenFile) -> list[str]:
     return [name for name in names if name not in ids]
 
 
-def _by_judge(source: TableSource, judges: list[str], file: Source) -> Columns:
+def _by_judge(source: TableSource, judges: list[str]) -> Columns:
     """Return the grades of all judges, one below the other, without empty cells."""
-    names = [*spelled(source.names, "qid"), *spelled(source.names, "docid")]
-    table = source.columns([*names, *judges])
-    qid, docid = (table.column(name) for name in names)
-    cells = [as_list(table.column(judge)) for judge in judges]
-    filled = [
-        (row, judge, grade)
-        for judge, grades in zip(judges, cells, strict=True)
-        for row, grade in enumerate(grades)
-        if grade
-    ]
-    rows, aspect, grades = zip(*filled, strict=True) if filled else ((), (), ())
-    kept = row_numbers(np.array(rows, dtype=np.int64))
-    columns = Columns(
-        qid.take(kept),
-        docid.take(kept),
-        [*grades],
-        aspect=[*aspect],
-        source=replace(file, kept=rows),
-    )
-    return _unguarded(columns).noting(f"{file.path}: a column for each judge: {few(judges)}")
+    ids = [*spelled(source.names, "qid"), *spelled(source.names, "docid")]
+    table = source.columns([*ids, *judges])
+    cells = np.array([as_list(table.column(judge)) for judge in judges], dtype=object)
+    judge, row = np.nonzero(cells != "")
+    qid, docid = (table.column(name).take(row_numbers(row)) for name in ids)
+    aspect = [judges[place] for place in judge]
+    columns = Columns(qid, docid, cells[judge, row].tolist(), aspect=aspect, kept=row.tolist())
+    columns = replace(columns, parts=dict(zip(IDS, ids, strict=False)))
+    return columns.noting(f"a column for each judge: {few(judges)}")
 
 
 def _unguarded(columns: Columns) -> Columns:
     """Return the texts of queries without the blanks that Quepid puts before some of them."""
-    is_guarded = pc.match_substring_regex(columns.qid, _GUARDED)
-    n_guarded = pc.sum(is_guarded).as_py()
+    n_guarded = pc.sum(pc.match_substring_regex(columns.qid, _GUARDED)).as_py()
     if not n_guarded:
         return columns
     texts = pc.replace_substring_regex(columns.qid, _GUARDED, r"\1")
@@ -440,20 +443,19 @@ def _unguarded(columns: Columns) -> Columns:
     return replace(columns, qid=texts).noting(note)
 
 
-def _judged(columns: Columns, source: Source, *, is_open: bool) -> Columns:
+def _judged(columns: Columns, *, may_be_open: bool) -> Columns:
     """Leave out rows without a grade that have no document, or whose grade may be left open."""
     has_document = numbers_of(pc.not_equal(columns.docid, ""))
-    has_grade = np.array([value != "" for value in columns.value])
-    kept = np.flatnonzero(has_grade | (has_document & (not is_open)))
-    n_open = len(has_grade) - len(kept)
+    has_grade = np.array(columns.value, dtype=object) != ""
+    rows = np.flatnonzero(has_grade | (has_document & (not may_be_open)))
+    n_open = len(has_grade) - len(rows)
     if not n_open:
         return columns
-    parts = {part: getattr(columns, part) for part in IDS}
-    taken = {name: ids.take(row_numbers(kept)) for name, ids in parts.items() if ids is not None}
-    grades = [columns.value[row] for row in kept]
-    source = replace(source, kept=kept.tolist())
+    parts = [part for part in IDS if part in columns.parts]
+    ids = {part: getattr(columns, part).take(row_numbers(rows)) for part in parts}
+    grades = [columns.value[row] for row in rows]
     note = f"{count(n_open, 'row')} without a grade left out"
-    return replace(columns, value=grades, source=source, **taken).noting(note)
+    return replace(columns, value=grades, kept=rows.tolist(), **ids).noting(note)
 
 
 def _beside(open_source: _Opener, opened: OpenFile, rows: Sequence[int]) -> Any:
@@ -540,7 +542,7 @@ for _name, _delimiter in _DELIMITERS.items():
         Format(
             _name,
             f"{_name.upper()} with a header",
-            read=partial(_read_table, _open, _name),
+            read=partial(_read_text, _open),
             write=partial(_write_csv, _delimiter),
             suffixes=(f".{_name}",),
             sniff=partial(_is_csv, _delimiter),
@@ -586,7 +588,7 @@ add_format(
     Format(
         "parquet",
         "Parquet",
-        read=partial(_read_table, _open_parquet, "parquet"),
+        read=_read_parquet,
         write=_write_parquet,
         beside=partial(_beside, _open_parquet),
         suffixes=(".parquet",),

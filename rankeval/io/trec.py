@@ -60,6 +60,10 @@ _LETOR = (
     "rk.datasets.load_letor reads it, and `rankeval init` begins an experiment with it",
 )
 _YANDEX = re.compile(rb"\d+\t\d+\t(Q\t\d+\t\d+|C)\t\d+")
+_HEADER = (
+    "make it a table, and name its columns by columns= (--column qid=NAME) if they have names of "
+    "their own: "
+)
 _CLICKS = (
     "this is a log of queries (Q) and clicks (C), as Yandex published it, and has no judgments",
     "rk.online.ClickLog.read takes a table with the columns impression, docid, position, clicked",
@@ -110,8 +114,11 @@ def read_trec(judgments: TrecColumns, opened: OpenFile) -> Columns:
     layout = judgments if opened.value == "relevance" else RUN
     if opened.is_named:
         return _read(opened, layout)
-    _refuse_other_reading(opened, layout)
-    layout = _narrower(opened) if layout is RUN else layout
+    opened.file.seek(0)
+    start = _whole_lines(opened.file.read(_SAMPLE), _SAMPLE).removeprefix(BOM)
+    _refuse_other_kind(start, opened.path)
+    _refuse_other_order(opened, start, layout)
+    layout = _narrower(start) if layout is RUN else layout
     columns = _read(opened, layout)
     if layout is _UNTAGGED:
         return columns.noting(f"{opened.path}: five columns, a run without tags")
@@ -129,11 +136,13 @@ def _read(opened: OpenFile, layout: TrecColumns) -> Columns:
     return columns if columns is not None else _read_lines(data, layout, opened.path)
 
 
-def _narrower(opened: OpenFile) -> TrecColumns:
+def _whole_lines(data: bytes, size: int) -> bytes:
+    """Return what was read of a file, without the line that the size cuts."""
+    return data if len(data) < size else data[: data.rfind(b"\n") + 1]
+
+
+def _narrower(start: bytes) -> TrecColumns:
     """Return the columns of a run by its first rows: six, five without a tag, or three."""
-    opened.file.seek(0)
-    start = opened.file.read(_SAMPLE)
-    start = start if len(start) < _SAMPLE else start[: start.rfind(b"\n") + 1]
     if rows := _rows_of(start, _UNTAGGED):
         _, marks, _, ranks, scores = zip(*rows, strict=True)
         is_run = len({*marks}) == 1 and all(map(NUMBER.fullmatch, (*ranks, *scores)))
@@ -158,26 +167,33 @@ def _ranked_or_scored(columns: Columns, path: str) -> Columns:
     return replace(columns, value=-numbers).noting(note)
 
 
-def _refuse_other_reading(opened: OpenFile, layout: TrecColumns) -> None:
-    """Refuse a file whose columns cannot be those of the layout."""
-    opened.file.seek(0)
-    start = opened.file.read(_SAMPLE).removeprefix(BOM)
-    _refuse_header(start, opened.path)
+def _refuse_other_kind(start: bytes, path: str) -> None:
+    """Refuse text with a header, learning-to-rank rows and logs of clicks."""
+    first, _, rest = start.partition(b"\n")
+    names = first.decode(errors="replace").split()
+    is_known = any(spelled(names, part) for part in ("qid", "docid", "relevance", "score"))
+    is_header = is_known and rest.strip() and not any(map(NUMBER.fullmatch, names))
+    suffix = ".tabs.tsv" if path.endswith(".tsv") else ".tsv"
+    copy = Path(path).with_suffix(suffix).name
+    command = f"tr -s ' ' '\\t' < {shlex.quote(path)} > {shlex.quote(copy)}"
     refuse(
+        (is_header, f"line 1 looks like a header: {' '.join(names)[:80]!r}", _HEADER + command),
         (LETOR_ROW.match(start), *_LETOR),
         (_YANDEX.match(start), *_CLICKS),
         kind=FileFormatError,
-        where=opened.path,
+        where=path,
     )
-    is_whole = len(start) < _SAMPLE
-    rows = _rows_of(start if is_whole else start[: start.rfind(b"\n") + 1], layout)
+
+
+def _refuse_other_order(opened: OpenFile, start: bytes, layout: TrecColumns) -> None:
+    """Refuse a file whose columns cannot be those of the layout."""
     reading_of = reading_of_four if layout is QRELS else reading_of_six
     is_suspect = is_doubtful if layout is QRELS else reading_of_six
+    rows = _rows_of(start, layout)
     if not rows or not is_suspect(rows):
         return
-    if not is_whole:
-        opened.file.seek(0)
-        rows = _rows_of(opened.file.read(), layout)
+    opened.file.seek(0)
+    rows = _rows_of(opened.file.read(), layout)
     if rows and (reading := reading_of(rows)):
         expected, found = " ".join(layout.fields), reading.columns
         problem = f"the columns are read as {expected}, but they seem to be {found}: {reading.why}"
@@ -189,21 +205,6 @@ def _refuse_other_reading(opened: OpenFile, layout: TrecColumns) -> None:
             expected=expected,
             remedy=f"{order}, or say format='trec' (-R trec) if they are right",
         )
-
-
-def _refuse_header(start: bytes, path: str) -> None:
-    """Refuse names of columns in the first line, which text split at blanks cannot have."""
-    first, _, rest = start.partition(b"\n")
-    names = first.decode(errors="replace").split()
-    known = [part for part in ("qid", "docid", "relevance", "score") if spelled(names, part)]
-    if not known or not rest.strip() or any(map(NUMBER.fullmatch, names)):
-        return
-    copy = shlex.quote(Path(path).with_suffix(".tsv").name)
-    remedy = f"make it a table, tr -s ' ' '\\t' < {shlex.quote(path)} > {copy}"
-    if len(known) == 1:
-        remedy += ", and name its columns, as in --column qid=NAME"
-    problem = f"line 1 looks like a header: {' '.join(names)[:80]!r}"
-    raise FileFormatError(problem, where=path, found=" ".join(names), remedy=remedy)
 
 
 def _rows_of(data: bytes, layout: TrecColumns) -> list[list[str]]:
@@ -258,7 +259,7 @@ def _ranks(source: pa.NativeFile, delimiter: str) -> pa.ChunkedArray | None:
     head = source.read(_HEAD)
     with suppress(pa.ArrowInvalid):  # nobody needs this column, so it may hold anything
         if len(head) == _HEAD:  # to read it all takes time, and nearly all ranks follow the scores
-            lines = pa.BufferReader(head[: head.rfind(b"\n") + 1])
+            lines = pa.BufferReader(_whole_lines(head, _HEAD))
             first = cells(lines, kinds={"qid": pa.string(), **kinds})
             query = numbers_of(combined(first["qid"]).dictionary_encode().indices)
             if not runs_against(first["rank"], query, numbers_of(first["score"])):
@@ -351,13 +352,11 @@ def _lines(data: bytes, layout: TrecColumns, where: str) -> Iterator[tuple[int, 
                 for place, cell in enumerate(cells)
             ]
         except UnicodeDecodeError as error:
-            problem = f"expected UTF-8 text, found {line[:80]!r}"
-            raise FileFormatError(problem, where=at, remedy=opening.in_utf8(where)) from error
+            raise opening.not_utf8(line, at, where) from error
         if len(fields) != width:
             problem = f"expected {layout}, found {len(line.split())}: {' '.join(fields)[:80]!r}"
             is_cut = number > 1 and len(fields) < width and not line.endswith(b"\n")
-            cut = "the file is cut off here: its last line has no end"
-            remedy = cut if is_cut else _remedy_for(data, line, layout)
+            remedy = opening.CUT if is_cut else _remedy_for(data, line, layout)
             raise FileFormatError(problem, where=at, remedy=remedy)
         if layout.tag:
             _check_tag(fields, at, layout)

@@ -41,10 +41,10 @@ _SCALES = (
     "poor fair good excellent perfect",
     "no yes",
     "false true",
+    "l0 l1 l2 l3 l4",
 )
 """Known labels by `plain` words, from the grade 0 on."""
 
-_LEVEL = re.compile(r"([A-Za-z]+)(\d)")
 _WORD = re.compile(r"(?!(nan|inf|infinity|none|null)$)[^\W\d_].*", re.IGNORECASE)
 _MOST_WORDS = 12
 """A column with more different texts is hardly one of labels."""
@@ -69,14 +69,15 @@ def graded(labels: list[Any], grades: Mapping[Any, float]) -> list[Any]:
         check_number(f"grades[{word!r}]", grade)
     grade_of = {_word(word): grade for word, grade in grades.items()}
     maps_numbers = any(map(NUMBER.fullmatch, grade_of))
-    unknown = [word for word in dict.fromkeys(map(_word, labels)) if word not in grade_of]
+    words = [_word(label) for label in labels]
+    unknown = [word for word in dict.fromkeys(words) if word not in grade_of]
     lacking = [word for word in unknown if maps_numbers or not NUMBER.fullmatch(word)]
     if lacking:
         problem = f"they have no {few(lacking)}, which the data have"
         remedy = f"name all: {_line([*grade_of, *lacking], grade_of)}"
         raise InvalidInput(problem, argument="grades", found=few(lacking), remedy=remedy)
-    numbers = [grade_of.get(_word(label), label) for label in labels]
-    return [float(number) if isinstance(number, str) else number for number in numbers]
+    grade_of |= {word: float(word) for word in unknown}
+    return [grade_of[word] for word in words]
 
 
 def words_remedy(labels: list[Any]) -> str | None:
@@ -85,28 +86,20 @@ def words_remedy(labels: list[Any]) -> str | None:
     words = [word for word in dict.fromkeys(map(_word, texts)) if _WORD.fullmatch(word)]
     if not words or len(words) > _MOST_WORDS:
         return None
-    return f"if the words are grades, say which: {_line(words, _usual(words))}"
+    plain_words = {*map(plain, words)}
+    scale = next((scale for scale in map(str.split, _SCALES) if plain_words <= {*scale}), ())
+    grade_of = {word: scale.index(plain(word)) for word in words if scale}
+    return f"if the words are grades, say which: {_line(words, grade_of)}"
 
 
 def _word(label: Any) -> str:
     return str(label).strip()
 
 
-def _usual(words: list[str]) -> dict[str, Any]:
-    """Return the grades of words of a known scale; no word is known alone."""
-    levels = [_LEVEL.fullmatch(word) for word in words]
-    if len({level and level[1] for level in levels}) == 1 and levels[0]:
-        return {level[0]: int(level[2]) for level in levels if level}
-    for scale in map(str.split, _SCALES):
-        if {*map(plain, words)} <= {*scale}:
-            return {word: scale.index(plain(word)) for word in words}
-    return {}
-
-
 def _line(words: list[str], grade_of: Mapping[str, Any]) -> str:
     """Write grades in Python and for a shell, the best first; ``...`` is for the caller to fill."""
     ordered = sorted(words, key=lambda word: (-grade_of.get(word, -1e9), word))
-    pairs = [(word, f"{grade_of[word]:g}" if word in grade_of else "...") for word in ordered]
-    python = ", ".join(f'"{word}": {grade}' for word, grade in pairs)
-    shell = " ".join(f"--grade {shlex.quote(f'{word}={grade}')}" for word, grade in pairs)
+    texts = {word: f"{grade_of[word]:g}" if word in grade_of else "..." for word in ordered}
+    python = ", ".join(f'"{word}": {grade}' for word, grade in texts.items())
+    shell = " ".join(f"--grade {shlex.quote(f'{word}={texts[word]}')}" for word in ordered)
     return f"grades={{{python}}} ({shell})"

@@ -310,6 +310,18 @@ def test_a_header_split_by_blanks_is_named_and_the_command_mends_it(tmp_path: Pa
         assert rk.Qrels.read("qrels.tsv", columns=columns).relevance.tolist() == [2, 0]
 
 
+def test_the_command_for_a_header_never_writes_over_the_file(tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = "query_id doc_id relevance\nq1 d1 2\n"
+    Path("qrels.tsv").write_text(text)
+    with pytest.raises(FileFormatError) as refused:
+        rk.Qrels.read("qrels.tsv")
+    command = re.search(r"tr .*? > \S+\.tsv", refused.value.remedy)[0]
+    subprocess.run(command, shell=True, check=True)  # noqa: S602 - our own words
+    assert Path("qrels.tsv").read_text() == text
+    assert rows(rk.Qrels.read("qrels.tabs.tsv")) == [("q1", "d1", 2)]
+
+
 @each_row("encoding", ["latin-1", "utf-16"])
 def test_other_encodings_are_mended_by_the_command_of_the_error(tmp_path: Path, monkeypatch, encoding):
     monkeypatch.chdir(tmp_path)
@@ -319,6 +331,34 @@ def test_other_encodings_are_mended_by_the_command_of_the_error(tmp_path: Path, 
     assert "line" in refused.value.where
     subprocess.run(refused.value.remedy.partition(": ")[2], shell=True, check=True)  # noqa: S602 - our own words
     assert rk.Qrels.read("utf8-my qrels.csv").docid.to_pylist() == ["café"]
+
+
+@each_row(
+    ("name", "text"), [("q.json", '{"q1": {"café": 1}}'), ("q.jsonl", '{"qid": "q1", "docid": "café", "relevance": 1}')]
+)
+def test_json_in_another_encoding_is_mended_too(tmp_path: Path, monkeypatch, name, text):
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text(text, encoding="latin-1")
+    with pytest.raises(FileFormatError) as refused:
+        rk.Qrels.read(name)
+    subprocess.run(refused.value.remedy.partition(": ")[2], shell=True, check=True)  # noqa: S602 - our own words
+    assert rk.Qrels.read(f"utf8-{name}").docid.to_pylist() == ["café"]
+
+
+def test_runs_joined_into_one_file_are_parted_by_the_command(tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("two").write_text("q Q0 a 1 2 x\nq Q0 b 2 1 x\nq Q0 a 1 9 y\n")
+    with pytest.raises(InvalidInput) as refused:
+        rk.evaluate({"q": {"a": 1}}, "two")
+    subprocess.run(re.search(r"awk .*", refused.value.remedy)[0], shell=True, check=True)  # noqa: S602 - our own words
+    assert [rk.Run.read(f"{system}.run").score.tolist() for system in "xy"] == [[2, 1], [9]]
+
+
+def test_a_column_may_be_two_parts(tmp_path: Path):
+    """As in a frame."""
+    (tmp_path / "qrels.csv").write_text("qid,docid,grade\nq,a,1\nq,b,2\n")
+    qrels = rk.Qrels.read(tmp_path / "qrels.csv", columns={"aspect": "grade"})
+    assert qrels.aspect.to_pylist() == ["1", "2"]
 
 
 def test_a_table_cut_off_says_so(tmp_path: Path):
@@ -399,3 +439,52 @@ def test_a_folder_of_beir_is_read(tmp_path: Path):
     (folder / "queries.jsonl").write_text("")
     with pytest.raises(InvalidInput):
         rk.datasets.load_beir(folder)
+
+
+def test_the_systems_of_records_are_a_run_of_each():
+    """The remedy of the error on several systems works for records too."""
+    table = pd.read_csv(FIELD / "lenskit_recs.csv", dtype={"user": str, "item": str})
+    records = table.to_dict("records")
+    with pytest.raises(InvalidInput) as refused:
+        rk.Run.from_any(records)
+    assert "by_system" in refused.value.remedy
+    by_frame = rk.Run.by_system(table)
+    assert {name: rows(run) for name, run in rk.Run.by_system(records).items()} == {
+        name: rows(run) for name, run in by_frame.items()
+    }
+
+
+def test_names_of_columns_are_never_dropped(tmp_path: Path):
+    """A part that no table has, and rows without named columns."""
+    frame = pd.DataFrame({"qid": ["q"], "docid": ["d"], "label": [1], "sku": ["s"]})
+    for part in ("document", "frame"):
+        for given in (frame, frame.to_dict("records")):
+            with pytest.raises(UnknownName):
+                rk.Qrels.from_any(given, columns={part: "sku"})
+    (tmp_path / "qrels.txt").write_text("q 0 d 1\n")
+    for given in (tmp_path / "qrels.txt", {"q": {"d": 1}}):
+        with pytest.raises(InvalidInput) as refused:
+            rk.Qrels.from_any(given, columns={"docid": "sku"})
+        assert refused.value.argument == "columns"
+
+
+def test_words_of_aspects_become_grades():
+    judged = {"q": {"a": {"x": "Exact", "y": "Irrelevant"}}}
+    assert rk.Qrels.from_dict(judged, grades=WANDS).relevance.tolist() == [2, 0]
+
+
+def test_the_name_of_a_product_is_no_system(tmp_path: Path):
+    """And our own name of a column comes before other tools' names."""
+    (tmp_path / "run.csv").write_text("qid,docid,score,name\nq,a,2,chair\nq,b,1,table\n")
+    assert rk.Run.read(tmp_path / "run.csv").docid.to_pylist() == ["a", "b"]
+    (tmp_path / "run.csv").write_text("qid,docid,score,algorithm,run\nq,a,2,knn,x\nq,b,1,knn,y\n")
+    assert [*rk.Run.by_system(tmp_path / "run.csv")] == ["x", "y"]
+
+
+def test_a_score_with_fractions_is_a_relevance_if_the_caller_says_so(tmp_path: Path):
+    """In a file as in a frame; else it is refused as a ranking."""
+    path = tmp_path / "qrels.csv"
+    path.write_text("query-id,corpus-id,score\nq,d,0.5\n")
+    with pytest.raises(InvalidInput, match="fractions"):
+        rk.Qrels.read(path)
+    assert rk.Qrels.read(path, columns={"relevance": "score"}).relevance.tolist() == [0.5]

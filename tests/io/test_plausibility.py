@@ -170,6 +170,9 @@ def test_a_long_file_is_judged_by_all_its_rows(tmp_path: Path):
     (tmp_path / "qrels").write_text("\n".join(swapped))
     with pytest.raises(FileFormatError, match=r"seem to be qid docid relevance iter.* 4 values in 5000 rows"):
         rk.Qrels.read(tmp_path / "qrels")
+    (tmp_path / "qrels").write_text("\ufeff" + "\n".join(swapped))
+    with pytest.raises(FileFormatError, match="qid docid relevance iter"):
+        rk.Qrels.read(tmp_path / "qrels")
     odd = [f"{row // 50} d{row % 50} 7 0" for row in range(2_000)] + [f"{row // 50} 0 d{row} 1" for row in range(5_000)]
     (tmp_path / "qrels").write_text("\n".join(odd))
     assert len(rk.Qrels.read(tmp_path / "qrels")) == 7_000
