@@ -28,6 +28,9 @@ from rankeval._secrets import hidden
 
 GROUP = "rankeval.hosts"
 
+SOURCES = "sources"
+"""The fact of a promotion that has the ids of the runs of its version, with spaces between them."""
+
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 

@@ -32,6 +32,7 @@ from rankeval.evaluation import Evaluation
 from rankeval.measures import direction
 from rankeval.shelf.kinds import result_of
 from rankeval.site.gathering import Entry, Run
+from rankeval.tracking import SOURCES
 
 MOST_RANKED = 50
 """Rows of a board that are compared with each other."""
@@ -75,6 +76,7 @@ class Promotion:
         version = f"{params.get('model', self.setting('model'))} {params.get('version')}".strip()
         compared = [part.params.get("system") for part in self.run.record.parts.values()]
         called = [*map(self.setting, ("candidate_run", "system", "version")), *compared]
+        called += self.setting(SOURCES).split()
         names = {entry.run.place, entry.system, entry.run.title, version.replace("/", " ")}
         spelt = self.version.replace(" ", " v", 1)
         return not names.isdisjoint({self.version, spelt, *filter(None, called)} - {""})

@@ -35,6 +35,34 @@ def test_the_version_that_was_promoted_last_is_the_champion(ranker, client, tmp_
     assert "b" not in page.tags
 
 
+@pytest.mark.parametrize("linked", ["by the run of the version", "by model_version="])
+def test_a_gate_moves_the_champion_of_the_experiment_that_made_the_versions(client, tmp_path, linked):
+    """The record of a gate's decision names no run of an evaluation: the version leads to it."""
+    mlflow.set_experiment("letor")
+    data = rk.datasets.make_ranking(60, 10, rng=3)
+    guard = rk.Guard("shop", ledger=str(tmp_path / "ledger"), who="ann")
+    flat = data.X[:, -1]
+    gate = guard.gate(guard.register("shop-test", data), baseline=flat, budget=3)
+    client.create_registered_model("shop")
+    clear = data.y.astype(float)
+    for name, scores, holder in (("clear", clear, None), ("flat", flat, clear)):
+        if linked == "by model_version=":
+            version = client.create_model_version("shop", "s3://models/shop").version
+            rkm.log(evaluated(name), role="dev", model_version=f"shop/{version}")
+        else:
+            run = rkm.log(evaluated(name), role="dev")
+            version = client.create_model_version("shop", "s3://models/shop", run_id=run.run_id).version
+        rkm.promote("shop", version, gate=gate, first=True, candidate=scores, holder=holder)
+    mlflow.set_experiment("elsewhere")
+    rkm.log(evaluated("clear"), role="dev")
+    index = write_site(None, tmp_path / "public", experiment="letor").index
+    page = Page(index)
+    assert "The champion is clear" in page.text
+    assert "The champion's time line" in page.text
+    assert "shop v2 for champion: rejected" in page.text
+    assert "shop" not in Page(write_site(None, tmp_path / "other", experiment="elsewhere").index).text
+
+
 def test_runs_of_every_kind_are_read(store, tmp_path):
     mlflow.set_experiment("letor")
     systems = {name: evaluated(name, noise) for name, noise in (("good", 0.6), ("poor", 3.0))}
