@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,15 +24,17 @@ from typing import Any
 from urllib.parse import quote
 
 from jinja2 import ChoiceLoader, PackageLoader
+from markupsafe import Markup, escape
 
 from rankeval._secrets import hidden
 from rankeval._visible import visible
+from rankeval.measures import direction
 from rankeval.model_selection.parameters import shown_text
 from rankeval.render.tables import interval, number, p_value
 from rankeval.report.html import TEMPLATES, title_of
 from rankeval.report.queries import allowing
 from rankeval.shelf.record import BESIDE_ENDS, Record
-from rankeval.site.gathering import Project, Run, value_of
+from rankeval.site.gathering import Entry, Project, Run, value_of
 from rankeval.site.ranking import MOST_RANKED, Board, BoardFigures, Promotion
 
 MOST_BYTES = 25_000
@@ -40,9 +43,18 @@ MOST_BYTES = 25_000
 MOST_LETTERS = 300
 """Letters of a text; a longer one is cut."""
 
+_LETTERS_A_ROW = 50
+"""Letters of the sentence on a run's own page for each row of its lists: it shrinks with them."""
+
+_FOLDERS = re.compile(
+    r"""(?:(?<![\w/:.<])(?:/|[A-Za-z]:[\\/])|(?<=:///)/?)(?:[^\s/\\"'<>]+[\\/])+"""
+)
+"""The folders of an absolute path, which are nobody else's business."""
+
 _ROWS = (40, 12, 4, 1)
 """Rows of each list of a run's page, tried in turn until the page is small enough."""
 
+_P = "_p_adjusted"
 _WIDTH, _MARGIN = 120, 4  # of a drawn interval
 
 Compared = Sequence[tuple[Board, BoardFigures]]
@@ -54,9 +66,38 @@ def _plain(value: Any) -> Any:
     """Return a text of a template as it may be shown; marked-up text stays as it is."""
     if not isinstance(value, str) or hasattr(value, "__html__"):
         return value
-    text = hidden(value)
-    cut = text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]}..."
+    return _shown(value, MOST_LETTERS)
+
+
+def _shown(value: str, most: int) -> str:
+    text = _FOLDERS.sub("", hidden(value))
+    cut = text if len(text) <= most else f"{text[:most]}..."
     return visible(cut, keep="\n\t")
+
+
+def _whole(value: str, rows: int) -> Markup:
+    """Return the sentence of a run for its own page."""
+    return escape(_shown(value, _LETTERS_A_ROW * rows))
+
+
+def _headings(compared: Compared) -> list[str]:
+    """Return the role and data of each board; boards of the same ones say what differs."""
+    boards: dict[tuple[str, str], list[Entry]] = {}
+    for board, _ in compared:
+        boards.setdefault((board.head.facts.role, board.head.data), []).append(board.head)
+    return [
+        _heading(board.head, boards[board.head.facts.role, board.head.data])
+        for board, _ in compared
+    ]
+
+
+def _heading(head: Entry, same: Sequence[Entry]) -> str:
+    parts = [f"{head.facts.role}: {head.data}"]
+    if len({entry.card for entry in same}) > 1:
+        parts.append(f"convention {head.card}")
+    if len({entry.facts.judgments for entry in same}) > 1:
+        parts.append(f"judgments {head.facts.judgments[:12]}")
+    return ", ".join(parts)
 
 
 @dataclass(frozen=True)
@@ -99,6 +140,16 @@ def _numbers(record: Record) -> dict[str, tuple[float, ...]]:
     return {name: value_of(record, name) for name in names}
 
 
+def _is_p(name: str) -> bool:
+    return name.endswith(_P)
+
+
+def _metric(name: str) -> str:
+    """Return the name of a metric of a record for people."""
+    words = name.removesuffix(_P).replace("_at_", "@").replace("/", ", ")
+    return f"{words}, adjusted p" if _is_p(name) else words
+
+
 def _settings(record: Record) -> list[tuple[str, str]]:
     return [(name, shown_text(name, value)) for name, value in record.params.items()]
 
@@ -112,7 +163,11 @@ _PAGES.filters = {
     "decimal": number,
     "p_value": p_value,
     "day": _day,
+    "is_p": _is_p,
+    "metric": _metric,
     "title": title_of,
+    "whole": _whole,
+    "zip": zip,
 }
 _PAGES.globals = {
     **TEMPLATES.globals,
@@ -121,6 +176,7 @@ _PAGES.globals = {
     "most_ranked": MOST_RANKED,
     "numbers_of": _numbers,
     "settings_of": _settings,
+    "sign_of": lambda measure: direction(measure).sign,
     "sort": _sort,
 }
 
@@ -135,14 +191,15 @@ def index_page(
 ) -> str:
     """Return the page with the leaderboards."""
     shown = {entry.run.place for entry in project.entries}
-    shown |= {promotion.run.place for promotion in promotions}
     decided = [run for run in project.runs if run.guard]
     decided += [promotion.run for promotion in promotions]
     decided.sort(key=lambda run: run.began or 0.0)
+    shown |= {run.place for run in decided}
     return _PAGES.get_template("index.html.jinja").render(
         title=title,
         project=project,
         compared=compared,
+        headings=_headings(compared),
         promotions=[promotion for promotion in promotions if promotion.has_moved],
         decided=decided,
         unranked=[run for run in project.runs if run.place not in shown],
