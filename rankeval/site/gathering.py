@@ -231,8 +231,13 @@ def _read(run: Run) -> Iterator[tuple[Run, list[Entry]]]:
     guard = next((guard for _, guard, *_ in found if guard), None)
     dated = replace(run, began=began, guard=guard)
     facts = (_Facts.model_validate(record.facts) for record, *_ in found)
-    pairs = zip(found, facts, strict=True)
-    yield dated, [Entry(dated, record, own, *standing) for (record, *standing), own in pairs]
+    yield (
+        dated,
+        [
+            Entry(dated, record, own, guard, is_compared, is_baseline)
+            for (record, guard, is_compared, is_baseline), own in zip(found, facts, strict=True)
+        ],
+    )
     for name, child in run.record.children.items():
         if child.kind == _EVALUATION or child.parts:
             yield from _read(Run(f"{run.place}/children/{name}", child, began))

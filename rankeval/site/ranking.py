@@ -279,7 +279,7 @@ def _against(pairs: Comparison, reference: str) -> dict[str, Against]:
     table = pairs.table.assign(shown=pairs.shown)
     found = {}
     for row in table[(table[["baseline", "system"]] == reference).any(axis=1)].to_dict("records"):
-        pair = Against(**row)
+        pair = Against.model_validate(row)
         if pair.baseline == reference:
             found[row["system"]] = pair
         else:

@@ -100,6 +100,10 @@ def test_headline_shading_colour_and_ranks_say_the_same(home, tmp_path, champion
         assert figures.tied == [name for name in board.rows if name not in {board.first, *shown}]
     html = write_site(home, tmp_path / "public").index.read_text("utf-8")
     rows = re.findall(r'<tr class="(tied|other)"><th scope="row"><a[^>]*>([^<]*)</a>(.*?)</tr>', html)
+    text = Page(tmp_path / "public/index.html").text
+    if champion:
+        verdict = "not shown" if champion in figures.tied else "shown"
+        assert f"{board.first} is {verdict} to be better." in text
     assert {name for kind, name, _ in rows if kind == "tied"} == {board.first, *figures.tied}
     assert {name for _, name, cells in rows if re.search('class="number (better|worse)"', cells)} == shown
 
@@ -270,3 +274,33 @@ def test_the_numbers_of_a_board_do_not_depend_on_the_order_of_folders(home):
     other = boards(home / "y")[0]
     assert figures_of(first, queries=False) == figures_of(other, queries=False)
     assert pd.Series(list(first.rows)).equals(pd.Series(list(other.rows)))
+
+
+def test_an_experiment_leaves_its_record_beside_the_report(tmp_path):
+    """The site of its folder has the test part, its comparison and a link to the report; a second run adds nothing."""
+    ridge = "sklearn.linear_model.Ridge"
+    config = {
+        "name": "example",
+        "data": {"loader": "digits", "arguments": {"n_queries": 30}},
+        "rankers": {
+            "plain": {"estimator": ridge},
+            "tuned": {"estimator": ridge, "grid": {"alpha": [0.1, 100.0]}},
+        },
+        "guard": "off",
+        "tracking": "off",
+        "output": {"directory": str(tmp_path / "out")},
+    }
+    result = rk.run_experiment(config)
+    (record,) = (result.directory / "runs").iterdir()
+    assert (record / "report.html").read_bytes() == result.report.read_bytes()
+    rk.run_experiment(config)
+    assert [*(result.directory / "runs").iterdir()] == [record]
+    found = {board.head.facts.role: board for board in boards(tmp_path / "out")}
+    assert {*found} == {"dev", "test"}
+    assert all(sorted(board.rows) == ["plain", "tuned"] for board in found.values())
+    public = tmp_path / "public"
+    site = write_site(tmp_path / "out", public)
+    assert site.faults == ()
+    links = Page(run_page(public, "example")).links
+    (report,) = [link for link in links if link.endswith("report.html")]
+    assert (public / "runs" / report).resolve() == record / "report.html"

@@ -218,7 +218,7 @@ def test_a_long_reason_is_whole_on_its_own_page(home, tmp_path):
     site = write_site(home, tmp_path / "public")
     text = Page(run_page(site.index.parent, "shop v1: accepted")).text
     assert "cause 59" in text
-    assert "difference, nDCG@10, adjusted p < 0.0001" in text
+    assert "difference, nDCG@10, adjusted p< 0.0001" in text
     assert "_at_" not in text
 
 

@@ -75,11 +75,15 @@ def test_runs_of_every_kind_are_read(store, tmp_path):
     rkm.log(rk.cross_validate({"a": _line()}, rk.datasets.make_ranking(20, 6, rng=0), cv=2))
     with mlflow.start_run(run_name="foreign"):
         mlflow.log_param("api_key", "canary")
+        mlflow.log_metric("loss", 1.0)
+    with mlflow.start_run(run_name="empty"):
+        mlflow.log_param("depth", 3)
     public = tmp_path / "public"
     site = write_site(None, public, experiment="letor", uri=store, queries=True)
     assert (site.faults, site.n_pages) == ((), 8)
     page = Page(site.index)
     assert [row[0] for row in page.rows[1:4]] == ["good", "third", "poor"]
+    assert "1 run left out without results" in page.text
     assert "canary" not in run_page(public, "foreign").read_text("utf-8")
     with pytest.raises(UnknownName):
         write_site(None, tmp_path / "other", experiment="letr", uri=store)
