@@ -72,9 +72,10 @@ class Run:
     @property
     def sentence(self) -> str:
         """The headline; that of a promotion with its whole reason."""
-        facts, headline = self.record.facts, self.record.headline
-        reason = str(facts.get("reason") or "")
-        return f"{facts.get('decision')}: {reason}" if reason and self.is_decision else headline
+        facts = self.record.facts if self.is_decision else {}
+        if {"decision", "reason"} <= facts.keys():
+            return f"{facts['decision']}: {facts['reason']}"
+        return self.record.headline
 
     @property
     def is_decision(self) -> bool:
@@ -85,8 +86,8 @@ class Run:
     def is_empty(self) -> bool:
         """Whether it has no result: another program logged it, without numbers."""
         record = self.record
-        content = (record.headline, record.metrics, record.tables, record.files, record.parts)
-        return record.kind == "run" and not any(map(len, (*content, record.children)))
+        content = record.metrics or record.files or record.tables or record.parts
+        return record.kind == "run" and not (content or record.headline or record.children)
 
     @property
     def page(self) -> str:
@@ -187,12 +188,12 @@ def gathered(stored: Iterable[StoredRun]) -> Project:
             project.faults.append(Fault(item.name, reason))
         except (RankevalError, OSError, LookupError, TypeError, ValueError) as error:
             project.faults.append(Fault(item.name, said(error)))
-    full = [(run, own) for run, own in found if not run.is_empty]
-    copies = _copies([run for run, _ in full])
-    single = [(run, own) for run, own in full if run.place not in copies]
-    project.runs.extend(run for run, _ in single)
-    project.entries.extend(_once([entry for _, own in single for entry in own]))
-    return replace(project, n_empty=len(found) - len(full), n_copies=len(copies))
+    runs = [run for run, _ in found if not run.is_empty]
+    copies = _copies([run for run in runs if not run.is_decision])
+    project.runs.extend(run for run in runs if run.place not in copies)
+    entries = [entry for run, own in found if run.place not in copies for entry in own]
+    project.entries.extend(_once(entries))
+    return replace(project, n_empty=len(found) - len(runs), n_copies=len(copies))
 
 
 def _copies(runs: Sequence[Run]) -> set[str]:
@@ -210,15 +211,12 @@ def _copies(runs: Sequence[Run]) -> set[str]:
 
 
 def _seals(record: Record) -> Iterator[tuple[str, ...]]:
-    """Yield what identifies each evaluation and comparison of a run."""
+    """Yield what identifies each evaluation and comparison of a run: a look by its plan."""
     guard = record.facts.get("guard")
-    plan = guard.get("plan") if isinstance(guard, Mapping) else None
-    if plan:  # another opening of it counts other looks
-        yield "plan", str(plan)
-    else:
-        for name in {EVALUATION, NUMBERS} & record.files.keys():
-            content = hashlib.sha256(record.files[name]).hexdigest()
-            yield content, str(record.facts.get("role")), str(record.facts.get("step"))
+    plan = isinstance(guard, Mapping) and str(guard.get("plan") or "")
+    for name in {EVALUATION, NUMBERS} & record.files.keys():
+        content = plan or hashlib.sha256(record.files[name]).hexdigest()
+        yield content, str(record.facts.get("role")), str(record.facts.get("step"))
     for part in record.parts.values():
         yield from _seals(part)
 

@@ -34,7 +34,7 @@ from rankeval.render.tables import interval, number, p_value
 from rankeval.report.html import TEMPLATES, title_of
 from rankeval.report.queries import allowing
 from rankeval.shelf.record import BESIDE_ENDS, Record
-from rankeval.site.gathering import Entry, Project, Run, value_of
+from rankeval.site.gathering import Project, Run, value_of
 from rankeval.site.ranking import MOST_RANKED, Board, BoardFigures, Promotion
 
 MOST_BYTES = 25_000
@@ -54,7 +54,6 @@ _FOLDERS = re.compile(
 _ROWS = (40, 12, 4, 1)
 """Rows of each list of a run's page, tried in turn until the page is small enough."""
 
-_P = "_p_adjusted"
 _WIDTH, _MARGIN = 120, 4  # of a drawn interval
 
 Compared = Sequence[tuple[Board, BoardFigures]]
@@ -78,26 +77,6 @@ def _shown(value: str, most: int) -> str:
 def _whole(value: str, rows: int) -> Markup:
     """Return the sentence of a run for its own page."""
     return escape(_shown(value, _LETTERS_A_ROW * rows))
-
-
-def _headings(compared: Compared) -> list[str]:
-    """Return the role and data of each board; boards of the same ones say what differs."""
-    boards: dict[tuple[str, str], list[Entry]] = {}
-    for board, _ in compared:
-        boards.setdefault((board.head.facts.role, board.head.data), []).append(board.head)
-    return [
-        _heading(board.head, boards[board.head.facts.role, board.head.data])
-        for board, _ in compared
-    ]
-
-
-def _heading(head: Entry, same: Sequence[Entry]) -> str:
-    parts = [f"{head.facts.role}: {head.data}"]
-    if len({entry.card for entry in same}) > 1:
-        parts.append(f"convention {head.card}")
-    if len({entry.facts.judgments for entry in same}) > 1:
-        parts.append(f"judgments {head.facts.judgments[:12]}")
-    return ", ".join(parts)
 
 
 @dataclass(frozen=True)
@@ -140,16 +119,6 @@ def _numbers(record: Record) -> dict[str, tuple[float, ...]]:
     return {name: value_of(record, name) for name in names}
 
 
-def _is_p(name: str) -> bool:
-    return name.endswith(_P)
-
-
-def _metric(name: str) -> str:
-    """Return the name of a metric of a record for people."""
-    words = name.removesuffix(_P).replace("_at_", "@").replace("/", ", ")
-    return f"{words}, adjusted p" if _is_p(name) else words
-
-
 def _settings(record: Record) -> list[tuple[str, str]]:
     return [(name, shown_text(name, value)) for name, value in record.params.items()]
 
@@ -163,20 +132,17 @@ _PAGES.filters = {
     "decimal": number,
     "p_value": p_value,
     "day": _day,
-    "is_p": _is_p,
-    "metric": _metric,
     "title": title_of,
     "whole": _whole,
-    "zip": zip,
 }
 _PAGES.globals = {
     **TEMPLATES.globals,
     "bars": _bars,
+    "direction": direction,
     "ends": _ends,
     "most_ranked": MOST_RANKED,
     "numbers_of": _numbers,
     "settings_of": _settings,
-    "sign_of": lambda measure: direction(measure).sign,
     "sort": _sort,
 }
 
@@ -199,7 +165,6 @@ def index_page(
         title=title,
         project=project,
         compared=compared,
-        headings=_headings(compared),
         promotions=[promotion for promotion in promotions if promotion.has_moved],
         decided=decided,
         unranked=[run for run in project.runs if run.place not in shown],

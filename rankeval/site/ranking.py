@@ -162,11 +162,6 @@ class Board:
         return self.champion or self.frozen or self.first
 
     @property
-    def role_of_reference(self) -> str:
-        """What the reference is, in words."""
-        return "champion" if self.champion else "frozen baseline" if self.frozen else "best row"
-
-    @property
     def values(self) -> list[tuple[float, ...]]:
         """The mean of each row with the ends of its interval."""
         return [entry.value(self.key) for entry in self.rows.values()]
@@ -202,9 +197,9 @@ def _board(entries: Sequence[Entry], promotions: Sequence[Promotion]) -> Board:
     ranked = valued or entries
     rows, champion = _named(ranked), _champion(ranked, promotions)
     name = next((name for name, entry in rows.items() if entry is champion), None)
-    plans = {entry.guard and entry.guard.plan for entry in ranked}
-    baselines = [row for row, entry in rows.items() if entry.is_baseline and len(plans) == 1]
-    frozen = next(iter(baselines), None)
+    frozen = next((name for name, entry in rows.items() if entry.is_baseline), None)
+    if len({entry.guard and entry.guard.plan for entry in ranked}) > 1:
+        frozen = None
     return Board(measure, key, rows, name, frozen, len(entries) - len(ranked))
 
 

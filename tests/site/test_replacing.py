@@ -193,6 +193,19 @@ def test_the_same_results_in_two_places_are_one_row(home, tmp_path):
     assert "3 runs left out that have the results of another one" in page.text
 
 
+def test_decisions_on_the_same_comparison_are_no_copies(home, tmp_path):
+    """A version may be rejected, and promoted after all."""
+    systems = three(home / "more")
+    compared = rk.compare({"old": systems["poor"], "new": systems["good"]})
+    for number, decision in enumerate(("rejected", "forced")):
+        part = {"comparison": compared.record(role="test")}
+        write(home, f"promotion {number}", replace(promotion(number, "new", decision), parts=part))
+    text = Page(write_site(home, tmp_path / "public").index).text
+    assert "rejected: new" in text
+    assert "forced: new" in text
+    assert "3 runs left out" in text
+
+
 def test_the_champion_is_found_by_a_copy_of_its_run(home, tmp_path):
     shutil.copytree(home / "runs" / "close", home / "z" / "version run")
     moved = promotion(1, "")
