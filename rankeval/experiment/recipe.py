@@ -28,7 +28,7 @@ from rankeval._visible import escaping
 from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison, compare
 from rankeval.comparison.headline import named_system
-from rankeval.errors import ConfigError, Refusal, TrackingError, warn
+from rankeval.errors import ConfigError, RankevalError, Refusal, TrackingError, warn
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.result import worst_slices_first
 from rankeval.experiment.checks import check_experiment, room_for_files
@@ -237,7 +237,10 @@ def _keep(config: ExperimentConfig, record: RunRecord) -> None:
     if not place.exists():
         # The predictions and models are in the folder already.
         children = [replace(child, artifacts={}, model=None) for child in record.children]
-        write(record_of(replace(record, children=tuple(children))), place)
+        try:
+            write(record_of(replace(record, children=tuple(children))), place)
+        except RankevalError as error:
+            warn(f"the record for `rankeval site` was not written: {error}")
 
 
 def _predictions(test: RankingData, score: NDArray[np.float64]) -> bytes:

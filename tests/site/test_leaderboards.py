@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import replace
 from itertools import combinations
 
@@ -14,6 +15,7 @@ from scipy import stats
 from sklearn.linear_model import Lasso, Ridge
 
 import rankeval as rk
+from rankeval.errors import RankevalWarning
 from rankeval.shelf.files import stored_in
 from rankeval.site import ranking, write_site
 from rankeval.site.gathering import gathered
@@ -304,3 +306,7 @@ def test_an_experiment_leaves_its_record_beside_the_report(tmp_path):
     links = Page(run_page(public, "example")).links
     (report,) = [link for link in links if link.endswith("report.html")]
     assert (public / "runs" / report).resolve() == record / "report.html"
+    shutil.rmtree(record.parent)
+    record.parent.write_text("in the way")
+    with pytest.warns(RankevalWarning, match="the record for `rankeval site` was not written"):
+        assert rk.run_experiment(config).report.is_file()
