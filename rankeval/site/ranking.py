@@ -102,6 +102,7 @@ class Against(BaseModel):
 
     model_config = ConfigDict(ser_json_inf_nan="strings")
 
+    system: str
     baseline: str
     difference: float
     ci_low_adjusted: float
@@ -114,12 +115,13 @@ class Against(BaseModel):
     # Query, score of the baseline and score of the row; those that lost most first
     lost: list[tuple[str, float, float]] = []
 
-    def reversed(self, baseline: str) -> Against:
+    def reversed(self) -> Against:
         """Return the comparison as the other side sees it."""
+        sides = {"system": self.baseline, "baseline": self.system}
         low, high = -self.ci_high_adjusted, -self.ci_low_adjusted
         ends = {"difference": -self.difference, "ci_low_adjusted": low, "ci_high_adjusted": high}
-        numbers = {"wins": self.losses, "losses": self.wins}
-        return self.model_copy(update={"baseline": baseline, **ends, **numbers})
+        counts = {"wins": self.losses, "losses": self.wins}
+        return self.model_copy(update={**sides, **ends, **counts})
 
 
 class BoardFigures(BaseModel):
@@ -249,12 +251,12 @@ def _loaded(board: Board) -> tuple[dict[str, Evaluation], list[str]]:
 
 
 def _compared(board: Board, systems: Mapping[str, Evaluation], *, queries: bool) -> BoardFigures:
-    measure = board.measure
+    measure, reference = board.measure, board.reference
     pairs = compare(systems, measures=measure, test="randomization", correction="max_t")
-    against = _against(pairs, board.reference)
-    rival = next((name for name in systems if name in against), None)
-    if rival is not None:
-        against[board.reference] = against[rival].reversed(rival)
+    against = _against(pairs, reference)
+    rival = next(name for name in systems if name != reference)
+    if rival in against:  # and the reference could be loaded
+        against[reference] = against[rival].reversed()
     if queries:
         scores = {name: evaluation.per_query[measure] for name, evaluation in systems.items()}
         for name, row in against.items():
@@ -271,15 +273,10 @@ def _compared(board: Board, systems: Mapping[str, Evaluation], *, queries: bool)
 
 def _against(pairs: Comparison, reference: str) -> dict[str, Against]:
     """Return each other system of a comparison of all pairs against one of them."""
-    table = pairs.table.assign(shown=pairs.shown)
-    found = {}
-    for row in table[(table[["baseline", "system"]] == reference).any(axis=1)].to_dict("records"):
-        pair = Against.model_validate(row)
-        if pair.baseline == reference:
-            found[row["system"]] = pair
-        else:
-            found[pair.baseline] = pair.reversed(reference)
-    return found
+    rows = pairs.table.assign(shown=pairs.shown).to_dict("records")
+    found = [Against.model_validate(row) for row in rows]
+    found += [pair.reversed() for pair in found]
+    return {pair.system: pair for pair in found if pair.baseline == reference}
 
 
 def _lost(
