@@ -33,6 +33,7 @@ _HOMES = {
     "collection.run": ("Run",),
     "measures": ("Measure", "list_measures", "measure", "measure_from_key"),
     "fusion.fusing": ("fuse",),
+    "retrieval.retrieving": ("retrieve",),
     "evaluation": ("Evaluation", "evaluate"),
     "streaming": ("evaluate_dataset",),
     "shelf.record": ("Record",),

@@ -49,6 +49,7 @@ from rankeval.model_selection.splitters import StratifiedQueryKFold as Stratifie
 from rankeval.model_selection.trials import optuna_objective as optuna_objective
 from rankeval.model_selection.validation import cross_validate as cross_validate
 from rankeval.model_selection.validation import learning_curve as learning_curve
+from rankeval.retrieval.retrieving import retrieve as retrieve
 from rankeval.shelf.kinds import load as load
 from rankeval.shelf.kinds import read_record as read_record
 from rankeval.shelf.kinds import save as save

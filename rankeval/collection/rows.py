@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval._arguments import explained
-from rankeval._checks import count, require
-from rankeval.errors import InvalidInput, QueryIdError
+from rankeval._checks import count, few, require
+from rankeval.errors import InvalidInput, QueryIdError, warn
 from rankeval.io import formats, frames
 from rankeval.io.columns import (
     Columns,
@@ -293,6 +293,9 @@ class Rows:
                 f"there are no rows to write to {str(path)!r}: a file without rows cannot be read"
             )
         formats.write_rows(path, self._table(), format)
+        if failed := getattr(self, "failed", None):
+            lost = f"{count(len(failed), 'query')} whose search failed: {few([*failed])}"
+            warn(f"{str(path)!r} does not name {lost}; read back, they count as empty rankings")
 
     def _table(self) -> pa.Table:
         return pa.table({name: pa.array(column) for name, column in self._parts().items()})

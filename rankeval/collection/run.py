@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, overload
 
@@ -55,8 +55,13 @@ class Run(Rows):
         The texts that the rankings were found for, as the rankers of ``rk.text`` give them. By
         these the guard recognises registered queries. They are not written to files.
     notes : tuple of str
-        What was taken for something else, or left out, when the rows were read. Evaluations note
-        it.
+        What was taken for something else, or left out, when the rows were read or retrieved.
+        Evaluations note it.
+    seconds : mapping of query id to float
+        The time of each answer to `rankeval.retrieve`. It is not written to files.
+    failed : mapping of query id to str
+        The queries without an answer, and the reason of each. An evaluation is refused where they
+        are judged, or leaves them out under ``missing="skip"``.
 
     Raises
     ------
@@ -78,6 +83,8 @@ class Run(Rows):
     against_rank: bool = False
     queries: Mapping[Any, str] | None = None
     notes: tuple[str, ...] = ()
+    seconds: Mapping[Any, float] = field(default_factory=dict)
+    failed: Mapping[Any, str] = field(default_factory=dict)
 
     _value: ClassVar[str] = "score"
     _numbers = staticmethod(partial(np.asarray, dtype=np.float64))
@@ -237,8 +244,9 @@ class Run(Rows):
             kept = np.flatnonzero(numbers_of(pc.equal(names, name)))
             rows = row_numbers(kept)
             ids = {"qid": run.qid.take(rows), "docid": run.docid.take(rows)}
-            is_file = isinstance(run.source, formats.Source)
-            source = replace(run.source, kept=kept.tolist()) if is_file else None
+            source = None
+            if isinstance(run.source, formats.Source):
+                source = replace(run.source, kept=kept.tolist())
             runs[name] = replace(run, **ids, score=run.score[kept], name=name, source=source)
         return runs
 

@@ -31,6 +31,8 @@ from numpy.typing import ArrayLike, NDArray
 from rankeval._arguments import explained
 from rankeval._checks import check_count, refuse, require
 from rankeval.collection.convention import Convention, rules_of_call
+from rankeval.collection.qrels import as_qrels
+from rankeval.collection.run import as_run
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.evaluation.by_query import query_weights
 from rankeval.evaluation.result import Evaluation
@@ -44,6 +46,7 @@ from rankeval.join.joined import Joined, column_role, join_arrays
 from rankeval.ledger import discovery
 from rankeval.measures import LabelledMeasure, Measure
 from rankeval.measures import measures as parse_measures
+from rankeval.retrieval.searches import is_search
 
 Specs = str | Measure | Iterable[str | Measure]
 
@@ -154,9 +157,6 @@ class Given:
                 remedy="join it to a frame of the ranked rows, "
                 "and name its columns by qid=, relevance=, score= and columns=",
             )
-        from rankeval.collection.qrels import as_qrels
-        from rankeval.collection.run import as_run
-
         qrels, run = as_qrels(truth), as_run(ranking)
         is_json = qrels.source is not None and qrels.source.format == "json"
         texts = run.queries if queries is None else queries
@@ -259,7 +259,8 @@ def evaluate(
     n_items: int | None = None,
     n_sampled: int | None = None,
     query_weight: Any | None = None,
-    queries: Mapping[Any, str] | None = None,
+    queries: Any = None,
+    k: int | None = None,
     name: str | None = None,
 ) -> Evaluation:
     """Score a ranking against judgments, query by query.
@@ -273,6 +274,10 @@ def evaluate(
         that look swapped are refused. Series in one call need equal indexes in the same order;
         others are refused, because the caller may have meant position or label. Scores are compared
         as 64-bit floats; whole numbers that these cannot hold are refused.
+
+        Beside the judgments of a collection, ``ranking`` may also be a search: a function of the
+        text of a query, or an object with a method ``transform`` or ``search``, as in
+        `rankeval.retrieve`. It is asked each of the ``queries``.
 
         With ``relevance=`` and ``score=``: ``truth`` is a frame of pandas, polars or Arrow with a
         row for each ranked document, and there is no ``ranking``. See `evaluate_dataset` for
@@ -315,8 +320,12 @@ def evaluate(
         The weight of each query in the means; a row-wise array, or a column of a frame, must be
         constant within a query.
     queries : mapping of query id to str, optional
-        The texts of the queries, or of some. Only the guard reads them: it recognises a registered
-        text under any id. By default those that a run of ``rk.text`` was found for.
+        The texts of the queries, or of some. The guard recognises a registered text under any id.
+        By default those that a run of ``rk.text`` or ``retrieve`` was found for. A search needs
+        them, in any form that `rankeval.retrieve` takes; judged queries without a text are missing
+        from its run, and ``notes`` names them.
+    k : int, optional
+        Documents to keep for each query of a search, by default 1000.
     name : str, optional
         Name of the system; by default the name of the run.
 
@@ -350,7 +359,11 @@ def evaluate(
     >>> ev.per_query["RR"].tolist()
     [1.0, 0.5]
     """
-    require(queries is None or hasattr(queries, "items"), "queries", queries, "texts by query id")
+    searches = qid is None and group is None and is_search(ranking)
+    if not searches:
+        have_ids = queries is None or hasattr(queries, "items")
+        require(have_ids, "queries", queries, "texts by query id")
+        require(k is None, "k", k, "None, unless the ranking is a search")
     is_by_row = qid is not None or group is not None
     own_document = "exclude" if exclude_self else None
     rules = rules_of_call(
@@ -384,6 +397,11 @@ def evaluate(
         truth, ranking = by_role["relevance"], by_role["score"]
     if grades is not None:
         truth = _graded(truth, grades, is_by_row=is_by_row)
+    if searches:
+        from rankeval.retrieval.retrieving import searched
+
+        truth = as_qrels(truth)
+        ranking, queries = searched(truth, ranking, queries, k, name), None
     given = Given.of(
         truth,
         ranking,

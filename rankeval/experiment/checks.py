@@ -25,7 +25,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankeval._arguments import explained
+from rankeval._checks import said
 from rankeval._registry import chosen
+from rankeval._source import install
 from rankeval.errors import ConfigError, InvalidInput, warn
 from rankeval.experiment.config import blaming, load_config
 from rankeval.experiment.final_look import check_ledger, check_parts, why_unguarded
@@ -251,7 +253,14 @@ def _check_tracker(config: ExperimentConfig) -> None:
     destination = host(tracking.host)
     assert destination.tracker is not None  # the model refuses a host without one
     with blaming("tracking", f"the host {tracking.host!r} cannot log"):
-        destination.tracker()
+        try:
+            destination.tracker()
+        except ImportError as error:
+            folders = "--set tracking.host=files --set tracking.uri=results"
+            remedy = f"log to folders, {folders}, or to nothing, --set tracking=off, or {install()}"
+            raise InvalidInput(
+                f"the host {tracking.host!r}: {said(error)}", remedy=remedy
+            ) from error
         experiment = tracking.experiment or config.name
         problem = destination.check and destination.check(experiment, tracking.uri)
     if problem:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rankeval._arguments import explained
-from rankeval._checks import check_number, count, refuse, require, said
+from rankeval._checks import check_number, count, few, refuse, require, said
 from rankeval._registry import chosen
 from rankeval.collection.run import Run, as_run
 from rankeval.errors import InvalidInput
@@ -155,6 +155,9 @@ def fuse(
     named = _named(runs)
     fuser = Fuser.of(method, [*named], norm=norm, k=k, weights=weights)
     systems = {system: as_run(run) for system, run in named.items()}
+    for system, run in systems.items():
+        failed = f"the search of {system!r} failed for {count(len(run.failed), 'query')}"
+        refuse((run.failed, f"{failed}: {few([*run.failed])}", "ask them again by rk.retrieve"))
     query, queries, docid, scores = _aligned(systems)
     texts: dict[Any, str] = {}
     for run in systems.values():
@@ -174,8 +177,8 @@ def _named(runs: Any) -> dict[str, Any]:
         is_list = isinstance(runs, (list, tuple))
         require(is_list, "runs", runs, "a mapping of names to runs, or a list of runs")
         runs = {str(place): run for place, run in enumerate(runs)}
-    few = f"a fusion needs two runs or more, found {count(len(runs), 'run')}"
-    refuse((len(runs) < 2, few))
+    found = f"a fusion needs two runs or more, found {count(len(runs), 'run')}"
+    refuse((len(runs) < 2, found))
     return {str(system): run for system, run in runs.items()}
 
 

@@ -252,14 +252,23 @@ def _query_of(answer: Object) -> Any:
 
 
 def _hits(query: Any, answer: Object) -> list[tuple[Any, Any]]:
-    found = f"the answer to query {shown(query)}"
-    is_partial = answer.get("timed_out") or answer.get("_shards", {}).get("failed")
-    why = f"{found} is partial: the search timed out, or a shard failed"
-    refuse(
-        ("error" in answer, f"{found} is an error: {shown(answer.get('error'))}", "search again"),
-        (is_partial, why, "search again with allow_partial_search_results=false"),
-    )
+    fault = fault_of(answer)
+    remedy = "search again, with allow_partial_search_results=false"
+    refuse((fault, f"the answer to query {shown(query)} {fault}", remedy))
     return _numbered(answer["hits"]["hits"], "_id", "_score")
+
+
+def fault_of(answer: Any) -> str:
+    """Say why an engine's answer is no whole ranking; "" for a whole one and for other answers."""
+    answer = getattr(answer, "body", answer)
+    if not isinstance(answer, Mapping) or answer.keys().isdisjoint({"error", "hits"}):
+        return ""
+    if "error" in answer:
+        return f"is an error: {shown(answer['error'])}"
+    shards = answer.get("_shards")
+    has_failed = isinstance(shards, Mapping) and shards.get("failed")
+    is_partial = answer.get("timed_out") is True or has_failed
+    return "is partial: the search timed out, or a shard failed" if is_partial else ""
 
 
 # Tools for judgments

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from rankeval._checks import few
+from rankeval._checks import count, few
 from rankeval._memory import keep_freed_memory
 from rankeval.collection.convention import Convention
 from rankeval.collection.rows import without_own
@@ -91,7 +91,7 @@ def _joined(qrels: Qrels, run: Run, convention: Convention) -> Joined:
     if convention.unjudged == "skip" and convention.depth is None:
         # With a depth they take up ranks until the cut.
         rows = rows[is_judged[rows]]
-    counted = _counted(queries, lengths > 0, convention, excluded)
+    counted = _counted(queries, lengths > 0, convention, excluded, run)
     numbers = np.flatnonzero(counted)
     if len(numbers) < len(queries):
         rows, unretrieved = (
@@ -199,7 +199,10 @@ def _counted(
     retrieved: NDArray[np.bool_],
     convention: Convention,
     excluded: dict[str, tuple[Any, ...]],
+    run: Run,
 ) -> NDArray[np.bool_]:
+    failed = [query for query in queries.to_pylist() if query in run.failed] if run.failed else []
+    _refuse_failed(failed, run, convention)
     if retrieved.all() or convention.missing in ("empty", "zero"):
         return np.ones(len(queries), dtype=bool)
     missing = queries.take(row_numbers(np.flatnonzero(~retrieved))).to_pylist()
@@ -210,8 +213,24 @@ def _counted(
             remedy="missing='empty' scores empty rankings there, missing='skip' leaves them out",
             argument="missing",
         )
-    excluded["missing from the run"] = tuple(missing)
+    reasons = {"missing from the run": set(missing) - set(failed), "the search failed": failed}
+    for reason, left_out in reasons.items():
+        if left_out:
+            excluded[reason] = tuple(query for query in missing if query in left_out)
     return retrieved
+
+
+def _refuse_failed(failed: list[Any], run: Run, convention: Convention) -> None:
+    """Refuse queries whose search failed: scored as 0 or left out unasked, the mean would be wrong."""
+    # Searches fail more often at long and hard queries, so a mean without these is too high.
+    if failed and convention.missing != "skip":
+        problem = f"the search failed for {count(len(failed), 'judged query')} ({few(failed)})"
+        raise InvalidInput(
+            f"{problem}: {failed[0]!r} by {run.failed[failed[0]]}",
+            argument="ranking",
+            remedy="ask these again, rk.retrieve(search, queries, cache=folder, name=name), "
+            "or leave them out by missing='skip'",
+        )
 
 
 def _same_types(qrels: Qrels, run: Run) -> None:

@@ -1,14 +1,28 @@
-"""The host `files`: records as folders on a shared disk, ``<address>/<experiment>/<name>``."""
+"""The host `files`: records as folders on a disk, without a server.
+
+::
+
+    <address>/<experiment>/<name>/                         what `rankeval push` sends
+                           <name>-<time>-<key>/            a run of `rankeval run`
+                           metrics.json, params.yaml       numbers of its last whole run, as DVC reads them
+
+The folders of runs are never changed. The two files of DVC are replaced, because DVC compares them
+under one name over commits.
+"""
 
 from __future__ import annotations
 
+import json
+import math
 import os
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rankeval.tracking import Host, StoredRun, TrackedRun
+from rankeval._checks import refuse, shown
+from rankeval.tracking import Host, RunRecord, StoredRun, TrackedRun
 
 if TYPE_CHECKING:
     from rankeval.shelf.record import Record
@@ -69,4 +83,96 @@ def _read(place: Path) -> Record:
     return folder.with_hashes_checked(folder.read(place))
 
 
-HOST = Host("Results as folders", push=_push, default_uri=DEFAULT, runs=_runs)
+class FileTracker:
+    """Writes each run to a folder of its own, and its numbers beside it for DVC."""
+
+    def log(self, record: RunRecord, *, experiment: str, uri: str | None = None) -> TrackedRun:
+        """Write a run and its children to a folder."""
+        made = _record(record)
+        moment = time.gmtime(record.started)
+        name = f"{record.name}-{time.strftime('%Y%m%d-%H%M%S', moment)}-{(record.key or '')[:8]}"
+        run = _push(made, name=name.strip("-"), experiment=experiment, uri=uri)
+        if record.status == "FINISHED":
+            _write_for_dvc(made, _folder(experiment, uri))
+        where = run.where.replace("rankeval.load", "rankeval.read_record")
+        return TrackedRun(run.run_id, (), where)
+
+
+def _record(run: RunRecord) -> Record:
+    from rankeval.shelf.record import Record
+
+    data = {used.role: used for used in reversed(run.data)}
+    parts = {}
+    for role, evaluation in run.evaluations.items():
+        note = run.said.get(role, "")
+        parts[role] = evaluation.record(role=role, data=data.get(role), note=note)
+    if run.folds is not None:
+        parts["dev"] = run.folds.record(predictions=False)  # with the evaluation
+    if run.comparison is not None:
+        parts["comparison"] = run.comparison.record()
+    unsaved = "the fitted ranker is not stored" if run.model is not None else ""
+    return Record(
+        run.tags.get("rankeval.kind", "run"),
+        run.name,
+        run.tags.get("rankeval.headline", ""),
+        params=run.params,
+        metrics=run.metrics,
+        files=run.artifacts,
+        notes=tuple(filter(None, (run.reason, unsaved))),
+        tags=run.tags,
+        data=run.data,
+        parts=parts,
+        children={child.name: _record(child) for child in run.children},
+        status=run.status,
+        started=run.started,
+        seconds=run.seconds,
+    )
+
+
+def _write_for_dvc(record: Record, folder: Path) -> None:
+    import yaml
+
+    from rankeval.io.opening import write_atomically
+
+    content = json.dumps(_metrics(record), indent=1, allow_nan=False)
+    write_atomically(folder / "metrics.json", [content.encode()])
+    params = yaml.safe_dump(_params(record), allow_unicode=True)
+    write_atomically(folder / "params.yaml", [params.encode()])
+
+
+def _metrics(record: Record) -> dict[str, Any]:
+    metrics: dict[str, Any] = _numbers(record)
+    for role, part in record.parts.items():
+        metrics[role] = _numbers(part)
+        for inner in part.parts.values():  # those of a cross-validation beside their deviations
+            metrics[role] |= _numbers(inner)
+    return metrics | {name: _metrics(child) for name, child in record.children.items()}
+
+
+def _numbers(record: Record) -> dict[str, float]:
+    metrics = {name: float(value) for name, value in record.metrics.items()}
+    return {name: value for name, value in metrics.items() if math.isfinite(value)}
+
+
+def _params(record: Record) -> dict[str, Any]:
+    return dict(record.params) | {name: _params(child) for name, child in record.children.items()}
+
+
+def _check(_experiment: str, uri: str | None) -> None:
+    where = uri or DEFAULT
+    folder = "give a folder, such as --set tracking.uri=results"
+    refuse(
+        ("://" in where, f"{shown(where)} is no folder", folder),
+        (Path(where).is_file(), f"{shown(where)} is a file", folder),
+    )
+
+
+HOST = Host(
+    "Results as folders",
+    tracker=FileTracker,
+    push=_push,
+    default_uri=DEFAULT,
+    check=_check,
+    label="Folder",
+    runs=_runs,
+)

@@ -34,6 +34,7 @@ from rankeval.evaluation import Evaluation, Given
 from rankeval.evaluation import score as score_joined
 from rankeval.evaluation.by_query import labels_of, query_places
 from rankeval.evaluation.result import aggregates, by_name, worst_first
+from rankeval.io.texts_by_id import as_texts
 from rankeval.join.joined import Joined
 from rankeval.measures import Measure
 from rankeval.render.tables import number, signed
@@ -41,7 +42,7 @@ from rankeval.significance.columns import differences
 from rankeval.significance.declarations import Rng, generator_of
 from rankeval.significance.effects import Outcomes, outcomes
 from rankeval.text.summaries import Snippet, snippets
-from rankeval.text.terms import Analyzer, as_texts
+from rankeval.text.terms import Analyzer
 
 MOST_ROWS = 2_000
 """Ranked documents on one page, of all queries and systems."""

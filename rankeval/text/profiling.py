@@ -15,10 +15,8 @@ queries below the true percentile is binomial.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
@@ -29,9 +27,10 @@ from rankeval._checks import check_count, check_number, check_share, count, few,
 from rankeval._visible import escaping
 from rankeval.comparison.recorded import LIMITS, Recorded
 from rankeval.io.columns import labels
+from rankeval.io.texts_by_id import as_texts
 from rankeval.render.tables import Table
+from rankeval.retrieval.searches import Search, asked, naming_query, search_of
 from rankeval.significance.declarations import Floats, Rng, generator_of
-from rankeval.text.terms import as_texts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -140,9 +139,8 @@ def profile(
 
     Parameters
     ----------
-    search : callable, object with a method ``search``, or mapping of str to these
-        Called with one query; or its method is called with a mapping of one query id to its query,
-        as that of `rankeval.text.VectorSpace`. A mapping has several systems by name.
+    search : callable, object with a method ``search`` or ``transform``, or mapping of str to these
+        Called for one query, as in `rankeval.retrieve`. A mapping has several systems by name.
     queries : mapping, Series, frame or path
         Queries by id. A mapping may have any values that ``search`` takes; a Series, frame or path
         has texts, as in ``VectorSpace.search``.
@@ -218,25 +216,15 @@ def profile(
         known[key] = (value or {}) if several else {name: value}
         fits = isinstance(known[key], Mapping) and known[key].keys() <= systems.keys()
         require(fits, key, value, f"a mapping of names of systems: {few(list(systems))}")
-    calls = [_calls(label, system, texts) for label, system in systems.items()]
+    searches = {label: search_of(system) for label, system in systems.items()}
     ids = pd.Index(texts, name="qid", tupleize_cols=False)
     note = f"timed in turn: {few(list(systems))}" if several else ALONE
-    timed = _timed(calls, warmup + repeats, generator_of(rng))
+    timed = _timed(searches, texts, warmup + repeats, generator_of(rng))
     profiles = {}
     for label, seconds in zip(systems, timed, strict=True):
         own = {key: values[label] for key, values in known.items() if values.get(label) is not None}
         profiles[label] = _profiled(label, seconds[warmup:], ids, note, own, confidence_level)
     return profiles if several else profiles[name]
-
-
-def _calls(name: str, system: Any, texts: Mapping[Any, str]) -> list[tuple[str, Any, Any]]:
-    """Return the call of a system for each query: a function takes the text, a method a mapping."""
-    if callable(system):
-        return [(name, qid, partial(system, text)) for qid, text in texts.items()]
-    method = getattr(system, "search", system)
-    expected = "a function of one query, or an object with a method search"
-    require(callable(method), "search", type(system), expected)
-    return [(name, qid, partial(method, {qid: text})) for qid, text in texts.items()]
 
 
 def _profiled(
@@ -266,23 +254,22 @@ def _profiled(
     return Profile(table, per_query, name, len(seconds), tuple(notes))
 
 
-def _timed(calls: Sequence[Sequence[Any]], n_rounds: int, rng: np.random.Generator) -> Floats:
-    """Return the seconds of each call, of shape (n_systems, n_rounds, n_queries)."""
-    spent = np.empty((len(calls), n_rounds, len(calls[0])))
+def _timed(
+    searches: Mapping[str, Search],
+    texts: Mapping[Any, Any],
+    n_rounds: int,
+    rng: np.random.Generator,
+) -> Floats:
+    """Return the seconds of each search, of shape (n_systems, n_rounds, n_queries)."""
+    systems, queries = [*searches.items()], [*texts.items()]
+    spent = np.empty((len(systems), n_rounds, len(queries)))
     for round_ in range(n_rounds):
-        for place in rng.permutation(len(calls[0])):
-            for system in rng.permutation(len(calls)):
-                name, qid, call = calls[system][place]
-                started = perf_counter()
-                try:
-                    results = call()
-                except Exception as error:
-                    by = f" by {name}" if name else ""
-                    error.add_note(f"rankeval.profile searched the query {qid!r}{by}")
-                    raise
-                spent[system, round_, place] = perf_counter() - started
-                has_run = not isinstance(results, Awaitable | AsyncIterable | Iterator)
-                require(has_run, "search", type(results), "a search that returns its results")
+        for place in rng.permutation(len(queries)):
+            for system in rng.permutation(len(systems)):
+                name, search = systems[system]
+                qid, text = queries[place]
+                with naming_query("profile", qid, name):
+                    _, spent[system, round_, place] = asked(search, qid, text)
     return spent
 
 

@@ -37,7 +37,8 @@ from rankeval._estimator import BaseEstimator
 from rankeval.collection.run import Run
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import id_column, row_numbers
-from rankeval.text.terms import Analyzer, as_texts
+from rankeval.io.texts_by_id import as_texts
+from rankeval.text.terms import Analyzer
 
 Values = NDArray[np.float64]
 Stop = str | Collection[str] | None

@@ -59,6 +59,7 @@ EXEMPT = {
     "Study.from_record": "has the times of its trials",
     "Study.to_latex": "has the times of its trials",
     "Study.to_markdown": "has the times of its trials",
+    "rankeval.tracking.StoredRun": "made by the reader of a host, which needs a server",
     "rankeval.tracking.Tracker": "a protocol, which has no instances",
     "Tracker.log": "a protocol, which has no instances",
     "Column.of": "a part of what kernels read; every measure of a column makes one",

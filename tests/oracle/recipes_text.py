@@ -171,6 +171,21 @@ def profiled(draw: Draw, call: Call) -> None:
         call.keep(name, [columns, list(profile.per_query.columns), list(profile.per_query.index)])
 
 
+@recipe("text", 60)
+def retrieved(draw: Draw, call: Call) -> None:
+    """Ask searches; the seconds are left out."""
+    model = call.make("rankeval.text.BM25")
+    model.fit(draw.documents())
+    search = draw.choice(
+        (model, str.split, lambda text: {"d1": len(text)}, lambda text: [text, text])
+    )
+    options = draw.options(
+        0.4, k=(1, 3, 100), n_jobs=(2,), name=("bm25",), retries=(0,), timeout=(60,)
+    )
+    run = call.make("rankeval.retrieve", search, draw.queries(), **options)
+    call.keep("run", [run.to_frame(), run.notes, dict(run.failed), sorted(run.seconds)])
+
+
 def known_profile(draw: Draw, call: Call, **options: Any) -> Any:
     """Return a profile whose times are known."""
     timed = call.make("rankeval.profile", len, draw.queries(), repeats=1, warmup=0)

@@ -16,6 +16,7 @@ from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
+from rankeval.retrieval import searches
 from rankeval.text import profiling
 
 QUERIES = {"q1": 1, "q2": 2, "q3": 3}
@@ -26,7 +27,7 @@ class Clock:
 
     def __init__(self, monkeypatch):
         self.now, self.asked = 0.0, []
-        monkeypatch.setattr(profiling, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(searches, "perf_counter", lambda: self.now)
 
     def search(self, seconds):
         """Return a search of which ``seconds(query, place of the call)`` tells how long it takes."""

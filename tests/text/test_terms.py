@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from tables import each_row
 
 from rankeval.errors import InvalidInput
+from rankeval.io import texts_by_id
+from rankeval.io.texts_by_id import as_texts
 from rankeval.text import terms
-from rankeval.text.terms import Analyzer, as_texts
+from rankeval.text.terms import Analyzer
 
 PLAIN = Analyzer()
 
@@ -123,7 +125,7 @@ def test_without_pystemmer_stemming_is_refused_with_the_way_to_install_it(monkey
 
 def test_texts_of_a_path_are_read(tmp_path, monkeypatch):
     """A path, as text or as Path, is a file of texts."""
-    monkeypatch.setattr(terms, "read_texts", lambda path: {"d": f"text of {path}"})
+    monkeypatch.setattr(texts_by_id, "read_texts", lambda path: {"d": f"text of {path}"})
     assert as_texts("docs.jsonl", "docs", "docid") == {"d": "text of docs.jsonl"}
     assert as_texts(tmp_path, "docs", "docid") == {"d": f"text of {tmp_path}"}
 
