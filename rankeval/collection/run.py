@@ -225,7 +225,9 @@ class Run(Rows):
         >>> Run.by_system(table)
         {'bm25': Run('bm25', 1 row, 1 query), 'dense': Run('dense', 2 rows, 1 query)}
         """
-        wanted: dict[str, Any] = {**(columns or {}), **({"name": system} if system else {})}
+        wanted: dict[str, Any] = dict(columns or {})
+        if system:
+            wanted["name"] = system
         if isinstance(table, (str, os.PathLike)):
             with formats.reading_rows(table, "score", format, limits, wanted) as read:
                 return cls._split(read)
