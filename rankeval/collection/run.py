@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -248,7 +249,7 @@ class Run(Rows):
             ids = {"qid": run.qid.take(rows), "docid": run.docid.take(rows)}
             source = None
             if isinstance(run.source, formats.Source):
-                source = replace(run.source, kept=kept.tolist())
+                source = replace(run.source, kept=array("q", kept.tolist()))  # 8 bytes a row
             runs[name] = replace(run, **ids, score=run.score[kept], name=name, source=source)
         return runs
 

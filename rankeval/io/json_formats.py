@@ -61,7 +61,8 @@ def content_columns(content: Any, value: str) -> Columns | None:
             return replace(_taken(entry, entry.take, objects, value), format=entry.name)
     for fits, name, remedy in () if spelled(objects[0], "docid") else _NO_FORMAT:
         if fits(objects[0]):
-            raise InvalidInput(f"{name}: there is no {value} of documents by id", remedy=remedy)
+            rows = "judgments" if value == "relevance" else "a ranking"
+            raise InvalidInput(f"{name}: no format reads {rows} from it", remedy=remedy)
     return None
 
 
