@@ -481,6 +481,17 @@ def test_results_of_mteb_are_compared_over_tasks(tmp_path: Path):
     assert ranks.loc["org/two/b", ["rank_low", "rank_high"]].tolist() == [3, 3]
 
 
+def test_a_model_of_mteb_has_its_name_wherever_its_folder_begins(tmp_path: Path):
+    """The cache of mteb has a folder more, and a path may name one model or one revision."""
+    results(tmp_path / "results", {"org__small/main": {"task": [0.5]}, "org__large/main": {"task": [0.6]}})
+    assert {*load_mteb_results(tmp_path)} == {"org/small", "org/large"}
+    for below in ("org__small", "org__small/main"):
+        assert {*load_mteb_results(tmp_path / "results" / below)} == {"org/small"}
+    results(tmp_path / "copy", {"org__small/main": {"task": [0.7]}})
+    with pytest.raises(InvalidInput, match="two folders"):
+        load_mteb_results(tmp_path)
+
+
 @each_row(
     ("name", "text", "problem"),
     [
