@@ -86,8 +86,8 @@ class Run:
     def is_empty(self) -> bool:
         """Whether it has no result: another program logged it, without numbers."""
         record = self.record
-        content = record.metrics or record.files or record.tables or record.parts
-        return record.kind == "run" and not (content or record.headline or record.children)
+        content = record.headline or record.metrics or record.parts or record.files
+        return record.kind == "run" and not content and not record.children
 
     @property
     def page(self) -> str:
