@@ -57,6 +57,9 @@ _NUMBER = (
 _COMMAS = "the frame of pandas.read_csv(..., sep=';', decimal=',')"
 NUL = r"\x00"
 """A pattern for ids that no file of TREC can hold."""
+_SEEN = 1 << 16  # rows whose ids are searched for characters that hardly belong to them
+_EDGE = r"""^[\s\p{Z}\p{Cf}]|[\s\p{Z}\p{Cf},;]$|^".*"$"""
+_EDGES = "begins or ends with a blank, an unseen character, a comma or a quote, which is kept"
 _UNFIT_NAME = rf"{NUL}|\r"  # no format with lines reads such a name of a system
 
 
@@ -254,6 +257,10 @@ def reading_rows(
         source = Source(str(where), found, limits, columns.parts, columns.kept)
         try:
             ids = _id_columns(columns)
+            odd = [(part, row) for part in ids if (row := unfit_row(ids[part][:_SEEN], _EDGE)) >= 0]
+            notes += tuple(
+                f"{where}: {part} {shown(ids[part][row].as_py())} {_EDGES}" for part, row in odd
+            )
             for part in ids if entry.unread else ():
                 refuse_read(ids[part], entry.unread, part, partial(_place, source, columns))
             yield replace(columns, source=source, notes=(*notes, *columns.notes), **ids)

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval._checks import require, said, shown
+from rankeval._checks import refuse, require, said, shown
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import IDS, Columns, as_list, id_column, value_column
@@ -38,10 +38,15 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     "score": ("score", "similarity", "prediction", "sim"),
     "aspect": ("aspect", "subtopic_id", "subtopic"),
     "subgroup": ("subgroup",),
-    "name": ("run", "tag", "system", "algorithm", "run_id", "run_name"),
+    "name": (
+        *("run", "tag", "system", "algorithm", "run_id", "run_name", "system_name", "system_id"),
+        *("model", "model_name", "method", "engine", "retriever", "ranker", "algo", "approach"),
+        *("pipeline", "variant", "experiment", "team"),
+    ),
     "rank": ("rank",),
 }
-"""Part -> its names, our own first. ``name`` is the system; ``rank`` only meets the scores."""
+"""Part -> its names, our own first. ``name`` is the system, by the first of its names that a table
+has; ``rank`` only meets the scores."""
 
 LAST: dict[str, tuple[str, ...]] = {
     "qid": ("query", "topic", "query_text", "user", "user_id"),
@@ -62,6 +67,9 @@ JUDGES = (
 JUDGED_BY_SCORE = frozenset({"corpus-id", "corpus_id", "q_id"})
 """Names of BEIR and ranx, beside which a score is the relevance."""
 # Beside other names, a score in judgments is a mix-up with a ranking.
+
+UNPARSED = "status"
+"""The part of UMBRELA's ``result_status``, which is 0 where the judge's answer has no grade."""
 
 NUMBER_IN_INDEX = "number in index"
 """The part of PyTerrier's ``docid``, which is not an id, in what `columns_of` returns."""
@@ -91,9 +99,17 @@ def _named(names: Sequence[str], part: str, column: Any) -> list[str]:
 
 
 def columns_of(
-    names: Sequence[str], role: str, wanted: Mapping[str, Any], where: str, advice: str
+    names: Sequence[str],
+    role: str,
+    wanted: Mapping[str, Any],
+    where: str,
+    advice: str,
+    ranked: str = """add it: frame["score"] = -frame["rank"]""",
 ) -> dict[str, str]:
-    """Return part -> column: query, document and number, and the other parts that are there."""
+    """Return part -> column: query, document and number, and the other parts that are there.
+
+    ``advice`` and ``ranked`` are remedies, the second for a ranking with ranks and no scores.
+    """
     # ``wanted`` names the columns of some parts: None is any usual name, a tuple has names that
     # come before these, False leaves out a part.
     parts, lacking = {}, {}
@@ -102,21 +118,33 @@ def columns_of(
         column = wanted.get(part)
         matches = [] if column is False else _named(names, part, column)
         if part == "name":
-            matches = matches[:1]
+            matches = sorted(matches, key=_place_of_system)[:1]
         if len(matches) == 1 and matches[0] in names:
             parts[part] = matches[0]
         elif matches or part in needed:
             lacking[part] = matches
+    has_ranks = role == "score" and "rank" in names and not lacking.get("score")
+    if has_ranks and lacking.keys() <= {"score"} and parts.get("score", "rank") == "rank":
+        problem = f"{where} has no column 'score': {_RANK}"
+        found = ", ".join(names)
+        raise InvalidInput(problem, found=found, expected="score", remedy=ranked)
     if lacking:
         raise _lacking(names, lacking, wanted, where, advice)
     for column in parts.values():
         if (times := names.count(column)) > 1:
             raise InvalidInput(f"{where} has {times} columns {column!r}; name each column once")
+    if role == "relevance" and (unparsed := _alike(names, ("result_status",))):
+        parts[UNPARSED] = unparsed[0]
     if wanted.get("docid") is None and parts["docid"] == "docno" and "docid" in names:
         parts[NUMBER_IN_INDEX] = "docid"
     if role == "score" and names.count("rank") == 1 and "rank" not in parts.values():
         parts["rank"] = "rank"
     return parts
+
+
+def _place_of_system(name: str) -> int:
+    known = [*map(plain, SPELLINGS["name"])]
+    return known.index(plain(name)) if plain(name) in known else -1
 
 
 def check_parts(wanted: Mapping[str, Any]) -> None:
@@ -147,12 +175,18 @@ def _lacking(
     """Make the error for all columns that are not there, or that several could be."""
     named = {part: name for part, name in wanted.items() if isinstance(name, str)}
     columns = ", ".join(f"no column {shown(named.get(part, part))}" for part in lacking)
-    hints = dict.fromkeys(_hint(names, part, found) for part, found in lacking.items())
+    hints = dict.fromkeys(_hint(names, found) for found in lacking.values())
     problem = f"{where} has {columns}: {'; '.join(hints)}"
     found, expected = ", ".join(names), ", ".join(lacking)
     return InvalidInput(
         problem, found=found, expected=expected, remedy=_advised(advice, [*lacking])
     )
+
+
+_RANK = (
+    "a rank is no score; rankings are ordered by descending score, so that score = -rank keeps the "
+    "order"
+)
 
 
 def _advised(advice: str, parts: Sequence[str]) -> str:
@@ -161,18 +195,19 @@ def _advised(advice: str, parts: Sequence[str]) -> str:
     return advice.format(part=parts[0], columns=columns, options=options)
 
 
-def _hint(names: Sequence[str], part: str, matches: Sequence[str]) -> str:
+def _hint(names: Sequence[str], matches: Sequence[str]) -> str:
     if len(matches) > 1:
         return f"columns {', '.join(map(repr, matches))} could be it"
-    if part == "score" and "rank" in names:
-        order = "rankings are ordered by descending score, so that score = -rank keeps the order"
-        return f"a rank is no score; {order}"
     return f"its columns are {list(names)}"
 
 
 def columns_in(table: Any, parts: Mapping[str, str], role: str, where: str, advice: str) -> Columns:
     """Return the columns of a table that `columns_of` found."""
     cells = {part: table[name] for part, name in parts.items() if part != "name"}
+    unparsed = cells.pop(UNPARSED, ())
+    n_unparsed = [*map(str, as_list(unparsed))].count("0")
+    problem = f"{where} has {parts.get(UNPARSED)} 0 in {n_unparsed} of its rows"
+    refuse((n_unparsed, f"{problem}: the judge's answer was not parsed", "leave these rows out"))
     number = cells.pop(NUMBER_IN_INDEX, None)
     if number is not None and not _are_pyterrier(docno=cells["docid"], docid=number):
         expected = "as in PyTerrier, where 'docno' is text and 'docid' a number in the index"

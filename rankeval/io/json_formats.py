@@ -356,7 +356,11 @@ def _umbrela(objects: Sequence[Object], value: str) -> Columns:
 
 
 def _of_system(read: Read, objects: Sequence[Object], value: str) -> Columns:
-    name = objects[0].get("run_name") or objects[0].get("system")
+    names = dict.fromkeys(content.get("run_name") or content.get("system") for content in objects)
+    several = f"these are the rankings of {len(names)} systems: {few([*names])}"
+    command = """jq -c 'select(.system == "NAME")'"""
+    refuse((len(names) > 1, several, f"write a file of each, such as by {command}"))
+    (name,) = names
     return replace(_columns(read, objects, value), name=name)
 
 
@@ -377,12 +381,14 @@ def _conversations(objects: Sequence[Object], value: str) -> Columns:
 def _turns(again: list[Any], content: Object, _value: str) -> Lists:
     """Yield the passages of turns, each at its first place, in the order of the tracks' tools.
 
-    CAsT takes the order of the file. iKAT divides the scores of a response by its rank plus one.
+    CAsT takes the order of the responses by rank. iKAT divides the scores of a response by its rank plus one.
     Passages that are cited once more are added to ``again``.
     """
     for turn in content["turns"]:
         responses = turn["responses"]
         is_ikat = any("passage_provenance" in response for response in responses)
+        if not is_ikat:
+            responses = sorted(responses, key=lambda response: response.get("rank", 0))
         passages: dict[Any, Any] = {}
         for response in responses:
             divisor = response["rank"] + 1 if is_ikat and len(responses) > 1 else None

@@ -19,6 +19,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shlex
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -64,6 +65,20 @@ _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _COMMA = re.compile(r"[+-]?\d+,\d+")
 _GUARDED = "^ ([-=+@])"  # Quepid keeps a spreadsheet from computing such a text
+_LINES = ("read_json(%s, lines=True, dtype=False)", 'to_json(%s, orient="records", lines=True)')
+_PANDAS = {
+    ".csv": ('read_csv(%s, sep=None, engine="python", dtype=str)', "to_csv(%s, index=False)"),
+    ".tsv": ('read_csv(%s, sep="\\t", dtype=str)', 'to_csv(%s, sep="\\t", index=False)'),
+    ".parquet": ("read_parquet(%s)", "to_parquet(%s)"),
+    ".jsonl": _LINES,
+    ".ndjson": _LINES,
+}
+"""Calls of pandas that read and write a table, by its suffix."""
+_NO_JUDGE = re.compile(
+    "|unnamed:.*|(row|line|pair|annotation|task)?(id|no|number|index)|rank|position|pos|row|line|"
+    "score|time|timestamp|date|comments?|notes?|title|url|text|query|querytext"
+)
+"""`plain` names of columns that have no grades of a judge."""
 TABLES: tuple[str, ...] = ("parquet", *_DELIMITERS)
 """Formats of tables of features."""
 _JSON = re.compile(rb"(\xef\xbb\xbf)?\s*[\[{]")
@@ -199,13 +214,24 @@ def _columns(
     if not names:
         return Columns([], [], [])
     expected = f"{line}expected columns called qid, docid and {opened.value}; the table"
-    parts = columns_of(names, opened.value, opened.columns, expected, advice)
+    ranked = _with_scores(opened.path)
+    parts = columns_of(names, opened.value, opened.columns, expected, advice, ranked)
     table = read([*dict.fromkeys(parts.values())])
     columns = columns_in(table, parts, opened.value, "the table", advice)
     if opened.value in opened.columns:  # the caller knows what it is
         columns = replace(columns, value_name=None)
     first = next(iter(distinct(columns.systems)), None)
     return replace(columns, name=first) if isinstance(first, str) and first else columns
+
+
+def _with_scores(path: str) -> str:
+    """Write the command that makes a table with scores of one with ranks."""
+    suffix, copy = suffix_of(Path(path)), f"scored-{Path(path).name}"
+    read, write = _PANDAS.get(suffix, _PANDAS[".csv"])
+    reading, writing = read % json.dumps(path), write % json.dumps(copy)
+    table = 't.assign(score=-t["rank"].astype(float))'
+    code = f"import pandas as pd; t = pd.{reading}; {table}.{writing}"
+    return f"make a table with scores: python -c {shlex.quote(code)}"
 
 
 def swallowed(delimiter: str) -> str:
@@ -416,20 +442,31 @@ def _judges_in(names: Sequence[str], opened: OpenFile) -> list[str]:
     has_rows = any(spelled(names, part) for part in ("relevance", "aspect"))
     if not is_compared or len(ids) != 2 or has_rows or "relevance" in opened.columns:
         return []
-    return [name for name in names if name not in ids]
+    others = [name for name in names if name not in ids]
+    return [name for name in others if not _NO_JUDGE.fullmatch(plain(name))]
 
 
 def _by_judge(source: TableSource, judges: list[str]) -> Columns:
     """Return the grades of all judges, one below the other, without empty cells."""
     ids = [*spelled(source.names, "qid"), *spelled(source.names, "docid")]
     table = source.columns([*ids, *judges])
+    numeric = [judge for judge in judges if _has_grades(table.column(judge))]
+    judges, unread = numeric or judges, {*judges} - {*numeric} if numeric else ()
     cells = np.array([as_list(table.column(judge)) for judge in judges], dtype=object)
     judge, row = np.nonzero(cells != "")
     qid, docid = (table.column(name).take(row_numbers(row)) for name in ids)
     aspect = [judges[place] for place in judge]
     columns = Columns(qid, docid, cells[judge, row].tolist(), aspect=aspect, kept=row.tolist())
     columns = replace(columns, parts=dict(zip(IDS, ids, strict=False)))
-    return columns.noting(f"a column for each judge: {few(judges)}")
+    note = f"a column for each judge: {few(judges)}"
+    return columns.noting(f"{note}; not read: {few([*unread])}" if unread else note)
+
+
+def _has_grades(cells: pa.ChunkedArray) -> bool:
+    """Say whether at least half of the filled cells are numbers."""
+    filled = [cell for cell in as_list(cells) if cell]
+    n_numbers = len([cell for cell in filled if NUMBER.fullmatch(cell)])
+    return n_numbers > 0 and 2 * n_numbers >= len(filled)
 
 
 def _unguarded(columns: Columns) -> Columns:

@@ -10,6 +10,8 @@ import csv
 import re
 import shutil
 import subprocess
+import sys
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,8 @@ from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import FileFormatError, InvalidInput, UnknownName
+from rankeval.io.frames import JUDGES
+from rankeval.judging import agreement
 
 FIELD = Path(__file__).parent / "field"
 WANDS = {"Exact": 2, "Partial": 1, "Irrelevant": 0}
@@ -181,10 +185,10 @@ def test_a_table_of_systems_is_a_run_of_each():
         with pytest.raises(InvalidInput) as refused:
             read()
         assert refused.value.found == "'UU-B', 'II-B'"
-    apart = table.rename(columns={"Algorithm": "engine"})
-    with pytest.raises(InvalidInput, match=r"system='engine'"):
+    apart = table.rename(columns={"Algorithm": "made by"})
+    with pytest.raises(InvalidInput, match=r"system='made by'"):
         rk.evaluate(FIELD / "lenskit_truth.csv", apart)
-    assert len(rk.Run.from_frame(apart, system="engine")) == 2
+    assert len(rk.Run.from_frame(apart, system="made by")) == 2
 
 
 RUNS = {
@@ -244,10 +248,8 @@ def test_other_files_of_the_field_are_refused_and_the_remedy_works(tmp_path: Pat
     assert rk.Run.read(tmp_path / "run").score.tolist() == [9.5, 8.5, 7.5]
     with pytest.raises(FileFormatError) as blank:
         rk.Qrels.read(FIELD / "ids_blank.tsv")
-    header = re.search(r"qid\S+", blank.value.remedy)[0].rstrip(",").encode().decode("unicode_escape")
-    lines = [line.split("\t") for line in (FIELD / "ids_blank.tsv").read_text().splitlines()]
-    body = "".join(f"{query}\t{document}\t{grade}\n" for query, _, document, grade in lines)
-    (tmp_path / "blank.tsv").write_text(f"{header}\n{body}")
+    command = blank.value.remedy.partition(": ")[2].rpartition(">")[0]
+    subprocess.run(["/bin/sh", "-c", f"{command} > {tmp_path}/blank.tsv"], check=True)
     assert rk.Qrels.read(tmp_path / "blank.tsv").docid.to_pylist() == ["John F. Kennedy", "Jfk"]
     for name, remedy in (("run_cut_off.txt", "cut off"), ("yandex_relpred.txt", "ClickLog")):
         with pytest.raises(FileFormatError) as refused:
@@ -488,3 +490,88 @@ def test_a_score_with_fractions_is_a_relevance_if_the_caller_says_so(tmp_path: P
     with pytest.raises(InvalidInput, match="fractions"):
         rk.Qrels.read(path)
     assert rk.Qrels.read(path, columns={"relevance": "score"}).relevance.tolist() == [0.5]
+
+
+@each_row("name", ["Method", "Model", "model_name", "engine", "retriever", "ranker", "approach", "System Name", "team"])
+@each_row("suffix", ["csv", "parquet", "jsonl"])
+def test_rankings_of_several_systems_are_never_merged(tmp_path: Path, name, suffix):
+    """Their column has many names; nothing else shows it where the documents of the systems differ."""
+    frame = pd.DataFrame({name: ["bm25", "dense"], "qid": "q1", "docid": ["d1", "d3"], "score": [9.5, 11.0]})
+    path = tmp_path / f"runs.{suffix}"
+    write = {"csv": frame.to_csv, "parquet": frame.to_parquet, "jsonl": frame.to_json}[suffix]
+    write(path, **({"orient": "records", "lines": True} if suffix == "jsonl" else {"index": False}))
+    with pytest.raises(InvalidInput) as caught:
+        rk.Run.read(path)
+    assert caught.value.found == "'bm25', 'dense'"
+    assert [*rk.Run.by_system(path)] == ["bm25", "dense"]
+
+
+def test_the_system_is_the_first_of_its_names():
+    """An experiment of several models is one column, the models are the other."""
+    frame = pd.DataFrame({"experiment": "e1", "model": ["a", "b"], "qid": 1, "docid": [1, 2], "score": 0.5})
+    assert [*rk.Run.by_system(frame)] == ["a", "b"]
+
+
+@each_row("suffix", ["csv", "parquet", "jsonl"])
+def test_failed_judgments_of_umbrela_are_never_grades(tmp_path: Path, suffix):
+    frame = pd.DataFrame({"qid": "q1", "docid": ["d1", "d2"], "judgment": [2, 0], "result_status": [1, 0]})
+    path = tmp_path / f"umbrela.{suffix}"
+    if suffix == "jsonl":
+        frame.to_json(path, orient="records", lines=True)
+        assert rk.Qrels.read(path).docid.to_pylist() == ["d1"]
+        return
+    (frame.to_csv if suffix == "csv" else frame.to_parquet)(path, index=False)
+    with pytest.raises(FileFormatError, match="result_status 0 in 1 of its rows"):
+        rk.Qrels.read(path)
+    frame.query("result_status != 0").to_csv(tmp_path / "parsed.csv", index=False)
+    assert len(rk.Qrels.read(tmp_path / "parsed.csv")) == 1
+
+
+RANKED = {
+    "my run.csv": "qid,docid,rank\nq1,d1,1\nq1,d2,2\n",
+    "run.tsv": "qid\tdocid\trank\nq1\td1\t1\nq1\td2\t2\n",
+    "run.jsonl": '{"qid": "q1", "docid": "d1", "rank": 1}\n{"qid": "q1", "docid": "d2", "rank": 2}\n',
+    "run.parquet": "",
+}
+
+
+@each_row(("name", "columns"), [*product(RANKED, (None, {"score": "rank"}))])
+def test_the_command_that_makes_scores_of_ranks_keeps_the_order(tmp_path: Path, name, columns):
+    """Also where the caller names the rank as the score, which would turn the ranking round."""
+    if RANKED[name]:
+        (tmp_path / name).write_text(RANKED[name])
+    else:
+        pd.DataFrame({"qid": "q1", "docid": ["d1", "d2"], "rank": [1, 2]}).to_parquet(tmp_path / name)
+    with pytest.raises(FileFormatError, match="a rank is no score") as caught:
+        rk.Run.read(tmp_path / name, columns=columns)
+    command = caught.value.remedy.partition(": ")[2].replace("python", sys.executable, 1)
+    subprocess.run(["/bin/sh", "-c", command], cwd=tmp_path, check=True)
+    read = rk.Run.read(tmp_path / f"scored-{name}")
+    assert rk.evaluate({"q1": {"d1": 1}}, read, measures="RR").mean().tolist() == [1]
+
+
+EDGES = {
+    "a blank": ("qrels.csv", "qid,docid,relevance\nq1 ,d1,2\n", "qid 'q1 '"),
+    "no space": ("qrels.csv", "qid,docid,relevance\nq1,\u200bd1,2\n", "docid '\\u200bd1'"),
+    "commas": ("qrels", "q1, 0, d1, 1\n", "qid 'q1,'"),
+    "a hard blank": ("qrels.jsonl", '{"qid": "q1\\u00a0", "docid": "d1", "relevance": 1}\n', "qid 'q1\\xa0'"),
+}
+
+
+@each_row("case", EDGES)
+def test_ids_that_end_in_a_blank_or_a_comma_are_noted(tmp_path: Path, case):
+    """They match no other id; the rows are kept as they are."""
+    name, text, found = EDGES[case]
+    (tmp_path / name).write_text(text, "utf-8")
+    assert found in rk.Qrels.read(tmp_path / name).notes[0]
+
+
+def test_judges_in_columns_are_columns_of_grades(tmp_path: Path):
+    """Not ids, places, or text; the note names those that were read."""
+    table = pd.DataFrame({"id": [7, 8, 9], "query": "q", "docid": ["a", "b", "c"], "position": [1, 2, 3]})
+    table = table.assign(Ann=[1, 1, 0], Bob=[0, 1, 0], remark=["good", "", "bad"])
+    table.to_csv(tmp_path / "judges.csv", index=False)
+    read = rk.Qrels.read(tmp_path / "judges.csv", columns={"aspect": JUDGES})
+    assert read.notes[0].endswith("a column for each judge: 'Ann', 'Bob'; not read: 'remark'")
+    observed = agreement(read).table.set_index("coefficient")["value"]["observed"]
+    assert observed == pytest.approx((table["Ann"] == table["Bob"]).mean())
