@@ -209,7 +209,8 @@ class Source:
             return f"if it is the system, write a file of each: {command}"
         if value == "score":
             system = f"rk.Run.by_system({self.path!r}, system={name!r})"
-            return f"if it is the system, rankeval compare compares them: {system}"
+            column = f"--column {shlex.quote(f'name={name}')}"
+            return f"if it is the system, rankeval compare {column} compares them: {system}"
         if self.format == "trec":
             return "if it is the subtopic or the judge, say format='ndeval' (-R ndeval)"
         aspect = f"columns={{'aspect': {name!r}}} (--column {shlex.quote(f'aspect={name}')})"
@@ -246,8 +247,9 @@ def reading_rows(
         except (ValueError, TypeError, RecursionError) as error:  # of thousands of brackets
             reason = f"{type(error).__name__}: {said(error)}"
             problem = f"{where} is not as {entry.words} must be: {reason}"
-            is_encoded = isinstance(error, UnicodeDecodeError)
-            remedy = opening.in_utf8(str(where)) if is_encoded else None
+            remedy = None
+            if isinstance(error, UnicodeDecodeError):
+                remedy = opening.in_utf8(str(where), error.object)
             raise FileFormatError(problem, remedy=remedy) from error
         if not len(columns.value):
             raise FileFormatError(f"{where} is empty: expected rows with qid, docid and {value}")

@@ -80,13 +80,15 @@ def spelled(names: Iterable[Any], part: str) -> list[str]:
     held, own = dict.fromkeys(names), SPELLINGS[part][0]
     if own in held:
         return ["docno"] if own == "docid" and "docno" in held else [own]
-    found = _alike(held, SPELLINGS[part])
-    if not found and (part != "relevance" or held.keys() & JUDGED_BY_SCORE):
-        found = _alike(held, LAST.get(part, ()))
+    found = alike(held, SPELLINGS[part])
+    is_judged = not JUDGED_BY_SCORE.isdisjoint(str(name).casefold() for name in held)
+    if not found and (part != "relevance" or is_judged):
+        found = alike(held, LAST.get(part, ()))
     return found
 
 
-def _alike(names: Iterable[Any], known: Iterable[str]) -> list[Any]:
+def alike(names: Iterable[Any], known: Iterable[str]) -> list[Any]:
+    """Return the names that are known ones, whatever the case, the blanks, ``-`` and ``_``."""
     meant = {*map(plain, known)}
     return [name for name in names if plain(name) in meant]
 
@@ -95,7 +97,7 @@ def _named(names: Sequence[str], part: str, column: Any) -> list[str]:
     """Return the columns that may be a part: by its name, one of some names, or any usual name."""
     if isinstance(column, str):
         return [column]
-    return _alike(dict.fromkeys(names), column or ()) or spelled(names, part)
+    return alike(dict.fromkeys(names), column or ()) or spelled(names, part)
 
 
 def columns_of(
@@ -133,7 +135,7 @@ def columns_of(
     for column in parts.values():
         if (times := names.count(column)) > 1:
             raise InvalidInput(f"{where} has {times} columns {column!r}; name each column once")
-    if role == "relevance" and (unparsed := _alike(names, ("result_status",))):
+    if role == "relevance" and (unparsed := alike(names, ("result_status",))):
         parts[UNPARSED] = unparsed[0]
     if wanted.get("docid") is None and parts["docid"] == "docno" and "docid" in names:
         parts[NUMBER_IN_INDEX] = "docid"

@@ -23,12 +23,13 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any
 
-from rankeval._checks import count, few, refuse, said, shown
+from rankeval._checks import count, few, refuse, shown
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import Columns
 from rankeval.io.formats import FORMATS, Format, OpenFile, add_format
 from rankeval.io.frames import from_dict, from_records, spelled
 
+_WHOLE = "give it as the program writes it; the guide to files names the parts that are read"
 Object = Mapping[str, Any]
 Lists = Iterable[tuple[Any, Iterable[tuple[Any, Any]]]]
 """Queries with pairs of a document and its number, the best first."""
@@ -68,8 +69,9 @@ def _taken(
     try:
         return take(objects, value)
     except (LookupError, TypeError, AttributeError) as error:
-        reason = f"{type(error).__name__}: {said(error)}"
-        raise InvalidInput(f"found {entry.words}, but not as they must be: {reason}") from error
+        part = f"{error} is missing" if isinstance(error, KeyError) else "a part has another type"
+        found = f"found {entry.words}, but not as they must be: {part} in {shown(objects[0])}"
+        raise InvalidInput(found, remedy=_WHOLE) from error
 
 
 def _declared(

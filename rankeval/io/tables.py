@@ -248,7 +248,7 @@ def records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, list
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start)
         content = data.split(b"\n")[line]
-        raise not_utf8(content, f"{where}, line {line + 1}", where) from error
+        raise not_utf8(content, f"{where}, line {line + 1}", where, data) from error
     reader = csv.reader(StringIO(text, newline=""), delimiter=delimiter, strict=True)
     header: list[str] = []
     begin = 1
@@ -298,7 +298,7 @@ def json_lines(data: bytes, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
         except InvalidInput as error:
             raise FileFormatError(f"{error}", where=place) from error
         except UnicodeDecodeError:
-            row, remedy = None, in_utf8(where)
+            row, remedy = None, in_utf8(where, data)
         except (ValueError, RecursionError):  # of the text, its encoding, or thousands of brackets
             row = None
         if not isinstance(row, dict):
@@ -429,7 +429,9 @@ def _read_text(open_source: _Opener, opened: OpenFile) -> Columns:
     if {*map(plain, spelled(source.names, "qid"))} <= TEXTS:
         columns = _unguarded(columns)
     if opened.value == "relevance" and "" in cells:
-        may_be_open = plain(columns.value_name) == "rating" or "relevance" in opened.columns
+        are_words = not all(NUMBER.fullmatch(cell) for cell in cells if cell)
+        may_be_open = are_words or plain(columns.value_name) == "rating"
+        may_be_open = may_be_open or "relevance" in opened.columns
         columns = _judged(columns, may_be_open=may_be_open)
     notes = tuple(f"{opened.path}: {note}" for note in columns.notes)
     return replace(columns, notes=notes)

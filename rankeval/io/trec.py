@@ -426,7 +426,7 @@ def _lines(data: bytes, layout: TrecColumns, where: str) -> Iterator[tuple[int, 
                 for place, cell in enumerate(cells)
             ]
         except UnicodeDecodeError as error:
-            raise opening.not_utf8(line, at, where) from error
+            raise opening.not_utf8(line, at, where, data) from error
         if len(fields) != width:
             problem = f"expected {layout}, found {len(line.split())}: {' '.join(fields)[:80]!r}"
             is_cut = number > 1 and len(fields) < width and not line.endswith(b"\n")
@@ -467,6 +467,9 @@ def _remedy_for(data: bytes, line: bytes, layout: TrecColumns, path: str) -> str
             return _DOMAIN
         if cells[1] == "Q0":
             return f"{_LOOKS.format('run')} without tags"
+        for place, joined in (2, '$1 "_" $2, $3, $4, $5'), (1, '$1, $2, $3 "_" $4, $5'):
+            if cells[place] == "0" and not is_number[place + 1]:
+                return f"an id has a blank: awk '{{print {joined}}}' writes _ for it"
         columns = "five columns (query, judge, sub-group, document, grade)"
         return f"{columns} are read by format='prefs' (-R prefs)"
     return None

@@ -11,7 +11,6 @@ import re
 import shutil
 import subprocess
 import sys
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +21,7 @@ from tables import each_row
 import rankeval as rk
 from rankeval.errors import FileFormatError, InvalidInput, UnknownName
 from rankeval.io.frames import JUDGES
+from rankeval.io.words import are_ids, words_remedy
 from rankeval.judging import agreement
 
 FIELD = Path(__file__).parent / "field"
@@ -535,15 +535,16 @@ RANKED = {
 }
 
 
-@each_row(("name", "columns"), [*product(RANKED, (None, {"score": "rank"}))])
-def test_the_command_that_makes_scores_of_ranks_keeps_the_order(tmp_path: Path, name, columns):
+@each_row("name", RANKED)
+def test_the_command_that_makes_scores_of_ranks_keeps_the_order(tmp_path: Path, name):
     """Also where the caller names the rank as the score, which would turn the ranking round."""
     if RANKED[name]:
         (tmp_path / name).write_text(RANKED[name])
     else:
         pd.DataFrame({"qid": "q1", "docid": ["d1", "d2"], "rank": [1, 2]}).to_parquet(tmp_path / name)
-    with pytest.raises(FileFormatError, match="a rank is no score") as caught:
-        rk.Run.read(tmp_path / name, columns=columns)
+    for columns in (None, {"score": "rank"}):
+        with pytest.raises(FileFormatError, match="a rank is no score") as caught:
+            rk.Run.read(tmp_path / name, columns=columns)
     command = caught.value.remedy.partition(": ")[2].replace("python", sys.executable, 1)
     subprocess.run(["/bin/sh", "-c", command], cwd=tmp_path, check=True)
     read = rk.Run.read(tmp_path / f"scored-{name}")
@@ -575,3 +576,47 @@ def test_judges_in_columns_are_columns_of_grades(tmp_path: Path):
     assert read.notes[0].endswith("a column for each judge: 'Ann', 'Bob'; not read: 'remark'")
     observed = agreement(read).table.set_index("coefficient")["value"]["observed"]
     assert observed == pytest.approx((table["Ann"] == table["Bob"]).mean())
+
+
+ENCODED = {
+    "Latin-1": ("q1 0 caf\xe9 1\n", "latin1"),
+    "Windows": ("q1 0 caf\xe9 1\nq1 0 10\u20ac 1\n", "cp1252"),
+    "UTF-16": ("q1 0 caf\xe9 1\n", "utf-16"),
+    "UTF-32": ("q1 0 caf\xe9 1\n", "utf-32"),
+}
+
+
+@each_row("case", ENCODED)
+def test_the_encoding_that_is_advised_gives_the_text_back(tmp_path: Path, case):
+    text, encoding = ENCODED[case]
+    (tmp_path / "qrels").write_bytes(text.encode(encoding))
+    with pytest.raises(FileFormatError) as caught:
+        rk.Qrels.read(tmp_path / "qrels")
+    command = caught.value.remedy[caught.value.remedy.index("iconv -f") :]
+    subprocess.run(["/bin/sh", "-c", command], cwd=tmp_path, check=True)
+    assert (tmp_path / "utf8-qrels").read_text("utf-8").removeprefix("\ufeff") == text
+
+
+def test_beir_in_capitals_is_judged_by_its_score(tmp_path: Path):
+    (tmp_path / "qrels.tsv").write_text("Query-ID\tCorpus-ID\tScore\nq\td\t1\n")
+    assert rows(rk.Qrels.read(tmp_path / "qrels.tsv")) == [("q", "d", 1)]
+
+
+def test_words_that_are_ids_are_no_grades():
+    assert are_ids(["d1", "doc-12", "Q0"])
+    assert not are_ids(["L0", "L2"])
+    assert not are_ids(["d1", "Exact"])
+    assert words_remedy(["d1", "d2"]) is None
+    assert 'grades={"L2": 2, "L0": 0}' in words_remedy(["L0", "L2"])
+
+
+def test_rows_without_a_word_are_counted_as_those_without_a_number(tmp_path: Path):
+    (tmp_path / "words.csv").write_text("qid,docid,label\nq,a,E\nq,b,\nq,c,S\n")
+    with pytest.raises(FileFormatError) as caught:
+        rk.Qrels.read(tmp_path / "words.csv")
+    assert 'grades={"E": 3, "S": 2}' in caught.value.remedy
+    read = rk.Qrels.read(tmp_path / "words.csv", grades={"E": 3, "S": 2})
+    assert (rows(read), read.notes[0].partition(": ")[2]) == (
+        [("q", "a", 3), ("q", "c", 2)],
+        "1 row without a grade left out",
+    )

@@ -59,6 +59,22 @@ def test_judgments_in_another_order_are_refused_by_their_likely_reading(tmp_path
     assert len(rk.Qrels.read(tmp_path / "qrels", "trec")) == len(text.removeprefix("\ufeff# about\n").splitlines())
 
 
+@each_row(
+    ("text", "reading", "order"),
+    [
+        ("1\t101\t1\tQ0\n", SWAPPED, "{print $1, $4, $2, $3}"),
+        ("q1 0 1 d1\nq1 0 2 d2\n", "qid iter relevance docid", "{print $1, $2, $4, $3}"),
+    ],
+)
+def test_ids_in_the_last_column_are_no_labels(tmp_path: Path, text, reading, order):
+    """Words were taken for labels, and the error gave each document a grade."""
+    (tmp_path / "qrels").write_text(text)
+    with pytest.raises(FileFormatError) as caught:
+        rk.Qrels.read(tmp_path / "qrels")
+    assert caught.value.found == reading
+    assert order in caught.value.remedy
+
+
 def test_the_refusal_says_what_was_found_and_how_to_write_it(tmp_path: Path):
     (tmp_path / "qrels").write_text(FOUR["ir_datasets, one query"][0])
     with pytest.raises(
@@ -269,6 +285,8 @@ WIDTHS = {
     ),
     "a run cut off": (rk.Run, "q1 Q0 d1 1 9.5 t\nq1 Q0 d2 2", "the file is cut off here"),
     "judgments cut off": (rk.Qrels, "q1 0 d1 1\nq1 0", "the file is cut off here"),
+    "a blank in the query": (rk.Qrels, "star wars 0 d1 2\n", r'awk .{print \$1 "_" \$2, \$3, \$4, \$5}'),
+    "a blank in the document": (rk.Qrels, "q1 0 my doc 2\n", r'awk .{print \$1, \$2, \$3 "_" \$4, \$5}'),
     "preferences": (rk.Qrels, "q ann 1 doc-1 1\nq bob 2 doc-1 0\n", r"format='prefs' \(-R prefs\)"),
 }
 
