@@ -247,9 +247,8 @@ def reading_rows(
         except (ValueError, TypeError, RecursionError) as error:  # of thousands of brackets
             reason = f"{type(error).__name__}: {said(error)}"
             problem = f"{where} is not as {entry.words} must be: {reason}"
-            remedy = None
-            if isinstance(error, UnicodeDecodeError):
-                remedy = opening.in_utf8(str(where), error.object)
+            is_encoded = isinstance(error, UnicodeDecodeError)
+            remedy = opening.in_utf8(str(where), error.object) if is_encoded else None
             raise FileFormatError(problem, remedy=remedy) from error
         if not len(columns.value):
             raise FileFormatError(f"{where} is empty: expected rows with qid, docid and {value}")
@@ -259,10 +258,9 @@ def reading_rows(
         source = Source(str(where), found, limits, columns.parts, columns.kept)
         try:
             ids = _id_columns(columns)
-            odd = [(part, row) for part in ids if (row := unfit_row(ids[part][:_SEEN], _EDGE)) >= 0]
-            notes += tuple(
-                f"{where}: {part} {shown(ids[part][row].as_py())} {_EDGES}" for part, row in odd
-            )
+            for part, labels in ids.items():
+                if (row := unfit_row(labels[:_SEEN], _EDGE)) >= 0:
+                    notes += (f"{where}: {part} {labels[row].as_py()!r} {_EDGES}",)
             for part in ids if entry.unread else ():
                 refuse_read(ids[part], entry.unread, part, partial(_place, source, columns))
             yield replace(columns, source=source, notes=(*notes, *columns.notes), **ids)

@@ -44,9 +44,10 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         *("pipeline", "variant", "experiment", "team"),
     ),
     "rank": ("rank",),
+    "status": ("result_status",),
 }
 """Part -> its names, our own first. ``name`` is the system, by the first of its names that a table
-has; ``rank`` only meets the scores."""
+has; ``rank`` only meets the scores; ``status`` is 0 where a judge of UMBRELA gave no grade."""
 
 LAST: dict[str, tuple[str, ...]] = {
     "qid": ("query", "topic", "query_text", "user", "user_id"),
@@ -68,11 +69,12 @@ JUDGED_BY_SCORE = frozenset({"corpus-id", "corpus_id", "q_id"})
 """Names of BEIR and ranx, beside which a score is the relevance."""
 # Beside other names, a score in judgments is a mix-up with a ranking.
 
-UNPARSED = "status"
-"""The part of UMBRELA's ``result_status``, which is 0 where the judge's answer has no grade."""
-
 NUMBER_IN_INDEX = "number in index"
 """The part of PyTerrier's ``docid``, which is not an id, in what `columns_of` returns."""
+
+
+SCORED = """add it: frame["score"] = -frame["rank"]"""
+_OPTIONAL = {"relevance": ("aspect", "subgroup", "status"), "score": ("name",)}
 
 
 def spelled(names: Iterable[Any], part: str) -> list[str]:
@@ -88,9 +90,10 @@ def spelled(names: Iterable[Any], part: str) -> list[str]:
 
 
 def alike(names: Iterable[Any], known: Iterable[str]) -> list[Any]:
-    """Return the names that are known ones, whatever the case, the blanks, ``-`` and ``_``."""
-    meant = {*map(plain, known)}
-    return [name for name in names if plain(name) in meant]
+    """Return the names that are known, in the order in which they are: see `plain`."""
+    order = [*map(plain, known)]
+    found = [name for name in names if plain(name) in order]
+    return sorted(found, key=lambda name: order.index(plain(name)))
 
 
 def _named(names: Sequence[str], part: str, column: Any) -> list[str]:
@@ -106,7 +109,7 @@ def columns_of(
     wanted: Mapping[str, Any],
     where: str,
     advice: str,
-    ranked: str = """add it: frame["score"] = -frame["rank"]""",
+    ranked: str = SCORED,
 ) -> dict[str, str]:
     """Return part -> column: query, document and number, and the other parts that are there.
 
@@ -116,17 +119,17 @@ def columns_of(
     # come before these, False leaves out a part.
     parts, lacking = {}, {}
     needed = ("qid", "docid", role)
-    for part in (*needed, *(("aspect", "subgroup") if role == "relevance" else ("name",))):
+    for part in (*needed, *_OPTIONAL[role]):
         column = wanted.get(part)
         matches = [] if column is False else _named(names, part, column)
         if part == "name":
-            matches = sorted(matches, key=_place_of_system)[:1]
+            matches = matches[:1]
         if len(matches) == 1 and matches[0] in names:
             parts[part] = matches[0]
         elif matches or part in needed:
             lacking[part] = matches
-    has_ranks = role == "score" and "rank" in names and not lacking.get("score")
-    if has_ranks and lacking.keys() <= {"score"} and parts.get("score", "rank") == "rank":
+    is_ranked = role == "score" and "rank" in names and parts.get("score", "rank") == "rank"
+    if is_ranked and lacking in ({}, {"score": []}):
         problem = f"{where} has no column 'score': {_RANK}"
         found = ", ".join(names)
         raise InvalidInput(problem, found=found, expected="score", remedy=ranked)
@@ -135,18 +138,11 @@ def columns_of(
     for column in parts.values():
         if (times := names.count(column)) > 1:
             raise InvalidInput(f"{where} has {times} columns {column!r}; name each column once")
-    if role == "relevance" and (unparsed := alike(names, ("result_status",))):
-        parts[UNPARSED] = unparsed[0]
     if wanted.get("docid") is None and parts["docid"] == "docno" and "docid" in names:
         parts[NUMBER_IN_INDEX] = "docid"
     if role == "score" and names.count("rank") == 1 and "rank" not in parts.values():
         parts["rank"] = "rank"
     return parts
-
-
-def _place_of_system(name: str) -> int:
-    known = [*map(plain, SPELLINGS["name"])]
-    return known.index(plain(name)) if plain(name) in known else -1
 
 
 def check_parts(wanted: Mapping[str, Any]) -> None:
@@ -206,10 +202,9 @@ def _hint(names: Sequence[str], matches: Sequence[str]) -> str:
 def columns_in(table: Any, parts: Mapping[str, str], role: str, where: str, advice: str) -> Columns:
     """Return the columns of a table that `columns_of` found."""
     cells = {part: table[name] for part, name in parts.items() if part != "name"}
-    unparsed = cells.pop(UNPARSED, ())
-    n_unparsed = [*map(str, as_list(unparsed))].count("0")
-    problem = f"{where} has {parts.get(UNPARSED)} 0 in {n_unparsed} of its rows"
-    refuse((n_unparsed, f"{problem}: the judge's answer was not parsed", "leave these rows out"))
+    n_unparsed = [*map(str, as_list(cells.pop("status", ())))].count("0")
+    problem = f"{where} has rows of UMBRELA without a grade: result_status is 0 in {n_unparsed}"
+    refuse((n_unparsed, problem, "leave these rows out"))
     number = cells.pop(NUMBER_IN_INDEX, None)
     if number is not None and not _are_pyterrier(docno=cells["docid"], docid=number):
         expected = "as in PyTerrier, where 'docno' is text and 'docid' a number in the index"

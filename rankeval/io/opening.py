@@ -191,9 +191,8 @@ def text_blocks(source: pa.NativeFile, where: str, limits: Limits) -> Iterator[b
                 source.seek(0)
                 mark = source.read(4)
                 is_wide = mark[:2] in (b"\xff\xfe", b"\xfe\xff")
-                is_wider = mark in (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
-                wide = "UTF-32" if is_wider else "UTF-16"
-                remedy = in_utf8(where, encoding=wide) if is_wide or is_wider else None
+                encoding = "UTF-32" if mark[2:] == b"\0\0" else "UTF-16"
+                remedy = in_utf8(where, encoding=encoding) if is_wide else None
                 raise FileFormatError(problem, where=place, remedy=remedy)
             raise limits.exceeded("line", place, problem)
         end = block.rfind(_LF) + 1 if read else len(block)

@@ -114,8 +114,8 @@ def reading_of_four(rows: Sequence[Sequence[str]]) -> Reading | None:
     else:
         fits = n_documents == n_levels and not any(last)
     # No iteration, judge or subtopic comes once in a file.
-    are_ids = len(rows) > 2 and n_documents == len(rows)
-    if (fits or are_ids) and _are_grades(thirds):
+    stand_once = len(rows) > 2 and n_documents == len(rows)
+    if (fits or stand_once) and _are_grades(thirds):
         values = ", ".join(sorted({*thirds}, key=float)[:5])
         why = f"{apart} has {n_levels} values in {len(rows)} rows ({values})"
         return Reading("qid docid relevance iter", why)
@@ -143,8 +143,7 @@ def reading_of_six(rows: Sequence[Sequence[str]]) -> Reading | None:
     """Return the columns that rows of a run, of six cells or five without a tag, seem to have."""
     queries, seconds, thirds, fourths, fifths = [*zip(*rows, strict=True)][:5]
     if {third.upper() for third in thirds} == {"Q0"} != {second.upper() for second in seconds}:
-        columns = ["qid", "docid", "Q0", "rank", "score", "tag"][: len(rows[0])]
-        return Reading(" ".join(columns), f"column 3 is {thirds[0]!r} in all rows")
+        return Reading("qid docid Q0 rank score tag", f"column 3 is {thirds[0]!r} in all rows")
     if not _are_numbers(fourths) or not _are_numbers(fifths):
         return None
     fourth, fifth = [*map(float, fourths)], [*map(float, fifths)]
@@ -152,8 +151,7 @@ def reading_of_six(rows: Sequence[Sequence[str]]) -> Reading | None:
     counts_up = _are_ranks(queries, fifth) and _falls(queries, [-rank for rank in fifth])
     if counts_up and _falls(queries, fourth) and not _are_ranks(queries, fourth):
         why = f"column 5 counts from {min(fifth):.0f} in each query"
-        columns = ["qid", "Q0", "docid", "score", "rank", "tag"][: len(rows[0])]
-        return Reading(" ".join(columns), why)
+        return Reading("qid Q0 docid score rank tag", why)
     return None
 
 

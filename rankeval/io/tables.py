@@ -40,7 +40,7 @@ from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io.columns import IDS, Columns, as_list, distinct, numbers_of, row_numbers
 from rankeval.io.formats import NUL, Format, OpenFile, add_format, suffix_of, text_lines
-from rankeval.io.frames import TEXTS, columns_in, columns_of, from_dict, others, spelled
+from rankeval.io.frames import SCORED, TEXTS, columns_in, columns_of, from_dict, others, spelled
 from rankeval.io.json_formats import content_columns
 from rankeval.io.opening import (
     ALWAYS,
@@ -65,15 +65,8 @@ _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _COMMA = re.compile(r"[+-]?\d+,\d+")
 _GUARDED = "^ ([-=+@])"  # Quepid keeps a spreadsheet from computing such a text
-_LINES = ("read_json(%s, lines=True, dtype=False)", 'to_json(%s, orient="records", lines=True)')
-_PANDAS = {
-    ".csv": ('read_csv(%s, sep=None, engine="python", dtype=str)', "to_csv(%s, index=False)"),
-    ".tsv": ('read_csv(%s, sep="\\t", dtype=str)', 'to_csv(%s, sep="\\t", index=False)'),
-    ".parquet": ("read_parquet(%s)", "to_parquet(%s)"),
-    ".jsonl": _LINES,
-    ".ndjson": _LINES,
-}
-"""Calls of pandas that read and write a table, by its suffix."""
+_SCORED = """import pandas as pd; t = pd.read_csv(%s, sep=None, engine="python", dtype=str); \
+t.assign(score=-t["rank"].astype(float)).to_csv("scored.csv", index=False)"""
 _NO_JUDGE = re.compile(
     "|unnamed:.*|(row|line|pair|annotation|task)?(id|no|number|index)|rank|position|pos|row|line|"
     "score|time|timestamp|date|comments?|notes?|title|url|text|query|querytext"
@@ -214,7 +207,8 @@ def _columns(
     if not names:
         return Columns([], [], [])
     expected = f"{line}expected columns called qid, docid and {opened.value}; the table"
-    ranked = _with_scores(opened.path)
+    command = f"python -c {shlex.quote(_SCORED % json.dumps(opened.path))}"
+    ranked = f"make a table with scores: {command}" if line else SCORED
     parts = columns_of(names, opened.value, opened.columns, expected, advice, ranked)
     table = read([*dict.fromkeys(parts.values())])
     columns = columns_in(table, parts, opened.value, "the table", advice)
@@ -222,16 +216,6 @@ def _columns(
         columns = replace(columns, value_name=None)
     first = next(iter(distinct(columns.systems)), None)
     return replace(columns, name=first) if isinstance(first, str) and first else columns
-
-
-def _with_scores(path: str) -> str:
-    """Write the command that makes a table with scores of one with ranks."""
-    suffix, copy = suffix_of(Path(path)), f"scored-{Path(path).name}"
-    read, write = _PANDAS.get(suffix, _PANDAS[".csv"])
-    reading, writing = read % json.dumps(path), write % json.dumps(copy)
-    table = 't.assign(score=-t["rank"].astype(float))'
-    code = f"import pandas as pd; t = pd.{reading}; {table}.{writing}"
-    return f"make a table with scores: python -c {shlex.quote(code)}"
 
 
 def swallowed(delimiter: str) -> str:
@@ -429,9 +413,8 @@ def _read_text(open_source: _Opener, opened: OpenFile) -> Columns:
     if {*map(plain, spelled(source.names, "qid"))} <= TEXTS:
         columns = _unguarded(columns)
     if opened.value == "relevance" and "" in cells:
-        are_words = not all(NUMBER.fullmatch(cell) for cell in cells if cell)
-        may_be_open = are_words or plain(columns.value_name) == "rating"
-        may_be_open = may_be_open or "relevance" in opened.columns
+        may_be_open = plain(columns.value_name) == "rating" or "relevance" in opened.columns
+        may_be_open = may_be_open or not all(map(NUMBER.fullmatch, filter(None, cells)))
         columns = _judged(columns, may_be_open=may_be_open)
     notes = tuple(f"{opened.path}: {note}" for note in columns.notes)
     return replace(columns, notes=notes)
@@ -452,23 +435,18 @@ def _by_judge(source: TableSource, judges: list[str]) -> Columns:
     """Return the grades of all judges, one below the other, without empty cells."""
     ids = [*spelled(source.names, "qid"), *spelled(source.names, "docid")]
     table = source.columns([*ids, *judges])
-    numeric = [judge for judge in judges if _has_grades(table.column(judge))]
-    judges, unread = numeric or judges, {*judges} - {*numeric} if numeric else ()
+    judges = [judge for judge in judges if _has_grades(table.column(judge))] or judges
     cells = np.array([as_list(table.column(judge)) for judge in judges], dtype=object)
     judge, row = np.nonzero(cells != "")
     qid, docid = (table.column(name).take(row_numbers(row)) for name in ids)
     aspect = [judges[place] for place in judge]
     columns = Columns(qid, docid, cells[judge, row].tolist(), aspect=aspect, kept=row.tolist())
     columns = replace(columns, parts=dict(zip(IDS, ids, strict=False)))
-    note = f"a column for each judge: {few(judges)}"
-    return columns.noting(f"{note}; not read: {few([*unread])}" if unread else note)
+    return columns.noting(f"a column for each judge: {few(judges)}")
 
 
 def _has_grades(cells: pa.ChunkedArray) -> bool:
-    """Say whether at least half of the filled cells are numbers."""
-    filled = [cell for cell in as_list(cells) if cell]
-    n_numbers = len([cell for cell in filled if NUMBER.fullmatch(cell)])
-    return n_numbers > 0 and 2 * n_numbers >= len(filled)
+    return bool(pc.any(pc.match_substring_regex(cells, "^[-+]?[0-9.]+$")).as_py())
 
 
 def _unguarded(columns: Columns) -> Columns:

@@ -111,19 +111,16 @@ _UNTAGGED = TrecColumns("run", ("qid", "Q0", "docid", "rank", "score"), "score")
 _TRIPLES = TrecColumns("run", ("qid", "docid", "score"), "score")
 
 _NAMED = {
-    "relevance": {
-        3: "qid docid relevance",
-        4: " ".join(QRELS.fields),
-        5: " ".join(PREFS.fields),
-    },
-    "score": {
-        3: "qid docid score",
-        4: "qid docid rank score",
-        5: " ".join(_UNTAGGED.fields),
-        6: " ".join(RUN.fields),
-    },
+    "relevance": (
+        *("qid docid relevance", "qid iter docid relevance"),
+        "qid aspect subgroup docid relevance",
+    ),
+    "score": (
+        *("qid docid score", "qid docid rank score", "qid Q0 docid rank score"),
+        "qid Q0 docid rank score tag",
+    ),
 }
-"""Names of the columns of cells between tabs, by the number in a row."""
+"""Names of the columns of cells between tabs, for three cells in a row, for four and so on."""
 _OPEN = (
     "column 2 tells the rows of each query apart: say format='ir_datasets' (-R ir_datasets) if it "
     "is the document, or format='ndeval' (-R ndeval) if it is a judge or a subtopic"
@@ -214,59 +211,48 @@ def _refuse_other_kind(start: bytes, path: str) -> None:
 
 def _refuse_blanks(start: bytes, opened: OpenFile) -> None:
     """Refuse rows of cells between tabs whose ids would be split at their blanks."""
-    lines = [line.strip() for line in start.split(b"\n") if line.strip() and line[:1] != b"#"]
-    rows = [line.split(b"\t") for line in lines]
-    width = len(rows[0]) if rows else 0
-    if {*map(len, rows)} != {width} or width not in _NAMED[opened.value]:
-        return
-    is_run = opened.value == "score" and width == len(RUN.fields)
-    most = width - 1 if is_run else width  # a tag may hold blanks
-    blank = next((row for row in rows if len(b" ".join(row[:most]).split()) > most), None)
-    if blank:
-        found = shown(b"\t".join(blank).decode(errors="replace"))
-        problem = f"an id has a blank, in a row of {width} cells between tabs: {found}"
-        cells = [line.decode(errors="replace").split("\t") for line in lines]
-        remedy = _names_remedy(cells, opened.value, opened.path)
+    lines = start.decode(errors="replace").split("\n")
+    rows = [line.strip().split("\t") for line in lines if line.strip() and line[0] != "#"]
+    widths = {*map(len, rows)}
+    # The sixth cell is a tag, which may have blanks.
+    split = [row for row in rows if " " in "".join(map(str.strip, row[:5]))]
+    if split and len(widths) == 1 and 0 <= max(widths) - 3 < len(_NAMED[opened.value]):
+        problem = f"an id has a blank, in a row of cells between tabs: {shown(split[0])}"
+        remedy = _names_remedy(rows, opened.value, opened.path)
         raise FileFormatError(problem, where=opened.path, remedy=remedy)
 
 
 def _names_remedy(rows: Sequence[Sequence[str]], value: str, path: str) -> str:
     """Write the command that names the columns of rows of cells between tabs."""
     width = len(rows[0])
-    names = _NAMED[value][width]
-    reading = None
-    if width == 4 and value == "relevance":
-        reading = reading_of_four(rows)
-    elif width == 5 and value == "score":
-        reading = reading_of_six(rows) or _reading_of_five(rows[0])
-    header = "\\t".join((reading.columns if reading else names).split())
-    copy = shlex.quote(_copy_of(path))
-    command = f"{{ printf '{header}\\n'; cat {shlex.quote(path)}; }} > {copy}"
-    return f"name the columns: {command}"
+    reading = reading_of_four(rows) if width == 4 else None
+    if value == "score" and width > 4:
+        reading = reading_of_six(rows) or _of_five(rows[0])
+    names = (reading.columns if reading else _NAMED[value][width - 3]).split()[:width]
+    header, copy = "\\t".join(names), shlex.quote(_copy_of(path))
+    return f"name the columns: {{ printf '{header}\\n'; cat {shlex.quote(path)}; }} > {copy}"
 
 
-def _reading_of_five(row: Sequence[str]) -> Reading | None:
+def _of_five(row: Sequence[str]) -> Reading | None:
     """Return the columns of a row of a run that lacks the second column or the rank."""
-    third, fourth, fifth = row[2:]
-    if NUMBER.fullmatch(fifth) or not NUMBER.fullmatch(fourth):
+    if len(row) != 5 or NUMBER.fullmatch(row[4]) or not NUMBER.fullmatch(row[3]):
         return None
-    if not NUMBER.fullmatch(third):
-        return Reading("qid Q0 docid score tag", "")
-    has_fraction = float(third) % 1 and not float(fourth) % 1
-    return Reading(f"qid docid {'score rank' if has_fraction else 'rank score'} tag", "")
+    has_rank = NUMBER.fullmatch(row[2])
+    return Reading("qid docid rank score tag" if has_rank else "qid Q0 docid score tag", "")
 
 
 def _refuse_other_order(opened: OpenFile, start: bytes, layout: TrecColumns) -> bool:
     """Refuse a file whose columns cannot be those of the layout; say whether that stays open."""
     reading_of = reading_of_four if layout is QRELS else reading_of_six
     is_suspect = is_doubtful if layout is QRELS else reading_of_six
-    rows = _rows_of(start, layout) if layout in (QRELS, RUN, _UNTAGGED) else []
+    rows = _rows_of(start, layout) if layout is not _TRIPLES else []
     if not rows or not is_suspect(rows):
         return False
     opened.file.seek(0)
     rows = _rows_of(opened.file.read(), layout)
     if rows and (reading := reading_of(rows)):
-        expected, found = " ".join(layout.fields), reading.columns
+        expected = " ".join(layout.fields)
+        found = " ".join(reading.columns.split()[: len(layout.fields)])
         problem = f"the columns are read as {expected}, but they seem to be {found}: {reading.why}"
         order = reading.reordered(layout.fields)
         if layout is not _UNTAGGED:  # a caller who names the format has six columns
@@ -451,7 +437,7 @@ def _remedy_for(data: bytes, line: bytes, layout: TrecColumns, path: str) -> str
         if reading is None or "score" not in reading.columns:
             return _LOOKS.format("qrels")
         return f"these seem to be {reading.columns}: {reading.reordered(RUN.fields)}"
-    if layout is RUN and n_cells == 5 and (five := _reading_of_five(cells)):
+    if layout is RUN and n_cells == 5 and (five := _of_five(cells)):
         return f"these seem to be {five.columns}: {five.reordered(RUN.fields)}"
     if n_cells >= 6 and is_number[3] and is_number[4] and (n_cells == 6 or cells[1] == "Q0"):
         return _LOOKS.format("run")
@@ -467,9 +453,8 @@ def _remedy_for(data: bytes, line: bytes, layout: TrecColumns, path: str) -> str
             return _DOMAIN
         if cells[1] == "Q0":
             return f"{_LOOKS.format('run')} without tags"
-        for place, joined in (2, '$1 "_" $2, $3, $4, $5'), (1, '$1, $2, $3 "_" $4, $5'):
-            if cells[place] == "0" and not is_number[place + 1]:
-                return f"an id has a blank: awk '{{print {joined}}}' writes _ for it"
+        if cells[2] == "0" or (cells[1] == "0" and not is_number[2]):
+            return "an id has a blank: write another character for it"
         columns = "five columns (query, judge, sub-group, document, grade)"
         return f"{columns} are read by format='prefs' (-R prefs)"
     return None

@@ -521,7 +521,7 @@ def test_failed_judgments_of_umbrela_are_never_grades(tmp_path: Path, suffix):
         assert rk.Qrels.read(path).docid.to_pylist() == ["d1"]
         return
     (frame.to_csv if suffix == "csv" else frame.to_parquet)(path, index=False)
-    with pytest.raises(FileFormatError, match="result_status 0 in 1 of its rows"):
+    with pytest.raises(FileFormatError, match="result_status is 0 in 1"):
         rk.Qrels.read(path)
     frame.query("result_status != 0").to_csv(tmp_path / "parsed.csv", index=False)
     assert len(rk.Qrels.read(tmp_path / "parsed.csv")) == 1
@@ -545,9 +545,14 @@ def test_the_command_that_makes_scores_of_ranks_keeps_the_order(tmp_path: Path, 
     for columns in (None, {"score": "rank"}):
         with pytest.raises(FileFormatError, match="a rank is no score") as caught:
             rk.Run.read(tmp_path / name, columns=columns)
-    command = caught.value.remedy.partition(": ")[2].replace("python", sys.executable, 1)
-    subprocess.run(["/bin/sh", "-c", command], cwd=tmp_path, check=True)
-    read = rk.Run.read(tmp_path / f"scored-{name}")
+    if "python" in caught.value.remedy:
+        command = caught.value.remedy.partition(": ")[2].replace("python", sys.executable, 1)
+        subprocess.run(["/bin/sh", "-c", command], cwd=tmp_path, check=True)
+        read = rk.Run.read(tmp_path / "scored.csv")
+    else:
+        frame = pd.read_parquet(tmp_path / name) if "parquet" in name else pd.read_json(tmp_path / name, lines=True)
+        exec(caught.value.remedy.partition(": ")[2], {"frame": frame})  # noqa: S102 - what the error advises
+        read = rk.Run.from_frame(frame)
     assert rk.evaluate({"q1": {"d1": 1}}, read, measures="RR").mean().tolist() == [1]
 
 
@@ -573,7 +578,7 @@ def test_judges_in_columns_are_columns_of_grades(tmp_path: Path):
     table = table.assign(Ann=[1, 1, 0], Bob=[0, 1, 0], remark=["good", "", "bad"])
     table.to_csv(tmp_path / "judges.csv", index=False)
     read = rk.Qrels.read(tmp_path / "judges.csv", columns={"aspect": JUDGES})
-    assert read.notes[0].endswith("a column for each judge: 'Ann', 'Bob'; not read: 'remark'")
+    assert read.notes[0].endswith("a column for each judge: 'Ann', 'Bob'")
     observed = agreement(read).table.set_index("coefficient")["value"]["observed"]
     assert observed == pytest.approx((table["Ann"] == table["Bob"]).mean())
 
