@@ -134,6 +134,7 @@ def empty_cells(data: RankingData) -> pd.DataFrame:
     import pandas as pd
 
     rows = data.X[:0].toarray() if hasattr(data.X, "tocsr") else data.X
+    rows = rows.to_pandas() if hasattr(rows, "to_pandas") else rows
     empty = pd.DataFrame(rows, columns=data.feature_names).isna()
     return empty.loc[:, empty.any()]
 

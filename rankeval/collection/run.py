@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -225,7 +226,9 @@ class Run(Rows):
         >>> Run.by_system(table)
         {'bm25': Run('bm25', 1 row, 1 query), 'dense': Run('dense', 2 rows, 1 query)}
         """
-        wanted: dict[str, Any] = {**(columns or {}), **({"name": system} if system else {})}
+        wanted: dict[str, Any] = dict(columns or {})
+        if system:
+            wanted["name"] = system
         if isinstance(table, (str, os.PathLike)):
             with formats.reading_rows(table, "score", format, limits, wanted) as read:
                 return cls._split(read)
@@ -244,8 +247,9 @@ class Run(Rows):
             kept = np.flatnonzero(numbers_of(pc.equal(names, name)))
             rows = row_numbers(kept)
             ids = {"qid": run.qid.take(rows), "docid": run.docid.take(rows)}
-            is_file = isinstance(run.source, formats.Source)
-            source = replace(run.source, kept=kept.tolist()) if is_file else None
+            source = None
+            if isinstance(run.source, formats.Source):
+                source = replace(run.source, kept=array("q", kept.tolist()))  # 8 bytes a row
             runs[name] = replace(run, **ids, score=run.score[kept], name=name, source=source)
         return runs
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -107,8 +108,13 @@ def shared_scores(
     """
     check_number_of_systems(systems, fewest)
     arranged_cells, notes = _common_parts(by_collection(systems, baseline), unpaired)
-    cells, units = cell_scores(arranged_cells, unit=unit, weighted=weighted), plural(unit)
-    frames = {name: per_query_frame(scores, unit) for name, scores in cells.items()}
+    shared = _on_common_queries(arranged_cells) if unpaired == "skip" else arranged_cells
+    cells, units = cell_scores(shared, unit=unit, weighted=weighted), plural(unit)
+    frames = {
+        cell(name, part): per_query_frame(scores, unit)
+        for name, parts in arranged_cells.items()
+        for part, scores in parts.items()
+    }
     labels, left_out = _chosen_measures(cells, frames, measures, unit)
     notes += left_out
     paired = {}
@@ -147,6 +153,21 @@ def shared_scores(
     return SharedScores(
         list(arranged_cells), labels, queries, scores, notes, inputs, by_part, weights
     )
+
+
+def _on_common_queries(arranged_cells: Cells) -> Cells:
+    """Return evaluations of the queries that all systems have, whose judgments may be the same."""
+    shared: Cells = {name: {} for name in arranged_cells}
+    for part in next(iter(arranged_cells.values())):
+        own = {name: parts[part] for name, parts in arranged_cells.items()}
+        evaluations = [scores for scores in own.values() if isinstance(scores, Evaluation)]
+        queries = [id_index(evaluation.queries) for evaluation in evaluations]
+        common = reduce(pd.Index.intersection, queries) if queries else pd.Index([])
+        for name, scores in own.items():
+            shared[name][part] = scores
+            if isinstance(scores, Evaluation) and len(common):
+                shared[name][part] = scores.subset(common)
+    return shared
 
 
 def _shared_weights(

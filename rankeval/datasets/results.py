@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from rankeval._arguments import explained
-from rankeval._checks import require
+from rankeval._checks import refuse, require
 from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io.opening import as_path, read_bytes
 
@@ -30,7 +30,8 @@ def load_mteb_results(path: str | os.PathLike[str]) -> dict[str, pd.DataFrame]:
     Parameters
     ----------
     path : path
-        The folder with ``model/revision/task.json``, as mteb 1.11 and later write it.
+        The folder with ``model/revision/task.json`` at any depth, as mteb 1.11 and later write it,
+        such as that of its cache.
 
     Returns
     -------
@@ -62,7 +63,7 @@ def load_mteb_results(path: str | os.PathLike[str]) -> dict[str, pd.DataFrame]:
     ArguAna         0.5
     SciFact         0.7
     """
-    scores: dict[Path, dict[str, float]] = {}
+    scores: dict[tuple[str, str], dict[str, float]] = {}
     revisions: dict[str, Any] = {}
     folder = as_path(path)
     for file in sorted(folder.rglob("*.json")):
@@ -74,13 +75,17 @@ def load_mteb_results(path: str | os.PathLike[str]) -> dict[str, pd.DataFrame]:
             found = f"revisions {revisions[task]} and {revision}"
             problem = f"the models have scores on different data of {task}: {found}"
             raise InvalidInput(problem, remedy="evaluate them on the same revision")
-        scores.setdefault(file.parent.relative_to(folder), {})[task] = score
+        model, revision_of_model = file.resolve().parts[-3:-1]
+        of_tasks = scores.setdefault((model.replace("__", "/"), revision_of_model), {})
+        twice = f"{task} of {model}/{revision_of_model} stands in two folders of {folder}"
+        refuse((task in of_tasks, twice, "name one of them"), argument="path")
+        of_tasks[task] = score
     require(scores, "path", str(folder), "a folder with results of mteb, model/revision/task.json")
-    n_revisions = Counter(system.parent for system in scores)
+    n_revisions = Counter(model for model, _ in scores)
     tables = {}
-    for system, of_tasks in scores.items():
-        name = system.parent if n_revisions[system.parent] == 1 else system
-        tables[name.as_posix().replace("__", "/")] = pd.DataFrame({"main_score": of_tasks})
+    for (model, revision_of_model), of_tasks in scores.items():
+        name = model if n_revisions[model] == 1 else f"{model}/{revision_of_model}"
+        tables[name] = pd.DataFrame({"main_score": of_tasks})
     return tables
 
 

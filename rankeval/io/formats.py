@@ -284,9 +284,7 @@ def judgments_file(folder: Path, split: str | None = None) -> Path:
     files = {
         path.name.partition(".")[0]: path for path in sorted((folder / "qrels").glob("*.tsv*"))
     }
-    if not files:
-        found = f"no qrels/*.tsv in {str(folder)!r}"
-        raise InvalidInput(argument="folder", found=found, expected="a folder of BEIR")
+    require(files, "folder", str(folder), "a folder of BEIR, with qrels/*.tsv")
     default = next(iter(files)) if len(files) == 1 else "test"
     return files[chosen("split", split or default, files)]
 

@@ -11,7 +11,8 @@ them: a query that comes twice with other documents is refused, and documents wi
 counted in a note. The trap is a score that does not order the list: a search that is sorted by a
 field has the scores null, or in another order. Its rows then get -1, -2, ... as scores, and a note.
 
-`_NO_FORMAT` names the JSON that has neither judgments nor a ranking, and says what to do with it.
+`_NO_FORMAT` names JSON without a format of its own, most of it without judgments and rankings, and
+says what to do with it.
 """
 
 from __future__ import annotations
@@ -37,6 +38,10 @@ Read = Callable[[Object, str], Lists]
 Take = Callable[[list[Object], str], Columns]
 
 _META = "mteb_model_meta"
+_LISTS = (
+    "rk.Run.from_dict({{{query}: "
+    '{{hit["{document}"]: hit["score"] for hit in row["{results}"]}} for row in rows}})'
+)
 _BY_QUERY = 'rk.Run.from_any({"q1": answer})'
 _BY_PLACE = 'rk.Run.from_any(dict(zip(qids, content["responses"])))'
 
@@ -57,7 +62,8 @@ def content_columns(content: Any, value: str) -> Columns | None:
             return replace(_taken(entry, entry.take, objects, value), format=entry.name)
     for fits, name, remedy in () if spelled(objects[0], "docid") else _NO_FORMAT:
         if fits(objects[0]):
-            raise InvalidInput(f"{name}: there is no {value} of documents by id", remedy=remedy)
+            rows = "judgments" if value == "relevance" else "a ranking"
+            raise InvalidInput(f"{name}: no format reads {rows} from it", remedy=remedy)
     return None
 
 
@@ -357,15 +363,6 @@ def _umbrela(objects: Sequence[Object], value: str) -> Columns:
 # Runs
 
 
-def _of_system(read: Read, objects: Sequence[Object], value: str) -> Columns:
-    names = dict.fromkeys(content.get("run_name") or content.get("system") for content in objects)
-    several = f"these are the rankings of {len(names)} systems: {few([*names])}"
-    command = """jq -c 'select(.system == "NAME")'"""
-    refuse((len(names) > 1, several, f"write a file of each, such as by {command}"))
-    (name,) = names
-    return replace(_columns(read, objects, value), name=name)
-
-
 @_declared(
     "cast",
     "runs of TREC CAsT and iKAT",
@@ -374,10 +371,10 @@ def _of_system(read: Read, objects: Sequence[Object], value: str) -> Columns:
 )
 def _conversations(objects: Sequence[Object], value: str) -> Columns:
     again: list[Any] = []
-    columns = _of_system(partial(_turns, again), objects, value)
-    return (
-        columns.noting(f"{count(len(again), 'passage')} cited again left out") if again else columns
-    )
+    columns = _columns(partial(_turns, again), objects, value)
+    columns = replace(columns, name=objects[0].get("run_name"))
+    note = f"{count(len(again), 'passage')} cited again left out"
+    return columns.noting(note) if again else columns
 
 
 def _turns(again: list[Any], content: Object, _value: str) -> Lists:
@@ -408,27 +405,6 @@ def _turns(again: list[Any], content: Object, _value: str) -> Lists:
 def _passages(response: Object) -> Sequence[Object]:
     """Return the passages of a response, of iKAT or of CAsT; null is no passage."""
     return response.get("passage_provenance") or response.get("provenance") or ()
-
-
-@_declared(
-    "result_lists",
-    "result lists of patapsco or RankLLM",
-    lambda content: (
-        isinstance(content.get("query"), Mapping)
-        and not content.keys().isdisjoint(("results", "candidates"))
-    ),
-    "score",
-)
-def _reranked(objects: Sequence[Object], value: str) -> Columns:
-    return _of_system(_results, objects, value)
-
-
-def _results(content: Object, _value: str) -> Lists:
-    """Yield the query of a line of patapsco, which has results, or of RankLLM."""
-    keys = ("id", "results", "doc_id") if "results" in content else ("qid", "candidates", "docid")
-    query, results, document = keys
-    ranked = sorted(content[results], key=lambda result: result.get("rank", 0))
-    yield _text(content["query"][query]), _numbered(ranked, document, "score")
 
 
 def _is_predictions(content: Object) -> bool:
@@ -494,6 +470,16 @@ _NO_FORMAT: tuple[tuple[Callable[[Object], bool], str, str], ...] = (
         "an answer of Solr",
         'rk.Run.from_dict({qid: [doc["id"] for doc in answer["response"]["docs"]]})',
     ),
+    (
+        _lists_objects("results", "doc_id"),
+        "result lists of patapsco",
+        _LISTS.format(query='str(row["query"]["id"])', document="doc_id", results="results"),
+    ),
+    (
+        _lists_objects("candidates", "docid"),
+        "candidates of RankLLM",
+        _LISTS.format(query='str(row["query"]["qid"])', document="docid", results="candidates"),
+    ),
     (_has("_id", "text"), "texts", "rk.text.read_texts(path) reads them"),
 )
-"""JSON without judgments and rankings: how to recognise it, its name and the way on."""
+"""JSON without a format: how to recognise it, its name and the way on."""

@@ -17,6 +17,7 @@ from rankeval.collection.convention import Convention, get_convention
 from rankeval.collection.data import RankingData, shares_of_empty
 from rankeval.contamination.fingerprint import fingerprint
 from rankeval.contamination.refusal import ContaminationCheck
+from rankeval.errors import RankevalError
 from rankeval.evaluation import Evaluation, Given, query_weights, score
 from rankeval.evaluation.front_door import columns_by_name
 from rankeval.evaluation.result import aggregates
@@ -130,6 +131,8 @@ class Task:
         copy = boosters.cloned(ranker)
         try:
             fitted: QueryRanker = copy.fit(part.X, part.y, qid=part.qid, **arguments)
+        except RankevalError:
+            raise
         except ValueError as error:
             if empty := shares_of_empty(part):
                 error.add_note(f"X has empty cells ({'; '.join(empty)}): impute or drop them")

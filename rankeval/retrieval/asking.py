@@ -38,6 +38,9 @@ from rankeval.retrieval.searches import Search, asked, naming_query
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 """Seconds before the second attempt, doubled for each further one, and at most."""
 
+LONGEST_PAUSE = 300.0
+"""Seconds for which an engine may ask by ``Retry-After``; if it asks for more, the query fails."""
+
 _LONGEST_SLEEP = 3600.0
 _PASSING = frozenset({408, 425, 429})
 _PASSING_NAMES = re.compile("Timeout|Connect|Network|Protocol|Incomplete|Chunked|URLError|gaierror")
@@ -135,18 +138,21 @@ class Asker:
         """Ask again, or note that the query has failed; raise an error of the caller's code."""
         status = _status(error)
         passes = _may_pass(error) if status is None else status in _PASSING or status >= 500
-        if passes and attempt.number <= self.retries:
-            self._ask_again(attempt, error)
+        wait = _retry_after(error)
+        is_soon = wait is None or wait <= LONGEST_PAUSE
+        if passes and is_soon and attempt.number <= self.retries:
+            self._ask_again(attempt, wait)
             return
         if status is None and not passes:
             with naming_query("retrieve", qid, self.name):
                 raise error
         code = "" if status is None else f"HTTP {status}, "
+        code += "" if is_soon else f"asked to wait {wait:.0f} s, "
         reason = without_secrets(f"{code}{type(error).__name__}: {said(error)}")
         self.failed[qid] = f"{reason} after {count(attempt.number, 'attempt')}"
 
-    def _ask_again(self, attempt: Attempt, error: BaseException) -> None:
-        wait, now = _retry_after(error), time.monotonic()
+    def _ask_again(self, attempt: Attempt, wait: float | None) -> None:
+        now = time.monotonic()
         if wait is None:
             backoff = min(FIRST_WAIT * 2 ** (attempt.number - 1), LONGEST_WAIT)
             wait = backoff * self.rng.uniform(0.5, 1.0)

@@ -17,10 +17,13 @@ from rankeval.io.columns import id_column
 from rankeval.io.texts_by_id import as_texts
 from rankeval.retrieval.asking import Asker
 from rankeval.retrieval.kept import KeptAnswers
-from rankeval.retrieval.searches import Answer, ranked, search_of
+from rankeval.retrieval.searches import Answer, ranked, search_of, takes_depth
 
 DEEPEST = 1000
 """Documents that are kept for each query by default."""
+
+_LIMITS = 5
+"""Limits that engines set themselves, such as 10 or 25 documents, are multiples of it."""
 
 
 @explained
@@ -49,8 +52,9 @@ def retrieve(
     ----------
     search : callable, or object with a method ``transform`` or ``search``
         A function of the text of a query, or of its id and its text. If it has a parameter ``k``,
-        ``top_k``, ``size``, ``limit``, ``n``, ``n_results``, ``num_results`` or ``depth``, this
-        gets ``k``.
+        ``top_k``, ``topk``, ``size``, ``limit``, ``n``, ``n_results``, ``num_results``, ``num``,
+        ``depth``, ``rows``, ``hits`` or ``count``, this gets ``k``; if it has none,
+        and all answers have 10 or another usual number of documents, ``notes`` says so.
         ``transform`` is called as PyTerrier does, with a frame of one row, qid and query;
         ``search`` with a mapping of one id to its text, as that of `rankeval.text.BM25`. The answer
         may be ids or pairs of id and score, ``{docid: score}``, records, a frame, a Run, or the
@@ -98,7 +102,7 @@ def retrieve(
     >>> run.to_frame().values.tolist()
     [['q1', 'd3', -1.0], ['q1', 'd1', -2.0], ['q2', 'd2', 4.5]]
     >>> run.notes
-    ('1 query by rank: the answer has no scores',)
+    ('1 query by rank: scores are missing or do not descend',)
     """
     check_count("k", k)
     check_count("n_jobs", n_jobs)
@@ -127,24 +131,34 @@ def retrieve(
         Run.from_dict({qid: answer.ranking for qid, answer in ordered.items()}, name=name),
         against_rank=bool(several) and all(several),
         queries=texts,
-        notes=_notes([*ordered.values()], k, asker.failed),
+        notes=_notes([*ordered.values()], k, asker.failed, is_told=takes_depth(search)),
         seconds={qid: answer.seconds for qid, answer in ordered.items()},
         failed=asker.failed,
     )
 
 
-def _notes(answers: Sequence[Answer], k: int, failed: Mapping[Any, str]) -> tuple[str, ...]:
+def _notes(
+    answers: Sequence[Answer], k: int, failed: Mapping[Any, str], *, is_told: bool
+) -> tuple[str, ...]:
     by_rank = sum(_is_by_rank(answer.ranking) for answer in answers)
     cut = sum(answer.n_found > k for answer in answers)
     empty = sum(not answer.ranking for answer in answers)
     reasons = [f"{shown(qid)} by {reason}" for qid, reason in failed.items()]
     notes = (
-        (by_rank, "by rank: the answer has no scores"),
+        (by_rank, "by rank: scores are missing or do not descend"),
         (cut, f"with more than {k} documents, of which the best {k} are kept"),
         (empty, "without a document"),
         (len(failed), f"failed ({few([*failed])}): {''.join(reasons[:1])}"),
     )
-    return tuple(f"{count(number, 'query')} {note}" for number, note in notes if number)
+    found = [f"{count(number, 'query')} {note}" for number, note in notes if number]
+    sizes = {answer.n_found for answer in answers if answer.n_found}
+    is_limit = len(sizes) == 1 and max(sizes) < k and max(sizes) % _LIMITS == 0
+    if is_limit and not is_told and len(answers) > 1:
+        size = count(max(sizes), "document")
+        found.append(
+            f"each answer has {size}, perhaps the search's own limit: it has no parameter for {k}"
+        )
+    return tuple(found)
 
 
 def _is_by_rank(ranking: Sequence[Any]) -> bool:

@@ -29,9 +29,15 @@ from rankeval.errors import InvalidInput
 from rankeval.io.columns import as_list
 from rankeval.io.frames import SPELLINGS, as_table, is_frame, is_records, names_in, spelled
 from rankeval.io.json_formats import content_columns, fault_of
+from rankeval.io.words import plain
 
-DEPTHS = ("k", "top_k", "size", "limit", "n", "n_results", "num_results", "depth")
+DEPTHS = (
+    *("k", "top_k", "topk", "size", "limit", "n", "n_results", "num_results", "num", "depth"),
+    *("rows", "hits", "count"),
+)
 """Names of a parameter of a function that says how many documents to return."""
+
+_TEXTS = frozenset({"text", "query", "querytext", "question"})
 
 Search = Callable[[Any, Any], Any]
 """Called with the id and the text of a query; returns the answer, whatever its form."""
@@ -67,6 +73,10 @@ def search_of(system: Any, k: int | None = None) -> Search:
     needed, depth = _parameters(function, k)
     if not callable(system):
         return lambda qid, text: function({qid: text}, **depth)
+    takes_text_first = len(needed) == 2 and plain(needed[0]) in _TEXTS
+    remedy = f"call the number of documents one of {few(DEPTHS)}, or give it a default"
+    unknown = f"search takes {' and '.join(needed)}, and not the id and the text of a query"
+    refuse((takes_text_first, unknown, remedy), argument="search")
     if len(needed) == 2:
         return lambda qid, text: function(qid, text, **depth)
     return lambda _qid, text: function(text, **depth)
@@ -90,8 +100,17 @@ def _parameters(function: Any, k: int | None) -> tuple[list[str], dict[str, int]
         for name, parameter in parameters.items()
         if parameter.default is Parameter.empty and parameter.kind in by_place
     ]
-    depths = [name for name in DEPTHS if name in parameters and k is not None]
-    return [name for name in needed if name not in DEPTHS], dict.fromkeys(depths[:1], k or 0)
+    depths = [name for name in DEPTHS if name in parameters]
+    lacking = f"search needs {few(depths)}, and no number of documents is given"
+    refuse((k is None and {*depths} & {*needed}, lacking, "give k="))
+    given = depths[:1] if k is not None else []
+    return [name for name in needed if name not in DEPTHS], dict.fromkeys(given, k or 0)
+
+
+def takes_depth(system: Any) -> bool:
+    """Say whether a search can be told how many documents to return."""
+    function: Any = system if callable(system) else getattr(system, "search", None)
+    return not hasattr(system, "transform") and bool(_parameters(function, 1)[1])
 
 
 def asked(search: Search, qid: Any, text: Any) -> tuple[Any, float]:

@@ -122,6 +122,7 @@ def profile(
     search: Any,
     queries: Any,
     *,
+    k: int | None = None,
     repeats: int = 5,
     warmup: int = 1,
     name: str = "",
@@ -144,6 +145,9 @@ def profile(
     queries : mapping, Series, frame or path
         Queries by id. A mapping may have any values that ``search`` takes; a Series, frame or path
         has texts, as in ``VectorSpace.search``.
+    k : int, optional
+        Documents to ask for, of a search that takes their number, as in `rankeval.retrieve`; by
+        default the search's own number.
     repeats : int, default 5
         Rounds that count. The latency of a query is the median of its rounds.
     warmup : int, default 1
@@ -216,7 +220,7 @@ def profile(
         known[key] = (value or {}) if several else {name: value}
         fits = isinstance(known[key], Mapping) and known[key].keys() <= systems.keys()
         require(fits, key, value, f"a mapping of names of systems: {few(list(systems))}")
-    searches = {label: search_of(system) for label, system in systems.items()}
+    searches = {label: search_of(system, k) for label, system in systems.items()}
     ids = pd.Index(texts, name="qid", tupleize_cols=False)
     note = f"timed in turn: {few(list(systems))}" if several else ALONE
     timed = _timed(searches, texts, warmup + repeats, generator_of(rng))

@@ -54,6 +54,28 @@ def evaluations(measures=("nDCG@10", "AP"), **options):
     }
 
 
+def test_evaluations_without_some_queries_are_compared_on_the_common_ones():
+    """Each left out what its search did not answer; the judgments of the others are the same."""
+    qrels = {f"q{number}": {"a": 1, "b": 0, "c": number % 2} for number in range(12)}
+    good = {query: {"a": 3.0, "b": 2.0, "c": 1.0} for query in qrels}
+    poor = {query: {"a": 1.0, "b": 2.0, "c": 3.0} for query in qrels}
+    made = {"good": good, "poor": poor}
+    for name, query in (("good", "q3"), ("poor", "q5")):
+        del made[name][query]
+    evaluations = {name: rk.evaluate(qrels, run, measures="nDCG", missing="skip") for name, run in made.items()}
+    with pytest.raises(ConventionMismatch):
+        rk.compare(evaluations, baseline="poor")
+    compared = rk.compare(evaluations, baseline="poor", unpaired="skip")
+    per_query = {name: ev.per_query["nDCG"].drop(["q3", "q5"], errors="ignore") for name, ev in evaluations.items()}
+    p = stats.ttest_rel(per_query["good"], per_query["poor"]).pvalue
+    assert compared.table["p_value"].item() == pytest.approx(p)
+    assert compared.table["n_queries"].item() == 10
+    assert "queries that a system lacked were left out for all systems: good 1, poor 1" in compared.notes
+    other = rk.evaluate(qrels | {"q7": {"a": 0, "b": 1}}, good, measures="nDCG", missing="skip")
+    with pytest.raises(ConventionMismatch, match="judgments differ"):
+        rk.compare({"good": other, "poor": evaluations["poor"]}, unpaired="skip")
+
+
 def test_table_has_the_columns_promised_and_scipys_numbers():
     """Difference, interval and p of each row are ttest_rel's; Holm runs over all six comparisons."""
     systems = frames()

@@ -57,7 +57,6 @@ def as_file(folder, content, name="f.json"):
             {("star trek", "193"): 1, ("star trek", "157"): 2, ("star wars", "12180"): 1},
         ),
         ("cast_run.json", rk.Run, {("1_1", "D1"): 0.5}),
-        ("patapsco_results.jsonl", rk.Run, {("001", "a"): 1.6, ("001", "b"): 1.5, ("002", "c"): 1.6}),
         ("llamaindex_qa.json", rk.Qrels, {("u1", "n1"): 1, ("u2", "n2"): 1}),
         ("records.json", rk.Qrels, {("q1", "d1"): 1, ("q1", "d2"): 0}),
         ("hf_qrels.jsonl", rk.Qrels, {("1", "31715818"): 1, ("3", "14717500"): 1}),
@@ -289,18 +288,20 @@ def test_runs_of_conversations(tmp_path: Path):
     assert run.notes == (by_rank, "1 passage cited again left out")
 
 
-@each_row("many", [False, True])
-def test_result_lists_of_rerankers(tmp_path: Path, many):
-    """RankLLM writes candidates of each query, as JSON or as JSON lines; one line is no other format."""
-    unordered = [{"doc_id": "b", "rank": 2, "score": None}, {"doc_id": "a", "rank": 1, "score": None}]
-    of_patapsco = rk.Run.from_any({"query": {"id": "q"}, "results": unordered})
-    assert rows(of_patapsco, "score") == {("q", "a"): -1, ("q", "b"): -2}
-    candidates = [{"docid": 7, "score": 2.0, "doc": {"segment": "t"}}, {"docid": "d2", "score": 1.0}]
-    lines = [{"query": {"text": "t", "qid": 1}, "candidates": candidates}]
-    lines += [{"query": {"text": "u", "qid": 2}, "candidates": []}] if many else []
-    expected = {("1", "7"): 2.0, ("1", "d2"): 1.0}
-    assert rows(rk.Run.read(as_file(tmp_path, lines)), "score") == expected
-    assert rows(rk.Run.read(as_file(tmp_path, lines, "f.jsonl")), "score") == expected
+def test_the_remedies_for_lists_of_results_work(tmp_path: Path):
+    """The line that the error writes makes a run of patapsco's results and of RankLLM's candidates."""
+    candidates = [{"docid": "7", "score": 2.0, "doc": {"segment": "t"}}, {"docid": "d2", "score": 1.0}]
+    as_file(tmp_path, [{"query": {"text": "t", "qid": 1}, "candidates": candidates}], "f.jsonl")
+    expected = {
+        FIELD / "patapsco_results.jsonl": {("001", "a"): 1.6, ("001", "b"): 1.5, ("002", "c"): 1.6},
+        tmp_path / "f.jsonl": {("1", "7"): 2.0, ("1", "d2"): 1.0},
+    }
+    for path, scores in expected.items():
+        with pytest.raises(FileFormatError) as refused:
+            rk.Run.read(path)
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        run = eval(refused.value.remedy, {"rk": rk, "rows": lines})  # noqa: S307 - our own words
+        assert rows(run, "score") == scores
 
 
 RANKINGS = {"q1": {"d1": 0.5, "d2": 0.25}, "q2": {"d9": 1.5}}
@@ -385,7 +386,7 @@ def test_queries_of_a_dict_keep_their_type():
 def test_formats_are_listed():
     """Help and guides list each of them by its declaration."""
     taken = {entry.name for entry in FORMATS.values() if entry.take}
-    assert len(taken) == 11
+    assert len(taken) == 10
     assert all(f"{name} (" in format_list("relevance") + format_list("score") for name in taken)
 
 
@@ -480,6 +481,17 @@ def test_results_of_mteb_are_compared_over_tasks(tmp_path: Path):
     assert ranks.loc["org/two/b", ["rank_low", "rank_high"]].tolist() == [3, 3]
 
 
+def test_a_model_of_mteb_has_its_name_wherever_its_folder_begins(tmp_path: Path):
+    """The cache of mteb has a folder more, and a path may name one model or one revision."""
+    results(tmp_path / "results", {"org__small/main": {"task": [0.5]}, "org__large/main": {"task": [0.6]}})
+    assert {*load_mteb_results(tmp_path)} == {"org/small", "org/large"}
+    for below in ("org__small", "org__small/main"):
+        assert {*load_mteb_results(tmp_path / "results" / below)} == {"org/small"}
+    results(tmp_path / "copy", {"org__small/main": {"task": [0.7]}})
+    with pytest.raises(InvalidInput, match="two folders"):
+        load_mteb_results(tmp_path)
+
+
 @each_row(
     ("name", "text", "problem"),
     [
@@ -534,11 +546,3 @@ def test_responses_of_cast_are_ordered_by_their_ranks(tmp_path: Path):
         (tmp_path / "run.json").write_text(json.dumps(run))
         read = rk.Run.read(tmp_path / "run.json")
         assert rk.evaluate({"1_1": {"D2": 1}}, read, measures="RR").mean().tolist() == [1]
-
-
-def test_rankings_of_several_systems_of_patapsco_are_refused(tmp_path: Path):
-    lines = [{"system": name, "query": {"id": name}, "results": [{"doc_id": "d", "score": 1}]} for name in "PQ"]
-    (tmp_path / "runs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with pytest.raises(FileFormatError, match="the rankings of 2 systems: 'P', 'Q'") as caught:
-        rk.Run.read(tmp_path / "runs.jsonl")
-    assert "jq" in caught.value.remedy

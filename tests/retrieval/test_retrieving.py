@@ -24,6 +24,7 @@ from tables import each_row
 import rankeval as rk
 from rankeval.errors import InvalidInput, QueryIdError, RankevalWarning
 from rankeval.retrieval import asking
+from rankeval.retrieval.searches import search_of
 
 N = 200
 QUERIES = {f"q{number:03}": f"text {number}" for number in range(N)}
@@ -209,6 +210,67 @@ def test_only_failures_that_may_pass_are_tried_again(error, n_calls, words):
     assert "geheim" not in run.failed["q1"]
     assert run.qid.to_pylist() == ["q2"]
     assert run.notes[-1].startswith("1 query failed ('q1')")
+
+
+@pytest.mark.usefixtures("quick")
+def test_an_engine_that_asks_for_an_hour_is_not_waited_for():
+    """The query fails with the wait in its reason, and the others are asked."""
+
+    def search(text):
+        if text == "bad":
+            raise urllib.error.HTTPError("http://h", 429, "slow down", {"Retry-After": "3600"}, None)
+        return ["d1"]
+
+    started = time.monotonic()
+    run = rk.retrieve(search, {"q1": "bad", "q2": "good"})
+    assert time.monotonic() - started < 30
+    assert run.failed["q1"].startswith("HTTP 429, asked to wait 3600 s, ")
+    assert {*run.seconds} == {"q2"}
+
+
+NUMBERED = {
+    "k": lambda text, k: text * k,
+    "size": lambda text, size: text * size,
+    "rows": lambda text, rows=2: text * rows,
+    "hits": lambda text, hits: text * hits,
+    "topk": lambda text, topk=2: text * topk,
+}
+
+
+@each_row("name", NUMBERED)
+def test_the_number_of_documents_goes_to_the_parameter_that_takes_it(name):
+    """Needed or with a default; a function of a text and another number is not one of id and text."""
+    assert search_of(NUMBERED[name], 3)("q1", "a") == "aaa"
+
+
+def test_a_function_of_two_arguments_takes_id_and_text_or_is_refused():
+    with pytest.raises(InvalidInput) as caught:
+        search_of(NUMBERED["size"])
+    assert caught.value.remedy == "give k="
+    with pytest.raises(InvalidInput) as caught:
+        rk.retrieve(lambda text, first: [text] * first, {"q1": "a"})
+    assert caught.value.argument == "search"
+    assert rk.retrieve(lambda qid, wanted: [qid, wanted], {"q1": "a"}).docid.to_pylist() == ["q1", "a"]
+
+
+def of_length(n):
+    return lambda text: [f"{text}{place}" for place in range(n)]
+
+
+@each_row(
+    ("search", "k", "is_noted"),
+    [
+        (of_length(10), 100, True),
+        (of_length(10), 10, False),
+        (of_length(7), 100, False),
+        (lambda text, k: of_length(min(k, 10))(text), 100, False),
+        (lambda text: of_length(10 if text == "a" else 9)(text), 100, False),
+    ],
+)
+def test_a_limit_of_the_search_itself_is_noted(search, k, is_noted):
+    """Nobody could ask it for k documents, so its own ten may be the cut."""
+    notes = rk.retrieve(search, {"q1": "a", "q2": "b"}, k=k).notes
+    assert any(note.startswith("each answer has 10 documents, perhaps") for note in notes) == is_noted
 
 
 PARTIAL = {"timed_out": True}, {"_shards": {"failed": 1, "total": 2}}, {"error": {"reason": "busy"}}

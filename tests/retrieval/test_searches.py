@@ -72,7 +72,7 @@ def test_an_answer_without_scores_is_ordered_by_its_rows_and_says_so(answer):
     """-1, -2, ...: the run can be written, and no tie is left to a rule."""
     run = found(answer)
     assert run.to_frame().to_numpy().tolist() == [["q", "d2", -1.0], ["q", "d1", -2.0]]
-    assert run.notes == ("1 query by rank: the answer has no scores",)
+    assert run.notes == ("1 query by rank: scores are missing or do not descend",)
 
 
 @each_row("answer", [[], {}, hits(), FRAME[:0], np.array([])])

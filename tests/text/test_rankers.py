@@ -328,7 +328,7 @@ def test_stems_match(ranker):
     [
         ({}, "no document has a term"),
         ({"d": "", "e": "..."}, "no document has a term"),
-        (["red"], "expected texts by id"),
+        (["red"], "expected pairs of an id and a text"),
         ({"d": 3}, r"docs\['d'\] is 3; expected a text"),
         ({"d": b"red"}, "expected a text"),
         (pd.Series({"d": None}), "'d' has no text"),

@@ -107,7 +107,7 @@ def test_several_evaluations_of_a_model_are_told_apart_by_role_and_content(small
     again = rkm.log(small(), role="test", **given)
     rkm.log(small(seed=1), role="dev", **given)
     for name in (model.model_uri, "models:/ranker/1"):
-        with pytest.raises(InvalidInput, match=r"of the roles \['dev', 'test'\]; choose one with role="):
+        with pytest.raises(InvalidInput, match=r"of the roles \['dev', 'test'\]; choose one by role="):
             rkm.load_evaluation(name)
         assert_same(rkm.load_evaluation(name, "dev"), small(seed=1))
         assert_same(rkm.load_evaluation(name, "test"), small())
