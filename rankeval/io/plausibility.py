@@ -31,7 +31,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.io.opening import NUMBER
-from rankeval.io.words import are_ids
 
 # Days such as 20240131, and seconds or milliseconds since 1970, are greater; ratings are not.
 _TIME = 1e7
@@ -70,15 +69,14 @@ def is_doubtful(rows: Sequence[Sequence[str]]) -> bool:
     """Say whether rows of four cells need a second look; judgments of the usual form do not."""
     if not rows:
         return False
-    lasts = [row[3] for row in rows]
-    return rows[0][1] == "Q0" or _tells_apart(rows) or _are_times(lasts) or are_ids(lasts)
+    return rows[0][1] == "Q0" or _tells_apart(rows) or _are_times([row[3] for row in rows])
 
 
 def reading_of_four(rows: Sequence[Sequence[str]]) -> Reading | None:
     """Return the columns that rows of four cells seem to have instead of those of `trec.QRELS`."""
     queries, seconds, thirds, fourths = zip(*rows, strict=True)
     if not _are_numbers(fourths):
-        return _reading_of_words(rows)
+        return None
     # Documents are not all called 0, as we and trec_eval write the iteration.
     if _are_times(fourths) and _are_grades(thirds) and {*seconds} != {"0"}:
         why = f"column 4 holds times or dates, such as {fourths[0]}"
@@ -120,17 +118,6 @@ def reading_of_four(rows: Sequence[Sequence[str]]) -> Reading | None:
         why = f"{apart} has {n_levels} values in {len(rows)} rows ({values})"
         return Reading("qid docid relevance iter", why)
     return None
-
-
-def _reading_of_words(rows: Sequence[Sequence[str]]) -> Reading | None:
-    """Return the columns of rows whose last cell is an id or a mark, and no label."""
-    _, _, thirds, fourths = zip(*rows, strict=True)
-    if not _are_grades(thirds) or not are_ids(fourths):
-        return None
-    if {*fourths} == {"Q0"}:
-        return Reading("qid docid relevance iter", "column 4 is 'Q0' in all rows")
-    why = f"column 3 has grades and column 4 ids, such as {fourths[0]}"
-    return Reading("qid iter relevance docid", why)
 
 
 def may_be_swapped(rows: Sequence[Sequence[str]]) -> bool:

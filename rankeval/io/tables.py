@@ -35,7 +35,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from rankeval._checks import count, few, said, shown, unique_keys
+from rankeval._checks import count, few, refuse, said, shown, unique_keys
 from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io.columns import IDS, Columns, as_list, distinct, numbers_of, row_numbers
@@ -397,6 +397,8 @@ def _read_parquet(opened: OpenFile) -> Columns:
 
 def _read_text(open_source: _Opener, opened: OpenFile) -> Columns:
     source = open_source(opened.file, opened.path, opened.limits)
+    if source.names and not opened.columns:
+        _refuse_header(source, opened.value)
     if judges := _judges_in(source.names, opened):
         columns = _by_judge(source, judges)
     else:
@@ -418,6 +420,22 @@ def _read_text(open_source: _Opener, opened: OpenFile) -> Columns:
         columns = _judged(columns, may_be_open=may_be_open)
     notes = tuple(f"{opened.path}: {note}" for note in columns.notes)
     return replace(columns, notes=notes)
+
+
+def _refuse_header(source: TableSource, value: str) -> None:
+    """Refuse a first line that does not name the columns."""
+    mark, path = source.delimiter, shlex.quote(source.path)
+    first = mark.join(source.names)
+    is_row = any(map(NUMBER.fullmatch, source.names)) and not _has_names(first, mark)
+    other = shlex.quote(re.sub(r"\w", "", first)[:1])
+    copy = shlex.quote(f"mended-{Path(source.path).name}")
+    refuse(
+        (re.match("sep=|# ", first), "line 1 is no header", f"delete it: sed 1d {path} > {copy}"),
+        (is_row, "there is no header", f"write it: {mark.join(('qid', 'docid', value))}"),
+        (len(source.names) == 1, "there is one column", f"tr -s {other} , < {path} > {copy}"),
+        kind=FileFormatError,
+        where=source.path,
+    )
 
 
 def _judges_in(names: Sequence[str], opened: OpenFile) -> list[str]:

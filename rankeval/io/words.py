@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from rankeval._checks import check_number, few, require
@@ -85,22 +85,13 @@ def words_remedy(labels: list[Any]) -> str | None:
     """Write the grades that would read labels; None if they have no words, or too many."""
     texts = [label for label in labels if isinstance(label, str)]
     words = [word for word in dict.fromkeys(map(_word, texts)) if _WORD.fullmatch(word)]
-    scale = _scale_of(words)
-    if not words or len(words) > _MOST_WORDS or (not scale and are_ids(words)):
+    plain_words = {*map(plain, words)}
+    scale = next((scale for scale in map(str.split, _SCALES) if plain_words <= {*scale}), ())
+    are_ids = not scale and all(map(_NUMBERED.fullmatch, words))
+    if not words or len(words) > _MOST_WORDS or are_ids:
         return None
     grade_of = {word: scale.index(plain(word)) for word in words if scale}
     return f"if the words are grades, say which: {_line(words, grade_of)}"
-
-
-def are_ids(texts: Iterable[str]) -> bool:
-    """Say whether texts look like ids, as d7 and Q0 do; levels from L0 to L4 do not."""
-    words = [*texts]
-    return all(map(_NUMBERED.fullmatch, words)) and not _scale_of(words)
-
-
-def _scale_of(words: Iterable[str]) -> Sequence[str]:
-    plain_words = {*map(plain, words)}
-    return next((scale for scale in map(str.split, _SCALES) if plain_words <= {*scale}), ())
 
 
 def _word(label: Any) -> str:

@@ -21,7 +21,7 @@ from tables import each_row
 import rankeval as rk
 from rankeval.errors import FileFormatError, InvalidInput, UnknownName
 from rankeval.io.frames import JUDGES
-from rankeval.io.words import are_ids, words_remedy
+from rankeval.io.words import words_remedy
 from rankeval.judging import agreement
 
 FIELD = Path(__file__).parent / "field"
@@ -608,10 +608,8 @@ def test_beir_in_capitals_is_judged_by_its_score(tmp_path: Path):
 
 
 def test_words_that_are_ids_are_no_grades():
-    assert are_ids(["d1", "doc-12", "Q0"])
-    assert not are_ids(["L0", "L2"])
-    assert not are_ids(["d1", "Exact"])
-    assert words_remedy(["d1", "d2"]) is None
+    assert words_remedy(["d1", "doc-12", "Q0"]) is None
+    assert "Exact" in words_remedy(["d1", "Exact"])
     assert 'grades={"L2": 2, "L0": 0}' in words_remedy(["L0", "L2"])
 
 
@@ -625,3 +623,28 @@ def test_rows_without_a_word_are_counted_as_those_without_a_number(tmp_path: Pat
         [("q", "a", 3), ("q", "c", 2)],
         "1 row without a grade left out",
     )
+
+
+HEADERS = {
+    "no header": ("q1,d1,9.5\nq1,d2,8.5\n", rk.Run),
+    "no header, semicolons": ("q1;d1;2\nq1;d2;1\n", rk.Qrels),
+    "a line for a spreadsheet": ("sep=;\nqid;docid;score\nq1;d1;9.5\nq1;d2;8.5\n", rk.Run),
+    "a comment": ("# made by hand\nqid,docid,relevance\nq1,d1,2\nq1,d2,1\n", rk.Qrels),
+    "blanks": ("qid docid relevance\nq1 d1 2\nq1 d2 1\n", rk.Qrels),
+    "another mark": ("qid^docid^score\nq1^d1^9.5\nq1^d2^8.5\n", rk.Run),
+}
+
+
+@each_row("case", HEADERS)
+def test_a_first_line_without_names_says_how_to_mend_it(tmp_path: Path, case):
+    text, kind = HEADERS[case]
+    path, mended = tmp_path / "my table.csv", tmp_path / "mended-my table.csv"
+    path.write_text(text)
+    with pytest.raises(FileFormatError) as caught:
+        kind.read(path)
+    remedy = caught.value.remedy.removeprefix("delete it: ")
+    if remedy.startswith("write it: "):
+        mended.write_text(remedy.removeprefix("write it: ") + "\n" + text)
+    else:
+        subprocess.run(["/bin/sh", "-c", remedy], cwd=tmp_path, check=True)
+    assert kind.read(mended).docid.to_pylist() == ["d1", "d2"]

@@ -59,20 +59,13 @@ def test_judgments_in_another_order_are_refused_by_their_likely_reading(tmp_path
     assert len(rk.Qrels.read(tmp_path / "qrels", "trec")) == len(text.removeprefix("\ufeff# about\n").splitlines())
 
 
-@each_row(
-    ("text", "reading", "order"),
-    [
-        ("1\t101\t1\tQ0\n", SWAPPED, "{print $1, $4, $2, $3}"),
-        ("q1 0 1 d1\nq1 0 2 d2\n", "qid iter relevance docid", "{print $1, $2, $4, $3}"),
-    ],
-)
-def test_ids_in_the_last_column_are_no_labels(tmp_path: Path, text, reading, order):
+@each_row("text", ["1\t101\t1\tQ0\n", "q1 0 1 d1\nq1 0 2 d2\n"])
+def test_ids_in_the_last_column_are_no_labels(tmp_path: Path, text):
     """Words were taken for labels, and the error gave each document a grade."""
     (tmp_path / "qrels").write_text(text)
     with pytest.raises(FileFormatError) as caught:
         rk.Qrels.read(tmp_path / "qrels")
-    assert caught.value.found == reading
-    assert order in caught.value.remedy
+    assert "grades" not in (caught.value.remedy or "")
 
 
 def test_the_refusal_says_what_was_found_and_how_to_write_it(tmp_path: Path):
