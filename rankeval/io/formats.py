@@ -247,8 +247,8 @@ def reading_rows(
         except (ValueError, TypeError, RecursionError) as error:  # of thousands of brackets
             reason = f"{type(error).__name__}: {said(error)}"
             problem = f"{where} is not as {entry.words} must be: {reason}"
-            is_encoded = isinstance(error, UnicodeDecodeError)
-            remedy = opening.in_utf8(str(where), error.object) if is_encoded else None
+            data = getattr(error, "object", None)  # of a UnicodeDecodeError
+            remedy = opening.in_utf8(str(where), data) if isinstance(data, bytes) else None
             raise FileFormatError(problem, remedy=remedy) from error
         if not len(columns.value):
             raise FileFormatError(f"{where} is empty: expected rows with qid, docid and {value}")

@@ -41,7 +41,7 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     "name": (
         *("run", "tag", "system", "algorithm", "run_id", "run_name", "system_name", "system_id"),
         *("model", "model_name", "method", "engine", "retriever", "ranker", "algo", "approach"),
-        *("pipeline", "variant", "experiment", "team"),
+        *("pipeline", "variant", "experiment"),
     ),
     "rank": ("rank",),
     "status": ("result_status",),

@@ -492,7 +492,9 @@ def test_a_score_with_fractions_is_a_relevance_if_the_caller_says_so(tmp_path: P
     assert rk.Qrels.read(path, columns={"relevance": "score"}).relevance.tolist() == [0.5]
 
 
-@each_row("name", ["Method", "Model", "model_name", "engine", "retriever", "ranker", "approach", "System Name", "team"])
+@each_row(
+    "name", ["Method", "Model", "model_name", "engine", "retriever", "ranker", "approach", "System Name", "experiment"]
+)
 @each_row("suffix", ["csv", "parquet", "jsonl"])
 def test_rankings_of_several_systems_are_never_merged(tmp_path: Path, name, suffix):
     """Their column has many names; nothing else shows it where the documents of the systems differ."""
