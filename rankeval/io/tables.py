@@ -35,7 +35,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from rankeval._checks import count, few, refuse, said, shown, unique_keys
+from rankeval._checks import count, few, said, shown, unique_keys
 from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io.columns import IDS, Columns, as_list, distinct, numbers_of, row_numbers
@@ -397,12 +397,11 @@ def _read_parquet(opened: OpenFile) -> Columns:
 
 def _read_text(open_source: _Opener, opened: OpenFile) -> Columns:
     source = open_source(opened.file, opened.path, opened.limits)
-    if source.names and not opened.columns:
-        _refuse_header(source, opened.value)
     if judges := _judges_in(source.names, opened):
         columns = _by_judge(source, judges)
     else:
-        columns = _columns(source.names, source.columns, opened, "line 1: ")
+        advice = _header_advice(source, opened.value)
+        columns = _columns(source.names, source.columns, opened, "line 1: ", advice)
     cells = as_list(columns.value)
     columns = replace(columns, value=cells)
     if not cells:
@@ -422,20 +421,19 @@ def _read_text(open_source: _Opener, opened: OpenFile) -> Columns:
     return replace(columns, notes=notes)
 
 
-def _refuse_header(source: TableSource, value: str) -> None:
-    """Refuse a first line that does not name the columns."""
-    mark, path = source.delimiter, shlex.quote(source.path)
-    first = mark.join(source.names)
-    is_row = any(map(NUMBER.fullmatch, source.names)) and not _has_names(first, mark)
-    other = shlex.quote(re.sub(r"\w", "", first)[:1])
-    copy = shlex.quote(f"mended-{Path(source.path).name}")
-    refuse(
-        (re.match("sep=|# ", first), "line 1 is no header", f"delete it: sed 1d {path} > {copy}"),
-        (is_row, "there is no header", f"write it: {mark.join(('qid', 'docid', value))}"),
-        (len(source.names) == 1, "there is one column", f"tr -s {other} , < {path} > {copy}"),
-        kind=FileFormatError,
-        where=source.path,
-    )
+def _header_advice(source: TableSource, value: str) -> str:
+    """Say how to mend a first line that does not name the columns."""
+    first = source.delimiter.join(source.names)
+    path, copy = source.path, f"mended-{Path(source.path).name}"
+    files = f"{shlex.quote(path)} > {shlex.quote(copy)}".replace("{", "{{").replace("}", "}}")
+    if re.match("sep=|# ", first):
+        return f"line 1 is no header: sed 1d {files}"
+    marks = re.sub(r"\w", "", first)
+    if len(source.names) == 1 and marks:
+        return f"separate the columns by commas: tr -s {shlex.quote(marks[0])} , < {files}"
+    if any(map(NUMBER.fullmatch, source.names)):
+        return f"name the columns in line 1: {source.delimiter.join(('qid', 'docid', value))}"
+    return _ADVICE
 
 
 def _judges_in(names: Sequence[str], opened: OpenFile) -> list[str]:
