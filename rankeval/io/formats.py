@@ -54,7 +54,7 @@ _NUMBER = (
     "a finite number",
     "a 64-bit number must hold it without rounding; numbers of a column are of one type",
 )
-_COMMAS = "the frame of pandas.read_csv(..., sep=';', decimal=',')"
+_COMMAS = "the frame of pandas.read_csv(..., sep=None, engine='python', decimal=',')"
 NUL = r"\x00"
 """A pattern for ids that no file of TREC can hold."""
 _SEEN = 1 << 16  # rows whose ids are searched for characters that hardly belong to them

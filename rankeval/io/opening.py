@@ -327,9 +327,8 @@ def _open(where: Path, limits: Limits) -> pa.NativeFile:
         names = (_PACKED | _NOT_READ).items()
         packing = next((name for magic, name in names if start.startswith(magic)), None)
         if packing in _NOT_READ.values():
-            raise FileFormatError(
-                f"{where} is a {packing} file, which is not read: unpack it first"
-            )
+            way = "save it as CSV" if where.suffix in (".xlsx", ".ods") else "unpack it first"
+            raise FileFormatError(f"{where} is a {packing} file, which is not read: {way}")
         if packing:
             n_packed = source.size()
             with source:

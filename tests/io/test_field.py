@@ -650,3 +650,18 @@ def test_a_first_line_without_names_says_how_to_mend_it(tmp_path: Path, case):
     else:
         subprocess.run(["/bin/sh", "-c", remedy], cwd=tmp_path, check=True)
     assert kind.read(mended).docid.to_pylist() == ["d1", "d2"]
+
+
+def test_decimal_commas_between_commas_are_read_as_the_error_says(tmp_path: Path):
+    (tmp_path / "run.csv").write_text('qid,docid,score\nq1,d1,"9,5"\nq1,d2,"8,5"\n')
+    with pytest.raises(FileFormatError) as caught:
+        rk.Run.read(tmp_path / "run.csv")
+    options = re.search(r"read_csv\(\.\.\., (.*)\)", caught.value.remedy)[1]
+    frame = eval(f"read_csv(path, {options})", {"read_csv": pd.read_csv, "path": tmp_path / "run.csv"})  # noqa: S307 - our own words
+    assert rk.Run.from_frame(frame).score.tolist() == [9.5, 8.5]
+
+
+def test_a_workbook_is_saved_as_text(tmp_path: Path):
+    (tmp_path / "run.xlsx").write_bytes(b"PK\x03\x04 and so on")
+    with pytest.raises(FileFormatError, match="save it as CSV"):
+        rk.Run.read(tmp_path / "run.xlsx")
