@@ -57,7 +57,7 @@ _NUMBER = (
 _COMMAS = "the frame of pandas.read_csv(..., sep=None, engine='python', decimal=',')"
 NUL = r"\x00"
 """A pattern for ids that no file of TREC can hold."""
-_SEEN = 1 << 16  # rows whose ids are searched for characters that hardly belong to them
+_SEEN = 1 << 13  # rows whose ids are searched for characters that hardly belong to them
 _EDGE = r"""^[\s\p{Z}\p{Cf}]|[\s\p{Z}\p{Cf},;]$|^".*"$"""
 _EDGES = "begins or ends with a blank, an unseen character, a comma or a quote, which is kept"
 _UNFIT_NAME = rf"{NUL}|\r"  # no format with lines reads such a name of a system
