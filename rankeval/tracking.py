@@ -28,6 +28,9 @@ from rankeval._secrets import hidden
 
 GROUP = "rankeval.hosts"
 
+SOURCES = "sources"
+"""The fact of a promotion that has the ids of the runs of its version, with spaces between them."""
+
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
@@ -138,7 +141,7 @@ class StoredRun:
     # Returns the `rankeval.Record` of the run. It raises a RankevalError if the run is damaged or
     # not whole.
     read: Callable[[], Any]
-    # When the run began or its folder was written, in seconds since the epoch
+    # When the run began, in seconds since the epoch; a record may know it better
     started: float | None = None
     # Pages for people on this machine: title -> path
     views: Mapping[str, Path] = field(default_factory=dict)

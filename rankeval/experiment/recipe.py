@@ -28,7 +28,7 @@ from rankeval._visible import escaping
 from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison, compare
 from rankeval.comparison.headline import named_system
-from rankeval.errors import ConfigError, Refusal, TrackingError, warn
+from rankeval.errors import ConfigError, RankevalError, Refusal, TrackingError, warn
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.result import worst_slices_first
 from rankeval.experiment.checks import check_experiment, room_for_files
@@ -42,6 +42,8 @@ from rankeval.measures import direction
 from rankeval.model_selection.shelved import diagnosed
 from rankeval.report import report_for_experiment
 from rankeval.report.summaries import Candidate, ExperimentFacts, GuardFacts
+from rankeval.shelf.files import record_of
+from rankeval.shelf.folder import write
 from rankeval.tracking import LoggedData, RunRecord, TrackedRun, host
 
 Progress = Callable[[int, int, str], None]
@@ -65,8 +67,8 @@ class ExperimentResult:
     facts : ExperimentFacts
         Candidates, comparison, guard and data: the content of the report.
     directory : Path
-        Holds ``report.html``, ``comparison.csv``, ``experiment.yaml`` and
-        ``predictions/<ranker>.parquet``.
+        Has ``report.html``, ``comparison.csv``, ``experiment.yaml``,
+        ``predictions/<ranker>.parquet``, and records of its runs in ``runs``, for `rankeval site`.
     tracked : TrackedRun, optional
         The run on the tracking server.
     tracking_error : str, optional
@@ -218,14 +220,27 @@ def run_experiment(
             artifacts["report.html"] = report_for_experiment(facts).encode()
         for path, content in artifacts.items():
             write_atomically(config.directory / path, [content])
+    record = experiment_record(config, facts, artifacts, trained, run)
+    _keep(config, record)
     step("logging")
-    tracked, tracking_error = sent(
-        config, experiment_record(config, facts, artifacts, trained, run)
-    )
+    tracked, tracking_error = sent(config, record)
     if tracking_error:
         warn(f"{NOT_LOGGED}{tracking_error}")
     step("done")
     return ExperimentResult(config, facts, config.directory, tracked, tracking_error)
+
+
+def _keep(config: ExperimentConfig, record: RunRecord) -> None:
+    """Write the record of a run beside its report, for `rankeval site`; the same work once."""
+    assert record.key is not None
+    place = config.directory / "runs" / record.key[:20]
+    if not place.exists():
+        # The predictions and models are in the folder already.
+        children = [replace(child, artifacts={}, model=None) for child in record.children]
+        try:
+            write(record_of(replace(record, children=tuple(children))), place)
+        except RankevalError as error:
+            warn(f"the record for `rankeval site` was not written: {error}")
 
 
 def _predictions(test: RankingData, score: NDArray[np.float64]) -> bytes:

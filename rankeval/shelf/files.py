@@ -71,9 +71,8 @@ def _raise(error: OSError) -> Record:
 
 def _stored(place: Path, folder: Path) -> StoredRun:
     views = {title: place / file for title, file in _VIEWS.items() if (place / file).is_file()}
-    written = (place / _NAME).lstat().st_mtime
     name = place.relative_to(folder).as_posix()
-    return StoredRun(name, partial(_read, place), written, views)
+    return StoredRun(name, partial(_read, place), views=views)
 
 
 def _read(place: Path) -> Record:
@@ -88,7 +87,7 @@ class FileTracker:
 
     def log(self, record: RunRecord, *, experiment: str, uri: str | None = None) -> TrackedRun:
         """Write a run and its children to a folder."""
-        made = _record(record)
+        made = record_of(record)
         moment = time.gmtime(record.started)
         name = f"{record.name}-{time.strftime('%Y%m%d-%H%M%S', moment)}-{(record.key or '')[:8]}"
         run = _push(made, name=name.strip("-"), experiment=experiment, uri=uri)
@@ -98,7 +97,8 @@ class FileTracker:
         return TrackedRun(run.run_id, (), where)
 
 
-def _record(run: RunRecord) -> Record:
+def record_of(run: RunRecord) -> Record:
+    """Return a run as a record: what a folder of it has."""
     from rankeval.shelf.record import Record
 
     data = {used.role: used for used in reversed(run.data)}
@@ -122,7 +122,7 @@ def _record(run: RunRecord) -> Record:
         tags=run.tags,
         data=run.data,
         parts=parts,
-        children={child.name: _record(child) for child in run.children},
+        children={child.name: record_of(child) for child in run.children},
         status=run.status,
         started=run.started,
         seconds=run.seconds,

@@ -25,7 +25,7 @@ from pydantic import BaseModel, ValidationError
 
 from rankeval._checks import said
 from rankeval.comparison import Comparison
-from rankeval.comparison.shelved import evaluations_of
+from rankeval.comparison.shelved import NUMBERS, evaluations_of
 from rankeval.errors import RankevalError
 from rankeval.evaluation.result import EVALUATION
 from rankeval.report.summaries import GuardFacts
@@ -34,6 +34,7 @@ from rankeval.shelf.record import INTERVAL_ENDS, Record
 from rankeval.tracking import StoredRun
 
 _EVALUATION, _COMPARISON = "evaluation", "comparison"
+_DECISIONS = ("promotion", "rollback")
 _LETTERS = 16  # of the name of a page
 _LAST_TIME = 2.5e11
 """The end of the year 9891: a record of a stranger may have any number as its time."""
@@ -60,11 +61,33 @@ class Run:
     began: float | None = None
     views: Mapping[str, Path] = field(default_factory=dict)
     guard: GuardFacts | None = None
+    copies: set[str] = field(default_factory=set)
+    """Places of runs with the same results, and its own."""
 
     @property
     def title(self) -> str:
         """The name of the run for people."""
         return self.record.name.strip() or self.place
+
+    @property
+    def sentence(self) -> str:
+        """The headline; that of a promotion with its whole reason."""
+        facts = self.record.facts if self.is_decision else {}
+        if {"decision", "reason"} <= facts.keys():
+            return f"{facts['decision']}: {facts['reason']}"
+        return self.record.headline
+
+    @property
+    def is_decision(self) -> bool:
+        """Whether it moved a champion, or refused to."""
+        return self.record.kind in _DECISIONS
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no result: another program logged it, without numbers."""
+        record = self.record
+        content = record.headline or record.metrics or record.parts or record.files
+        return record.kind == "run" and not content and not record.children
 
     @property
     def page(self) -> str:
@@ -82,6 +105,7 @@ class Entry:
     facts: _Facts
     guard: GuardFacts | None = None
     is_compared: bool = False  # Part of a comparison: it may stand elsewhere too
+    is_baseline: bool = False  # The baseline that the plan of its look froze
 
     @property
     def system(self) -> str:
@@ -101,9 +125,9 @@ class Entry:
 
     @property
     def standing(self) -> str:
-        """What the guard says of it, for lists; "" if a guard has no say in its role."""
+        """What the guard says of it, for lists; "" without a guard."""
         if self.guard is None:
-            return "no guard" if self.facts.role == "test" else ""
+            return ""
         return f"{self.guard.status}, look {self.guard.looks}"
 
     @property
@@ -147,26 +171,54 @@ class Project:
     runs: list[Run] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
+    n_empty: int = 0  # Runs that have no result
+    n_copies: int = 0  # Runs whose results all stand in other runs
 
 
 def gathered(stored: Iterable[StoredRun]) -> Project:
     """Read all runs of a project."""
     project = Project()
-    entries: list[Entry] = []
+    found: list[tuple[Run, list[Entry]]] = []
     for item in stored:
         try:
-            found = [*_read(Run(item.name, item.read(), item.started, item.views))]
+            found += _read(Run(item.name, item.read(), item.started, item.views))
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             reason = f"facts of an evaluation: {'.'.join(map(str, first['loc']))}: {first['msg']}"
             project.faults.append(Fault(item.name, reason))
         except (RankevalError, OSError, LookupError, TypeError, ValueError) as error:
             project.faults.append(Fault(item.name, said(error)))
-        else:
-            project.runs.extend(run for run, _ in found)
-            entries += [entry for _, own in found for entry in own]
+    runs = [run for run, _ in found if not run.is_empty]
+    copies = _copies([run for run in runs if not run.is_decision])
+    project.runs.extend(run for run in runs if run.place not in copies)
+    entries = [entry for run, own in found if run.place not in copies for entry in own]
     project.entries.extend(_once(entries))
-    return project
+    return replace(project, n_empty=len(found) - len(runs), n_copies=len(copies))
+
+
+def _copies(runs: Sequence[Run]) -> set[str]:
+    """Return the places of runs whose results all stand in other runs, which get to know them."""
+    known: dict[tuple[str, ...], Run] = {}
+    copies: set[str] = set()
+    seals = {run.place: {*_seals(run.record)} for run in runs}
+    for run in sorted(runs, key=lambda run: (-len(seals[run.place]), -len(run.record.children))):
+        own = seals[run.place]
+        if own and own <= known.keys():
+            copies.add(run.place)
+        for seal in own:
+            known.setdefault(seal, run).copies.add(run.place)
+    return copies
+
+
+def _seals(record: Record) -> Iterator[tuple[str, ...]]:
+    """Yield what identifies each evaluation and comparison of a run: a look by its plan."""
+    guard = record.facts.get("guard")
+    plan = isinstance(guard, Mapping) and str(guard.get("plan") or "")
+    for name in {EVALUATION, NUMBERS} & record.files.keys():
+        content = plan or hashlib.sha256(record.files[name]).hexdigest()
+        yield content, str(record.facts.get("role")), str(record.facts.get("step"))
+    for part in record.parts.values():
+        yield from _seals(part)
 
 
 def _read(run: Run) -> Iterator[tuple[Run, list[Entry]]]:
@@ -174,40 +226,47 @@ def _read(run: Run) -> Iterator[tuple[Run, list[Entry]]]:
     started = run.record.started
     began = started if started and 0 < started < _LAST_TIME else run.began
     found = [*_evaluations(run.record)]
-    guard = next((guard for _, guard, _ in found if guard), None)
+    guard = next((guard for _, guard, *_ in found if guard), None)
     dated = replace(run, began=began, guard=guard)
-    facts = (_Facts.model_validate(record.facts) for record, _, _ in found)
-    pairs = zip(found, facts, strict=True)
-    yield dated, [Entry(dated, record, own, said, beside) for (record, said, beside), own in pairs]
+    facts = (_Facts.model_validate(record.facts) for record, *_ in found)
+    yield (
+        dated,
+        [
+            Entry(dated, record, own, guard, is_compared, is_baseline)
+            for (record, guard, is_compared, is_baseline), own in zip(found, facts, strict=True)
+        ],
+    )
     for name, child in run.record.children.items():
         if child.kind == _EVALUATION or child.parts:
             yield from _read(Run(f"{run.place}/children/{name}", child, began))
 
 
-def _evaluations(record: Record) -> Iterator[tuple[Record, GuardFacts | None, bool]]:
-    """Yield the evaluations of a record, what the guard says of each, and if it is of a comparison."""
+def _evaluations(record: Record) -> Iterator[tuple[Record, GuardFacts | None, bool, bool]]:
+    """Yield the evaluations of a record, each with `guard`, `is_compared` and `is_baseline`."""
     if record.kind == _EVALUATION:
-        yield record, None, False
+        yield record, None, False, False
     if record.kind == _COMPARISON:
         compared: Comparison = result_of(record)
         guard, data = GuardFacts.of(compared), {part.digest: part for part in record.data}
         for (system, _), evaluation in evaluations_of(compared).items():
             own = data.get(evaluation.judgments_digest, *record.data[:1])
             named = replace(evaluation, name=system)
-            yield named.record(role=own.role, data=own), guard, True
+            is_baseline = guard is not None and system == compared.settings.baseline
+            yield named.record(role=own.role, data=own), guard, True, is_baseline
     for part in record.parts.values():
         yield from _evaluations(part)
 
 
 def _once(entries: Sequence[Entry]) -> Iterator[Entry]:
     """Yield each evaluation once, those of comparisons last; each with the first look at it."""
-    guards: dict[tuple[str, ...], GuardFacts] = {}
+    looks: dict[tuple[str, ...], Entry] = {}
     known: set[tuple[str, ...]] = set()
     for entry in entries:
-        guard = entry.guard
-        if guard and guard.looks <= guards.get(entry.scores, guard).looks:
-            guards[entry.scores] = guard
+        before = looks.get(entry.scores, entry)
+        if entry.guard and before.guard and entry.guard.looks <= before.guard.looks:
+            looks[entry.scores] = entry
     for entry in sorted(entries, key=lambda entry: entry.is_compared):
         if not entry.is_compared or entry.scores not in known:
             known.add(entry.scores)
-            yield replace(entry, guard=guards.get(entry.scores))
+            look = looks.get(entry.scores, entry)
+            yield replace(entry, guard=look.guard, is_baseline=look.is_baseline)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,9 +24,11 @@ from typing import Any
 from urllib.parse import quote
 
 from jinja2 import ChoiceLoader, PackageLoader
+from markupsafe import Markup, escape
 
 from rankeval._secrets import hidden
 from rankeval._visible import visible
+from rankeval.measures import direction
 from rankeval.model_selection.parameters import shown_text
 from rankeval.render.tables import interval, number, p_value
 from rankeval.report.html import TEMPLATES, title_of
@@ -39,6 +42,14 @@ MOST_BYTES = 25_000
 
 MOST_LETTERS = 300
 """Letters of a text; a longer one is cut."""
+
+_LETTERS_A_ROW = 50
+"""Letters of the sentence on a run's own page for each row of its lists: it shrinks with them."""
+
+_FOLDERS = re.compile(
+    r"""(?:(?<![\w/:.<])(?:/|[A-Za-z]:[\\/])|(?<=:///)/?)(?:[^\s/\\"'<>]+[\\/])+"""
+)
+"""The folders of an absolute path, which are nobody else's business."""
 
 _ROWS = (40, 12, 4, 1)
 """Rows of each list of a run's page, tried in turn until the page is small enough."""
@@ -54,9 +65,18 @@ def _plain(value: Any) -> Any:
     """Return a text of a template as it may be shown; marked-up text stays as it is."""
     if not isinstance(value, str) or hasattr(value, "__html__"):
         return value
-    text = hidden(value)
-    cut = text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]}..."
+    return _shown(value, MOST_LETTERS)
+
+
+def _shown(value: str, most: int) -> str:
+    text = _FOLDERS.sub("", hidden(value))
+    cut = text if len(text) <= most else f"{text[:most]}..."
     return visible(cut, keep="\n\t")
+
+
+def _whole(value: str, rows: int) -> Markup:
+    """Return the sentence of a run for its own page."""
+    return escape(_shown(value, _LETTERS_A_ROW * rows))
 
 
 @dataclass(frozen=True)
@@ -113,10 +133,12 @@ _PAGES.filters = {
     "p_value": p_value,
     "day": _day,
     "title": title_of,
+    "whole": _whole,
 }
 _PAGES.globals = {
     **TEMPLATES.globals,
     "bars": _bars,
+    "direction": direction,
     "ends": _ends,
     "most_ranked": MOST_RANKED,
     "numbers_of": _numbers,
@@ -135,10 +157,10 @@ def index_page(
 ) -> str:
     """Return the page with the leaderboards."""
     shown = {entry.run.place for entry in project.entries}
-    shown |= {promotion.run.place for promotion in promotions}
     decided = [run for run in project.runs if run.guard]
     decided += [promotion.run for promotion in promotions]
     decided.sort(key=lambda run: run.began or 0.0)
+    shown |= {run.place for run in decided}
     return _PAGES.get_template("index.html.jinja").render(
         title=title,
         project=project,

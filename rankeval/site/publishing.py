@@ -27,7 +27,7 @@ from rankeval._arguments import explained
 from rankeval._checks import refuse
 from rankeval.io.opening import as_path, write_atomically, writing
 from rankeval.shelf.files import stored_in
-from rankeval.shelf.folder import checked_path
+from rankeval.shelf.folder import NAME, checked_path
 from rankeval.site.gathering import Fault, Project, gathered
 from rankeval.site.pages import Compared, Row, index_page, run_page
 from rankeval.site.ranking import BoardFigures, boards_of, figures_of, promotions_of
@@ -92,7 +92,8 @@ def write_site(
     Raises
     ------
     InvalidInput
-        If there is no such folder, or ``public`` has files that are not of an earlier site.
+        If there is no such folder, it has no result at any depth, or ``public`` has files that are
+        not of an earlier site.
     UnknownName
         If there is no such host or experiment.
 
@@ -111,6 +112,14 @@ def write_site(
     before = _manifest_of(where)
     title, stored = _stored(saved, experiment, host, uri)
     project = gathered(stored)
+    refuse(
+        (
+            not project.runs and not project.faults,
+            f"there is no result in {title!r}: no run has a record, and no folder a {NAME}",
+            "give the folder of rk.save or rankeval run, or another experiment",
+        ),
+        argument="saved" if experiment is None else "experiment",
+    )
     promotions = promotions_of(project.runs)
     figures: dict[str, BoardFigures] = {}
     compared = []

@@ -1,15 +1,13 @@
 """Rank the evaluations of a project: one leaderboard for each role, data set and convention.
 
-All rows of a board are compared with its *reference*: the champion, if a promotion moved one of
-them, else the best row. The first `MOST_RANKED` rows are also compared with each other, which gives
-the range of ranks that each may have::
+The first `MOST_RANKED` rows and the *reference* of a board are compared, all pairs as one family. The
+reference is the champion if a promotion moved one of the rows, else the baseline that a plan of the
+guard froze, else the best row::
 
-    rows          best   b    c    d   ...                by their means
-    against       the champion or the best row            t test, Holm over all rows
-    ranges        1-2    1-3  1-3  3-4                    all pairs of the first 50, max-T
+    verdict, p, interval, ranks, shading       randomization test, max-T over all pairs
 
-The trap: the best of many rows is chosen by the same scores, so comparisons with it flatter it. The
-ranges allow for the choice, since their family has all pairs.
+The trap: the best of many rows is chosen by the same scores. A family of the pairs with the best row
+alone takes it as fixed, and claims too much. All pairs allow for any choice.
 """
 
 from __future__ import annotations
@@ -32,19 +30,16 @@ from rankeval.evaluation import Evaluation
 from rankeval.measures import direction
 from rankeval.shelf.kinds import result_of
 from rankeval.site.gathering import Entry, Run
+from rankeval.tracking import SOURCES
 
 MOST_RANKED = 50
 """Rows of a board that are compared with each other."""
 
-MOST_COMPARED = 2000
-"""Rows of a board that are compared with its reference."""
-
 MOST_QUERIES = 15
 """Lost queries that a page lists."""
 
-_KINDS = ("promotion", "rollback")
 _MOVED = ("accepted", "forced", "rolled back", "promoted")
-_FORMAT = 1
+_FORMAT = 2
 """Raise it if `BoardFigures` or its numbers change: earlier figures are then computed again."""
 
 
@@ -74,15 +69,22 @@ class Promotion:
         params = entry.run.record.params
         version = f"{params.get('model', self.setting('model'))} {params.get('version')}".strip()
         compared = [part.params.get("system") for part in self.run.record.parts.values()]
-        called = [*map(self.setting, ("candidate_run", "system", "version")), *compared]
-        names = {entry.run.place, entry.system, entry.run.title, version.replace("/", " ")}
+        called = [*map(self.setting, ("candidate_run", "system")), *compared]
+        called += self.setting(SOURCES).split()
+        names = {
+            *entry.run.copies,
+            entry.run.place,
+            entry.system,
+            entry.run.title,
+            version.replace("/", " "),
+        }
         spelt = self.version.replace(" ", " v", 1)
         return not names.isdisjoint({self.version, spelt, *filter(None, called)} - {""})
 
 
 def promotions_of(runs: Iterable[Run]) -> list[Promotion]:
     """Return the promotions, the first one first."""
-    found = [Promotion(run) for run in runs if run.record.kind in _KINDS]
+    found = [Promotion(run) for run in runs if run.is_decision]
     return sorted(found, key=lambda promotion: promotion.run.began or 0.0)
 
 
@@ -100,6 +102,7 @@ class Against(BaseModel):
 
     model_config = ConfigDict(ser_json_inf_nan="strings")
 
+    system: str
     baseline: str
     difference: float
     ci_low_adjusted: float
@@ -112,12 +115,13 @@ class Against(BaseModel):
     # Query, score of the baseline and score of the row; those that lost most first
     lost: list[tuple[str, float, float]] = []
 
-    def reversed(self, baseline: str) -> Against:
+    def reversed(self) -> Against:
         """Return the comparison as the other side sees it."""
+        sides = {"system": self.baseline, "baseline": self.system}
         low, high = -self.ci_high_adjusted, -self.ci_low_adjusted
         ends = {"difference": -self.difference, "ci_low_adjusted": low, "ci_high_adjusted": high}
-        numbers = {"wins": self.losses, "losses": self.wins}
-        return self.model_copy(update={"baseline": baseline, **ends, **numbers})
+        counts = {"wins": self.losses, "losses": self.wins}
+        return self.model_copy(update={**sides, **ends, **counts})
 
 
 class BoardFigures(BaseModel):
@@ -141,6 +145,7 @@ class Board:
     key: str
     rows: Mapping[str, Entry]  # By unique names, the best first
     champion: str | None
+    frozen: str | None  # The baseline of the plan that all rows are of
     n_without: int  # Evaluations without the measure
 
     @property
@@ -156,7 +161,7 @@ class Board:
     @property
     def reference(self) -> str:
         """The row that the others are compared with."""
-        return self.champion or self.first
+        return self.champion or self.frozen or self.first
 
     @property
     def values(self) -> list[tuple[float, ...]]:
@@ -194,7 +199,10 @@ def _board(entries: Sequence[Entry], promotions: Sequence[Promotion]) -> Board:
     ranked = valued or entries
     rows, champion = _named(ranked), _champion(ranked, promotions)
     name = next((name for name, entry in rows.items() if entry is champion), None)
-    return Board(measure, key, rows, name, len(entries) - len(ranked))
+    frozen = next((name for name, entry in rows.items() if entry.is_baseline), None)
+    if len({entry.guard and entry.guard.plan for entry in ranked}) > 1:
+        frozen = None
+    return Board(measure, key, rows, name, frozen, len(entries) - len(ranked))
 
 
 def _named(entries: Sequence[Entry]) -> dict[str, Entry]:
@@ -231,43 +239,44 @@ def _loaded(board: Board) -> tuple[dict[str, Evaluation], list[str]]:
     names = [*board.rows]
     systems: dict[str, Evaluation] = {}
     notes: list[str] = []
-    for name in dict.fromkeys([*names[:MOST_COMPARED], board.reference]):
+    for name in dict.fromkeys([*names[:MOST_RANKED], board.reference]):
         try:
             systems[name] = result_of(board.rows[name].record)
         except RankevalError as error:
             notes.append(f"{name} is not compared: {error}")
-    if names[MOST_COMPARED:]:
-        notes.append(f"the last {count(len(names) - MOST_COMPARED, 'row')} are not compared")
+    n_others = len(names) - len(systems) - len(notes)
+    if n_others:
+        notes.append(f"{count(n_others, 'row')} below the first {MOST_RANKED} are not compared")
     return systems, notes
 
 
 def _compared(board: Board, systems: Mapping[str, Evaluation], *, queries: bool) -> BoardFigures:
     measure, reference = board.measure, board.reference
-    first = {name: systems[name] for name in [*systems][:MOST_RANKED]}
-    pairs = compare(first, measures=measure, test="randomization", correction="max_t")
-    compared = compare(systems, baseline=reference, measures=measure)
-    table = compared.table.assign(shown=compared.shown).set_index("system")
-    against = {name: Against(**table.loc[name]) for name in systems if name != reference}
-    rival = next(iter(against))
-    against[reference] = against[rival].reversed(rival)
+    pairs = compare(systems, measures=measure, test="randomization", correction="max_t")
+    against = _against(pairs, reference)
+    rival = next(name for name in systems if name != reference)
+    if rival in against:  # and the reference could be loaded
+        against[reference] = against[rival].reversed()
     if queries:
         scores = {name: evaluation.per_query[measure] for name, evaluation in systems.items()}
         for name, row in against.items():
             row.lost = _lost(scores[row.baseline], scores[name], board.sign)
     ranks = pairs.ranks.set_index("system")[["rank_low", "rank_high"]]
+    first = [name for name in [*board.rows][:MOST_RANKED] if name in systems]
     return BoardFigures(
         against=against,
         ranks={name: tuple(ranks.loc[name]) for name in first},
-        tied=_tied(pairs, board.first),
-        notes=[str(note) for note in compared.notes if isinstance(note, LimitNote)],
+        tied=[name for name, row in _against(pairs, board.first).items() if not row.shown],
+        notes=[str(note) for note in pairs.notes if isinstance(note, LimitNote)],
     )
 
 
-def _tied(pairs: Comparison, first: str) -> list[str]:
-    """Return the systems that are not shown to differ from the first."""
-    sides = pairs.table.loc[~pairs.shown, ["baseline", "system"]]
-    with_first = sides[(sides == first).any(axis=1)].to_numpy().ravel()
-    return [str(name) for name in with_first if name != first]
+def _against(pairs: Comparison, reference: str) -> dict[str, Against]:
+    """Return each other system of a comparison of all pairs against one of them."""
+    rows = pairs.table.assign(shown=pairs.shown).to_dict("records")
+    found = [Against.model_validate(row) for row in rows]
+    found += [pair.reversed() for pair in found]
+    return {pair.system: pair for pair in found if pair.baseline == reference}
 
 
 def _lost(

@@ -2,9 +2,9 @@
 
     python tests/benchmarks/bench_site.py [--runs 1000] [--queries 100]
 
-Promised for 1,000 runs: list and pages under 5 CPU seconds and 30 MB; comparisons with the champion and among the first
-50 under 60 CPU seconds more; a second call from the cache. CPU seconds of this process. Saving the runs takes about
-0.03 s each.
+Promised for 1,000 runs: list and pages under 5 CPU seconds and 30 MB; comparisons among the first 50 and the champion
+under 10 CPU seconds more; a second call from the cache. CPU seconds of this process. Saving the runs takes about 0.03 s
+each.
 """
 
 from __future__ import annotations

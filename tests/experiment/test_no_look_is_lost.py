@@ -156,5 +156,6 @@ def test_a_run_leaves_no_drafts_behind(ledger):
     found = [str(path.relative_to(OUT)) for path in OUT.rglob("*") if path.is_file()]
     predictions = ["predictions/ridge.parquet", "predictions/tree.parquet"]
     expected = ["comparison.csv", "experiment.yaml", *predictions, "report.html"]
-    assert sorted(one for one in found if not one.startswith("kept/")) == expected
+    assert sorted(one for one in found if not one.startswith(("kept/", "runs/"))) == expected
+    assert not [one for one in found if "draft" in one]
     assert kinds(ledger)[-1] == "open"

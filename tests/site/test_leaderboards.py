@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -13,8 +15,9 @@ from scipy import stats
 from sklearn.linear_model import Lasso, Ridge
 
 import rankeval as rk
+from rankeval.errors import RankevalWarning
 from rankeval.shelf.files import stored_in
-from rankeval.site import write_site
+from rankeval.site import ranking, write_site
 from rankeval.site.gathering import gathered
 from rankeval.site.ranking import boards_of, figures_of, promotions_of
 
@@ -37,8 +40,28 @@ def test_the_index_names_the_best_run_and_what_it_is_not_shown_better_than(home,
     assert [row[0] for row in Page(tmp_path / "public/index.html").rows[1:4]] == ["good", "close", "poor"]
 
 
+def max_t_of_all_pairs(scores):
+    """Return the adjusted p of each pair and the half width in standard errors, by 20,000 sign flips of NumPy."""
+    pairs = list(combinations(scores, 2))
+    d = np.column_stack([scores[system] - scores[baseline] for baseline, system in pairs])
+    signs = np.random.default_rng(5).choice([-1.0, 1.0], (20_000, len(d)))
+
+    def t_of(columns):
+        mean, square = signs @ columns / len(d), (columns**2).mean(axis=0)
+        return np.abs(mean) / np.sqrt((square - mean**2) / (len(d) - 1))
+
+    observed = np.abs(d.mean(axis=0)) / stats.sem(d)
+    order, drawn = np.argsort(-observed), t_of(d)
+    p, above = np.empty(len(pairs)), 0.0
+    for place, pair in enumerate(order):  # step down
+        above = max(above, (drawn[:, order[place:]].max(axis=1) >= observed[pair] - 1e-9).mean())
+        p[pair] = above
+    reach = np.quantile(t_of(d - d.mean(axis=0)).max(axis=1), 0.95)
+    return {frozenset(pair): (value, reach) for pair, value in zip(pairs, p, strict=True)}
+
+
 def test_the_figures_are_those_of_scipy(home):
-    """Mean and interval by Student's t, and Holm's adjusted p of paired t tests, decide what is shown."""
+    """Mean and interval by Student's t; verdict, p, interval and ranks by max-T over all pairs."""
     systems = three(home)
     (board,) = boards(home)
     figures = figures_of(board, queries=True)
@@ -46,23 +69,89 @@ def test_the_figures_are_those_of_scipy(home):
     for name, values in scores.items():
         low, high = stats.t.interval(0.95, len(values) - 1, values.mean(), stats.sem(values))
         assert board.rows[name].value(board.key) == pytest.approx((values.mean(), low, high))
-    pvalues = {name: stats.ttest_rel(scores[name], scores["good"]).pvalue for name in ("close", "poor")}
-    holm = {name: min(1, p * (2 if p == min(pvalues.values()) else 1)) for name, p in pvalues.items()}
-    for name, p in holm.items():
-        against = figures.against[name]
-        assert against.difference == pytest.approx((scores[name] - scores["good"]).mean())
-        assert against.shown == (p <= 0.05)
-        assert (against.wins, against.losses) == (
-            int((scores[name] > scores["good"]).sum()),
-            int((scores[name] < scores["good"]).sum()),
-        )
-        losses = (scores[name] - scores["good"]).nsmallest(3)
-        assert [query for query, _, _ in against.lost[:3]] == losses.index.tolist()
+    by_pair = max_t_of_all_pairs(scores)
+    for name in ("close", "poor"):
+        against, d = figures.against[name], scores[name] - scores["good"]
+        p, reach = by_pair[frozenset((name, "good"))]
+        assert against.difference == pytest.approx(d.mean())
+        assert against.p_adjusted == pytest.approx(p, abs=0.02)
+        assert against.ci_high_adjusted - d.mean() == pytest.approx(reach * stats.sem(d), rel=0.03)
+        assert against.shown == (against.p_adjusted <= 0.05)
+        assert (against.wins, against.losses) == (int((d > 0).sum()), int((d < 0).sum()))
+        assert [query for query, _, _ in against.lost[:3]] == d.nsmallest(3).index.tolist()
     assert figures.against["good"].baseline == "close"
     assert figures.against["good"].difference == -figures.against["close"].difference
     ranks = rk.rank_intervals(systems, measure="nDCG@10").set_index("system")
     for name, ends in figures.ranks.items():
         assert ends == tuple(ranks.loc[name, ["rank_low", "rank_high"]])
+
+
+@pytest.mark.parametrize("champion", [None, "s3"])
+def test_headline_shading_colour_and_ranks_say_the_same(home, tmp_path, champion):
+    for number in range(8):
+        rk.save(evaluated(f"s{number}", 0.6 + 0.12 * number), home / f"{number}", role="test")
+    if champion:
+        write(home, "promotion", promotion(1, champion))
+    (board,) = boards(home)
+    assert board.champion == champion
+    figures = figures_of(board, queries=False)
+    assert figures.ranks[board.first] == (1, 1 + len(figures.tied))
+    shown = {name for name, row in figures.against.items() if row.shown and name != board.reference}
+    assert shown
+    if not champion:
+        assert figures.tied == [name for name in board.rows if name not in {board.first, *shown}]
+    html = write_site(home, tmp_path / "public").index.read_text("utf-8")
+    rows = re.findall(r'<tr class="(tied|other)"><th scope="row"><a[^>]*>([^<]*)</a>(.*?)</tr>', html)
+    text = Page(tmp_path / "public/index.html").text
+    if champion:
+        verdict = "not shown" if champion in figures.tied else "shown"
+        assert f"{board.first} is {verdict} to be better." in text
+    assert {name for kind, name, _ in rows if kind == "tied"} == {board.first, *figures.tied}
+    assert {name for _, name, cells in rows if re.search('class="number (better|worse)"', cells)} == shown
+
+
+def test_rows_below_the_first_fifty_are_not_compared_and_counted(home, monkeypatch):
+    monkeypatch.setattr(ranking, "MOST_RANKED", 3)
+    for number in range(6):
+        rk.save(evaluated(f"s{number}", 0.5 + number), home / f"{number}", role="test")
+    write(home, "promotion", promotion(1, "s5"))
+    (board,) = boards(home)
+    figures = figures_of(board, queries=False)
+    names = [*board.rows]
+    assert board.champion == names[-1] == "s5"
+    assert [*figures.ranks] == names[:3]
+    assert {*figures.against} == {*names[:3], "s5"}
+    assert "2 rows below the first 3 are not compared" in figures.notes
+
+
+def test_the_frozen_baseline_is_the_reference_of_its_look(home, tmp_path):
+    """It was not chosen by these scores: no warning, and the interval is that of the look."""
+    data = rk.datasets.make_ranking(60, rng=0)
+    guard = rk.Guard("shop", ledger=tmp_path / "ledger")
+    noise = np.random.default_rng(0).normal(size=len(data.y))
+    scores = {"line": data.X[:, 0], "new": data.X[:, 0] + 0.2 * noise}
+    opened = guard.open(guard.freeze(guard.register("months", data), systems=scores, baseline="line"))
+    rk.save(opened, home / "look")
+    rk.save(opened.evaluations["line"], home / "line", role="test")
+    (board,) = boards(home)
+    assert (board.reference, board.champion) == ("line", None)
+    against = figures_of(board, queries=False).against["new"]
+    for column in ("difference", "ci_low_adjusted", "ci_high_adjusted", "p_adjusted"):
+        assert getattr(against, column) == pytest.approx(opened.table[column].item())
+    page = Page(write_site(home, tmp_path / "public").index)
+    assert "chosen among" not in page.text
+    assert "Against the frozen baseline" in page.text
+    assert "Other results" not in page.text
+    assert any("Comparison, confirmatory" in cell for row in page.rows for cell in row)
+
+
+def test_boards_of_one_name_say_what_differs(home, tmp_path):
+    rk.save(evaluated("a"), home / "a", role="test", data="shop")
+    rk.save(evaluated("b", convention="ranx"), home / "b", role="test", data="shop")
+    html = write_site(home, tmp_path / "public").index.read_text("utf-8")
+    headings = re.findall("<h2>(test: shop[^<]*)</h2>", html)
+    assert len({*headings}) == 2
+    assert all("convention" in heading and "judgments" not in heading for heading in headings)
 
 
 @pytest.mark.parametrize("queries", [False, True])
@@ -187,3 +276,37 @@ def test_the_numbers_of_a_board_do_not_depend_on_the_order_of_folders(home):
     other = boards(home / "y")[0]
     assert figures_of(first, queries=False) == figures_of(other, queries=False)
     assert pd.Series(list(first.rows)).equals(pd.Series(list(other.rows)))
+
+
+def test_an_experiment_leaves_its_record_beside_the_report(tmp_path):
+    """The site of its folder has the test part, its comparison and a link to the report; a second run adds nothing."""
+    ridge = "sklearn.linear_model.Ridge"
+    config = {
+        "name": "example",
+        "data": {"loader": "digits", "arguments": {"n_queries": 30}},
+        "rankers": {
+            "plain": {"estimator": ridge},
+            "tuned": {"estimator": ridge, "grid": {"alpha": [0.1, 100.0]}},
+        },
+        "guard": "off",
+        "tracking": "off",
+        "output": {"directory": str(tmp_path / "out")},
+    }
+    result = rk.run_experiment(config)
+    (record,) = (result.directory / "runs").iterdir()
+    assert (record / "report.html").read_bytes() == result.report.read_bytes()
+    rk.run_experiment(config)
+    assert [*(result.directory / "runs").iterdir()] == [record]
+    found = {board.head.facts.role: board for board in boards(tmp_path / "out")}
+    assert {*found} == {"dev", "test"}
+    assert all(sorted(board.rows) == ["plain", "tuned"] for board in found.values())
+    public = tmp_path / "public"
+    site = write_site(tmp_path / "out", public)
+    assert site.faults == ()
+    links = Page(run_page(public, "example")).links
+    (report,) = [link for link in links if link.endswith("report.html")]
+    assert (public / "runs" / report).resolve() == record / "report.html"
+    shutil.rmtree(record.parent)
+    record.parent.write_text("in the way")
+    with pytest.warns(RankevalWarning, match="the record for `rankeval site` was not written"):
+        assert rk.run_experiment(config).report.is_file()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from dataclasses import replace
 
 import pytest
-from projects import evaluated, promotion, run_page, three, write
+from projects import Page, evaluated, promotion, run_page, three, write
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, UnknownName
+from rankeval.shelf.record import Record
 from rankeval.site import publishing, write_site
 
 
@@ -162,3 +165,65 @@ def test_the_host_of_folders_lists_its_experiment(home, tmp_path):
     shutil.move(home, tmp_path / "letor")
     site = write_site(None, tmp_path / "public", experiment="letor", host="files", uri=str(tmp_path))
     assert site.n_pages == 4
+
+
+@pytest.mark.parametrize("left", ["nothing", "no result"])
+def test_a_folder_without_results_is_refused_and_the_site_stays(home, tmp_path, left):
+    public = tmp_path / "public"
+    write_site(home, public)
+    before = content(public)
+    shutil.rmtree(home)
+    home.mkdir()
+    if left == "no result":
+        (home / "notes.txt").write_text("mine")
+        write(home, "empty", Record("run", "nothing"))
+    with pytest.raises(InvalidInput) as refused:
+        write_site(home, public)
+    assert refused.value.argument == "saved"
+    assert content(public) == before
+
+
+def test_the_same_results_in_two_places_are_one_row(home, tmp_path):
+    """As those of an experiment that a tracker has too; what is left out is counted."""
+    shutil.copytree(home, home / "again")
+    site = write_site(home, tmp_path / "public")
+    page = Page(site.index)
+    assert site.n_pages == 4
+    assert [row[0] for row in page.rows[1:]] == ["good", "close", "poor"]
+    assert "3 runs left out that have the results of another one" in page.text
+
+
+def test_decisions_on_the_same_comparison_are_no_copies(home, tmp_path):
+    """A version may be rejected, and promoted after all."""
+    systems = three(home / "more")
+    compared = rk.compare({"old": systems["poor"], "new": systems["good"]})
+    for number, decision in enumerate(("rejected", "forced")):
+        part = {"comparison": compared.record(role="test")}
+        write(home, f"promotion {number}", replace(promotion(number, "new", decision), parts=part))
+    text = Page(write_site(home, tmp_path / "public").index).text
+    assert "rejected: new" in text
+    assert "forced: new" in text
+    assert "3 runs left out" in text
+
+
+def test_the_champion_is_found_by_a_copy_of_its_run(home, tmp_path):
+    shutil.copytree(home / "runs" / "close", home / "z" / "version run")
+    moved = promotion(1, "")
+    facts = {"sources": "elsewhere z/version_run"}
+    shutil.move(home / "z" / "version run", home / "z" / "version_run")
+    write(home, "promotion", replace(moved, facts=facts))
+    assert "The champion is close" in Page(write_site(home, tmp_path / "public").index).text
+
+
+def test_a_date_is_that_of_the_record(home, tmp_path):
+    """The time of a file is that of a clone: it is no date, and no order."""
+    public = tmp_path / "public"
+    write_site(home, public)
+    before = content(public)
+    assert "Date" not in Page(public / "index.html").text
+    for number, file in enumerate(sorted(home.rglob("record.json"))):
+        os.utime(file, (1e9 - number * 1e7,) * 2)
+    write_site(home, public)
+    assert content(public) == before
+    write(home, "promotion", promotion(1, "close"))
+    assert "2026-09-2" in Page(write_site(home, public).index).text

@@ -9,7 +9,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from projects import Page, evaluated, promotion, three, write
+from projects import Page, evaluated, promotion, run_page, three, write
 
 import rankeval as rk
 from rankeval.shelf.record import Record
@@ -209,6 +209,33 @@ def test_a_number_of_a_stranger_is_no_date(home, tmp_path):
     assert (site.faults, site.n_pages) == ((), 5)
 
 
-def test_an_empty_folder_gives_a_page_that_says_so(home, tmp_path):
-    home.mkdir()
-    assert "No run was found." in Page(write_site(home, tmp_path / "public").index).text
+def test_a_long_reason_is_whole_on_its_own_page(home, tmp_path):
+    """A promotion's page has no keys of metrics, and no p of 0."""
+    reason = "It is better, since " + "and ".join(f"cause {number} " for number in range(60))
+    metrics = {"difference/nDCG_at_10": 0.1, "difference/nDCG_at_10_p_adjusted": 0.0}
+    record = replace(promotion(1, "a"), facts={"decision": "accepted", "reason": reason}, metrics=metrics)
+    write(home, "promotion", replace(record, headline=f"accepted: {reason}"))
+    site = write_site(home, tmp_path / "public")
+    text = Page(run_page(site.index.parent, "shop v1: accepted")).text
+    assert "cause 59" in text
+    assert "difference, nDCG@10, adjusted p< 0.0001" in text
+    assert "_at_" not in text
+
+
+def test_absolute_paths_are_in_no_file(home, tmp_path):
+    places = [f"/home/{CANARY}/ledger", rf"C:\Users\{CANARY}\ledger", f"sqlite:////srv/{CANARY}/m.db", f"'/{CANARY}/x'"]
+    for number, place in enumerate(places):
+        rk.save(evaluated(f"system {number}"), home / f"{number}", note=f"Guard: plan a; ledger {place}.")
+        write(home, f"foreign {number}", Record("ufo", "ufo", f"See {place}.", params={"uri": place}))
+    public = tmp_path / "public"
+    pages = [path.read_text("utf-8") for path in write_site(home, public, queries=True).index.parent.rglob("*.html")]
+    assert not [page for page in pages if CANARY in page]
+    assert any("ledger ledger" in page for page in pages)
+
+
+def test_a_run_without_results_is_counted_and_left_out(home, tmp_path):
+    three(home)
+    write(home, "empty", Record("run", "nothing", params={"a": 1.0}))
+    site = write_site(home, tmp_path / "public")
+    assert site.n_pages == 4
+    assert "1 run left out without results" in Page(site.index).text

@@ -4,13 +4,14 @@ A run holds one record or several: of an evaluation of each role, a comparison, 
 become the parts of one record. A run that another program logged has its parameters and metrics.
 
 The trap: promotions are in an experiment of their own. Those of a model belong here if one of its
-versions was evaluated here.
+versions was made or evaluated here. A gate evaluates by itself, so the record of its decision names
+no run: the version leads to its runs.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,8 +19,8 @@ from typing import Any
 from rankeval.errors import InvalidInput, RankevalError
 from rankeval.shelf.folder import NAME as RECORD
 from rankeval.shelf.record import Record
-from rankeval.tracking import StoredRun
-from rankeval_mlflow.delivery.connection import asking
+from rankeval.tracking import SOURCES, StoredRun
+from rankeval_mlflow.delivery.connection import NOT_READ, asking, existing
 from rankeval_mlflow.delivery.payload import pieces_of
 from rankeval_mlflow.reading.listing import PAGE, broke_off
 from rankeval_mlflow.reading.loading import (
@@ -28,8 +29,8 @@ from rankeval_mlflow.reading.loading import (
     manifest_of,
     record_within,
 )
-from rankeval_mlflow.reading.resolving import experiment_ids, pages
-from rankeval_mlflow.run_names import DECISION, HEADLINE, KIND
+from rankeval_mlflow.reading.resolving import experiment_ids, model_behind, pages
+from rankeval_mlflow.run_names import DECISION, HEADLINE, KIND, evaluated_runs
 
 NOT_WHOLE = "not whole: its upload has not ended"
 """Why a run is left out of lists."""
@@ -40,18 +41,24 @@ _PROMOTIONS = ("promotion", "rollback")
 def stored_runs(*, experiment: str, uri: str | None = None) -> Iterator[StoredRun]:
     """Yield the runs of an experiment, the first one first."""
     with asking(uri, f"the runs of experiment {experiment!r}") as client:
-        own = [*_searched(client, experiment_ids(client, experiment))]
+        ids = experiment_ids(client, experiment)
+        own = [*_searched(client, ids)]
+        here = {run.info.run_id for run in own}
         every = experiment_ids(client, None)
         promoted = [
             run
             for kind in _PROMOTIONS
             for run in _searched(client, every, f"tags.`{KIND}` = '{kind}'")
         ]
-        models = {run.data.params.get("model") for run in promoted if _decides(client, run, own)}
-        here = {run.info.run_id for run in own}
+        sources = {run.info.run_id: _sources(client, run) for run in promoted}
+        models = {
+            run.data.params.get("model")
+            for run in promoted
+            if not sources[run.info.run_id].isdisjoint({*ids, *here})
+        }
         others = [run for run in promoted if run.info.run_id not in here]
         for run in [*own, *(run for run in others if run.data.params.get("model") in models)]:
-            read = partial(_record, client, run)
+            read = partial(_record, client, run, sources.get(run.info.run_id, set()))
             yield StoredRun(run.info.run_id, read, run.info.start_time / 1000)
 
 
@@ -60,16 +67,31 @@ def _searched(client: Any, ids: list[str], query: str = "") -> Iterator[Any]:
     return pages(client.search_runs, ids, query, order_by=order, max_results=PAGE)
 
 
-def _decides(client: Any, run: Any, evaluated: list[Any]) -> bool:
-    """Return whether a promotion was of a version that one of these runs evaluated."""
+def _sources(client: Any, promotion: Any) -> set[str]:
+    """Return the runs, and the experiment, that made or evaluated the version of a promotion."""
+    params = promotion.data.params
+    name, number = params.get("model", ""), params.get("version", "")
+    version = existing(client.get_model_version, name, number, codes=NOT_READ)
+    found = {_candidate(client, promotion)}
+    if version is not None:
+        found |= {version.run_id, *evaluated_runs(version.tags).values()}
+        model_id = model_behind(version)
+        model = model_id and existing(client.get_logged_model, model_id, codes=NOT_READ)
+        if model:
+            found |= {model.source_run_id, model.experiment_id}
+            found |= {metric.run_id for metric in model.metrics or ()}
+    return {source for source in found if source}
+
+
+def _candidate(client: Any, promotion: Any) -> str | None:
+    """Return the run whose evaluation decided on a version; None if a gate decided."""
     try:
-        candidate = _record(client, run).facts.get("candidate_run")
+        return _record(client, promotion).facts.get("candidate_run")
     except RankevalError:  # it cannot be read, and then no list has it
-        return False
-    return candidate in {other.info.run_id for other in evaluated}
+        return None
 
 
-def _record(client: Any, run: Any) -> Record:
+def _record(client: Any, run: Any, sources: Collection[str] = ()) -> Record:
     tags = run.data.tags
     if broke_off(run):
         raise InvalidInput(NOT_WHOLE)
@@ -92,7 +114,7 @@ def _record(client: Any, run: Any) -> Record:
         headline=tags.get(HEADLINE, ""),
         params=run.data.params,
         metrics=run.data.metrics,
-        facts=facts,
+        facts={**facts, SOURCES: " ".join(sorted(sources))} if sources else facts,
         parts=parts,
     )
 

@@ -17,7 +17,9 @@
       button.type = "button";
       button.textContent = header.textContent;
       button.addEventListener("click", () => {
-        const falls = header.getAttribute("aria-sort") === "ascending";
+        // The first click puts the best first: of a score of which more is better, the greatest.
+        const before = header.getAttribute("aria-sort");
+        const falls = before ? before === "ascending" : header.dataset.v === "1";
         const keyed = [...table.tBodies[0].rows].map((row) => [valueOf(row, at), row]);
         keyed.sort(([one], [other]) => {
           const missing = one === null || other === null;
