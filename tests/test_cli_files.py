@@ -149,3 +149,19 @@ def test_a_table_of_systems_has_names_of_its_own_too(rankeval):
     code, _, err = rankeval("compare", "one.csv", *call[1:], *COLUMNS[:4], *WORDS)
     assert code == 2
     assert f"table.csv, lines {len(table) + 1} and {len(table) + 2}" in err
+
+
+def test_the_word_of_a_grade_may_have_a_sign_of_equality(rankeval):
+    Path("words.csv").write_text("qid,docid,label\nq1,d1,Bad=worst\nq1,d2,Good\n")
+    Path("words.run").write_text("q1 Q0 d2 1 2 t\nq1 Q0 d1 2 1 t\n")
+    call = ["evaluate", "words.csv", "words.run", "-m", "RR", "--grade", "Good=1", "--grade", "Bad=worst=0"]
+    assert rankeval(*call)[0] == 0
+
+
+def test_a_column_that_tells_rows_apart_is_named_as_the_system_in_the_shell(rankeval):
+    Path("made.csv").write_text("Made by,qid,docid,score\na,q1,d1,2\nb,q1,d1,1\n")
+    Path("made.qrels").write_text("q1 0 d1 1\n")
+    code, _, err = rankeval("evaluate", "made.qrels", "made.csv")
+    assert code == 2
+    options = re.search(r"--column ('.*?'|\S+)", err)[0]
+    assert rankeval("evaluate", "made.qrels", "made.csv", *shlex.split(options), "--system", "b")[0] == 0

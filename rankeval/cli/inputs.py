@@ -79,7 +79,9 @@ class Reading:
             known = [chosen("system", system, runs) for system in systems]
             if has_several and one and not self.systems:
                 problem = f"{path}: the table has the rankings of {len(runs)} systems: {few(known)}"
-                way = "choose by --system, or let rankeval compare compare them"
+                way = (
+                    "choose by --system, or let rankeval compare compare them, or drop their column"
+                )
                 raise InvalidInput(problem, argument="systems", remedy=way)
             for system in known:
                 label = system if has_several else name

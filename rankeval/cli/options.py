@@ -353,7 +353,11 @@ def options(names: str, **changed: Any) -> Callable[[_Command], _Command]:
 
 def pairs(option: str, texts: list[str] | None) -> dict[str, str]:
     """Return the values of an option by their names; NAME alone is its own value."""
-    parted = [text.partition("=") for text in texts or ()]
+    # The word of a grade may have a sign of equality, its number has none.
+    parted = [
+        text.rpartition("=") if option == "grades" and "=" in text else text.partition("=")
+        for text in texts or ()
+    ]
     named = {name: value or name for name, _, value in parted}
     require(all(named) and len(named) == len(texts or ()), option, texts, "names that differ")
     return named

@@ -104,6 +104,7 @@ class Run(Rows):
             by_system = "rk.Run.by_system gives a run of each, and rankeval compare compares them"
             choice = f"--system {shlex.quote(str(systems[0]))} chooses one in a shell"
             problem = f"the table has the rankings of {len(systems)} systems: {few(systems)}"
+            choice += f"; drop the column {columns.parts.get('name')!r} if it is something else"
             raise InvalidInput(problem, found=few(systems), remedy=f"{by_system}; {choice}")
         score = parsed_numbers(columns.value)
         rows = columns.qid, columns.docid, score, columns.name, columns.source

@@ -54,9 +54,12 @@ _NUMBER = (
     "a finite number",
     "a 64-bit number must hold it without rounding; numbers of a column are of one type",
 )
-_COMMAS = "the frame of pandas.read_csv(..., sep=';', decimal=',')"
+_COMMAS = "the frame of pandas.read_csv(..., sep=None, engine='python', decimal=',')"
 NUL = r"\x00"
 """A pattern for ids that no file of TREC can hold."""
+_SEEN = 1 << 13  # rows whose ids are searched for characters that hardly belong to them
+_EDGE = r"""^[\s\p{Z}\p{Cf}]|[\s\p{Z}\p{Cf},;]$|^".*"$"""
+_EDGES = "begins or ends with a blank, an unseen character, a comma or a quote, which is kept"
 _UNFIT_NAME = rf"{NUL}|\r"  # no format with lines reads such a name of a system
 
 
@@ -206,7 +209,8 @@ class Source:
             return f"if it is the system, write a file of each: {command}"
         if value == "score":
             system = f"rk.Run.by_system({self.path!r}, system={name!r})"
-            return f"if it is the system, rankeval compare compares them: {system}"
+            column = f"--column {shlex.quote(f'name={name}')}"
+            return f"if it is the system, rankeval compare {column} compares them: {system}"
         if self.format == "trec":
             return "if it is the subtopic or the judge, say format='ndeval' (-R ndeval)"
         aspect = f"columns={{'aspect': {name!r}}} (--column {shlex.quote(f'aspect={name}')})"
@@ -243,8 +247,8 @@ def reading_rows(
         except (ValueError, TypeError, RecursionError) as error:  # of thousands of brackets
             reason = f"{type(error).__name__}: {said(error)}"
             problem = f"{where} is not as {entry.words} must be: {reason}"
-            is_encoded = isinstance(error, UnicodeDecodeError)
-            remedy = opening.in_utf8(str(where)) if is_encoded else None
+            data = getattr(error, "object", None)  # of a UnicodeDecodeError
+            remedy = opening.in_utf8(str(where), data) if isinstance(data, bytes) else None
             raise FileFormatError(problem, remedy=remedy) from error
         if not len(columns.value):
             raise FileFormatError(f"{where} is empty: expected rows with qid, docid and {value}")
@@ -254,6 +258,9 @@ def reading_rows(
         source = Source(str(where), found, limits, columns.parts, columns.kept)
         try:
             ids = _id_columns(columns)
+            for part, labels in ids.items():
+                if (row := unfit_row(labels[:_SEEN], _EDGE)) >= 0:
+                    notes += (f"{where}: {part} {labels[row].as_py()!r} {_EDGES}",)
             for part in ids if entry.unread else ():
                 refuse_read(ids[part], entry.unread, part, partial(_place, source, columns))
             yield replace(columns, source=source, notes=(*notes, *columns.notes), **ids)

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval._checks import require, said, shown
+from rankeval._checks import refuse, require, said, shown
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import IDS, Columns, as_list, id_column, value_column
@@ -38,10 +38,16 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     "score": ("score", "similarity", "prediction", "sim"),
     "aspect": ("aspect", "subtopic_id", "subtopic"),
     "subgroup": ("subgroup",),
-    "name": ("run", "tag", "system", "algorithm", "run_id", "run_name"),
+    "name": (
+        *("run", "tag", "system", "algorithm", "run_id", "run_name", "system_name", "system_id"),
+        *("model", "model_name", "method", "engine", "retriever", "ranker", "algo", "approach"),
+        *("pipeline", "variant", "experiment"),
+    ),
     "rank": ("rank",),
+    "status": ("result_status",),
 }
-"""Part -> its names, our own first. ``name`` is the system; ``rank`` only meets the scores."""
+"""Part -> its names, our own first. ``name`` is the system, by the first of its names that a table
+has; ``rank`` only meets the scores; ``status`` is 0 where a judge of UMBRELA gave no grade."""
 
 LAST: dict[str, tuple[str, ...]] = {
     "qid": ("query", "topic", "query_text", "user", "user_id"),
@@ -67,38 +73,53 @@ NUMBER_IN_INDEX = "number in index"
 """The part of PyTerrier's ``docid``, which is not an id, in what `columns_of` returns."""
 
 
+SCORED = """add it: frame["score"] = -frame["rank"]"""
+_OPTIONAL = {"relevance": ("aspect", "subgroup", "status"), "score": ("name",)}
+
+
 def spelled(names: Iterable[Any], part: str) -> list[str]:
     """Return the names that may mean a part, such as ``docno`` for ``docid``; our own name wins."""
     held, own = dict.fromkeys(names), SPELLINGS[part][0]
     if own in held:
         return ["docno"] if own == "docid" and "docno" in held else [own]
-    found = _alike(held, SPELLINGS[part])
-    if not found and (part != "relevance" or held.keys() & JUDGED_BY_SCORE):
-        found = _alike(held, LAST.get(part, ()))
+    found = alike(held, SPELLINGS[part])
+    is_judged = not JUDGED_BY_SCORE.isdisjoint(str(name).casefold() for name in held)
+    if not found and (part != "relevance" or is_judged):
+        found = alike(held, LAST.get(part, ()))
     return found
 
 
-def _alike(names: Iterable[Any], known: Iterable[str]) -> list[Any]:
-    meant = {*map(plain, known)}
-    return [name for name in names if plain(name) in meant]
+def alike(names: Iterable[Any], known: Iterable[str]) -> list[Any]:
+    """Return the names that are known, in the order in which they are: see `plain`."""
+    order = [*map(plain, known)]
+    found = [name for name in names if plain(name) in order]
+    return sorted(found, key=lambda name: order.index(plain(name)))
 
 
 def _named(names: Sequence[str], part: str, column: Any) -> list[str]:
     """Return the columns that may be a part: by its name, one of some names, or any usual name."""
     if isinstance(column, str):
         return [column]
-    return _alike(dict.fromkeys(names), column or ()) or spelled(names, part)
+    return alike(dict.fromkeys(names), column or ()) or spelled(names, part)
 
 
 def columns_of(
-    names: Sequence[str], role: str, wanted: Mapping[str, Any], where: str, advice: str
+    names: Sequence[str],
+    role: str,
+    wanted: Mapping[str, Any],
+    where: str,
+    advice: str,
+    ranked: str = SCORED,
 ) -> dict[str, str]:
-    """Return part -> column: query, document and number, and the other parts that are there."""
+    """Return part -> column: query, document and number, and the other parts that are there.
+
+    ``advice`` and ``ranked`` are remedies, the second for a ranking with ranks and no scores.
+    """
     # ``wanted`` names the columns of some parts: None is any usual name, a tuple has names that
     # come before these, False leaves out a part.
     parts, lacking = {}, {}
     needed = ("qid", "docid", role)
-    for part in (*needed, *(("aspect", "subgroup") if role == "relevance" else ("name",))):
+    for part in (*needed, *_OPTIONAL[role]):
         column = wanted.get(part)
         matches = [] if column is False else _named(names, part, column)
         if part == "name":
@@ -107,6 +128,11 @@ def columns_of(
             parts[part] = matches[0]
         elif matches or part in needed:
             lacking[part] = matches
+    is_ranked = role == "score" and "rank" in names and parts.get("score", "rank") == "rank"
+    if is_ranked and lacking in ({}, {"score": []}):
+        problem = f"{where} has no column 'score': {_RANK}"
+        found = ", ".join(names)
+        raise InvalidInput(problem, found=found, expected="score", remedy=ranked)
     if lacking:
         raise _lacking(names, lacking, wanted, where, advice)
     for column in parts.values():
@@ -147,12 +173,18 @@ def _lacking(
     """Make the error for all columns that are not there, or that several could be."""
     named = {part: name for part, name in wanted.items() if isinstance(name, str)}
     columns = ", ".join(f"no column {shown(named.get(part, part))}" for part in lacking)
-    hints = dict.fromkeys(_hint(names, part, found) for part, found in lacking.items())
+    hints = dict.fromkeys(_hint(names, found) for found in lacking.values())
     problem = f"{where} has {columns}: {'; '.join(hints)}"
     found, expected = ", ".join(names), ", ".join(lacking)
     return InvalidInput(
         problem, found=found, expected=expected, remedy=_advised(advice, [*lacking])
     )
+
+
+_RANK = (
+    "a rank is no score; rankings are ordered by descending score, so that score = -rank keeps the "
+    "order"
+)
 
 
 def _advised(advice: str, parts: Sequence[str]) -> str:
@@ -161,18 +193,18 @@ def _advised(advice: str, parts: Sequence[str]) -> str:
     return advice.format(part=parts[0], columns=columns, options=options)
 
 
-def _hint(names: Sequence[str], part: str, matches: Sequence[str]) -> str:
+def _hint(names: Sequence[str], matches: Sequence[str]) -> str:
     if len(matches) > 1:
         return f"columns {', '.join(map(repr, matches))} could be it"
-    if part == "score" and "rank" in names:
-        order = "rankings are ordered by descending score, so that score = -rank keeps the order"
-        return f"a rank is no score; {order}"
     return f"its columns are {list(names)}"
 
 
 def columns_in(table: Any, parts: Mapping[str, str], role: str, where: str, advice: str) -> Columns:
     """Return the columns of a table that `columns_of` found."""
     cells = {part: table[name] for part, name in parts.items() if part != "name"}
+    n_unparsed = [*map(str, as_list(cells.pop("status", ())))].count("0")
+    problem = f"{where} has rows of UMBRELA without a grade: result_status is 0 in {n_unparsed}"
+    refuse((n_unparsed, problem, "leave these rows out"))
     number = cells.pop(NUMBER_IN_INDEX, None)
     if number is not None and not _are_pyterrier(docno=cells["docid"], docid=number):
         expected = "as in PyTerrier, where 'docno' is text and 'docid' a number in the index"

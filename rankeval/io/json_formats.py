@@ -24,12 +24,13 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any
 
-from rankeval._checks import count, few, refuse, said, shown
+from rankeval._checks import count, few, refuse, shown
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import Columns
 from rankeval.io.formats import FORMATS, Format, OpenFile, add_format
 from rankeval.io.frames import from_dict, from_records, spelled
 
+_WHOLE = "give it as the program writes it; the guide to files names the parts that are read"
 Object = Mapping[str, Any]
 Lists = Iterable[tuple[Any, Iterable[tuple[Any, Any]]]]
 """Queries with pairs of a document and its number, the best first."""
@@ -74,8 +75,9 @@ def _taken(
     try:
         return take(objects, value)
     except (LookupError, TypeError, AttributeError) as error:
-        reason = f"{type(error).__name__}: {said(error)}"
-        raise InvalidInput(f"found {entry.words}, but not as they must be: {reason}") from error
+        part = f"{error} is missing" if isinstance(error, KeyError) else "a part has another type"
+        found = f"found {entry.words}, but not as they must be: {part} in {shown(objects[0])}"
+        raise InvalidInput(found, remedy=_WHOLE) from error
 
 
 def _declared(
@@ -378,12 +380,14 @@ def _conversations(objects: Sequence[Object], value: str) -> Columns:
 def _turns(again: list[Any], content: Object, _value: str) -> Lists:
     """Yield the passages of turns, each at its first place, in the order of the tracks' tools.
 
-    CAsT takes the order of the file. iKAT divides the scores of a response by its rank plus one.
+    CAsT takes the order of the responses by rank. iKAT divides the scores of a response by its rank plus one.
     Passages that are cited once more are added to ``again``.
     """
     for turn in content["turns"]:
         responses = turn["responses"]
         is_ikat = any("passage_provenance" in response for response in responses)
+        if not is_ikat:
+            responses = sorted(responses, key=lambda response: response.get("rank", 0))
         passages: dict[Any, Any] = {}
         for response in responses:
             divisor = response["rank"] + 1 if is_ikat and len(responses) > 1 else None

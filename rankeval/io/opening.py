@@ -189,8 +189,10 @@ def text_blocks(source: pa.NativeFile, where: str, limits: Limits) -> Iterator[b
             place = f"{where}, line {source.read(seen + at).count(_LF) + 1}"
             if fault:
                 source.seek(0)
-                is_wide = source.read(2) in (b"\xff\xfe", b"\xfe\xff")
-                remedy = in_utf8(where, "UTF-16") if is_wide else None
+                mark = source.read(4)
+                is_wide = mark[:2] in (b"\xff\xfe", b"\xfe\xff")
+                encoding = "UTF-32" if mark[2:] == b"\0\0" else "UTF-16"
+                remedy = in_utf8(where, encoding=encoding) if is_wide else None
                 raise FileFormatError(problem, where=place, remedy=remedy)
             raise limits.exceeded("line", place, problem)
         end = block.rfind(_LF) + 1 if read else len(block)
@@ -219,17 +221,19 @@ CUT = "the file is cut off here: its last line has no end"
 """The remedy for a last line with too few cells."""
 
 
-def not_utf8(content: bytes, where: str, path: str) -> FileFormatError:
-    """Make the error for a line that is not in UTF-8; ``where`` is its place in the file."""
+def not_utf8(content: bytes, where: str, path: str, data: bytes) -> FileFormatError:
+    """Make the error for a line of data that is not in UTF-8; ``where`` is its place in the file."""
     problem = f"expected UTF-8 text, found {content[:80]!r}"
-    return FileFormatError(problem, where=where, remedy=in_utf8(path))
+    return FileFormatError(problem, where=where, remedy=in_utf8(path, data))
 
 
-def in_utf8(path: str, encoding: str = "LATIN1") -> str:
+def in_utf8(path: str, data: bytes = b"", encoding: str = "") -> str:
     """Write the command that makes a copy of a text in UTF-8."""
+    # Windows has letters where Latin-1 has control characters.
+    encoding = encoding or ("CP1252" if re.search(rb"[\x80-\x9f]", data) else "LATIN1")
     copy = shlex.quote(f"utf8-{Path(path).name}")
     command = f"iconv -f {encoding} -t UTF-8 {shlex.quote(path)} > {copy}"
-    return f"if it is {encoding}, write it in UTF-8: {command}"
+    return f"if it is {encoding} (else give iconv its encoding), write it in UTF-8: {command}"
 
 
 def first_line(data: bytes) -> str:
@@ -323,9 +327,8 @@ def _open(where: Path, limits: Limits) -> pa.NativeFile:
         names = (_PACKED | _NOT_READ).items()
         packing = next((name for magic, name in names if start.startswith(magic)), None)
         if packing in _NOT_READ.values():
-            raise FileFormatError(
-                f"{where} is a {packing} file, which is not read: unpack it first"
-            )
+            way = "save it as CSV" if where.suffix in (".xlsx", ".ods") else "unpack it first"
+            raise FileFormatError(f"{where} is a {packing} file, which is not read: {way}")
         if packing:
             n_packed = source.size()
             with source:

@@ -111,15 +111,23 @@ def reading_of_four(rows: Sequence[Sequence[str]]) -> Reading | None:
         fits = len({*last}) == 1 or n_documents >= 3 * n_levels
     else:
         fits = n_documents == n_levels and not any(last)
-    if fits and _are_grades(thirds):
+    # No iteration, judge or subtopic comes once in a file.
+    stand_once = len(rows) > 2 and n_documents == len(rows)
+    if (fits or stand_once) and _are_grades(thirds):
         values = ", ".join(sorted({*thirds}, key=float)[:5])
         why = f"{apart} has {n_levels} values in {len(rows)} rows ({values})"
         return Reading("qid docid relevance iter", why)
     return None
 
 
+def may_be_swapped(rows: Sequence[Sequence[str]]) -> bool:
+    """Say whether the second of four columns may be the document, and the third its grade."""
+    _, _, thirds, fourths = zip(*rows, strict=True)
+    return _tells_apart(rows) and _are_grades(thirds) and _are_numbers(fourths)
+
+
 def reading_of_six(rows: Sequence[Sequence[str]]) -> Reading | None:
-    """Return the columns that rows of six cells seem to have instead of those of `trec.RUN`."""
+    """Return the columns that rows of a run, of six cells or five without a tag, seem to have."""
     queries, seconds, thirds, fourths, fifths = [*zip(*rows, strict=True)][:5]
     if {third.upper() for third in thirds} == {"Q0"} != {second.upper() for second in seconds}:
         return Reading("qid docid Q0 rank score tag", f"column 3 is {thirds[0]!r} in all rows")

@@ -19,6 +19,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shlex
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -39,7 +40,7 @@ from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io.columns import IDS, Columns, as_list, distinct, numbers_of, row_numbers
 from rankeval.io.formats import NUL, Format, OpenFile, add_format, suffix_of, text_lines
-from rankeval.io.frames import TEXTS, columns_in, columns_of, from_dict, others, spelled
+from rankeval.io.frames import SCORED, TEXTS, columns_in, columns_of, from_dict, others, spelled
 from rankeval.io.json_formats import content_columns
 from rankeval.io.opening import (
     ALWAYS,
@@ -64,6 +65,13 @@ _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _COMMA = re.compile(r"[+-]?\d+,\d+")
 _GUARDED = "^ ([-=+@])"  # Quepid keeps a spreadsheet from computing such a text
+_SCORED = """import pandas as pd; t = pd.read_csv(%s, sep=None, engine="python", dtype=str); \
+t.assign(score=-t["rank"].astype(float)).to_csv("scored.csv", index=False)"""
+_NO_JUDGE = re.compile(
+    "|unnamed:.*|(row|line|pair|annotation|task)?(id|no|number|index)|rank|position|pos|row|line|"
+    "score|time|timestamp|date|comments?|notes?|title|url|text|query|querytext"
+)
+"""`plain` names of columns that have no grades of a judge."""
 TABLES: tuple[str, ...] = ("parquet", *_DELIMITERS)
 """Formats of tables of features."""
 _JSON = re.compile(rb"(\xef\xbb\xbf)?\s*[\[{]")
@@ -199,7 +207,9 @@ def _columns(
     if not names:
         return Columns([], [], [])
     expected = f"{line}expected columns called qid, docid and {opened.value}; the table"
-    parts = columns_of(names, opened.value, opened.columns, expected, advice)
+    command = f"python -c {shlex.quote(_SCORED % json.dumps(opened.path))}"
+    ranked = f"make a table with scores: {command}" if line else SCORED
+    parts = columns_of(names, opened.value, opened.columns, expected, advice, ranked)
     table = read([*dict.fromkeys(parts.values())])
     columns = columns_in(table, parts, opened.value, "the table", advice)
     if opened.value in opened.columns:  # the caller knows what it is
@@ -222,7 +232,7 @@ def records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, list
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start)
         content = data.split(b"\n")[line]
-        raise not_utf8(content, f"{where}, line {line + 1}", where) from error
+        raise not_utf8(content, f"{where}, line {line + 1}", where, data) from error
     reader = csv.reader(StringIO(text, newline=""), delimiter=delimiter, strict=True)
     header: list[str] = []
     begin = 1
@@ -272,7 +282,7 @@ def json_lines(data: bytes, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
         except InvalidInput as error:
             raise FileFormatError(f"{error}", where=place) from error
         except UnicodeDecodeError:
-            row, remedy = None, in_utf8(where)
+            row, remedy = None, in_utf8(where, data)
         except (ValueError, RecursionError):  # of the text, its encoding, or thousands of brackets
             row = None
         if not isinstance(row, dict):
@@ -390,7 +400,8 @@ def _read_text(open_source: _Opener, opened: OpenFile) -> Columns:
     if judges := _judges_in(source.names, opened):
         columns = _by_judge(source, judges)
     else:
-        columns = _columns(source.names, source.columns, opened, "line 1: ")
+        advice = _header_advice(source, opened.value)
+        columns = _columns(source.names, source.columns, opened, "line 1: ", advice)
     cells = as_list(columns.value)
     columns = replace(columns, value=cells)
     if not cells:
@@ -404,9 +415,25 @@ def _read_text(open_source: _Opener, opened: OpenFile) -> Columns:
         columns = _unguarded(columns)
     if opened.value == "relevance" and "" in cells:
         may_be_open = plain(columns.value_name) == "rating" or "relevance" in opened.columns
+        may_be_open = may_be_open or not all(map(NUMBER.fullmatch, filter(None, cells)))
         columns = _judged(columns, may_be_open=may_be_open)
     notes = tuple(f"{opened.path}: {note}" for note in columns.notes)
     return replace(columns, notes=notes)
+
+
+def _header_advice(source: TableSource, value: str) -> str:
+    """Say how to mend a first line that does not name the columns."""
+    first = source.delimiter.join(source.names)
+    path, copy = source.path, f"mended-{Path(source.path).name}"
+    files = f"{shlex.quote(path)} > {shlex.quote(copy)}".replace("{", "{{").replace("}", "}}")
+    if re.match("sep=|# ", first):
+        return f"line 1 is no header: sed 1d {files}"
+    marks = re.sub(r"\w", "", first)
+    if len(source.names) == 1 and marks:
+        return f"separate the columns by commas: tr -s {shlex.quote(marks[0])} , < {files}"
+    if any(map(NUMBER.fullmatch, source.names)):
+        return f"name the columns in line 1: {source.delimiter.join(('qid', 'docid', value))}"
+    return _ADVICE
 
 
 def _judges_in(names: Sequence[str], opened: OpenFile) -> list[str]:
@@ -416,13 +443,15 @@ def _judges_in(names: Sequence[str], opened: OpenFile) -> list[str]:
     has_rows = any(spelled(names, part) for part in ("relevance", "aspect"))
     if not is_compared or len(ids) != 2 or has_rows or "relevance" in opened.columns:
         return []
-    return [name for name in names if name not in ids]
+    others = [name for name in names if name not in ids]
+    return [name for name in others if not _NO_JUDGE.fullmatch(plain(name))]
 
 
 def _by_judge(source: TableSource, judges: list[str]) -> Columns:
     """Return the grades of all judges, one below the other, without empty cells."""
     ids = [*spelled(source.names, "qid"), *spelled(source.names, "docid")]
     table = source.columns([*ids, *judges])
+    judges = [judge for judge in judges if _has_grades(table.column(judge))] or judges
     cells = np.array([as_list(table.column(judge)) for judge in judges], dtype=object)
     judge, row = np.nonzero(cells != "")
     qid, docid = (table.column(name).take(row_numbers(row)) for name in ids)
@@ -430,6 +459,10 @@ def _by_judge(source: TableSource, judges: list[str]) -> Columns:
     columns = Columns(qid, docid, cells[judge, row].tolist(), aspect=aspect, kept=row.tolist())
     columns = replace(columns, parts=dict(zip(IDS, ids, strict=False)))
     return columns.noting(f"a column for each judge: {few(judges)}")
+
+
+def _has_grades(cells: pa.ChunkedArray) -> bool:
+    return bool(pc.any(pc.match_substring_regex(cells, "^[-+]?[0-9.]+$")).as_py())
 
 
 def _unguarded(columns: Columns) -> Columns:

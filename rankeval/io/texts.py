@@ -172,7 +172,7 @@ def _parsed(block: bytes, entry: TextFormat, place: str) -> tuple[str, dict[str,
         if isinstance(error, InvalidInput | UnicodeError | json.JSONDecodeError):
             problem = f"{problem}: {said(error)}"
         is_encoded = isinstance(error, UnicodeDecodeError)
-        remedy = in_utf8(place.rpartition(", ")[0]) if is_encoded else None
+        remedy = in_utf8(place.rpartition(", ")[0], block) if is_encoded else None
         raise FileFormatError(problem, where=place, remedy=remedy) from error
 
 

@@ -35,7 +35,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from rankeval._checks import refuse
+from rankeval._checks import refuse, shown
 from rankeval.errors import FileFormatError
 from rankeval.io import opening
 from rankeval.io.columns import IDS, Columns, combined, numbers_of, row_numbers, runs_against, whole
@@ -44,7 +44,9 @@ from rankeval.io.frames import spelled
 from rankeval.io.letor import ROW as LETOR_ROW
 from rankeval.io.opening import BLOCK, BOM, NUMBER, WHOLE, text_blocks
 from rankeval.io.plausibility import (
+    Reading,
     is_doubtful,
+    may_be_swapped,
     ranks_in_order,
     reading_of_four,
     reading_of_six,
@@ -108,6 +110,22 @@ RUN = TrecColumns("run", ("qid", "Q0", "docid", "rank", "score", "tag"), "score"
 _UNTAGGED = TrecColumns("run", ("qid", "Q0", "docid", "rank", "score"), "score")
 _TRIPLES = TrecColumns("run", ("qid", "docid", "score"), "score")
 
+_NAMED = {
+    "relevance": (
+        *("qid docid relevance", "qid iter docid relevance"),
+        "qid aspect subgroup docid relevance",
+    ),
+    "score": (
+        *("qid docid score", "qid docid rank score", "qid Q0 docid rank score"),
+        "qid Q0 docid rank score tag",
+    ),
+}
+"""Names of the columns of cells between tabs, for three cells in a row, for four and so on."""
+_OPEN = (
+    "column 2 tells the rows of each query apart: say format='ir_datasets' (-R ir_datasets) if it "
+    "is the document, or format='ndeval' (-R ndeval) if it is a judge or a subtopic"
+)
+
 
 def read_trec(judgments: TrecColumns, opened: OpenFile) -> Columns:
     """Read the text of a TREC file."""
@@ -117,9 +135,12 @@ def read_trec(judgments: TrecColumns, opened: OpenFile) -> Columns:
     opened.file.seek(0)
     start = _whole_lines(opened.file.read(_SAMPLE), _SAMPLE).removeprefix(BOM)
     _refuse_other_kind(start, opened.path)
-    _refuse_other_order(opened, start, layout)
+    _refuse_blanks(start, opened)
     layout = _narrower(start) if layout is RUN else layout
+    is_open = _refuse_other_order(opened, start, layout)
     columns = _read(opened, layout)
+    if is_open:
+        columns = columns.noting(f"{opened.path}: {_OPEN}")
     if layout is _UNTAGGED:
         return columns.noting(f"{opened.path}: five columns, a run without tags")
     return _ranked_or_scored(columns, opened.path) if layout is _TRIPLES else columns
@@ -167,15 +188,18 @@ def _ranked_or_scored(columns: Columns, path: str) -> Columns:
     return replace(columns, value=-numbers).noting(note)
 
 
+def _copy_of(path: str) -> str:
+    """Return the name of a table that is made of a file, which is not the file's own."""
+    return Path(path).with_suffix(".tabs.tsv" if path.endswith(".tsv") else ".tsv").name
+
+
 def _refuse_other_kind(start: bytes, path: str) -> None:
     """Refuse text with a header, learning-to-rank rows and logs of clicks."""
     first, _, rest = start.partition(b"\n")
     names = first.decode(errors="replace").split()
     is_known = any(spelled(names, part) for part in ("qid", "docid", "relevance", "score"))
     is_header = is_known and rest.strip() and not any(map(NUMBER.fullmatch, names))
-    suffix = ".tabs.tsv" if path.endswith(".tsv") else ".tsv"
-    copy = Path(path).with_suffix(suffix).name
-    command = f"tr -s ' ' '\\t' < {shlex.quote(path)} > {shlex.quote(copy)}"
+    command = f"tr -s ' ' '\\t' < {shlex.quote(path)} > {shlex.quote(_copy_of(path))}"
     refuse(
         (is_header, f"line 1 looks like a header: {' '.join(names)[:80]!r}", _HEADER + command),
         (LETOR_ROW.match(start), *_LETOR),
@@ -185,26 +209,62 @@ def _refuse_other_kind(start: bytes, path: str) -> None:
     )
 
 
-def _refuse_other_order(opened: OpenFile, start: bytes, layout: TrecColumns) -> None:
-    """Refuse a file whose columns cannot be those of the layout."""
+def _refuse_blanks(start: bytes, opened: OpenFile) -> None:
+    """Refuse rows of cells between tabs whose ids would be split at their blanks."""
+    lines = start.decode(errors="replace").split("\n")
+    rows = [line.strip().split("\t") for line in lines if line.strip() and line[0] != "#"]
+    widths = {*map(len, rows)}
+    # The sixth cell is a tag, which may have blanks.
+    split = [row for row in rows if " " in "".join(map(str.strip, row[:5]))]
+    if split and len(widths) == 1 and 0 <= max(widths) - 3 < len(_NAMED[opened.value]):
+        problem = f"an id has a blank, in a row of cells between tabs: {shown(split[0])}"
+        remedy = _names_remedy(rows, opened.value, opened.path)
+        raise FileFormatError(problem, where=opened.path, remedy=remedy)
+
+
+def _names_remedy(rows: Sequence[Sequence[str]], value: str, path: str) -> str:
+    """Write the command that names the columns of rows of cells between tabs."""
+    width = len(rows[0])
+    reading = reading_of_four(rows) if width == 4 else None
+    if value == "score" and width > 4:
+        reading = reading_of_six(rows) or _of_five(rows[0])
+    names = (reading.columns if reading else _NAMED[value][width - 3]).split()[:width]
+    header, copy = "\\t".join(names), shlex.quote(_copy_of(path))
+    return f"name the columns: {{ printf '{header}\\n'; cat {shlex.quote(path)}; }} > {copy}"
+
+
+def _of_five(row: Sequence[str]) -> Reading | None:
+    """Return the columns of a row of a run that lacks the second column or the rank."""
+    if len(row) != 5 or NUMBER.fullmatch(row[4]) or not NUMBER.fullmatch(row[3]):
+        return None
+    has_rank = NUMBER.fullmatch(row[2])
+    return Reading("qid docid rank score tag" if has_rank else "qid Q0 docid score tag", "")
+
+
+def _refuse_other_order(opened: OpenFile, start: bytes, layout: TrecColumns) -> bool:
+    """Refuse a file whose columns cannot be those of the layout; say whether that stays open."""
     reading_of = reading_of_four if layout is QRELS else reading_of_six
     is_suspect = is_doubtful if layout is QRELS else reading_of_six
-    rows = _rows_of(start, layout)
+    rows = _rows_of(start, layout) if layout is not _TRIPLES else []
     if not rows or not is_suspect(rows):
-        return
+        return False
     opened.file.seek(0)
     rows = _rows_of(opened.file.read(), layout)
     if rows and (reading := reading_of(rows)):
-        expected, found = " ".join(layout.fields), reading.columns
+        expected = " ".join(layout.fields)
+        found = " ".join(reading.columns.split()[: len(layout.fields)])
         problem = f"the columns are read as {expected}, but they seem to be {found}: {reading.why}"
         order = reading.reordered(layout.fields)
+        if layout is not _UNTAGGED:  # a caller who names the format has six columns
+            order = f"{order}, or say format='trec' (-R trec) if they are right"
         raise FileFormatError(
             problem,
             where=opened.path,
             found=found,
             expected=expected,
-            remedy=f"{order}, or say format='trec' (-R trec) if they are right",
+            remedy=order,
         )
+    return layout is QRELS and bool(rows) and may_be_swapped(rows)
 
 
 def _rows_of(data: bytes, layout: TrecColumns) -> list[list[str]]:
@@ -352,11 +412,11 @@ def _lines(data: bytes, layout: TrecColumns, where: str) -> Iterator[tuple[int, 
                 for place, cell in enumerate(cells)
             ]
         except UnicodeDecodeError as error:
-            raise opening.not_utf8(line, at, where) from error
+            raise opening.not_utf8(line, at, where, data) from error
         if len(fields) != width:
             problem = f"expected {layout}, found {len(line.split())}: {' '.join(fields)[:80]!r}"
             is_cut = number > 1 and len(fields) < width and not line.endswith(b"\n")
-            remedy = opening.CUT if is_cut else _remedy_for(data, line, layout)
+            remedy = opening.CUT if is_cut else _remedy_for(data, line, layout, where)
             raise FileFormatError(problem, where=at, remedy=remedy)
         if layout.tag:
             _check_tag(fields, at, layout)
@@ -364,19 +424,21 @@ def _lines(data: bytes, layout: TrecColumns, where: str) -> Iterator[tuple[int, 
         yield number, fields
 
 
-def _remedy_for(data: bytes, line: bytes, layout: TrecColumns) -> str | None:
+def _remedy_for(data: bytes, line: bytes, layout: TrecColumns, path: str) -> str | None:
     """Say what a line with too few or too many columns may be, if it may be anything."""
     cells = [cell.decode(errors="replace") for cell in line.split()]
     is_number = [NUMBER.fullmatch(cell) is not None for cell in cells]
     n_cells = len(cells)
-    if len(line.rstrip(b"\r\n").split(b"\t")) == len(layout.fields):
-        header = r"\t".join((*layout.ids, layout.value))
-        return f"an id holds a blank: write a table with a first line, {header}, and call it .tsv"
+    tabbed = line.decode(errors="replace").rstrip("\r\n").split("\t")
+    if len(tabbed) == len(layout.fields):
+        return f"an id holds a blank: {_names_remedy([tabbed], layout.value, path)}"
     if layout is RUN and n_cells == 4 and is_number[3]:
         reading = reading_of_four(_rows_of(data, QRELS) or [cells])
         if reading is None or "score" not in reading.columns:
             return _LOOKS.format("qrels")
         return f"these seem to be {reading.columns}: {reading.reordered(RUN.fields)}"
+    if layout is RUN and n_cells == 5 and (five := _of_five(cells)):
+        return f"these seem to be {five.columns}: {five.reordered(RUN.fields)}"
     if n_cells >= 6 and is_number[3] and is_number[4] and (n_cells == 6 or cells[1] == "Q0"):
         return _LOOKS.format("run")
     if layout is QRELS and n_cells == 3 and is_number[2]:
@@ -391,6 +453,8 @@ def _remedy_for(data: bytes, line: bytes, layout: TrecColumns) -> str | None:
             return _DOMAIN
         if cells[1] == "Q0":
             return f"{_LOOKS.format('run')} without tags"
+        if cells[2] == "0" or (cells[1] == "0" and not is_number[2]):
+            return "an id has a blank: write another character for it"
         columns = "five columns (query, judge, sub-group, document, grade)"
         return f"{columns} are read by format='prefs' (-R prefs)"
     return None

@@ -46,6 +46,7 @@ _SCALES = (
 """Known labels by `plain` words, from the grade 0 on."""
 
 _WORD = re.compile(r"(?!(nan|inf|infinity|none|null)$)[^\W\d_].*", re.IGNORECASE)
+_NUMBERED = re.compile(r"[A-Za-z]+\W?[0-9]+")
 _MOST_WORDS = 12
 """A column with more different texts is hardly one of labels."""
 
@@ -84,10 +85,11 @@ def words_remedy(labels: list[Any]) -> str | None:
     """Write the grades that would read labels; None if they have no words, or too many."""
     texts = [label for label in labels if isinstance(label, str)]
     words = [word for word in dict.fromkeys(map(_word, texts)) if _WORD.fullmatch(word)]
-    if not words or len(words) > _MOST_WORDS:
-        return None
     plain_words = {*map(plain, words)}
     scale = next((scale for scale in map(str.split, _SCALES) if plain_words <= {*scale}), ())
+    are_ids = not scale and all(map(_NUMBERED.fullmatch, words))
+    if not words or len(words) > _MOST_WORDS or are_ids:
+        return None
     grade_of = {word: scale.index(plain(word)) for word in words if scale}
     return f"if the words are grades, say which: {_line(words, grade_of)}"
 

@@ -39,7 +39,7 @@ from rankeval.io.columns import (
 )
 from rankeval.io.feature_tables import feature_numbers
 from rankeval.io.formats import suffix_of
-from rankeval.io.frames import SPELLINGS
+from rankeval.io.frames import SPELLINGS, alike
 from rankeval.io.opening import Limits, as_path, checked_text, reading
 from rankeval.io.tables import json_lines, open_table
 
@@ -75,7 +75,10 @@ REPEATED, NOT_SHOWN, EMPTY = LEFT_OUT
 LATER = "later readings of times that come twice"
 """When clocks go back, an hour comes twice, and a time without a zone is taken as the earlier."""
 _SKIP = "clicks='skip' leaves out such clicks, and counts them"
-_TIMES = "give times with a zone, or tz= to name it; numbers become times by pd.to_datetime(..., utc=True)"
+_TIMES = (
+    "give times with a zone, or tz= to name it; numbers become times by pd.to_datetime(..., "
+    'unit="s", utc=True), where the unit is "ms" of milliseconds'
+)
 _OWN_ID = "give each impression an id of its own"
 
 
@@ -85,7 +88,7 @@ def named_columns(
     """Return part -> column, of the parts that exist; refuse two columns that may be one part."""
     choices: dict[str, list[str]] = {}
     for part in parts:
-        usual = [name for name in PARTS[part] if name in names]
+        usual = alike(names, PARTS[part])
         choices[part] = [part] if part in names else usual
     for part, name in columns.items():
         choices[chosen("part of a click log", part, PARTS)] = [name]
@@ -118,7 +121,7 @@ def read_click_columns(
 ) -> dict[str, Any]:
     """Return the columns of a file by part, as `rankeval.online.ClickLog.read` describes them."""
     where, json = str(path), (".jsonl", ".ndjson")
-    suffixes = (".csv", ".tsv", ".parquet", *json)
+    suffixes = (".csv", ".tsv", ".parquet", ".txt", *json)
     suffix = chosen("suffix of a click log", suffix_of(as_path(path)), suffixes)
     with reading(path, limits) as file:
         if suffix in json:
@@ -126,7 +129,7 @@ def read_click_columns(
             frame = pd.DataFrame([row for _, row in json_lines(text, where)], dtype=object)
             parts = found_columns([*frame], columns, complete=complete)
             return {part: frame[name] for part, name in parts.items()}
-        source = open_table(file, where, suffix[1:], limits)
+        source = open_table(file, where, "csv" if suffix == ".txt" else suffix[1:], limits)
         parts = found_columns(source.names, columns, complete=complete)
         table = source.columns([*dict.fromkeys(parts.values())])
     values: dict[str, Any] = {part: table.column(name) for part, name in parts.items()}

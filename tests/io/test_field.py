@@ -10,6 +10,7 @@ import csv
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,9 @@ from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import FileFormatError, InvalidInput, UnknownName
+from rankeval.io.frames import JUDGES
+from rankeval.io.words import words_remedy
+from rankeval.judging import agreement
 
 FIELD = Path(__file__).parent / "field"
 WANDS = {"Exact": 2, "Partial": 1, "Irrelevant": 0}
@@ -181,10 +185,10 @@ def test_a_table_of_systems_is_a_run_of_each():
         with pytest.raises(InvalidInput) as refused:
             read()
         assert refused.value.found == "'UU-B', 'II-B'"
-    apart = table.rename(columns={"Algorithm": "engine"})
-    with pytest.raises(InvalidInput, match=r"system='engine'"):
+    apart = table.rename(columns={"Algorithm": "made by"})
+    with pytest.raises(InvalidInput, match=r"system='made by'"):
         rk.evaluate(FIELD / "lenskit_truth.csv", apart)
-    assert len(rk.Run.from_frame(apart, system="engine")) == 2
+    assert len(rk.Run.from_frame(apart, system="made by")) == 2
 
 
 RUNS = {
@@ -244,10 +248,8 @@ def test_other_files_of_the_field_are_refused_and_the_remedy_works(tmp_path: Pat
     assert rk.Run.read(tmp_path / "run").score.tolist() == [9.5, 8.5, 7.5]
     with pytest.raises(FileFormatError) as blank:
         rk.Qrels.read(FIELD / "ids_blank.tsv")
-    header = re.search(r"qid\S+", blank.value.remedy)[0].rstrip(",").encode().decode("unicode_escape")
-    lines = [line.split("\t") for line in (FIELD / "ids_blank.tsv").read_text().splitlines()]
-    body = "".join(f"{query}\t{document}\t{grade}\n" for query, _, document, grade in lines)
-    (tmp_path / "blank.tsv").write_text(f"{header}\n{body}")
+    command = blank.value.remedy.partition(": ")[2].rpartition(">")[0]
+    subprocess.run(["/bin/sh", "-c", f"{command} > {tmp_path}/blank.tsv"], check=True)
     assert rk.Qrels.read(tmp_path / "blank.tsv").docid.to_pylist() == ["John F. Kennedy", "Jfk"]
     for name, remedy in (("run_cut_off.txt", "cut off"), ("yandex_relpred.txt", "ClickLog")):
         with pytest.raises(FileFormatError) as refused:
@@ -488,3 +490,178 @@ def test_a_score_with_fractions_is_a_relevance_if_the_caller_says_so(tmp_path: P
     with pytest.raises(InvalidInput, match="fractions"):
         rk.Qrels.read(path)
     assert rk.Qrels.read(path, columns={"relevance": "score"}).relevance.tolist() == [0.5]
+
+
+@each_row(
+    "name", ["Method", "Model", "model_name", "engine", "retriever", "ranker", "approach", "System Name", "experiment"]
+)
+@each_row("suffix", ["csv", "parquet", "jsonl"])
+def test_rankings_of_several_systems_are_never_merged(tmp_path: Path, name, suffix):
+    """Their column has many names; nothing else shows it where the documents of the systems differ."""
+    frame = pd.DataFrame({name: ["bm25", "dense"], "qid": "q1", "docid": ["d1", "d3"], "score": [9.5, 11.0]})
+    path = tmp_path / f"runs.{suffix}"
+    write = {"csv": frame.to_csv, "parquet": frame.to_parquet, "jsonl": frame.to_json}[suffix]
+    write(path, **({"orient": "records", "lines": True} if suffix == "jsonl" else {"index": False}))
+    with pytest.raises(InvalidInput) as caught:
+        rk.Run.read(path)
+    assert caught.value.found == "'bm25', 'dense'"
+    assert [*rk.Run.by_system(path)] == ["bm25", "dense"]
+
+
+def test_the_system_is_the_first_of_its_names():
+    """An experiment of several models is one column, the models are the other."""
+    frame = pd.DataFrame({"experiment": "e1", "model": ["a", "b"], "qid": 1, "docid": [1, 2], "score": 0.5})
+    assert [*rk.Run.by_system(frame)] == ["a", "b"]
+
+
+@each_row("suffix", ["csv", "parquet", "jsonl"])
+def test_failed_judgments_of_umbrela_are_never_grades(tmp_path: Path, suffix):
+    frame = pd.DataFrame({"qid": "q1", "docid": ["d1", "d2"], "judgment": [2, 0], "result_status": [1, 0]})
+    path = tmp_path / f"umbrela.{suffix}"
+    if suffix == "jsonl":
+        frame.to_json(path, orient="records", lines=True)
+        assert rk.Qrels.read(path).docid.to_pylist() == ["d1"]
+        return
+    (frame.to_csv if suffix == "csv" else frame.to_parquet)(path, index=False)
+    with pytest.raises(FileFormatError, match="result_status is 0 in 1"):
+        rk.Qrels.read(path)
+    frame.query("result_status != 0").to_csv(tmp_path / "parsed.csv", index=False)
+    assert len(rk.Qrels.read(tmp_path / "parsed.csv")) == 1
+
+
+RANKED = {
+    "my run.csv": "qid,docid,rank\nq1,d1,1\nq1,d2,2\n",
+    "run.tsv": "qid\tdocid\trank\nq1\td1\t1\nq1\td2\t2\n",
+    "run.jsonl": '{"qid": "q1", "docid": "d1", "rank": 1}\n{"qid": "q1", "docid": "d2", "rank": 2}\n',
+    "run.parquet": "",
+}
+
+
+@each_row("name", RANKED)
+def test_the_command_that_makes_scores_of_ranks_keeps_the_order(tmp_path: Path, name):
+    """Also where the caller names the rank as the score, which would turn the ranking round."""
+    if RANKED[name]:
+        (tmp_path / name).write_text(RANKED[name])
+    else:
+        pd.DataFrame({"qid": "q1", "docid": ["d1", "d2"], "rank": [1, 2]}).to_parquet(tmp_path / name)
+    for columns in (None, {"score": "rank"}):
+        with pytest.raises(FileFormatError, match="a rank is no score") as caught:
+            rk.Run.read(tmp_path / name, columns=columns)
+    if "python" in caught.value.remedy:
+        command = caught.value.remedy.partition(": ")[2].replace("python", sys.executable, 1)
+        subprocess.run(["/bin/sh", "-c", command], cwd=tmp_path, check=True)
+        read = rk.Run.read(tmp_path / "scored.csv")
+    else:
+        frame = pd.read_parquet(tmp_path / name) if "parquet" in name else pd.read_json(tmp_path / name, lines=True)
+        exec(caught.value.remedy.partition(": ")[2], {"frame": frame})  # noqa: S102 - what the error advises
+        read = rk.Run.from_frame(frame)
+    assert rk.evaluate({"q1": {"d1": 1}}, read, measures="RR").mean().tolist() == [1]
+
+
+EDGES = {
+    "a blank": ("qrels.csv", "qid,docid,relevance\nq1 ,d1,2\n", "qid 'q1 '"),
+    "no space": ("qrels.csv", "qid,docid,relevance\nq1,\u200bd1,2\n", "docid '\\u200bd1'"),
+    "commas": ("qrels", "q1, 0, d1, 1\n", "qid 'q1,'"),
+    "a hard blank": ("qrels.jsonl", '{"qid": "q1\\u00a0", "docid": "d1", "relevance": 1}\n', "qid 'q1\\xa0'"),
+}
+
+
+@each_row("case", EDGES)
+def test_ids_that_end_in_a_blank_or_a_comma_are_noted(tmp_path: Path, case):
+    """They match no other id; the rows are kept as they are."""
+    name, text, found = EDGES[case]
+    (tmp_path / name).write_text(text, "utf-8")
+    assert found in rk.Qrels.read(tmp_path / name).notes[0]
+
+
+def test_judges_in_columns_are_columns_of_grades(tmp_path: Path):
+    """Not ids, places, or text; the note names those that were read."""
+    table = pd.DataFrame({"id": [7, 8, 9], "query": "q", "docid": ["a", "b", "c"], "position": [1, 2, 3]})
+    table = table.assign(Ann=[1, 1, 0], Bob=[0, 1, 0], remark=["good", "", "bad"])
+    table.to_csv(tmp_path / "judges.csv", index=False)
+    read = rk.Qrels.read(tmp_path / "judges.csv", columns={"aspect": JUDGES})
+    assert read.notes[0].endswith("a column for each judge: 'Ann', 'Bob'")
+    observed = agreement(read).table.set_index("coefficient")["value"]["observed"]
+    assert observed == pytest.approx((table["Ann"] == table["Bob"]).mean())
+
+
+ENCODED = {
+    "Latin-1": ("q1 0 caf\xe9 1\n", "latin1"),
+    "Windows": ("q1 0 caf\xe9 1\nq1 0 10\u20ac 1\n", "cp1252"),
+    "UTF-16": ("q1 0 caf\xe9 1\n", "utf-16"),
+    "UTF-32": ("q1 0 caf\xe9 1\n", "utf-32"),
+}
+
+
+@each_row("case", ENCODED)
+def test_the_encoding_that_is_advised_gives_the_text_back(tmp_path: Path, case):
+    text, encoding = ENCODED[case]
+    (tmp_path / "qrels").write_bytes(text.encode(encoding))
+    with pytest.raises(FileFormatError) as caught:
+        rk.Qrels.read(tmp_path / "qrels")
+    command = caught.value.remedy[caught.value.remedy.index("iconv -f") :]
+    subprocess.run(["/bin/sh", "-c", command], cwd=tmp_path, check=True)
+    assert (tmp_path / "utf8-qrels").read_text("utf-8").removeprefix("\ufeff") == text
+
+
+def test_beir_in_capitals_is_judged_by_its_score(tmp_path: Path):
+    (tmp_path / "qrels.tsv").write_text("Query-ID\tCorpus-ID\tScore\nq\td\t1\n")
+    assert rows(rk.Qrels.read(tmp_path / "qrels.tsv")) == [("q", "d", 1)]
+
+
+def test_words_that_are_ids_are_no_grades():
+    assert words_remedy(["d1", "doc-12", "Q0"]) is None
+    assert "Exact" in words_remedy(["d1", "Exact"])
+    assert 'grades={"L2": 2, "L0": 0}' in words_remedy(["L0", "L2"])
+
+
+def test_rows_without_a_word_are_counted_as_those_without_a_number(tmp_path: Path):
+    (tmp_path / "words.csv").write_text("qid,docid,label\nq,a,E\nq,b,\nq,c,S\n")
+    with pytest.raises(FileFormatError) as caught:
+        rk.Qrels.read(tmp_path / "words.csv")
+    assert 'grades={"E": 3, "S": 2}' in caught.value.remedy
+    read = rk.Qrels.read(tmp_path / "words.csv", grades={"E": 3, "S": 2})
+    assert (rows(read), read.notes[0].partition(": ")[2]) == (
+        [("q", "a", 3), ("q", "c", 2)],
+        "1 row without a grade left out",
+    )
+
+
+HEADERS = {
+    "no header": ("q1,d1,9.5\nq1,d2,8.5\n", rk.Run),
+    "no header, semicolons": ("q1;d1;2\nq1;d2;1\n", rk.Qrels),
+    "a line for a spreadsheet": ("sep=;\nqid;docid;score\nq1;d1;9.5\nq1;d2;8.5\n", rk.Run),
+    "a comment": ("# made by hand\nqid,docid,relevance\nq1,d1,2\nq1,d2,1\n", rk.Qrels),
+    "blanks": ("qid docid relevance\nq1 d1 2\nq1 d2 1\n", rk.Qrels),
+    "another mark": ("qid^docid^score\nq1^d1^9.5\nq1^d2^8.5\n", rk.Run),
+}
+
+
+@each_row("case", HEADERS)
+def test_a_first_line_without_names_says_how_to_mend_it(tmp_path: Path, case):
+    text, kind = HEADERS[case]
+    path, mended = tmp_path / "my table.csv", tmp_path / "mended-my table.csv"
+    path.write_text(text)
+    with pytest.raises(FileFormatError) as caught:
+        kind.read(path)
+    remedy = caught.value.remedy.partition(": ")[2]
+    if remedy.startswith("qid"):
+        mended.write_text(f"{remedy}\n{text}")
+    else:
+        subprocess.run(["/bin/sh", "-c", remedy], cwd=tmp_path, check=True)
+    assert kind.read(mended).docid.to_pylist() == ["d1", "d2"]
+
+
+def test_decimal_commas_between_commas_are_read_as_the_error_says(tmp_path: Path):
+    (tmp_path / "run.csv").write_text('qid,docid,score\nq1,d1,"9,5"\nq1,d2,"8,5"\n')
+    with pytest.raises(FileFormatError) as caught:
+        rk.Run.read(tmp_path / "run.csv")
+    options = re.search(r"read_csv\(\.\.\., (.*)\)", caught.value.remedy)[1]
+    frame = eval(f"read_csv(path, {options})", {"read_csv": pd.read_csv, "path": tmp_path / "run.csv"})  # noqa: S307 - our own words
+    assert rk.Run.from_frame(frame).score.tolist() == [9.5, 8.5]
+
+
+def test_a_workbook_is_saved_as_text(tmp_path: Path):
+    (tmp_path / "run.xlsx").write_bytes(b"PK\x03\x04 and so on")
+    with pytest.raises(FileFormatError, match="save it as CSV"):
+        rk.Run.read(tmp_path / "run.xlsx")

@@ -535,3 +535,14 @@ def test_words_of_tools_become_grades():
     assert rows(qrels, "relevance") == {("q1", "d1"): 2, ("q1", "d2"): 0}
     with pytest.raises(InvalidInput, match="Exact"):
         rk.Qrels.from_any(body)
+
+
+def test_responses_of_cast_are_ordered_by_their_ranks(tmp_path: Path):
+    """With scores and without, whatever the order of the file."""
+    cited = [{"rank": 2, "provenance": [{"id": "D1", "score": 0.5}]}, {"rank": 1, "provenance": [{"id": "D2"}]}]
+    run = {"run_name": "x", "turns": [{"turn_id": "1_1", "responses": cited}]}
+    for score in ({}, {"score": 0.9}):
+        cited[1]["provenance"][0] |= score
+        (tmp_path / "run.json").write_text(json.dumps(run))
+        read = rk.Run.read(tmp_path / "run.json")
+        assert rk.evaluate({"1_1": {"D2": 1}}, read, measures="RR").mean().tolist() == [1]

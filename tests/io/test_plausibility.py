@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+import subprocess
 from itertools import product
 from pathlib import Path
 
@@ -38,6 +40,7 @@ FOUR = {
     "from 0, whole scores": ("q1 1 0 95\nq1 2 1 85\nq2 3 0 7\n", RUN),
     "negative scores of one query, unsorted": ("q d1 2 -2\nq d2 1 -1\nq d3 3 -7.5\n", RUN),
     "score and rank": ("q1 d1 9.5 1\nq1 d2 8.5 2\nq2 d3 7.5 1\n", "qid docid score rank"),
+    "three rows of numbered documents": ("1\t101\t1\t1\n1\t102\t2\t4.5\n2\t103\t0\t2\n", SWAPPED),
     "Q0 and score": ("q1 Q0 d1 9.5\nq1 Q0 d2 8.5\nq2 Q0 d3 7.5\n", "qid Q0 docid score"),
 }
 
@@ -54,6 +57,15 @@ def test_judgments_in_another_order_are_refused_by_their_likely_reading(tmp_path
     assert error.where == str(tmp_path / "qrels")
     assert error.remedy.endswith("or say format='trec' (-R trec) if they are right")
     assert len(rk.Qrels.read(tmp_path / "qrels", "trec")) == len(text.removeprefix("\ufeff# about\n").splitlines())
+
+
+@each_row("text", ["1\t101\t1\tQ0\n", "q1 0 1 d1\nq1 0 2 d2\n"])
+def test_ids_in_the_last_column_are_no_labels(tmp_path: Path, text):
+    """Words were taken for labels, and the error gave each document a grade."""
+    (tmp_path / "qrels").write_text(text)
+    with pytest.raises(FileFormatError) as caught:
+        rk.Qrels.read(tmp_path / "qrels")
+    assert "grades" not in (caught.value.remedy or "")
 
 
 def test_the_refusal_says_what_was_found_and_how_to_write_it(tmp_path: Path):
@@ -93,9 +105,11 @@ def test_the_order_that_is_advised_is_read(tmp_path: Path, case):
     assert qrels.relevance.tolist() == wanted
 
 
+RUN_FIELDS = ["qid", "Q0", "docid", "rank", "score", "tag"]
 SIX = {
     "score and rank": ("q1 Q0 d1 9.5 1 t\nq1 Q0 d2 8.5 2 t\nq2 Q0 d1 3 1 t\n", "qid Q0 docid score rank tag"),
     "from 0, whole, a tag in words": ("q Q0 d1 90 0 my tag\nq Q0 d2 80 1 my tag\n", "qid Q0 docid score rank tag"),
+    "score and rank, no tag": ("q1 Q0 d1 9.5 1\nq1 Q0 d2 8.5 2\n", "qid Q0 docid score rank"),
     "document and Q0": ("q1 d1 Q0 1 9.5 t\nq2 d2 Q0 1 8.5 t\n", "qid docid Q0 rank score tag"),
 }
 
@@ -106,8 +120,12 @@ def test_runs_in_another_order_are_refused_by_their_likely_reading(tmp_path: Pat
     (tmp_path / "run").write_text(text)
     with pytest.raises(FileFormatError, match=r"awk") as caught:
         rk.Run.read(tmp_path / "run")
-    assert (caught.value.found, caught.value.expected) == (reading, "qid Q0 docid rank score tag")
-    assert len(rk.Run.read(tmp_path / "run", "trec")) == text.count("\n")
+    assert (caught.value.found, caught.value.expected) == (
+        reading,
+        " ".join(sorted(reading.split(), key=RUN_FIELDS.index)),
+    )
+    if "tag" in reading:
+        assert len(rk.Run.read(tmp_path / "run", "trec")) == text.count("\n")
 
 
 RIGHT = {
@@ -195,17 +213,72 @@ def test_a_learning_to_rank_file_is_called_so(tmp_path: Path, kind, case):
     assert "load_letor" in caught.value.remedy
 
 
+def run_in_shell(remedy, folder):
+    """Run the command that a remedy ends in, and return the file that it writes."""
+    command = remedy[re.search(r"\{ printf|tr -s|python|iconv|sed|awk", remedy).start() :]
+    subprocess.run(["/bin/sh", "-c", command], cwd=folder, check=True)
+    return folder / shlex.split(command)[-1]
+
+
+BLANKS = {
+    "judgments": (rk.Qrels, "star wars\td1\t1\nstar trek\td2\t1\n", ["star wars", "d1", 1]),
+    "a document": (rk.Qrels, "# about\nq1\tiphone 5\t2\n", ["q1", "iphone 5", 2]),
+    "four columns": (rk.Qrels, "q1\t0\tmy doc\t2\nq1\t0\td2\t1\n", ["q1", "my doc", 2]),
+    "ir_datasets": (rk.Qrels, "star wars\td1\t1\t0\nq1\td2\t2\t0\n", ["star wars", "d1", 1]),
+    "rank and tag": (rk.Run, "star wars\td1\t1\t9.5\tbm25\n", ["star wars", "d1", 9.5]),
+    "score and tag": (rk.Run, "q1\tQ0\tiphone 5\t9.5\tbm25\n", ["q1", "iphone 5", 9.5]),
+    "no tag": (rk.Run, "q1\tQ0\tmy doc\t1\t9.5\n", ["q1", "my doc", 9.5]),
+    "no tag, the score first": (rk.Run, "q1\tQ0\tmy doc\t9.5\t1\nq1\tQ0\td2\t8\t2\n", ["q1", "my doc", 9.5]),
+    "a whole run": (rk.Run, "q1\tQ0\tmy doc\t1\t9.5\tmy tag\n", ["q1", "my doc", 9.5]),
+    "three columns": (rk.Run, "q1\tmy doc\t9.5\nq1\td2\t8.5\n", ["q1", "my doc", 9.5]),
+}
+
+
+@each_row("case", BLANKS)
+def test_blanks_within_cells_between_tabs_split_no_id(tmp_path: Path, case):
+    """They did, without a note; the command that is advised makes a table of the same rows."""
+    kind, text, first = BLANKS[case]
+    (tmp_path / "rows.tsv").write_text(text)
+    with pytest.raises(FileFormatError, match="an id has a blank") as caught:
+        kind.read(tmp_path / "rows.tsv")
+    if "#" not in text:
+        read = kind.read(run_in_shell(caught.value.remedy, tmp_path))
+        assert read.to_frame().to_numpy().tolist()[0] == first
+    (tmp_path / "tag").write_text("q1\tQ0\td1\t1\t9.5\tmy own tag\n")
+    assert rk.Run.read(tmp_path / "tag").name == "my own tag"
+
+
+@each_row("name", ["rows.tsv", "rows.txt", "my rows"])
+def test_the_table_with_tabs_is_another_file(tmp_path: Path, name):
+    (tmp_path / name).write_text("qid docid relevance\nq1 d1 1\n")
+    with pytest.raises(FileFormatError, match="looks like a header") as caught:
+        rk.Qrels.read(tmp_path / name)
+    assert len(rk.Qrels.read(run_in_shell(caught.value.remedy, tmp_path))) == 1
+
+
+def test_columns_that_may_be_swapped_are_noted(tmp_path: Path):
+    """Iterations that differ, and documents called like judges: nothing in the rows decides."""
+    (tmp_path / "small").write_text("1\td1\t1\t1\n1\td2\t2\t4.5\n2\td1\t0\t2\n")
+    assert "say format='ir_datasets'" in rk.Qrels.read(tmp_path / "small").notes[0]
+    assert rk.Qrels.read(tmp_path / "small", "ir_datasets").docid.to_pylist() == ["d1", "d2", "d1"]
+    assert rk.Qrels.read(tmp_path / "small", "trec").notes == ()
+
+
 WIDTHS = {
+    "a run without a rank": (rk.Run, "q1 Q0 d1 9.5 t\n", r"\$1, \$2, \$3, 0, \$4, \$5"),
+    "a run without Q0": (rk.Run, "q1 d1 1 9.5 t\n", r"\$1, \"Q0\", \$2, \$3, \$4, \$5"),
     "a run of four columns": (rk.Run, "q1 d1 1 9.5\nq1 d2 2 8.5\n", r"\"Q0\", \$2, \$3, \$4, \"run\""),
     "judgments": (rk.Run, "q1 0 d1 1\nq1 0 d2 1\n", "this looks like a qrels file"),
     "a run": (rk.Qrels, "q1 Q0 d1 1 9.5 t\n", "this looks like a run file"),
     "judgments with blanks": (
         rk.Qrels,
         "JFK\t0\tJohn F. Kennedy\t3\n",
-        r"an id holds a blank: .* qid\\tdocid\\trelevance",
+        r"name the columns: .*qid\\titer\\tdocid\\trelevance",
     ),
     "a run cut off": (rk.Run, "q1 Q0 d1 1 9.5 t\nq1 Q0 d2 2", "the file is cut off here"),
     "judgments cut off": (rk.Qrels, "q1 0 d1 1\nq1 0", "the file is cut off here"),
+    "a blank in the query": (rk.Qrels, "star wars 0 d1 2\n", "an id has a blank"),
+    "a blank in the document": (rk.Qrels, "q1 0 my doc 2\n", "an id has a blank"),
     "preferences": (rk.Qrels, "q ann 1 doc-1 1\nq bob 2 doc-1 0\n", r"format='prefs' \(-R prefs\)"),
 }
 

@@ -85,6 +85,13 @@ def test_a_file_gives_the_log_of_its_frame(tmp_path: Path, name: str) -> None:
     same(ClickLog.read(path), ClickLog.from_frame(ROWS))
 
 
+def test_columns_are_known_whatever_their_case_and_blanks(tmp_path: Path) -> None:
+    """As those of judgments and rankings are; a text file is a table too."""
+    names = {"impression": "Impression ID", "position": "Rank", "docid": "Item-ID", "clicked": "Click"}
+    ROWS.rename(columns=names).to_csv(tmp_path / "log.txt", index=False)
+    same(ClickLog.read(tmp_path / "log.txt"), ClickLog.from_frame(ROWS))
+
+
 def test_a_file_that_is_not_there_or_of_another_kind_is_refused(tmp_path: Path) -> None:
     """The error says that there is no file, which suffixes are read, and which file holds a bad cell."""
     with pytest.raises(InvalidInput, match="there is no file"):
