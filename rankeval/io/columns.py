@@ -205,13 +205,12 @@ def distinct(cells: Any) -> list[Any]:
 
 def unfit_row(ids: pa.Array | pa.ChunkedArray, pattern: str) -> int:
     """Return the first row whose id matches a pattern (RE2), or -1; integers match none."""
+    if not is_text_type(ids.type):
+        return -1
     # Arrow's own search: a Python string for each of a million ids would take longer than the
-    # reading.
-    return (
-        pc.index(pc.match_substring_regex(ids, pattern), True).as_py()
-        if is_text_type(ids.type)
-        else -1
-    )
+    # reading. `pc.index` would import pandas.
+    rows = pc.indices_nonzero(pc.match_substring_regex(ids, pattern))
+    return rows[0].as_py() if len(rows) else -1
 
 
 def row_numbers(rows: NDArray[np.int64]) -> pa.Array:

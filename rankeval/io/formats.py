@@ -70,7 +70,7 @@ class OpenFile:
     ``file`` is an Arrow file, uncompressed, that can be read from its start again; ``value`` is
     "relevance" or "score"; ``path`` is for messages; ``is_named`` says that the caller named the
     format, which then nobody doubts; ``columns`` has the names of columns by part, as
-    `frames.columns_of` takes them.
+    ``frames.columns_of`` takes them.
     """
 
     file: pa.NativeFile
