@@ -159,7 +159,8 @@ def test_the_walk_from_a_trec_file_to_its_numbers(tmp_path):
 
     Each of these does a part of the work. No module is entered that the call has no use for: no weights, no
     fingerprints without a ledger. The 36 are 4 of reading, 4 that ask whether a first line names columns or another
-    format has written it, whether the ranking is a search, the columns and whether they are plausible, 4 of collections, 9 of the join, 3 of names, 2 of kernels, 5 of evaluation, the check of choices, the tables of
+    format has written it, whether the ranking is a search, the columns and whether they are plausible, 4 of
+    collections, 9 of the join, 3 of names, 2 of kernels, 5 of evaluation, the check of choices, the tables of
     refusals, and one look for a ledger.
     """
     done = subprocess.run([sys.executable, "-c", WALK, tmp_path], capture_output=True, text=True, check=True)
