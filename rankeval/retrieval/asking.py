@@ -76,13 +76,13 @@ class Asker:
     name: str = ""
 
     def __post_init__(self) -> None:
-        self.queries = [*self.texts.items()]
-        self.waiting = [Attempt(0.0, place, 1) for place in range(len(self.queries))]
+        self.queries: list[tuple[Any, str]] = [*self.texts.items()]
+        self.waiting: list[Attempt] = [Attempt(0.0, place, 1) for place in range(len(self.queries))]
         self.running: dict[Attempt, float] = {}
         self.done: SimpleQueue[Returned] = SimpleQueue()
         self.failed: dict[Any, str] = {}
-        self.rng = np.random.default_rng(0)
-        self.paused_until = 0.0
+        self.rng: np.random.Generator = np.random.default_rng(0)
+        self.paused_until: float = 0.0
 
     def answers(self) -> Iterator[tuple[Any, Any, float]]:
         """Yield each query with its answer and the seconds of this, as they come."""

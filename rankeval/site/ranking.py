@@ -100,7 +100,7 @@ def _champion(entries: Sequence[Entry], promotions: Sequence[Promotion]) -> Entr
 class Against(BaseModel):
     """A row against its baseline: a row of `Comparison.table`, and the queries that it lost."""
 
-    model_config = ConfigDict(ser_json_inf_nan="strings")
+    model_config: ClassVar[ConfigDict] = ConfigDict(ser_json_inf_nan="strings")
 
     system: str
     baseline: str
