@@ -9,6 +9,7 @@ guard froze, else the best row::
 The trap: the best of many rows is chosen by the same scores. A family of the pairs with the best row
 alone takes it as fixed, and claims too much. All pairs allow for any choice.
 """
+from typing import ClassVar
 
 from __future__ import annotations
 
