@@ -9,7 +9,6 @@ guard froze, else the best row::
 The trap: the best of many rows is chosen by the same scores. A family of the pairs with the best row
 alone takes it as fixed, and claims too much. All pairs allow for any choice.
 """
-from typing import ClassVar
 
 from __future__ import annotations
 
@@ -19,6 +18,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pandas as pd
 from pydantic import BaseModel, ConfigDict
