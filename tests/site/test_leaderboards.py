@@ -278,6 +278,7 @@ def test_the_numbers_of_a_board_do_not_depend_on_the_order_of_folders(home):
     assert pd.Series(list(first.rows)).equals(pd.Series(list(other.rows)))
 
 
+@pytest.mark.further
 def test_an_experiment_leaves_its_record_beside_the_report(tmp_path):
     """The site of its folder has the test part, its comparison and a link to the report; a second run adds nothing."""
     ridge = "sklearn.linear_model.Ridge"
