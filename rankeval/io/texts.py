@@ -22,7 +22,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rankeval._arguments import explained
 from rankeval._checks import refuse, require, said, shown, unique_keys
@@ -57,7 +57,7 @@ def read_texts(
     A record without a text, or without the chosen fields, has the empty text: none is left out. A
     tag in small letters names a field; text between tags is the field ``outside``. A first line of
     names, such as ``query_id<tab>query<tab>class``, is no record, and its columns are fields. An
-    array of JSON is read as its lines are.
+    array of JSON is read as its lines are, and an object ``{id: text}`` as texts by id.
 
     ================= =========================================== =====================
     format            a record                                    fields by default
@@ -214,11 +214,13 @@ def _parse_row(names: Sequence[str], line: str) -> dict[str, str]:
 
 
 def _objects_in(data: bytes, where: str) -> list[bytes] | None:
-    """Return each record of a JSON array, or of a single object over several lines, as a line."""
+    """Return each record of a JSON array, of one object, or of ``{id: text}``, as a line."""
     try:
         content = json.loads(data, object_pairs_hook=unique_keys)
     except (ValueError, RecursionError):
         return None
+    if _are_texts_by_id(content):
+        content = [{"_id": label, "text": text} for label, text in content.items()]
     if isinstance(content, dict) and b"\n" in data.strip():
         content = [content]
     if not isinstance(content, list):
@@ -228,6 +230,14 @@ def _objects_in(data: bytes, where: str) -> list[bytes] | None:
         problem = f"expected JSON objects with an id and texts, found {shown(wrong[:1])}"
         raise FileFormatError(problem, where=where)
     return [json.dumps(record).encode() for record in content]
+
+
+def _are_texts_by_id(content: Any) -> bool:
+    """Say whether an object has texts by id, and is not a record with fields."""
+    has_texts = isinstance(content, dict) and all(
+        isinstance(part, str) for part in content.values()
+    )
+    return has_texts and content.keys().isdisjoint({*_IDS, *_FIELDS, *_ALSO})
 
 
 def _parse_json(line: str) -> dict[str, str]:

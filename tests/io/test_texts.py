@@ -385,6 +385,20 @@ def test_arrays_and_indented_objects_of_json_are_read_as_lines_are(tmp_path, ind
     assert read_texts(write(tmp_path, "[1]\ttext\n")) == {"[1]": "text"}
 
 
+@pytest.mark.parametrize("indent", [None, 1])
+def test_an_object_of_texts_by_id_is_read(tmp_path, indent):
+    """As people keep queries; a record with an id and a text of its own is no such object."""
+    path = tmp_path / "queries.json"
+    texts = {"q1": "star wars", "q2": "red \u00fcber"}
+    path.write_text(json.dumps(texts, indent=indent))
+    assert read_texts(path) == texts
+    path.write_text(json.dumps({"_id": "q1", "text": "star wars"}, indent=indent))
+    assert read_texts(path) == {"q1": "star wars"}
+    path.write_text('{"q1": "star wars", "q1": "twice"}')
+    with pytest.raises(InvalidInput):
+        read_texts(path)
+
+
 def test_a_json_field_that_is_no_text_is_named(tmp_path):
     """It is not "unknown": it is there, and no text. A field of that name may be null."""
     row = {"_id": "a", "text": ["red", "pear"]}
