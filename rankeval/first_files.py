@@ -164,7 +164,7 @@ def _facts(
     guessed = guess(table, named, features, ask)
     label = guessed.roles["relevance"]
     if guessed.cells[label].dtype.kind not in "biuf":
-        problem = f"{label!r} is no column of numbers"
+        problem = f"{label!r} is not a column of numbers"
         remedy = f"add one, as in frame['grade'] = frame[{label!r}].map({{...}})"
         raise InvalidInput(problem, argument="relevance", where=str(table), remedy=remedy)
     is_scored = "score" in guessed.roles and not features

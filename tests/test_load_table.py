@@ -136,7 +136,7 @@ def test_a_csv_without_quotes_is_read_as_one_with_them(end):
         ({}, {"features": ["bm25", "bm25"]}, InvalidInput, "'bm25' is named for features and again for features"),
         ({}, {"features": []}, InvalidInput, "features is empty"),
         ({}, {"features": "bm25"}, InvalidInput, "expected a list of columns"),
-        ({}, {"features": ["part"]}, FileFormatError, "the feature 'part' is no column of numbers"),
+        ({}, {"features": ["part"]}, FileFormatError, "the feature 'part' is not a column of numbers"),
         ({"query_id": ["a", None, "b", "b", "c", "c"]}, {}, FileFormatError, "query_id has (no|an empty) id in row 1"),
         (
             {"clicks": [1, None, 0, 2, 1, 0]},
@@ -144,7 +144,7 @@ def test_a_csv_without_quotes_is_read_as_one_with_them(end):
             FileFormatError,
             "(row 2|line 3), column clicks: expected a label, a finite number, found ('|None)",
         ),
-        ({"clicks": list("abcdef")}, {}, FileFormatError, "'clicks' is no column of numbers .(text|line 2 has 'a')"),
+        ({"clicks": list("abcdef")}, {}, FileFormatError, "'clicks' is not a column of numbers .(text|line 2 has 'a')"),
         (
             {"clicks": [1, float("inf"), 0, 2, 1, 0]},
             {},
@@ -191,7 +191,7 @@ def test_categories_of_parquet_stay_as_they_are():
 
 
 def test_text_is_a_feature_only_as_categories():
-    with pytest.raises(FileFormatError, match=r"'shop' is no column of numbers \(text\)") as refused:
+    with pytest.raises(FileFormatError, match=r"'shop' is not a column of numbers \(text\)") as refused:
         load_table(parquet(FRAME.assign(shop="x")), features=["shop"], **NAMES)
     assert refused.value.remedy == "leave it out, or name it in categories too"
     with pytest.raises(InvalidInput, match="'clicks' is named for label and again for categories"):

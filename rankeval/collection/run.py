@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -114,7 +114,6 @@ class Run(Rows):
             object.__setattr__(made, "against_rank", runs_against(columns.rank, query, made.score))
         return made
 
-    @overload
     @classmethod
     def from_frame(
         cls,
@@ -124,33 +123,7 @@ class Run(Rows):
         docid: str | None = None,
         score: str | None = None,
         name: str | None = None,
-        system: None = None,
-    ) -> Run: ...
-
-    @overload
-    @classmethod
-    def from_frame(
-        cls,
-        df: Any,
-        *,
-        qid: str | None = None,
-        docid: str | None = None,
-        score: str | None = None,
-        name: str | None = None,
-        system: str,
-    ) -> dict[str, Run]: ...
-
-    @classmethod
-    def from_frame(
-        cls,
-        df: Any,
-        *,
-        qid: str | None = None,
-        docid: str | None = None,
-        score: str | None = None,
-        name: str | None = None,
-        system: str | None = None,
-    ) -> Run | dict[str, Run]:
+    ) -> Run:
         """Return the ranking of a pandas or polars frame, an Arrow table or any object with an Arrow C stream.
 
         Parameters
@@ -163,15 +136,12 @@ class Run(Rows):
             index, and no id.
         name : str, optional
             The system's name.
-        system : str, optional
-            Name of the column of systems, if the frame has several. Then the result is a dict with
-            a run of each: see `by_system`.
 
         Raises
         ------
         InvalidInput
-            If a column is missing, an id or a score is refused, or there are several systems and no
-            ``system=``.
+            If a column is missing, an id or a score is refused, or the frame has several systems,
+            which `by_system` separates.
 
         Examples
         --------
@@ -179,8 +149,8 @@ class Run(Rows):
         >>> Run.from_frame(pd.DataFrame({"qid": ["q1", "q1"], "docno": ["d1", "d2"], "score": [2.5, 0.1]}))
         Run(2 rows, 1 query)
         """
-        columns = frames.from_frame(df, "score", qid=qid, docid=docid, score=score, name=system)
-        return cls._split(columns) if system else cls._of(replace(columns, name=name))
+        columns = frames.from_frame(df, "score", qid=qid, docid=docid, score=score)
+        return cls._of(replace(columns, name=name))
 
     @classmethod
     def by_system(

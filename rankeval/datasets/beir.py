@@ -76,7 +76,7 @@ def load_beir(
     InvalidInput
         If a file is missing, or a judged query has no text.
     UnknownName
-        If there is no such split; the error names those that are there.
+        If the folder has no such split; the error names the splits that it has.
     FileFormatError, LimitExceeded
         As `rankeval.Qrels.read` and `rankeval.text.read_texts`.
 

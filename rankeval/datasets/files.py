@@ -177,7 +177,7 @@ def load_table(
     UnknownName
         If there is no such column; the message has the nearest name.
     FileFormatError
-        If a cell is refused, or a named feature is no column of numbers.
+        If a cell is refused, or a named feature is not a column of numbers.
     LimitExceeded
         If the file exceeds a limit; the message names it.
 

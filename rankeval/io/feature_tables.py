@@ -99,7 +99,7 @@ def read_feature_table(
         elif features is None:
             left_out[name] = values
         else:
-            problem = f"the feature {name!r} is no column of numbers ({values})"
+            problem = f"the feature {name!r} is not a column of numbers ({values})"
             remedy = "leave it out, or name it in categories too"
             raise FileFormatError(problem, where=source.path, remedy=remedy)
     if not columns:
@@ -232,7 +232,7 @@ def _labels(table: pa.Table, name: str, source: TableSource, of_words: Grades) -
         return whole(value_column(graded(as_list(column), of_words), name, "relevance"))
     grades: Any = feature_numbers(column, source)
     if isinstance(grades, str):
-        problem = f"the label {name!r} is no column of numbers ({grades})"
+        problem = f"the label {name!r} is not a column of numbers ({grades})"
         remedy = words_remedy(as_list(column))
         raise FileFormatError(problem, where=source.path, remedy=remedy)
     finite = np.isfinite(grades)

@@ -182,7 +182,7 @@ def _lacking(
 
 
 _RANK = (
-    "a rank is no score; rankings are ordered by descending score, so that score = -rank keeps the "
+    "a rank is not a score; rankings are ordered by descending score, so that score = -rank keeps the "
     "order"
 )
 
@@ -245,7 +245,9 @@ class FrameSource:
     def way_on(self, name: str, value: str) -> str:
         """Say how to read rows that a column tells apart."""
         if value == "score":
-            return f"if it is the system, give a run of each: Run.from_frame(..., system={name!r})"
+            return (
+                f"if it is the system, rk.Run.by_system(frame, system={name!r}) gives a run of each"
+            )
         return f"if it is the subtopic or the judge, say aspect={name!r} in Qrels.from_frame"
 
     def __reduce__(self) -> tuple[type[FrameSource], tuple[()]]:

@@ -267,7 +267,7 @@ def _hits(query: Any, answer: Object) -> list[tuple[Any, Any]]:
 
 
 def fault_of(answer: Any) -> str:
-    """Say why an engine's answer is no whole ranking; "" for a whole one and for other answers."""
+    """Say why an engine's answer is not a whole ranking; "" for whole and for other answers."""
     answer = getattr(answer, "body", answer)
     if not isinstance(answer, Mapping) or answer.keys().isdisjoint({"error", "hits"}):
         return ""
@@ -403,7 +403,7 @@ def _turns(again: list[Any], content: Object, _value: str) -> Lists:
 
 
 def _passages(response: Object) -> Sequence[Object]:
-    """Return the passages of a response, of iKAT or of CAsT; null is no passage."""
+    """Return the passages of a response, of iKAT or of CAsT; null counts as none."""
     return response.get("passage_provenance") or response.get("provenance") or ()
 
 

@@ -105,13 +105,15 @@ def read_texts(
 
     Examples
     --------
+    >>> import tempfile
     >>> from pathlib import Path
+    >>> path = Path(tempfile.mkdtemp()) / "topics.txt"
     >>> record = "<num> Number: 301 <title> organized crime <desc> Description: Name the groups."
-    >>> Path("topics.txt").write_text(f"<top> {record} </top>")
+    >>> path.write_text(f"<top> {record} </top>")
     91
-    >>> read_texts("topics.txt")
+    >>> read_texts(path)
     {'301': 'organized crime'}
-    >>> read_texts("topics.txt", fields=("title", "desc"))
+    >>> read_texts(path, fields=("title", "desc"))
     {'301': 'organized crime\nName the groups.'}
     """
     data = read_text(path, limits)

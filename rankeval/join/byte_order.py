@@ -77,4 +77,4 @@ def _words(text: NDArray[np.uint8]) -> NDArray[np.unsignedinteger[Any]]:
 def _n_shared(ids: pa.Array) -> int:
     """Return how many bytes all ids begin with."""
     ends = pc.min_max(ids.cast(pa.large_binary())).values()
-    return len(os.path.commonprefix([end.as_py() for end in ends]))  # noqa: RUF071 - of bytes
+    return len(os.path.commonprefix([end.as_py() for end in ends]))  # noqa: RUF071 - of bytes, not of paths

@@ -179,7 +179,7 @@ def test_a_table_of_systems_is_a_run_of_each():
     for system, part in table.groupby("Algorithm", sort=False):
         assert rows(runs[system]) == list(part[["user", "item", "score"]].itertuples(index=False, name=None))
         assert runs[system].name == system
-    for other in (rk.Run.from_frame(table, system="Algorithm"), rk.Run.by_system(table)):
+    for other in (rk.Run.by_system(table, system="Algorithm"), rk.Run.by_system(table)):
         assert {name: rows(run) for name, run in other.items()} == {name: rows(run) for name, run in runs.items()}
     for read in (lambda: rk.Run.read(FIELD / "lenskit_recs.csv"), lambda: rk.Run.from_any(table)):
         with pytest.raises(InvalidInput) as refused:
@@ -188,7 +188,7 @@ def test_a_table_of_systems_is_a_run_of_each():
     apart = table.rename(columns={"Algorithm": "made by"})
     with pytest.raises(InvalidInput, match=r"system='made by'"):
         rk.evaluate(FIELD / "lenskit_truth.csv", apart)
-    assert len(rk.Run.from_frame(apart, system="made by")) == 2
+    assert len(rk.Run.by_system(apart, system="made by")) == 2
 
 
 RUNS = {
@@ -545,7 +545,7 @@ def test_the_command_that_makes_scores_of_ranks_keeps_the_order(tmp_path: Path, 
     else:
         pd.DataFrame({"qid": "q1", "docid": ["d1", "d2"], "rank": [1, 2]}).to_parquet(tmp_path / name)
     for columns in (None, {"score": "rank"}):
-        with pytest.raises(FileFormatError, match="a rank is no score") as caught:
+        with pytest.raises(FileFormatError, match="a rank is not a score") as caught:
             rk.Run.read(tmp_path / name, columns=columns)
     if "python" in caught.value.remedy:
         command = caught.value.remedy.partition(": ")[2].replace("python", sys.executable, 1)

@@ -109,10 +109,10 @@ def test_a_text_is_not_taken_for_the_id_of_its_query():
 def test_a_rank_is_no_score(tmp_path: Path):
     """No tool of the field orders by it; the error says how to make a score of it."""
     frame = as_pyterrier().drop(columns="score")
-    with pytest.raises(InvalidInput, match=r"no column 'score': a rank is no score; .*score = -rank"):
+    with pytest.raises(InvalidInput, match=r"no column 'score': a rank is not a score; .*score = -rank"):
         as_run(frame)
     frame.to_csv(tmp_path / "r.csv")
-    with pytest.raises(FileFormatError, match="no column 'score': a rank is no score"):
+    with pytest.raises(FileFormatError, match="no column 'score': a rank is not a score"):
         rk.Run.read(tmp_path / "r.csv")
     assert means_the_same(JUDGMENTS, frame.assign(score=-frame["rank"]))
 
