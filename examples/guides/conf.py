@@ -226,7 +226,7 @@ def contents() -> dict[str, list[str]]:
     """Return the pages behind the first one, in the groups and the order of the guides' README."""
     groups = re.split(r"^## ", (GUIDES / "README.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
     found = {group.partition("\n")[0]: re.findall(r"\]\((\w+)\.md\)", group) for group in groups}
-    found["Reference"] += ["contributing", "security", "changelog"]
+    found["Look up"] += ["contributing", "security", "changelog"]
     return found
 
 
