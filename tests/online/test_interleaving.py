@@ -128,6 +128,16 @@ def test_optimized_lists_follow_the_rankings_and_are_fair_at_each_position():
     assert np.abs(gains).max() > 0.3
 
 
+def test_optimized_lists_that_cannot_be_fair_to_their_end_are_credited_as_far_as_they_can():
+    """No distribution over these lists is fair at the fourth position: clicks from there on credit nothing."""
+    a, b = [*range(10)], [4, 3, 2, 1, 10, 7, 9, 6, 11, 5]
+    lists = [Interleaver("optimized").show({"A": a, "B": b}, impression=n) for n in range(2000)]
+    gains = np.array([[x - y for x, y in zip(*one.credits.values(), strict=True)] for one in lists], dtype=float)
+    assert np.abs(gains.mean(axis=0)).max() < 0.03
+    assert (np.abs(gains).max(axis=0) > 0).tolist() == [True] * 3 + [False] * 7
+    assert abs(interleaving_bias("optimized", a, b)["A"] - HALF) < 1e-12
+
+
 @pytest.mark.shared
 def test_the_interleaved_list_of_the_lectures(shared):
     """Strict alternation that B begins, duplicates removed: its list; three clicks give the printed count of 3 to 1."""
