@@ -226,16 +226,6 @@ def test_a_record_without_the_user_and_the_query_is_read():
     assert Interleaved.from_json(kept, salt="s") == shown
 
 
-def test_rankings_without_a_fair_distribution_are_refused(monkeypatch):
-    """The solver says why: here no list may have a probability above 0."""
-    import scipy.optimize
-
-    solve = scipy.optimize.linprog
-    monkeypatch.setattr(scipy.optimize, "linprog", lambda *given, **more: solve(*given, **more, bounds=(0, 0)))
-    with pytest.raises(InvalidInput, match=r"no fair distribution over lists: .*nfeasible"):
-        Interleaver("optimized").show({"A": ["x1", "x2"], "B": ["x2", "x3"]}, impression=1)
-
-
 @each_row(
     ("rankings", "problem"),
     [
