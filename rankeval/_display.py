@@ -52,7 +52,7 @@ class View:
 
     def to_text(self, *, width: int | None = WIDTH, lines: int | None = LINES) -> str:
         """Return lines of at most ``width`` columns, and at most so many; None: all as they are."""
-        sentences = _cut(_wrapped(self.sentences, width), None if lines is None else _SENTENCES)
+        sentences = cut(_wrapped(self.sentences, width), None if lines is None else _SENTENCES)
         notes = [note for table in self.tables for note in table.notes]
         most = None if lines is None else _NOTES if self.tables else lines - len(sentences)
         foot = _foot([*notes, *self.notes], width, most)
@@ -151,7 +151,8 @@ def _foot(notes: Sequence[str], width: int | None, most: int | None) -> list[str
     return lines
 
 
-def _cut(lines: list[str], most: int | None) -> list[str]:
+def cut(lines: list[str], most: int | None) -> list[str]:
+    """Return the first lines, with a mark if there are more."""
     return lines if most is None or len(lines) <= most else [*lines[: most - 1], "..."]
 
 

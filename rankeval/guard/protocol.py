@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rankeval._arguments import explained
 from rankeval._checks import check_alpha, require
-from rankeval._display import View
+from rankeval._display import Displayed, View
 from rankeval._registry import chosen
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.contamination.matching import match_content
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @explained
-class Guard:
+class Guard(Displayed):
     """Keeps test collections out of tuning, and counts the looks at them.
 
     Once a collection is registered, scorers, `evaluate`, `cross_validate` and `QueryRanker.fit`

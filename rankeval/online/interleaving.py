@@ -82,7 +82,7 @@ class Interleaved(Displayed):
 
     def _view(self) -> View:
         rankings = ", ".join(map(str, self.credits))
-        documents = count(len(self.ids), "document")
+        documents = f"{len(self.ids)} documents"
         return View([f"Interleaved({self.impression!r}, {self.scheme}, {documents} of {rankings})"])
 
     def credited(self, clicked: Collection[Id]) -> dict[str, Fraction]:

@@ -20,6 +20,9 @@ BETWEEN = "  "
 NARROW = 12
 """A column of texts is not made narrower."""
 
+MOST_LINES = 3
+"""A text in a cell has no more lines: its middle is left out."""
+
 Columns = list[tuple[str, bool]]
 """The name of each column, and whether it is one of numbers."""
 
@@ -83,5 +86,18 @@ def _broken(name: str, width: int) -> str:
 
 
 def _filled(text: str, width: int) -> str:
-    """Break the lines of a text that are wider than its column."""
-    return text if _widest([text]) <= width else "\n".join(lines_of(text, width))
+    """Break the lines of a text that are wider than its column; of many keep the first and the last."""
+    if _widest([text]) <= width:
+        return text
+    lines = lines_of(text, width)
+    if len(lines) > MOST_LINES:
+        lines = [*lines[: MOST_LINES - 1], _end(text, width)]
+    return "\n".join(lines)
+
+
+def _end(text: str, width: int) -> str:
+    """Return the end of a text behind an ellipsis."""
+    text = text[-width:]
+    while cell_len(text) > width - 1:
+        text = text[1:]
+    return f"…{text.lstrip()}"

@@ -16,7 +16,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from rankeval._checks import count, require
-from rankeval._display import lines_of
+from rankeval._display import cut, lines_of
 from rankeval._visible import markdown, visible
 
 if TYPE_CHECKING:
@@ -128,6 +128,8 @@ def _template() -> Template:
 Format = str | Callable[[Any], str]
 
 DASH = "\N{EN DASH}"
+MOST_CAPTION = 4
+"""Lines of a caption, if the number of lines is limited."""
 MOST_DIGITS = 6
 """Decimals shown at most, if their number follows from the uncertainty."""
 
@@ -257,7 +259,7 @@ class Table:
         caption, notes = self._words()
         if width is not None:
             texts = [[cell.text + cell.mark + cell.tail for cell in row] for row in rows]
-            above = lines_of(caption, width)
+            above = cut(lines_of(caption, width), None if lines is None else MOST_CAPTION)
             room = None if lines is None else lines - len(above)
             return "\n".join([*above, *_drawn_within(columns, texts, width, room)])
         head = [caption] if caption else []
