@@ -34,6 +34,7 @@ from typing import Any
 
 from rankeval._arguments import explained
 from rankeval._checks import check_count, refuse, require, said, unique_keys, whole_number
+from rankeval._display import Displayed, View
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 
@@ -49,8 +50,8 @@ DEEPEST_OPTIMIZED = 10
 
 
 @explained
-@dataclass(frozen=True)
-class Interleaved:
+@dataclass(frozen=True, repr=False)
+class Interleaved(Displayed):
     """A list made of several rankings, and its record, from which clicks are credited later.
 
     Attributes
@@ -78,6 +79,11 @@ class Interleaved:
     user: Id | None = None
     qid: Id | None = None
     seal: str = ""
+
+    def _view(self) -> View:
+        rankings = ", ".join(map(str, self.credits))
+        documents = f"{len(self.ids)} documents"
+        return View([f"Interleaved({self.impression!r}, {self.scheme}, {documents} of {rankings})"])
 
     def credited(self, clicked: Collection[Id]) -> dict[str, Fraction]:
         """Return the credit of each ranking for the clicks of this impression.
