@@ -51,7 +51,6 @@ from rankeval.cli.output import (
     show_progress,
     tell,
 )
-from rankeval.render.tables import within
 
 if TYPE_CHECKING:
     from rankeval.collection.convention import Convention
@@ -198,8 +197,7 @@ def run(
 
     if verbose:
         HELD.clear()  # the comparison is printed with its notes
-    with within(room()):
-        text = experiment_text(result.facts, verbose=verbose)
+    text = experiment_text(result.facts, verbose=verbose, width=room())
     tell(f"{text}\n\nReport:  {result.report}")
     if result.tracked and checked.tracking:
         name = checked.tracking.host

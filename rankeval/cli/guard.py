@@ -155,7 +155,7 @@ def register(
     tell(f"{registered.name}: {sizes}; {known}; digest {registered.digest}")
     for finding in registered.findings:
         if finding.severity == "note":  # the others were printed as warnings
-            tell(str(finding))
+            tell(finding.words)
     tell(f"ledger {registered.ledger}, head {registered.head}")
     return files.named()
 
@@ -292,7 +292,7 @@ def gate(
         tell(str(declared))
         return following
     decision = declared.decide(*next(iter(systems.items())))
-    tell(str(decision))
+    tell(decision.words)
     if not decision.accepted:
         raise typer.Exit(1)
     return following

@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from rankeval._display import view_of
 from rankeval._secrets import without_secrets
 from rankeval._visible import visible
 from rankeval.cli.options import WIDE, Format
-from rankeval.render.tables import guarded, within
+from rankeval.render.tables import guarded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -188,12 +189,10 @@ def print_result(result: Any, output: Format) -> None:
         return
     from rankeval.comparison.tables import caption_of
 
-    findings, means = getattr(result, "findings", ()), getattr(result, "means", None)
     if output is Format.table:
-        with within(room()):
-            table = str(result)
-        tell("\n".join([*findings, *([""] if findings else []), table]))
+        tell(view_of(result).to_text(width=room(), lines=None))
         return
+    findings, means = getattr(result, "findings", ()), getattr(result, "means", None)
     print_frame(means if result.table.empty and means is not None else result.table, output)
     for sentence in (*findings, caption_of(result), *result.notes):
         say(f"note: {sentence}")
@@ -218,9 +217,8 @@ def print_rows(header: Sequence[str], rows: Sequence[Sequence[Any]], output: For
     if output is Format.table:
         from rankeval.render.tables import rows_to_text
 
-        with within(room()):
-            table = rows_to_text([visible(name) for name in header], _written(rows, visible))
-        tell(table)
+        names = [visible(name) for name in header]
+        tell(rows_to_text(names, _written(rows, visible), width=room()))
         return
     unknown = math.isnan if output is Format.csv else lambda value: not math.isfinite(value)
     plain = [[_plain(value, unknown) for value in row] for row in rows]

@@ -3,26 +3,20 @@
 A cell is a value with an emphasis, a mark set high behind it, and a rest that is neither. Numbers
 of a column stay below each other although their marks differ: LaTeX and HTML leave room for the
 widest ones.
-
-Plain text has the width that it needs, or the width of a terminal (`within`). A table that is too
-wide wraps the names of its columns first, then its texts within their cells. Then it leaves out the
-columns that are named for that, and at last it shows the columns in several blocks, which all begin
-with the first columns of text. A number is never broken.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from rankeval._checks import require
+from rankeval._checks import count, require
+from rankeval._display import cut, lines_of
 from rankeval._visible import markdown, visible
 
 if TYPE_CHECKING:
@@ -53,17 +47,6 @@ LATEX_ESCAPES = str.maketrans(_LATEX | {character: f"\\{character}" for characte
 LATEX_EMPHASIS = {"best": r"\textbf{%s}", "second": r"\underline{%s}", "": "%s"}
 MARKDOWN_EMPHASIS = {"best": "**%s**", "second": "<u>%s</u>", "": "%s"}
 _BETWEEN = "   "
-_WIDTH: ContextVar[int | None] = ContextVar("width", default=None)
-_NARROW = "  "
-_WORD = re.compile(r"[^\W\d_]{2}")
-_READABLE, _POSSIBLE = 14, 8
-"""The widths to which texts are wrapped, and to which they are rather than in a second block."""
-_MOST_LINES = 4
-"""The lines that a long name takes in a cell; more would hide the rows."""
-_NAME = re.compile(r"(?<=[\s/])")
-_WORDS = re.compile(r"(?<=\s)(?=\S)")
-_BREAK = re.compile(r"(?<=[\s/_,;:=])|(?<=\w-)|(?<=\.)(?=\D)")
-"""A place where a text may break without a loss: behind a word, or between the parts of a name."""
 STYLE = (
     "<style>.rankeval-table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
     ".rankeval-table caption{text-align:left;padding:.3em 0}"
@@ -145,6 +128,8 @@ def _template() -> Template:
 Format = str | Callable[[Any], str]
 
 DASH = "\N{EN DASH}"
+MOST_CAPTION = 4
+"""Lines of a caption, if the number of lines is limited."""
 MOST_DIGITS = 6
 """Decimals shown at most, if their number follows from the uncertainty."""
 
@@ -257,8 +242,12 @@ class Table:
     notes: Sequence[str] = ()  # Lines below the table; in LaTeX they end the caption
     spare: Sequence[str] = ()  # Columns that plain text leaves out, in this order, for lack of room
 
-    def to_text(self) -> str:
-        """Return plain text for a terminal, without a line break at its end."""
+    def to_text(self, *, width: int | None = None, lines: int | None = None) -> str:
+        """Return plain text for a terminal, without a line break at its end.
+
+        With a width, texts wrap, spare columns give way, and further columns go on below. With a
+        number of lines too, further columns and rows are left out. A line below the table says so.
+        """
         rows = self._rows()
         columns = _columns(self.frame.columns, rows, self.numeric)
         # Rich cuts spaces off the end of what stands at the right, so columns with marks are filled
@@ -269,11 +258,16 @@ class Table:
             for row, cell in zip(rows, _filled(name, [row[place] for row in rows]), strict=True):
                 row[place] = cell
         caption, notes = self._words()
-        lines = [caption] if caption else []
-        drawn, without = _drawn(columns, rows, self.spare)
-        if without:
-            notes.append(f"no room for {', '.join(without)}: widen the terminal, or give --wide")
-        return "\n".join([*lines, *drawn, *(f"* {note}" for note in notes)])
+        if width is not None:
+            above = cut(lines_of(caption, width), None if lines is None else MOST_CAPTION)
+            room = None if lines is None else lines - len(above)
+            return "\n".join([*above, *_drawn_within(columns, rows, width, room, self.spare)])
+        head = [caption] if caption else []
+        return "\n".join([*head, *_drawn(columns, rows), *(f"* {note}" for note in notes)])
+
+    def without_notes(self) -> Table:
+        """Return the same table without its notes."""
+        return replace(self, notes=())
 
     def to_markdown(self) -> str:
         """Return a Markdown table of GitHub's flavour, without a line break at its end."""
@@ -354,11 +348,15 @@ class Table:
         return visible(self.caption, keep="\n"), [visible(note, keep="\n") for note in self.notes]
 
 
-def rows_to_text(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+def rows_to_text(
+    header: Sequence[str], rows: Sequence[Sequence[Any]], *, width: int | None = None
+) -> str:
     """Render rows of values as `Table.to_text` renders a frame."""
     # Without pandas, whose import takes as long as reading a million lines of a run.
     cells = [[_cell(value) for value in row] for row in rows]
-    return "\n".join(_drawn(_columns(header, cells), cells)[0])
+    columns = _columns(header, cells)
+    drawn = _drawn(columns, cells) if width is None else _drawn_within(columns, cells, width)
+    return "\n".join(drawn)
 
 
 def _cell(value: Any, how: Format | None = None, *parts: str) -> Cell:
@@ -390,159 +388,84 @@ def _columns(
     return [(name, own or name in numeric) for name, own in zip(shown, has_number, strict=True)]
 
 
-@contextmanager
-def within(width: int | None) -> Iterator[None]:
-    """Draw plain tables in a terminal of this many columns; None is no limit."""
-    token = _WIDTH.set(width)
-    try:
-        yield
-    finally:
-        _WIDTH.reset(token)
-
-
-def _drawn(
-    columns: Sequence[tuple[str, bool]], rows: Sequence[Sequence[Cell]], spare: Sequence[str] = ()
-) -> tuple[list[str], list[str]]:
-    """Return the lines of a table within the width that is set, and the columns left out for it."""
+def _drawn(columns: Sequence[tuple[str, bool]], rows: Sequence[Sequence[Cell]]) -> list[str]:
+    # The tables of Rich look like this, but loading them takes as long as reading 400,000 lines.
     texts = [[cell.text + cell.mark + cell.tail for cell in row] for row in rows]
-    strips = [
-        _Strip(name, numeric, [row[place] for row in texts])
+    head, body = _aligned(columns, texts, _BETWEEN)
+    return [*head, *(line for row in body for line in row)]
+
+
+def _drawn_within(
+    columns: Sequence[tuple[str, bool]],
+    rows: Sequence[Sequence[Cell]],
+    width: int,
+    most: int | None = None,
+    spare: Sequence[str] = (),
+) -> list[str]:
+    """Draw a table in a width, and perhaps a number of lines, and say what is left out."""
+    from rankeval.render.fitting import BETWEEN, Column, fitted
+
+    texts = [[cell.text + cell.mark + cell.tail for cell in row] for row in rows]
+    whole = [
+        Column(name, numeric, [row[place] for row in texts])
         for place, (name, numeric) in enumerate(columns)
     ]
-    limit = _WIDTH.get()
-    if limit is None or _total([strip.natural for strip in strips]) <= limit:
-        return _block(strips), []
-    spared = [name for name in spare if name in dict(columns)]
-    attempts = [(_READABLE, spared[:n]) for n in range(len(spared) + 1)]
-    for least, without in (*attempts, (_POSSIBLE, spared), (_READABLE, [])):
-        kept = [strip for strip in strips if strip.name not in without]
-        widths = _narrowed(kept, least, limit)
-        if _total(widths, _NARROW) <= limit:
-            break
-    broken = [strip.broken(width) for strip, width in zip(kept, widths, strict=True)]
+    natural = sum(column.natural for column in whole) + len(_BETWEEN) * (len(whole) - 1)
+    blocks, left_out, between = [whole], list[str](), _BETWEEN
+    if natural > width:
+        blocks, left_out = fitted(whole, width, spare)
+        between = BETWEEN
+    if most is not None:
+        kept = [column.name for column in whole if column.name not in left_out]
+        left_out = [*kept[len(blocks[0]) :], *left_out]
+        blocks = blocks[:1]
+    behind = f"not shown for lack of room: {', '.join(left_out)}" if left_out else ""
+    below = lines_of(behind, width) if behind else []
     lines: list[str] = []
-    for places in _blocks(kept, widths, limit):
+    for block in blocks:
         lines += [""] * bool(lines)
-        lines += _block([broken[place] for place in places], _NARROW)
-    return lines, without
-
-
-@dataclass(frozen=True)
-class _Strip:
-    """A column of a plain table: its name, whether it is aligned to the right, and its texts."""
-
-    name: str
-    numeric: bool
-    cells: Sequence[str]
-
-    @property
-    def natural(self) -> int:
-        return max(map(_wide, (self.name, *self.cells)))
-
-    def least(self, readable: int) -> int:
-        """Return the width that it needs at least: texts may wrap to a width, numbers may not."""
-        name = min(max(map(_wide, _NAME.split(self.name))), _READABLE)
-        is_text = not self.numeric
-        needs = (
-            min(_wide(cell), readable) if is_text and _WORD.search(cell) else _wide(cell)
-            for cell in self.cells
+        names = [(column.name, column.numeric) for column in block]
+        head, body = _aligned(
+            names, [*zip(*(column.cells for column in block), strict=True)], between
         )
-        return max(name, *needs, 1)
-
-    def broken(self, width: int) -> _Strip:
-        """Return it with name and texts wrapped; long names are shortened if they still differ."""
-        most = _MOST_LINES * width
-        short = [_shortened(cell, most) for cell in self.cells]
-        shown = short if len({*short}) == len({*self.cells}) else self.cells
-        cells = [_broken(cell, width) for cell in shown]
-        return _Strip(_broken(_shortened(self.name, most), width), self.numeric, cells)
+        lines += head
+        lines += _first_lines(body, None if most is None else most - len(head) - len(below))
+    return [*lines, *below]
 
 
-def _narrowed(strips: Sequence[_Strip], readable: int, limit: int) -> list[int]:
-    """Return widths that fit the limit if they can: the widest column gives way first."""
-    least = [strip.least(readable) for strip in strips]
-    widths = [
-        max(floor, *map(_wide, strip.cells), 1) for strip, floor in zip(strips, least, strict=True)
-    ]
-    while _total(widths, _NARROW) > limit:
-        slack = [place for place, floor in enumerate(least) if widths[place] > floor]
-        if not slack:
-            break
-        widest = max(slack, key=widths.__getitem__)
-        widths[widest] -= 1
-    return widths
+def _first_lines(rows: Sequence[Sequence[str]], room: int | None) -> list[str]:
+    """Return the lines of the rows for which there is room, and the number of the others."""
+    drawn: list[str] = []
+    for place, row in enumerate(rows):
+        is_last = place == len(rows) - 1
+        if room is not None and len(drawn) + len(row) > room - (not is_last):
+            return [*drawn, f"... {count(len(rows) - place, 'more row')}"]
+        drawn += row
+    return drawn
 
 
-def _blocks(strips: Sequence[_Strip], widths: Sequence[int], limit: int) -> list[list[int]]:
-    """Return the places of the columns in each block; the first columns of text begin them all."""
-    numeric = [place for place, strip in enumerate(strips) if strip.numeric]
-    keys = [*range(min(numeric[0], 3))] if numeric and numeric[0] else [0]
-    blocks = [keys]
-    for place in range(len(keys), len(strips)):
-        longer = [*blocks[-1], place]
-        if blocks[-1] is not keys and _total([widths[at] for at in longer], _NARROW) > limit:
-            longer = [*keys, place]
-            blocks.append(longer)
-        blocks[-1] = longer
-    return blocks
-
-
-def _broken(text: str, width: int) -> str:
-    """Break a text into lines, between words and parts of names where they fit."""
-    lines = []
-    for line in text.split("\n"):
-        lines.append("")
-        for part in _parts(line, width):
-            if _wide(lines[-1] + part) > width and lines[-1].strip():
-                lines.append("")
-            lines[-1] += part
-    return "\n".join(line.rstrip() for line in lines)
-
-
-def _parts(line: str, width: int) -> Iterator[str]:
-    """Yield words, of longer words the parts between their signs, and of longer ones characters."""
-    for word in _WORDS.split(line):
-        for piece in [word] if _wide(word) <= width else _BREAK.split(word):
-            yield from [piece] if _wide(piece) <= width else piece
-
-
-def _shortened(name: str, most: int) -> str:
-    """Cut a long name in its middle; sentences have spaces and stay whole."""
-    if len(name) <= most or " " in name:
-        return name
-    half = (most - 1) // 2
-    return f"{name[:half]}…{name[-half:]}"
-
-
-def _total(widths: Sequence[int], between: str = _BETWEEN) -> int:
-    return sum(widths) + len(between) * (len(widths) - 1)
-
-
-def _wide(text: str) -> int:
-    """Return how many columns of a terminal a text takes, by its longest line."""
-    # The tables of Rich look like ours, but loading them takes as long as reading 400,000 lines.
+def _aligned(
+    columns: Sequence[tuple[str, bool]], texts: Sequence[Sequence[str]], between: str
+) -> tuple[list[str], list[list[str]]]:
+    """Return the lines of the header with its rule, and those of each row."""
     from rich.cells import cell_len
 
-    return max(cell_len(line.rstrip()) for line in text.split("\n"))
-
-
-def _block(strips: Sequence[_Strip], between: str = _BETWEEN) -> list[str]:
     # Names stand above the rule, cells below the row before.
-    head = _lines([strip.name for strip in strips], step=-1)[::-1]
-    rows = zip(*(strip.cells for strip in strips), strict=True)
-    body = [line for row in rows for line in _lines(row)]
-    widths = [max(map(_wide, column)) for column in zip(*head, *body, strict=True)]
+    head = _lines([name for name, _ in columns], step=-1)[::-1]
+    body = [_lines(row) for row in texts]
+    all_lines = [*head, *(line for row in body for line in row)]
+    widths = [max(map(cell_len, column)) for column in zip(*all_lines, strict=True)]
 
     def drawn(line: Sequence[str]) -> str:
         cells = []
-        for text, width, strip in zip(line, widths, strips, strict=True):
+        for text, width, (_, numeric) in zip(line, widths, columns, strict=True):
             shown = text.rstrip()
-            room = " " * (width - _wide(shown))
-            cells.append(room + shown if strip.numeric else shown + room)
+            room = " " * (width - cell_len(shown))
+            cells.append(room + shown if numeric else shown + room)
         return between.join(cells).rstrip()
 
-    rule = "\N{BOX DRAWINGS LIGHT HORIZONTAL}" * _total(widths, between)
-    return [*map(drawn, head), rule, *map(drawn, body)]
+    rule = "\N{BOX DRAWINGS LIGHT HORIZONTAL}" * len(between.join(" " * width for width in widths))
+    return [*map(drawn, head), rule], [[*map(drawn, row)] for row in body]
 
 
 def _lines(cells: Sequence[str], step: int = 1) -> list[tuple[str, ...]]:
