@@ -24,7 +24,7 @@ from rankeval._checks import count, few, refuse
 from rankeval.cli.exits import command_group, steps
 from rankeval.cli.inputs import query_texts
 from rankeval.cli.options import COLLECTION, Format, ending_with, options
-from rankeval.cli.output import noted, print_frame, print_result, print_rows, say, tell
+from rankeval.cli.output import noted, print_frame, print_result, print_rows, say, tell, tell_all
 
 if TYPE_CHECKING:
     from rankeval.collection.data import RankingData
@@ -289,7 +289,7 @@ def gate(
     declared = guard.gate(registered, **arguments)
     following = {"more": "NAME=PATH", **files.named()}
     if candidate is None:
-        tell(str(declared))
+        tell_all(declared)
         return following
     decision = declared.decide(*next(iter(systems.items())))
     tell(decision.words)

@@ -190,12 +190,17 @@ def print_result(result: Any, output: Format) -> None:
     from rankeval.comparison.tables import caption_of
 
     if output is Format.table:
-        tell(view_of(result).to_text(width=room(), lines=None))
+        tell_all(result)
         return
     findings, means = getattr(result, "findings", ()), getattr(result, "means", None)
     print_frame(means if result.table.empty and means is not None else result.table, output)
     for sentence in (*findings, caption_of(result), *result.notes):
         say(f"note: {sentence}")
+
+
+def tell_all(result: Any) -> None:
+    """Print a result as a session shows it, with all its rows and notes."""
+    tell(view_of(result).to_text(width=room(), lines=None))
 
 
 def print_frame(frame: pd.DataFrame, output: Format, spare: Sequence[str] = ()) -> None:

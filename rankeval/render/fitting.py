@@ -22,6 +22,9 @@ READABLE, POSSIBLE = 14, 8
 MOST_LINES = 4
 """A long name takes no more lines: its middle is left out, unless two names would be alike."""
 
+LONGEST_NUMBERS = 24
+"""An interval, or a cell of several numbers, is not longer; it stays whole."""
+
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _WORDS = re.compile(r"(?<=\s)(?=\S)")
 _NAMES = re.compile(r"(?<=[\s/])")
@@ -59,7 +62,8 @@ class Column:
         return Column(name, self.numeric, [_broken(cell, width) for cell in shown])
 
     def _wraps(self, cell: str) -> bool:
-        return not self.numeric and _LETTERS.search(cell) is not None
+        is_text = _LETTERS.search(cell) is not None or len(cell) > LONGEST_NUMBERS
+        return not self.numeric and is_text
 
 
 def fitted(

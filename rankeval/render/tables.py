@@ -419,7 +419,7 @@ def _drawn_within(
         kept = [column.name for column in whole if column.name not in left_out]
         left_out = [*kept[len(blocks[0]) :], *left_out]
         blocks = blocks[:1]
-    behind = f"not shown for lack of room: {', '.join(left_out)}" if left_out else ""
+    behind = f"not shown: {', '.join(left_out)}" if left_out else ""
     below = lines_of(behind, width) if behind else []
     lines: list[str] = []
     for block in blocks:
