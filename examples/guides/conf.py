@@ -136,7 +136,7 @@ PAGE = """\
 {title}
 {line}
 
-:doc:`Reference </reference>` › ``{module}``
+:doc:`Reference </reference>` / ``{module}``
 
 .. currentmodule:: {module}
 
