@@ -299,7 +299,7 @@ def why(*, model: str, output: Format, **settings: Any) -> None:
 
 
 def _tell_promotion(done: Promotion) -> None:
-    tell(str(done))
+    tell(done.words)
     if done.floors is not None:
         tell(done.floors.to_string(index=False))
     if done.run_id is not None:

@@ -141,7 +141,7 @@ def register(*, project: str, name: str, ledger: str | None, **arguments: Any) -
     tell(f"{registered.name}: {sizes}; {known}; digest {registered.digest}")
     for finding in registered.findings:
         if finding.severity == "note":  # the others were printed as warnings
-            tell(str(finding))
+            tell(finding.words)
     tell(f"ledger {registered.ledger}, head {registered.head}")
 
 
@@ -237,7 +237,7 @@ def gate(
         tell(str(declared))
         return
     decision = declared.decide(*next(iter(systems.items())))
-    tell(str(decision))
+    tell(decision.words)
     if not decision.accepted:
         raise typer.Exit(1)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from rankeval._display import view_of
 from rankeval._secrets import without_secrets
 from rankeval._visible import visible
 from rankeval.cli.options import Format
@@ -123,10 +124,10 @@ def print_result(result: Any, output: Format) -> None:
         return
     from rankeval.comparison.tables import caption_of
 
-    findings, means = getattr(result, "findings", ()), getattr(result, "means", None)
     if output is Format.table:
-        tell("\n".join([*findings, *([""] if findings else []), str(result)]))
+        tell(view_of(result).to_text(width=None, lines=None))
         return
+    findings, means = getattr(result, "findings", ()), getattr(result, "means", None)
     print_frame(means if result.table.empty and means is not None else result.table, output)
     for sentence in (*findings, caption_of(result), *result.notes):
         say(f"note: {sentence}")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from rankeval._arguments import explained
 from rankeval._checks import refuse
+from rankeval._display import Displayed, View
 from rankeval._visible import escaping
 from rankeval.collection.data import RankingData
 from rankeval.comparison.derived import (
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
-class Comparison(ComparisonRecord):
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Displayed, ComparisonRecord):
     """The differences between systems, with the test, its settings and notes for the reader.
 
     Printed, it has the mean of each system, its difference, the adjusted interval and p, and
@@ -154,7 +154,7 @@ class Comparison(ComparisonRecord):
         """The headline, and beside it the value of choosing the `best`, if it is one of several and has an interval."""
         choice = self._choice
         is_told = choice and choice.n_candidates > 1 and choice.has_interval
-        return (self.headline, str(choice)) if is_told else (self.headline,)
+        return (self.headline, choice.words) if is_told else (self.headline,)
 
     @property
     def _choice(self) -> Choice | None:
@@ -708,12 +708,8 @@ class Comparison(ComparisonRecord):
             cls.from_json(record.files[NUMBERS].decode()), evaluations=systems_of(record)
         )
 
-    def __str__(self) -> str:
-        return "\n\n".join(table.to_text() for table in self._tables)
-
-    def _repr_html_(self) -> str:
-        paragraphs = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.findings)
-        return paragraphs + "".join(table.to_html() for table in self._tables)
+    def _view(self) -> View:
+        return View(self.findings, self._tables)
 
     @property
     def _tables(self) -> list[Table]:

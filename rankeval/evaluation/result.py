@@ -27,7 +27,8 @@ from rankeval._checks import (
     shown,
     whole_number,
 )
-from rankeval._visible import escaping, markdown, visible
+from rankeval._display import Displayed, View
+from rankeval._visible import escaping, markdown
 from rankeval.collection.convention import COUNTED_AS, Convention
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput
@@ -59,8 +60,8 @@ _WORDS = {"mean": "mean", "sum": "sum", "gmean": "geometric mean"}
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
-class Evaluation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(Displayed):
     """The scores of one ranking, query by query, with the convention that made them.
 
     Attributes
@@ -553,26 +554,20 @@ class Evaluation:
         """Return the evaluation of a record, the same bit for bit."""
         return from_bytes(record.files[EVALUATION])
 
-    def __repr__(self) -> str:
-        values = ", ".join(f"{label}={value:.4f}" for label, value in aggregates(self).items())
-        name = f"{self.name!r}, " if self.name else ""
-        notes = "; ".join((self.convention.name, *self.notes))
-        return f"Evaluation({name}{count(self.n_queries, 'query')}, {values}; {notes})"
+    def _view(self) -> View:
+        name = f"{self.name}: " if self.name else ""
+        tied = f", {self.tied_share:.1%} of rows tied" if self.tied_share else ""
+        queries = count(self.n_queries, "query")
+        sentence = f"{name}{queries}, convention {self.convention.name}{tied}"
+        return View([sentence], [table_of_values(self)], self.notes)
 
-    def _repr_html_(self) -> str:
-        from html import escape
 
-        frame = self.aggregate().to_frame(visible(self.name or "Evaluation"))
-        table = frame.to_html(float_format="{:.4f}".format)
-        notes = [count(self.n_queries, "query"), f"convention {self.convention.name}"]
-        notes.append(f"{self.tied_share:.1%} of rows tied")
-        notes += [
-            f"{label}: {count(number, 'query')} 0/0"
-            for label, number in self.undefined.items()
-            if number
-        ]
-        notes += self.notes
-        return f"{table}<small>{escape('; '.join(notes))}</small>"
+def table_of_values(evaluation: Evaluation) -> Table:
+    """Return the table of the values over all queries, a row for each measure."""
+    import pandas as pd
+
+    values = aggregates(evaluation)
+    return Table(pd.DataFrame({"measure": [*values], "value": [*values.values()]}))
 
 
 def _row(part: Evaluation, confidence_level: float | None) -> dict[str, float]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from rankeval._arguments import explained
 from rankeval._checks import check_number, refuse, shown
+from rankeval._display import Displayed, View
 from rankeval._registry import chosen
 from rankeval._visible import escaping
 from rankeval.collection.convention import Convention
@@ -33,6 +34,7 @@ from rankeval.model_selection.seeds import over_seeds, seeded, seeds_of
 from rankeval.model_selection.shelved import Split
 from rankeval.model_selection.splitters import Folds
 from rankeval.render.progress import Progress
+from rankeval.render.tables import Table
 from rankeval.significance.columns import FOLD
 from rankeval.significance.declarations import seed_of
 from rankeval.tracking import observed
@@ -268,8 +270,8 @@ def _collect(
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
-class LearningCurve:
+@dataclass(frozen=True, eq=False, repr=False)
+class LearningCurve(Displayed):
     """The scores of a ranker by the number of its training queries.
 
     Attributes
@@ -319,12 +321,9 @@ class LearningCurve:
         values = self.table[label].groupby(level="n_train_queries").agg(["mean", "min", "max"])
         return curve(values, xlabel="queries trained on", ylabel=label)
 
-    def __repr__(self) -> str:
-        sizes = self.table.index.get_level_values("n_train_queries").unique().tolist()
-        return f"LearningCurve({', '.join(self.labels)} at {', '.join(map(str, sizes))} training queries)"
-
-    def _repr_html_(self) -> str:
-        return str(self.mean().to_html())
+    def _view(self) -> View:
+        sentence = f"{', '.join(self.labels)} by the number of training queries, means over folds"
+        return View([sentence], [Table(self.mean().reset_index())])
 
 
 @explained

@@ -57,7 +57,7 @@ LISTED = "{} may be robots (usual: {impressions:g} impressions, {clicks:g} click
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ClickLog(WithTable):
     """Lists that were shown to users, and their clicks.
 
@@ -531,20 +531,20 @@ class ClickLog(WithTable):
         facts = facts.take(self.items["impression"].to_numpy()).set_axis(self.items.index)
         return pd.concat([facts, self.items.drop(columns="impression")], axis=1)
 
-    def __repr__(self) -> str:
+    def _sizes(self) -> str:
         sizes = {
             "impression": self.counts,
             "item": self.counts[self.items["impression"]],
             "click": self._clicks(),
         }
         numbers = [count(int(values.sum()), name) for name, values in sizes.items()]
-        return f"ClickLog({', '.join(numbers)})"
+        return ", ".join(numbers)
 
     def _laid_out(self) -> Table:
         table = self.click_rates().table.drop(columns="clicked")
         table.columns = table.columns.str.replace("_", " ")
         notes = [f"left out: {n:,} {what}" for what, n in self.excluded.items()]
-        return Table(table, caption=repr(self), notes=notes)
+        return Table(table, caption=self._sizes(), notes=notes)
 
 
 def _users(log: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series[float]]:
@@ -561,7 +561,7 @@ def _users(log: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series[float]]:
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ClickRates(Recorded):
     """Click rates, or rates of abandonment, with Wilson intervals.
 
@@ -631,7 +631,7 @@ class ClickRates(Recorded):
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LogChecks(Recorded):
     """The checks of a click log.
 

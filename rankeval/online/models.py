@@ -70,7 +70,7 @@ UNTOLD = "{0}: the log says nothing of {2:,} of {1:,} values, which are those of
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Perplexity(Recorded):
     """How well a click model foresees the clicks of a log, beside click rates.
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from rankeval._checks import require
+from rankeval._checks import count, require
+from rankeval._display import cut, lines_of
 from rankeval._visible import markdown, visible
 
 if TYPE_CHECKING:
@@ -127,6 +128,8 @@ def _template() -> Template:
 Format = str | Callable[[Any], str]
 
 DASH = "\N{EN DASH}"
+MOST_CAPTION = 4
+"""Lines of a caption, if the number of lines is limited."""
 MOST_DIGITS = 6
 """Decimals shown at most, if their number follows from the uncertainty."""
 
@@ -238,8 +241,12 @@ class Table:
     caption: str = ""  # A line above the table
     notes: Sequence[str] = ()  # Lines below the table; in LaTeX they end the caption
 
-    def to_text(self) -> str:
-        """Return plain text for a terminal, without a line break at its end."""
+    def to_text(self, *, width: int | None = None, lines: int | None = None) -> str:
+        """Return plain text for a terminal, without a line break at its end.
+
+        With a width, texts wrap and the last columns give way; with a number of lines, the last
+        rows do. A line below the table says how many are left out.
+        """
         rows = self._rows()
         columns = _columns(self.frame.columns, rows, self.numeric)
         # Rich cuts spaces off the end of what stands at the right, so columns with marks are filled
@@ -250,8 +257,17 @@ class Table:
             for row, cell in zip(rows, _filled(name, [row[place] for row in rows]), strict=True):
                 row[place] = cell
         caption, notes = self._words()
-        lines = [caption] if caption else []
-        return "\n".join([*lines, *_drawn(columns, rows), *(f"* {note}" for note in notes)])
+        if width is not None:
+            texts = [[cell.text + cell.mark + cell.tail for cell in row] for row in rows]
+            above = cut(lines_of(caption, width), None if lines is None else MOST_CAPTION)
+            room = None if lines is None else lines - len(above)
+            return "\n".join([*above, *_drawn_within(columns, texts, width, room)])
+        head = [caption] if caption else []
+        return "\n".join([*head, *_drawn(columns, rows), *(f"* {note}" for note in notes)])
+
+    def without_notes(self) -> Table:
+        """Return the same table without its notes."""
+        return replace(self, notes=())
 
     def to_markdown(self) -> str:
         """Return a Markdown table of GitHub's flavour, without a line break at its end."""
@@ -370,14 +386,43 @@ def _columns(
 
 def _drawn(columns: Sequence[tuple[str, bool]], rows: Sequence[Sequence[Cell]]) -> list[str]:
     # The tables of Rich look like this, but loading them takes as long as reading 400,000 lines.
+    texts = [[cell.text + cell.mark + cell.tail for cell in row] for row in rows]
+    head, body = _aligned(columns, texts, _BETWEEN)
+    return [*head, *(line for row in body for line in row)]
+
+
+def _drawn_within(
+    columns: list[tuple[str, bool]], texts: list[list[str]], width: int, most: int | None
+) -> list[str]:
+    """Draw a table in a width and a number of lines, and say what is left out."""
+    from rankeval.render.fitting import BETWEEN, fitted
+
+    shown, cells, left_out = fitted(columns, texts, width)
+    head, body = _aligned(shown, cells, BETWEEN)
+    behind = f"not shown: {', '.join(left_out)}" if left_out else ""
+    below = lines_of(behind, width)
+    room = None if most is None else most - len(head) - len(below)
+    drawn: list[str] = []
+    for place, row in enumerate(body):
+        is_last = place == len(body) - 1
+        if room is not None and len(drawn) + len(row) > room - (not is_last):
+            below = [f"... {count(len(body) - place, 'more row')}", *below]
+            break
+        drawn += row
+    return [*head, *drawn, *below]
+
+
+def _aligned(
+    columns: Sequence[tuple[str, bool]], texts: Sequence[Sequence[str]], between: str
+) -> tuple[list[str], list[list[str]]]:
+    """Return the lines of the header with its rule, and those of each row."""
     from rich.cells import cell_len
 
     # Names stand above the rule, cells below the row before.
     head = _lines([name for name, _ in columns], step=-1)[::-1]
-    body = [
-        line for row in rows for line in _lines([cell.text + cell.mark + cell.tail for cell in row])
-    ]
-    widths = [max(map(cell_len, column)) for column in zip(*head, *body, strict=True)]
+    body = [_lines(row) for row in texts]
+    all_lines = [*head, *(line for row in body for line in row)]
+    widths = [max(map(cell_len, column)) for column in zip(*all_lines, strict=True)]
 
     def drawn(line: Sequence[str]) -> str:
         cells = []
@@ -385,10 +430,10 @@ def _drawn(columns: Sequence[tuple[str, bool]], rows: Sequence[Sequence[Cell]]) 
             shown = text.rstrip()
             room = " " * (width - cell_len(shown))
             cells.append(room + shown if numeric else shown + room)
-        return _BETWEEN.join(cells).rstrip()
+        return between.join(cells).rstrip()
 
-    rule = "\N{BOX DRAWINGS LIGHT HORIZONTAL}" * len(_BETWEEN.join(" " * width for width in widths))
-    return [*map(drawn, head), rule, *map(drawn, body)]
+    rule = "\N{BOX DRAWINGS LIGHT HORIZONTAL}" * len(between.join(" " * width for width in widths))
+    return [*map(drawn, head), rule], [[*map(drawn, row)] for row in body]
 
 
 def _lines(cells: Sequence[str], step: int = 1) -> list[tuple[str, ...]]:
