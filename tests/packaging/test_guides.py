@@ -215,3 +215,25 @@ def test_the_guide_to_cross_validation_has_its_twelve_ways():
     assert "rk.QueryRanker" in first
     assert "qid=qid" in first
     assert all(error is None for _, error, _ in blocks(before))
+
+
+def written_here(text):
+    """Return the calls in the column "here" of the tables of a guide."""
+    tables = re.findall(r"^\| there \| here \|.*\n\|---.*\n((?:\|.*\n)+)", text, re.MULTILINE)
+    cells = [row.split(" | ")[1] for table in tables for row in table.splitlines()]
+    return [re.fullmatch("`(.*)`", cell)[1] for cell in cells]
+
+
+def statement(call):
+    """Return a call of Python, or of the shell, as a statement of a program."""
+    return f"subprocess.run({call!r}, shell=True, check=True)" if call.startswith("rankeval ") else call
+
+
+@pytest.mark.docs
+def test_each_call_that_the_guide_to_other_tools_proposes_runs(tmp_path, installed_plugin):
+    """One after the other, behind the blocks of the page, whose names they use."""
+    text = (LIST.parent / "migrating.md").read_text(encoding="utf-8")
+    calls = written_here(text)
+    assert len(calls) > 25
+    quiet = "import warnings\nwarnings.simplefilter('ignore', UserWarning)"  # the notes on three queries
+    ran("\n".join([program(text), quiet, *map(statement, calls)]), tmp_path, installed_plugin)
