@@ -575,7 +575,7 @@ def push(
 
 
 @app.command("site")
-@options("SAVED public experiment host uri with_queries", public=Path("public"))
+@options("SAVED public experiment host uri with_queries strict", public=Path("public"))
 def make_site(
     *,
     saved: Path | None,
@@ -584,6 +584,7 @@ def make_site(
     host: str,
     uri: str | None,
     with_queries: bool,
+    strict: bool,
 ) -> None:
     """Write one static site of all runs: leaderboards, the champion, and a page for each run.
 
@@ -597,6 +598,8 @@ def make_site(
     for fault in written.faults:
         say(f"warning: {fault.place} cannot be read: {fault.reason}")
     tell(f"{count(written.n_pages, 'page')}: {written.index}")
+    if strict and written.faults:
+        raise typer.Exit(1)
 
 
 def main() -> None:

@@ -196,6 +196,7 @@ _SWITCHES = {
     "no_summary --no-summary -n": "Print queries only (trec).",
     "check --check": "Check the file, its data and the guard, and run nothing.",
     "with_queries --queries": "Show ids of queries, and notes, which may name queries.",
+    "strict --strict": "Exit with code 1 if a run cannot be read; the site is written all the same.",
     "keys --keys": "Print all keys of an experiment file, and run nothing.",
     "verbose --verbose": "Print the whole comparison too, and the digests of plan and ledger.",
 }
@@ -310,8 +311,8 @@ _REMEDIES = {
 }
 """Argument of an error -> what to do about it in a shell, where the library's own words are Python."""
 
-_FILES = {"truth": "qrels", "ranking": "runs"}
-"""Argument of an error -> the argument of a command, which takes files."""
+_FILES = {"truth": "qrels", "ranking": "runs", "saved": "saved"}
+"""Argument of an error -> the argument of a command, which takes files or a folder."""
 
 
 def options(names: str, **changed: Any) -> Callable[[_Command], _Command]:
