@@ -600,9 +600,14 @@ def data_of(
     require(is_name, "data", type(data), "its name, RankingData or LoggedData")
     if isinstance(data, RankingData):
         return LoggedData(name or "data", judged, role, len(data), data.n_queries)
-    name = name or f"judgments-{judged.removeprefix('sha256:')[:8]}"
+    name = name or name_by_digest(judged)
     n_rows = int(evaluation.facts.query_counts["retrieved"].sum())
     return LoggedData(name, judged, role, n_rows, evaluation.n_queries)
+
+
+def name_by_digest(judged: str) -> str:
+    """Return the name of a data set that nobody named."""
+    return f"judgments-{judged.removeprefix('sha256:')[:8]}"
 
 
 def aggregates_by_key(evaluation: Evaluation) -> dict[str, float]:

@@ -269,9 +269,17 @@ class CrossValidation(Displayed):
         if settings is None and self.ranker is not None:
             chosen, seeds = self.best_params, self.evaluation.facts.seeds
             plain = chosen is None
-            settings = settings_of(self.ranker) if plain else with_choices(self.ranker, chosen, seeds)
+            settings = (
+                settings_of(self.ranker) if plain else with_choices(self.ranker, chosen, seeds)
+            )
         return validation_record(
-            self, settings or {}, role=role, data=data, name=name, folds=folds, predictions=predictions
+            self,
+            settings or {},
+            role=role,
+            data=data,
+            name=name,
+            folds=folds,
+            predictions=predictions,
         )
 
     @classmethod

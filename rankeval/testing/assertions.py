@@ -329,7 +329,9 @@ def _checked(
     table.insert(0, SLICE, np.repeat([*parts.places], len(labels)))
     table["rate"] = loss.table["detectable_difference"]
     if not is_loss:
-        table["rate"] = [_pass_rate(row, share, settings, gain, parts) for row in table.to_dict("records")]
+        table["rate"] = [
+            _pass_rate(row, share, settings, gain, parts) for row in table.to_dict("records")
+        ]
     table["passed"] = (decisive.shown != is_loss) | decisive.table["p_value"].isna()
     if parts.name:
         is_whole = table[SLICE] == TOGETHER

@@ -145,7 +145,9 @@ class Check(Displayed):
             if row["n_queries"] < LEAST_QUERIES:
                 return f"not tested, with fewer than {LEAST_QUERIES} {self.units}"
             is_unchanged = row["gain"] == 0 and row["sd"] == 0
-            return "equal on every query" if is_unchanged else "not tested: one query weighs too much"
+            return (
+                "equal on every query" if is_unchanged else "not tested: one query weighs too much"
+            )
         margin = row["margin"]
         beyond = f" of more than {margin:g}" if margin else ""
         verdict = _VERDICTS[self.claim, bool(row["passed"])]
