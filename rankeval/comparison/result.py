@@ -602,8 +602,8 @@ class Comparison(Displayed, ComparisonRecord):
         -------
         Figure
             Not registered with pyplot. A colour marks claims that are shown, by the adjusted p. In
-            "intervals" a band is shaded: differences in it are too small for so many queries to
-            detect reliably.
+            "intervals", a row whose claim is not shown has a shaded band: differences in it are too
+            small for this number of queries to detect reliably. A legend explains the marks.
 
         Raises
         ------
