@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from rankeval._display import lines_of
 
 BETWEEN = "  "
-"""Between the columns of a table that was fitted."""
+"""Between the columns of a table that was too wide."""
 
 NARROW = 12
 """A column of texts is not made narrower."""

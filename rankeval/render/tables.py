@@ -397,8 +397,11 @@ def _drawn_within(
     """Draw a table in a width and a number of lines, and say what is left out."""
     from rankeval.render.fitting import BETWEEN, fitted
 
-    shown, cells, left_out = fitted(columns, texts, width)
-    head, body = _aligned(shown, cells, BETWEEN)
+    left_out: list[str] = []
+    head, body = _aligned(columns, texts, _BETWEEN)
+    if len(head[-1]) > width:
+        shown, cells, left_out = fitted(columns, texts, width)
+        head, body = _aligned(shown, cells, BETWEEN)
     behind = f"not shown: {', '.join(left_out)}" if left_out else ""
     below = lines_of(behind, width)
     room = None if most is None else most - len(head) - len(below)
