@@ -284,7 +284,11 @@ def log(
     is_evaluation = isinstance(result, Evaluation)
     of_a_model = model_id is not None or model_version is not None
     refuse(
-        (of_a_model and not is_evaluation, "model_id= and model_version= belong to an Evaluation"),
+        (
+            of_a_model and not is_evaluation,
+            "model_id= and model_version= belong to an Evaluation",
+            "log cv.evaluation for the version",
+        ),
         (
             name is not None and is_evaluation,
             "name= does not belong to an Evaluation",
