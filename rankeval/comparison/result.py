@@ -38,6 +38,9 @@ from rankeval.tracking import LoggedData
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+QUICK = 20_000
+"""Scores by query up to which a repr names the value of the best choice unless it is known."""
+
 
 @explained
 @escaping
@@ -711,7 +714,10 @@ class Comparison(Displayed, ComparisonRecord):
         )
 
     def _view(self) -> View:
-        return View(self.findings, self._tables)
+        # The value of the choice takes seconds for many scores, and a repr may not.
+        n_scores = self.table["n_queries"].sum()
+        is_quick = "best" in vars(self) or n_scores <= QUICK or not has_scores(self)
+        return View(self.findings if is_quick else (self.headline,), self._tables)
 
     @property
     def _tables(self) -> list[Table]:
