@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -189,6 +190,9 @@ def leaderboard(
     from rankeval_mlflow.reading.leaderboards import leaderboard as rank
 
     board = rank(experiment, data=data_set, limit=most, **settings)
+    if output is Format.table:
+        table = board.table.assign(run_id=board.table["run_id"].map(_short))
+        board = replace(board, table=table)
     print_result(board, output)
     for other in board.others.itertuples(index=False) if output is not Format.table else ():
         tell(f"not ranked: {other.run_id} {other.system}: {other.reason}", to_stderr=True)

@@ -526,8 +526,7 @@ def search(
     documents = f"{count(len(texts), 'document')}, {empty_documents:,} empty"
     say(f"{documents}; {count(len(needs), 'query')}, {empty_queries:,} empty")
     n_barren = len(needs) - len({*run.qid.to_pylist()})
-    written = "" if out is None else f", written to {out}"
-    say(f"{count(len(run), 'row')}{written}; {count(n_barren, 'query')} found nothing")
+    say(f"{count(len(run), 'row')}; {count(n_barren, 'query')} found nothing")
 
 
 @app.command()

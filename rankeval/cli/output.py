@@ -189,10 +189,10 @@ def print_result(result: Any, output: Format) -> None:
         return
     from rankeval.comparison.tables import caption_of
 
-    findings, means = getattr(result, "findings", ()), getattr(result, "means", None)
     if output is Format.table:
         tell(view_of(result).to_text(width=room(), lines=None))
         return
+    findings, means = getattr(result, "findings", ()), getattr(result, "means", None)
     print_frame(means if result.table.empty and means is not None else result.table, output)
     for sentence in (*findings, caption_of(result), *result.notes):
         say(f"note: {sentence}")
