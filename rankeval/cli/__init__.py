@@ -677,7 +677,7 @@ def push(
 
 @app.command("site")
 @options(
-    "SAVED public experiment host uri with_queries",
+    "SAVED public experiment host uri with_queries strict",
     public=Path("public"),
     then="python -m webbrowser {index}",
 )
@@ -689,6 +689,7 @@ def make_site(
     host: str,
     uri: str | None,
     with_queries: bool,
+    strict: bool,
 ) -> dict[str, Path]:
     """Write one static site of all runs: leaderboards, the champion, and a page for each run.
 
@@ -706,6 +707,8 @@ def make_site(
     for fault in written.faults:
         say(f"warning: {fault.place} cannot be read: {fault.reason}")
     tell(f"{count(written.n_pages, 'page')}: {written.index}")
+    if strict and written.faults:
+        raise typer.Exit(1)
     return {"index": written.index}
 
 

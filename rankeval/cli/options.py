@@ -201,6 +201,7 @@ _SWITCHES = {
     "no_summary --no-summary -n": "Print queries only (trec_eval's -n).",
     "check --check": "Check the file, its data and the guard, without a run.",
     "with_queries --queries": "Show query ids, and notes that may name queries.",
+    "strict --strict": "Exit with code 1 if a run cannot be read; the site is written all the same.",
     "wide --wide": "Show all columns of a table at full width.",
     "keys --keys": "Print all keys of an experiment file, without a run.",
     "verbose --verbose": "Print the whole comparison too, and the digests of the plan and the ledger.",
@@ -338,8 +339,8 @@ _REMEDIES = {
 }
 """Argument of an error -> what to do about it in a shell, where the library's own words are Python."""
 
-_FILES = {"truth": "qrels", "ranking": "runs"}
-"""Argument of an error -> the argument of a command, which takes files."""
+_FILES = {"truth": "qrels", "ranking": "runs", "saved": "saved"}
+"""Argument of an error -> the argument of a command, which takes files or a folder."""
 
 
 def options(

@@ -205,11 +205,10 @@ def tell_all(result: Any) -> None:
 
 def print_frame(frame: pd.DataFrame, output: Format, spare: Sequence[str] = ()) -> None:
     """Print a frame by `print_rows`; the table lacks the spare columns, unless it may be wide."""
-    is_narrow = bool(spare) and output is Format.table and not WIDE.get()
-    shown = frame.drop(columns=[*spare]) if is_narrow else frame
-    print_rows(list(shown.columns), list(shown.itertuples(index=False, name=None)), output)
-    if is_narrow:
-        tell(f"* --wide shows more columns: {', '.join(spare)}")
+    if spare and output is Format.table and not WIDE.get():
+        frame = frame.drop(columns=[*spare])
+        say(f"--wide shows more columns: {', '.join(spare)}")
+    print_rows(list(frame.columns), list(frame.itertuples(index=False, name=None)), output)
 
 
 def print_rows(header: Sequence[str], rows: Sequence[Sequence[Any]], output: Format) -> None:
@@ -222,8 +221,7 @@ def print_rows(header: Sequence[str], rows: Sequence[Sequence[Any]], output: For
     if output is Format.table:
         from rankeval.render.tables import rows_to_text
 
-        names = [visible(name) for name in header]
-        tell(rows_to_text(names, _written(rows, visible), width=room()))
+        tell(rows_to_text([visible(name) for name in header], _written(rows, visible), room()))
         return
     unknown = math.isnan if output is Format.csv else lambda value: not math.isfinite(value)
     plain = [[_plain(value, unknown) for value in row] for row in rows]

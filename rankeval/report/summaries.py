@@ -171,15 +171,15 @@ class ExperimentFacts:
 
 
 def experiment_text(
-    facts: ExperimentFacts, *, verbose: bool = False, width: int | None = 80
+    facts: ExperimentFacts, *, verbose: bool = False, width: int | None = None
 ) -> str:
     """Write the result of an experiment for a terminal: findings, rankers, standing, and what limits the result."""
     notes = unguarded_notes(facts)
     findings = [*facts.comparison.findings, *worst_slices(facts)]
     paragraphs = ["\n".join(map(_filled, findings)), _rankers(facts).to_text(width=width)]
     if verbose:
-        whole = view_of(replace(facts.comparison, notes=notes))
-        paragraphs.append(whole.to_text(width=width, lines=None))
+        compared = view_of(replace(facts.comparison, notes=notes))
+        paragraphs.append(compared.to_text(width=width, lines=None))
     further = fit_notes(facts) if verbose else limits_of(facts)
     paragraphs += [_filled(f"* {note}") for note in further]
     paragraphs.append(standing_words(facts, verbose=verbose))
