@@ -205,10 +205,11 @@ def tell_all(result: Any) -> None:
 
 def print_frame(frame: pd.DataFrame, output: Format, spare: Sequence[str] = ()) -> None:
     """Print a frame by `print_rows`; the table lacks the spare columns, unless it may be wide."""
-    if spare and output is Format.table and not WIDE.get():
-        frame = frame.drop(columns=[*spare])
-        say(f"--wide shows more columns: {', '.join(spare)}")
-    print_rows(list(frame.columns), list(frame.itertuples(index=False, name=None)), output)
+    is_narrow = bool(spare) and output is Format.table and not WIDE.get()
+    shown = frame.drop(columns=[*spare]) if is_narrow else frame
+    print_rows(list(shown.columns), list(shown.itertuples(index=False, name=None)), output)
+    if is_narrow:
+        tell(f"* --wide shows more columns: {', '.join(spare)}")
 
 
 def print_rows(header: Sequence[str], rows: Sequence[Sequence[Any]], output: Format) -> None:
