@@ -170,7 +170,7 @@ class Board:
     @property
     def reference(self) -> str:
         """The row that the others are compared with."""
-        if self.champion in self.rows:
+        if self.champion and self.champion in self.rows:
             return self.champion
         return self.frozen or self.first
 
