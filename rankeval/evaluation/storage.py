@@ -145,7 +145,9 @@ def weights_of(content: bytes) -> NDArray[np.float64] | None:
         columns = pq.read_schema(source).names
     if "weight" not in columns:
         return None
-    return parquet_table(source, "it", DEFAULT, ["weight"])["weight"].to_numpy()
+    weights: NDArray[np.float64]
+    weights = parquet_table(source, "it", DEFAULT, ["weight"])["weight"].to_numpy()
+    return weights
 
 
 def _fields(content: bytes) -> dict[str, Any]:
