@@ -24,7 +24,7 @@ def test_the_command_writes_a_site(tmp_path, capsys, monkeypatch):
     (tmp_path / "saved/runs/poor/evaluation.parquet").write_bytes(b"altered")
     public = tmp_path / "public"
     code, out, err = commanded(capsys, monkeypatch, str(tmp_path / "saved"), "--out", str(public))
-    assert (code, out.split()) == (0, f"3 pages: {public / 'index.html'}")
+    assert (code, out) == (0, f"3 pages: {public / 'index.html'}")
     assert err.startswith("warning: runs/poor cannot be read: ")
     assert "altered or replaced" in err
 
@@ -46,7 +46,7 @@ def test_strict_fails_on_a_run_that_cannot_be_read_and_writes_the_site(tmp_path,
     assert commanded(capsys, monkeypatch, *arguments)[0] == 0
     (tmp_path / "saved/runs/poor/evaluation.parquet").write_bytes(b"altered")
     code, out, err = commanded(capsys, monkeypatch, *arguments)
-    assert (code, out.split()) == (1, f"3 pages: {tmp_path / 'public/index.html'}")
+    assert (code, out) == (1, f"3 pages: {tmp_path / 'public/index.html'}")
     assert err.startswith("warning: runs/poor cannot be read: ")
 
 
