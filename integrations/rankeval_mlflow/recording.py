@@ -25,6 +25,7 @@ from mlflow.exceptions import MlflowException
 
 from rankeval._arguments import explained
 from rankeval._checks import refuse, require
+from rankeval._display import Displayed, View
 from rankeval._secrets import hidden
 from rankeval.collection.data import RankingData
 from rankeval.contamination.hashing import text_hashes
@@ -283,7 +284,11 @@ def log(
     is_evaluation = isinstance(result, Evaluation)
     of_a_model = model_id is not None or model_version is not None
     refuse(
-        (of_a_model and not is_evaluation, "model_id= and model_version= belong to an Evaluation"),
+        (
+            of_a_model and not is_evaluation,
+            "model_id= and model_version= belong to an Evaluation",
+            "log cv.evaluation for the version",
+        ),
         (
             name is not None and is_evaluation,
             "name= does not belong to an Evaluation",
@@ -351,8 +356,8 @@ class MlflowTracker:
         )
 
 
-@dataclass(frozen=True)
-class LoggedRanker:
+@dataclass(frozen=True, repr=False)
+class LoggedRanker(Displayed):
     """A logged model."""
 
     model_id: str  # The id of the logged model, as for ``log(..., model_id=)``
@@ -360,6 +365,11 @@ class LoggedRanker:
     run: TrackedRun  # The run that it belongs to
     registered_model_name: str | None = None  # The registered model, if it was registered
     version: str | None = None  # Its version there
+
+    def _view(self) -> View:
+        name = self.registered_model_name
+        version = "" if name is None else f", version {self.version} of {name}"
+        return View([f"LoggedRanker({self.model_uri!r}{version})", self.run.where])
 
 
 @explained

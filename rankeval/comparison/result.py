@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from rankeval._arguments import explained
 from rankeval._checks import refuse
+from rankeval._display import Displayed, View
 from rankeval._visible import escaping
 from rankeval.collection.data import RankingData
 from rankeval.comparison.derived import (
@@ -38,11 +38,14 @@ from rankeval.tracking import LoggedData
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+QUICK = 20_000
+"""Scores by query up to which a repr names the value of the best choice unless it is known."""
+
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
-class Comparison(ComparisonRecord):
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Displayed, ComparisonRecord):
     """The differences between systems, with the test, its settings and notes for the reader.
 
     Printed, it has the mean of each system, its difference, the adjusted interval and p, and
@@ -65,7 +68,9 @@ class Comparison(ComparisonRecord):
         bootstraps; infinite if so few queries can show nothing). Comparisons over several
         collections or slices have one more first column, ``collection`` or the name of the
         attribute, and rows for each and, first, for "all"; p-values and intervals are nan for parts
-        with fewer than 5 queries. With ``groups=``, n_queries is a number of groups, and all but
+        with fewer than 5 queries and, unless a claim counts unseen queries, for parts in which no
+        score differs; these are in no family. Other rows of systems that are equal on every query
+        have p 1 and no interval (nan). With ``groups=``, n_queries is a number of groups, and all but
         wins, ties and losses is of the means of groups; ``effects`` too. With weights, effect_size
         is by the effective number of queries, and detectable_difference by the degrees of freedom.
     evaluations : mapping of str to Evaluation or DataFrame
@@ -154,7 +159,7 @@ class Comparison(ComparisonRecord):
         """The headline, and beside it the value of choosing the `best`, if it is one of several and has an interval."""
         choice = self._choice
         is_told = choice and choice.n_candidates > 1 and choice.has_interval
-        return (self.headline, str(choice)) if is_told else (self.headline,)
+        return (self.headline, choice.words) if is_told else (self.headline,)
 
     @property
     def _choice(self) -> Choice | None:
@@ -600,8 +605,8 @@ class Comparison(ComparisonRecord):
         -------
         Figure
             Not registered with pyplot. A colour marks claims that are shown, by the adjusted p. In
-            "intervals" a band is shaded: differences in it are too small for so many queries to
-            detect reliably.
+            "intervals", a row whose claim is not shown has a shaded band: differences in it are too
+            small for this number of queries to detect reliably. A legend explains the marks.
 
         Raises
         ------
@@ -708,12 +713,11 @@ class Comparison(ComparisonRecord):
             cls.from_json(record.files[NUMBERS].decode()), evaluations=systems_of(record)
         )
 
-    def __str__(self) -> str:
-        return "\n\n".join(table.to_text() for table in self._tables)
-
-    def _repr_html_(self) -> str:
-        paragraphs = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.findings)
-        return paragraphs + "".join(table.to_html() for table in self._tables)
+    def _view(self) -> View:
+        # The value of the choice takes seconds for many scores, and a repr may not.
+        n_scores = self.table["n_queries"].sum()
+        is_quick = "best" in vars(self) or n_scores <= QUICK or not has_scores(self)
+        return View(self.findings if is_quick else (self.headline,), self._tables)
 
     @property
     def _tables(self) -> list[Table]:

@@ -24,7 +24,8 @@ from pydantic import AfterValidator, BaseModel, ValidationError
 
 from rankeval import tracking
 from rankeval._arguments import explained
-from rankeval._checks import refuse
+from rankeval._checks import count, refuse
+from rankeval._display import Displayed, View
 from rankeval.io.opening import as_path, write_atomically, writing
 from rankeval.shelf.files import stored_in
 from rankeval.shelf.folder import NAME, checked_path
@@ -43,13 +44,17 @@ class _Manifest(BaseModel):
     figures: dict[str, str] = {}  # Identity of a board -> JSON of its `BoardFigures`
 
 
-@dataclass(frozen=True)
-class Site:
+@dataclass(frozen=True, repr=False)
+class Site(Displayed):
     """What was written: the first page, the number of pages, and the runs that could not be read."""
 
     index: Path
     n_pages: int
     faults: tuple[Fault, ...]
+
+    def _view(self) -> View:
+        faults = [f"{fault.place}: {fault.reason}" for fault in self.faults]
+        return View([f"Site({count(self.n_pages, 'page')}, {self.index})"], notes=faults)
 
 
 @explained
@@ -178,10 +183,10 @@ def _run_pages(
     pages = {run.place: run.page for run in project.runs}
     own: dict[str, list[Row]] = {place: [] for place in pages}
     for board, figures in compared:
-        for name, entry in board.rows.items():
+        for name, entry in board.entries.items():
             own[entry.run.place].append((name, board, figures))
     return {
-        run.page: run_page(run, own[run.place], pages, public, queries=queries)
+        run.page: run_page(run, own[run.place], pages, project.names, public, queries=queries)
         for run in project.runs
     }
 

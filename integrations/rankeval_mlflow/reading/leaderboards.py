@@ -219,7 +219,7 @@ def _name(key: str) -> str:
 
 
 @escaping
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Leaderboard(WithTable):
     """The evaluations of an experiment, ranked by a measure.
 
