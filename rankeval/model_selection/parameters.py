@@ -32,6 +32,9 @@ _SECRET = re.compile(
     r"(?:^|_)(?:password|passwd|secret|token|credentials?|(?:api|access|secret)_?key)$",
     re.IGNORECASE,
 )
+SHOWN = "shown"
+"""The attribute of a table of choices that has the shown names of its columns; it is stored too."""
+
 _PLACE = re.compile(r" at 0x[0-9A-Fa-f]+")  # of an object in memory: another one in every process
 
 
