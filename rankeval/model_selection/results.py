@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -335,6 +335,10 @@ class CrossValidations(Mapping[str, CrossValidation]):
 
     def __len__(self) -> int:
         return len(self.results)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        lead = f": ask each, results[{next(iter(self))!r}].{name}" if hasattr(CrossValidation, name) else ""
+        raise AttributeError(f"CrossValidations has no attribute {name!r}{lead}")
 
     @property
     def evaluations(self) -> dict[str, Evaluation]:
