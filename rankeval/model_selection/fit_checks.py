@@ -273,7 +273,9 @@ def serving(fit: Fit) -> Sequence[Observed] | str:
         return "no rows as they are served: give serving="
     rows, known = fit.serving, fit.features
     X = rows.X if isinstance(rows, RankingData) else rows
-    require(np.ndim(X) == 2, "serving", type(X), "an array or a frame, of dicts pandas.DataFrame(rows)")
+    require(
+        np.ndim(X) == 2, "serving", type(X), "an array or a frame, of dicts pandas.DataFrame(rows)"
+    )
     served = _framed(X, [*known])
     # The rows of one query share values, so the test counts queries.
     n_queries = len(np.unique(fit.inputs.task.data.qid))
@@ -390,8 +392,8 @@ CHECKS: dict[str, FitCheck] = {
         "{known:.1%} in training",
         "share of the rows at serving in which the column is lost",
         "absent, or at least twice the share in training or at most half of the rest, and more "
-        "than chance (Fisher's exact test over queries, whose number is estimated from the rows if they have no qid; p at most "
-        "{alpha:g} over all columns)",
+        "than chance (Fisher's exact test over queries, whose number is estimated from the rows "
+        "if they have no qid; p at most {alpha:g} over all columns)",
         "mend what fills the column at serving, or train without it",
     ),
 }

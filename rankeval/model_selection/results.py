@@ -267,9 +267,17 @@ class CrossValidation:
         if settings is None and self.ranker is not None:
             chosen, seeds = self.best_params, self.evaluation.facts.seeds
             plain = chosen is None
-            settings = settings_of(self.ranker) if plain else with_choices(self.ranker, chosen, seeds)
+            settings = (
+                settings_of(self.ranker) if plain else with_choices(self.ranker, chosen, seeds)
+            )
         return validation_record(
-            self, settings or {}, role=role, data=data, name=name, folds=folds, predictions=predictions
+            self,
+            settings or {},
+            role=role,
+            data=data,
+            name=name,
+            folds=folds,
+            predictions=predictions,
         )
 
     @classmethod
@@ -337,7 +345,11 @@ class CrossValidations(Mapping[str, CrossValidation]):
         return len(self.results)
 
     def __getattr__(self, name: str) -> NoReturn:
-        lead = f": ask each, results[{next(iter(self))!r}].{name}" if hasattr(CrossValidation, name) else ""
+        lead = (
+            f": ask each, results[{next(iter(self))!r}].{name}"
+            if hasattr(CrossValidation, name)
+            else ""
+        )
         raise AttributeError(f"CrossValidations has no attribute {name!r}{lead}")
 
     @property

@@ -49,8 +49,9 @@ class Check:
         Columns: measure, n_queries (of groups: their number), baseline and
         candidate (means), gain (of the candidate; positive is better, also for measures by which
         less is better), ci_low and ci_high (the two one-sided limits of the gain, each at the level
-        1 - alpha, or, of several rows that are corrected together, at that of Bonferroni), margin, p_value (of the loss beyond the margin, or of non-inferiority; corrected
-        by Holm for a loss by several measures, and for slices), sd (of the differences),
+        1 - alpha, with alpha divided by the number of rows that are corrected together), margin,
+        p_value (of the loss beyond the margin, or of non-inferiority; corrected by Holm for a loss
+        by several measures, and for slices), sd (of the differences),
         greatest_loss (of a query), rate, and passed. A slice with fewer than 5 queries has neither
         interval nor p_value, and passes; so does a slice that is equal on every query, by
         "no regression".
@@ -147,7 +148,9 @@ class Check:
             if row["n_queries"] < LEAST_QUERIES:
                 return f"not tested, with fewer than {LEAST_QUERIES} {self.units}"
             is_unchanged = row["gain"] == 0 and row["sd"] == 0
-            return "equal on every query" if is_unchanged else "not tested: one query weighs too much"
+            return (
+                "equal on every query" if is_unchanged else "not tested: one query weighs too much"
+            )
         margin = row["margin"]
         beyond = f" of more than {margin:g}" if margin else ""
         verdict = _VERDICTS[self.claim, bool(row["passed"])]

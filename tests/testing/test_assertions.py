@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import re
+from contextlib import suppress
 
 import numpy as np
 import pandas as pd
