@@ -626,3 +626,40 @@ def test_systems_that_are_0_on_every_query_are_said_to_show_nothing():
     systems = {"base": zero, "copy": zero.copy()}
     compared = compare(systems, baseline="base")
     assert Oracle(compared, systems).check(compared.headline)[-1] == "zero"
+
+
+def test_a_pair_that_loses_is_read_forwards_too():
+    """The new system may have been given as the baseline."""
+    rng = np.random.default_rng(0)
+    old = pd.DataFrame({"AP": rng.uniform(0.2, 0.8, 100)})
+    new = old + rng.normal(0.05, 0.05, (100, 1))
+    headline = compare({"new": new, "old": old}, baseline="new").headline
+    gain = (new - old)["AP"].mean()
+    assert headline.startswith(f"old is worse than new: {-gain:+.4f} AP")
+    assert headline.endswith(f"So new is better than old: {gain:+.4f}.")
+    assert "So " not in compare({"new": new, "old": old}, baseline="old").headline
+    several = compare({"new": new, "old": old, "older": old - 0.01 * rng.random((100, 1))}, baseline="new")
+    assert "So " not in several.headline
+
+
+def test_nothing_is_chosen_over_a_baseline_that_is_best():
+    systems = noisy_and_steady(0)
+    assert len(compare(systems, baseline="base").findings) == 2
+    best = {**systems, "best": max(systems.values(), key=lambda one: one["AP"].mean()) + 0.01}
+    found = compare(best, baseline="best")
+    assert found.findings == (found.headline,)
+
+
+def test_a_system_shown_by_p_against_its_interval_is_marked():
+    rng = np.random.default_rng(0)
+    base = pd.DataFrame({"AP": rng.uniform(0.2, 0.8, 100)})
+    systems = {"base": base, **{name: base + rng.normal(-0.05, 0.1, (100, 1)) for name in ("poor", "weak")}}
+    compared = compare(systems, baseline="base")
+    named = named_system(compared)
+    (other,) = {"poor", "weak"} - {named}
+    assert f"{other} is shown worse than base." in compared.headline
+    ends = compared.table["ci_high_adjusted"].where(compared.table["system"] == named, 0.01)
+    parted = replace(compared, table=compared.table.assign(ci_high_adjusted=ends))
+    assert f"{other} (by p, not by its interval) is shown worse than base." in parted.headline
+    (note,) = record.parted_notes(parted)
+    assert note.startswith(f"{other} against base by AP: ")
