@@ -19,7 +19,7 @@ from rankeval.evaluation import Evaluation
 from rankeval.evaluation.lacking import undefined_notes
 from rankeval.evaluation.result import seeds_note
 from rankeval.model_selection.diagnosis import Diagnosis, diagnose
-from rankeval.model_selection.parameters import settings_of, with_choices
+from rankeval.model_selection.parameters import choices_of, settings_of
 from rankeval.model_selection.shelved import Split, fields_of, record_of_several, validation_record
 from rankeval.shelf.record import Record
 from rankeval.tracking import LoggedData
@@ -263,13 +263,12 @@ class CrossValidation:
         InvalidInput
             If the role is no plain word, or the data set has another one.
         """
-        settings = self.settings
+        settings: Any = self.settings
         if settings is None and self.ranker is not None:
-            chosen, seeds = self.best_params, self.evaluation.facts.seeds
-            plain = chosen is None
-            settings = (
-                settings_of(self.ranker) if plain else with_choices(self.ranker, chosen, seeds)
-            )
+            settings = settings_of(self.ranker)
+            if self.best_params is not None:
+                seeds = self.evaluation.facts.seeds
+                settings |= choices_of(self.ranker, self.best_params, seeds)
         return validation_record(
             self,
             settings or {},

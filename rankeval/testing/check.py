@@ -123,7 +123,7 @@ class Check:
 
     def _in_words(self, row: Mapping[Hashable, Any]) -> dict[str, str]:
         label, limits = label_of(row, self.by), _interval(row["ci_low"], row["ci_high"])
-        if not math.isnan(row["p_value"]):
+        if not math.isnan(row["ci_low"]):
             limits += f" ({self._level})"
         return {
             "measure": label,
