@@ -15,17 +15,18 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import count
 from rankeval.comparison import Comparison
 from rankeval.evaluation import Evaluation, from_bytes
 from rankeval.evaluation.result import worst_first
+from rankeval.io.texts_by_id import as_texts
 from rankeval.report import report_for_evaluation, report_for_judging
-from rankeval.report.queries import TextTable
+from rankeval.report.queries import QueryTable, TextTable
 from rankeval_mlflow.run_names import MAX_TAG, short_name
 
 NAME = "Rankings"
@@ -42,6 +43,7 @@ MOST_QUERIES = 1000
 REPORT = "report.html"
 QUERIES = "queries.json"
 RANKERS = "rankers.json"
+NEEDS, QUERY_TABLE = "needs", "query_table"  # options of drawings
 Drawing = Callable[[bytes, Mapping[str, Any]], dict[str, bytes]]
 
 
@@ -105,7 +107,7 @@ def worst_first_table(evaluation: Evaluation) -> bytes:
     )
 
 
-def query_table_note(n_telling: int, n_queries: int, path: str) -> str:
+def query_table_note(n_telling: int, left_out: str, path: str) -> str:
     """Return the sentences that say what a table of queries holds."""
     some = (
         "The queries, the worst first"
@@ -113,10 +115,7 @@ def query_table_note(n_telling: int, n_queries: int, path: str) -> str:
         else f"The {MOST_QUERIES:,} worst queries"
     )
     note = f"{some}: {path} among the artifacts; evaluation.parquet beside it has all."
-    left_out = n_queries - n_telling
-    if not left_out:
-        return note
-    return f"{note} Left out: {count(left_out, 'query')} whose score no ranking changes."
+    return f"{note} {left_out}".rstrip()
 
 
 def log_table(frame: pd.DataFrame) -> bytes:
@@ -135,17 +134,30 @@ def _evaluation(content: bytes, options: Mapping[str, Any]) -> dict[str, bytes]:
         return {}
     drawn = {QUERIES: worst_first_table(evaluation)} if options.get("table", True) else {}
     if options.get("report", True):
-        words = {name: options[name] for name in ("role", "said") if name in options}
+        words = {name: options[name] for name in ("role", "said", NEEDS) if name in options}
         slices = TextTable(**options["slices"]) if "slices" in options else None
         drawn[REPORT] = report_for_evaluation(evaluation, **words, slices=slices).encode()
     return drawn
 
 
-def _comparison(content: bytes, _options: Mapping[str, Any]) -> dict[str, bytes]:
+def _comparison(content: bytes, options: Mapping[str, Any]) -> dict[str, bytes]:
     comparison = Comparison.from_json(content.decode())
     baseline = comparison.settings.baseline
     title = "Comparison" if baseline is None else f"Comparison against {baseline}"
-    return {REPORT: report_for_judging([comparison], title=title).encode()}
+    queries = None
+    if QUERY_TABLE in options:
+        held = options[QUERY_TABLE]
+        queries = QueryTable(**{**held, "first": TextTable(**held["first"])})
+    page = report_for_judging([comparison], title=title, needs=options.get(NEEDS), queries=queries)
+    return {REPORT: page.encode()}
+
+
+def with_needs(drawings: Sequence[Any], needs: Any) -> tuple[Any, ...]:
+    """Return drawings whose pages have the texts of queries beside their ids."""
+    texts = {str(query): text for query, text in as_texts(needs, NEEDS, "qid").items()}
+    return tuple(
+        replace(drawing, options={**drawing.options, NEEDS: texts}) for drawing in drawings
+    )
 
 
 def _rankers(content: bytes, _options: Mapping[str, Any]) -> dict[str, bytes]:

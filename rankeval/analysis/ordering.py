@@ -58,7 +58,7 @@ Key = tuple[str, ...]
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class OrderAgreement(Recorded):
     """The agreement of each two orders of systems.
 

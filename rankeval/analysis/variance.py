@@ -40,7 +40,7 @@ Replicated = Mapping[str, Scores | Mapping[Any, Scores]]
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Anova(WithTable):
     """An analysis of variance of the scores of systems, with notes for the reader.
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rankeval._arguments import explained
 from rankeval._checks import count
+from rankeval._display import View
 from rankeval.collection.rows import Rows, RowSource
 from rankeval.errors import InvalidInput
 from rankeval.io import frames
@@ -191,12 +192,13 @@ class Qrels(Rows):
         """
         return cls._of(frames.from_dict(judgments, "relevance").graded(grades))
 
-    def __repr__(self) -> str:
+    def _view(self) -> View:
         grades = (
             f", grades {np.min(self.relevance)} to {np.max(self.relevance)}" if len(self) else ""
         )
         queries = count(len(self.qid.unique()), "query")
-        return f"Qrels({count(len(self), 'judgment')}, {queries}{grades}{self._noted()})"
+        sentence = f"Qrels({count(len(self), 'judgment')}, {queries}{grades})"
+        return View([sentence], notes=self.notes)
 
 
 def as_qrels(judgments: Any) -> Qrels:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -21,6 +20,7 @@ import pyarrow.compute as pc
 
 from rankeval._arguments import explained
 from rankeval._checks import count, few, require
+from rankeval._display import Displayed
 from rankeval.errors import InvalidInput, QueryIdError, warn
 from rankeval.io import formats, frames
 from rankeval.io.columns import (
@@ -112,7 +112,7 @@ def _difference(index: Any, other: Any) -> tuple[int, Any, Any] | None:
 
 
 @explained
-class Rows:
+class Rows(Displayed):
     """Rows of a query, a document and a number each, in the order in which they were given."""
 
     qid: pa.Array
@@ -323,12 +323,6 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.qid)
-
-    def _noted(self) -> str:
-        return "".join(f"; {note}" for note in self.notes)
-
-    def _repr_html_(self) -> str:
-        return f"<code>{escape(repr(self))}</code>"
 
 
 Table = TypeVar("Table", bound=Rows)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from rankeval._arguments import explained
 from rankeval._checks import count, few, require
+from rankeval._display import View
 from rankeval.collection.rows import Rows, RowSource
 from rankeval.errors import InvalidInput
 from rankeval.io import formats, frames
@@ -285,10 +286,10 @@ class Run(Rows):
         table = super()._table().take(row_numbers(order))
         return table.append_column("run", pa.repeat(self.name, len(self))) if self.name else table
 
-    def __repr__(self) -> str:
+    def _view(self) -> View:
         label = f"{self.name!r}, " if self.name else ""
         queries = count(len(self.qid.unique()), "query")
-        return f"Run({label}{count(len(self), 'row')}, {queries}{self._noted()})"
+        return View([f"Run({label}{count(len(self), 'row')}, {queries})"], notes=self.notes)
 
 
 def as_run(ranking: Any) -> Run:

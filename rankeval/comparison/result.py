@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from rankeval._arguments import explained
 from rankeval._checks import refuse
+from rankeval._display import Displayed, View
 from rankeval._visible import escaping
 from rankeval.collection.data import RankingData
 from rankeval.comparison.derived import (
@@ -38,11 +38,14 @@ from rankeval.tracking import LoggedData
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+QUICK = 20_000
+"""Scores by query up to which a repr names the value of the best choice unless it is known."""
+
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
-class Comparison(ComparisonRecord):
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Displayed, ComparisonRecord):
     """The differences between systems, with the test, its settings and notes for the reader.
 
     Printed, it has the mean of each system, its difference, the adjusted interval and p, and
@@ -158,7 +161,7 @@ class Comparison(ComparisonRecord):
         # If the baseline is best, nothing is chosen over it.
         is_gain = self.settings.baseline not in [*best_first(self)][:1]
         is_told = choice and choice.n_candidates > 1 and choice.has_interval and is_gain
-        return (self.headline, str(choice)) if is_told else (self.headline,)
+        return (self.headline, choice.words) if is_told else (self.headline,)
 
     @property
     def _choice(self) -> Choice | None:
@@ -604,8 +607,8 @@ class Comparison(ComparisonRecord):
         -------
         Figure
             Not registered with pyplot. A colour marks claims that are shown, by the adjusted p. In
-            "intervals" a band is shaded: differences in it are too small for so many queries to
-            detect reliably.
+            "intervals", a row whose claim is not shown has a shaded band: differences in it are too
+            small for this number of queries to detect reliably. A legend explains the marks.
 
         Raises
         ------
@@ -712,12 +715,11 @@ class Comparison(ComparisonRecord):
             cls.from_json(record.files[NUMBERS].decode()), evaluations=systems_of(record)
         )
 
-    def __str__(self) -> str:
-        return "\n\n".join(table.to_text() for table in self._tables)
-
-    def _repr_html_(self) -> str:
-        paragraphs = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.findings)
-        return paragraphs + "".join(table.to_html() for table in self._tables)
+    def _view(self) -> View:
+        # The value of the choice takes seconds for many scores, and a repr may not.
+        n_scores = self.table["n_queries"].sum()
+        is_quick = "best" in vars(self) or n_scores <= QUICK or not has_scores(self)
+        return View(self.findings if is_quick else (self.headline,), self._tables)
 
     @property
     def _tables(self) -> list[Table]:

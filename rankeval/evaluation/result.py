@@ -27,7 +27,8 @@ from rankeval._checks import (
     shown,
     whole_number,
 )
-from rankeval._visible import escaping, markdown, visible
+from rankeval._display import Displayed, View
+from rankeval._visible import escaping, markdown
 from rankeval.collection.convention import COUNTED_AS, Convention
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput
@@ -59,8 +60,8 @@ _WORDS = {"mean": "mean", "sum": "sum", "gmean": "geometric mean"}
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
-class Evaluation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(Displayed):
     """The scores of one ranking, query by query, with the convention that made them.
 
     Attributes
@@ -330,7 +331,8 @@ class Evaluation:
         """Return the queries with the worst scores that a ranking can change, the worst first.
 
         A query is left out if no order of its documents changes its score by this measure: none is
-        relevant, or all ranked rows are equally relevant and there are no others.
+        relevant, or all ranked rows are equally relevant and there are no others. A query of weight
+        0 is left out too, since it cannot change the mean.
 
         Parameters
         ----------
@@ -344,8 +346,8 @@ class Evaluation:
         -------
         DataFrame of shape (n, n_measures + 4)
             Index ``qid``; the columns of ``per_query``, then those of ``query_counts``. Queries
-            with equal scores stand by ascending id. ``attrs["left_out"]`` says how many queries
-            were left out.
+            with equal scores are in ascending order of their ids. ``attrs["left_out"]`` is the
+            number of queries that were left out, and ``attrs["note"]`` a sentence that says why.
 
         Raises
         ------
@@ -370,6 +372,7 @@ class Evaluation:
         places = worst_first(self, labels[0])
         frame = self.per_query.assign(**self.facts.query_counts).iloc[places[:n]]
         frame.attrs["left_out"] = self.n_queries - len(places)
+        frame.attrs["note"] = left_out_of_worst(self, labels[0])
         return frame
 
     def slices(self, by: Any, *, confidence_level: float | None = None) -> pd.DataFrame:
@@ -515,6 +518,7 @@ class Evaluation:
             "step": at,
             "n_queries": self.n_queries,
             "n_telling": len(worst_first(self, first)),
+            "left_out": left_out_of_worst(self, first),
             "system": self.name,
             "measures": {measure.key: str(measure) for measure in self.measures},
             "convention": card,
@@ -552,26 +556,20 @@ class Evaluation:
         """Return the evaluation of a record, the same bit for bit."""
         return from_bytes(record.files[EVALUATION])
 
-    def __repr__(self) -> str:
-        values = ", ".join(f"{label}={value:.4f}" for label, value in aggregates(self).items())
-        name = f"{self.name!r}, " if self.name else ""
-        notes = "; ".join((self.convention.name, *self.notes))
-        return f"Evaluation({name}{count(self.n_queries, 'query')}, {values}; {notes})"
+    def _view(self) -> View:
+        name = f"{self.name}: " if self.name else ""
+        tied = f", {self.tied_share:.1%} of rows tied" if self.tied_share else ""
+        queries = count(self.n_queries, "query")
+        sentence = f"{name}{queries}, convention {self.convention.name}{tied}"
+        return View([sentence], [table_of_values(self)], self.notes)
 
-    def _repr_html_(self) -> str:
-        from html import escape
 
-        frame = self.aggregate().to_frame(visible(self.name or "Evaluation"))
-        table = frame.to_html(float_format="{:.4f}".format)
-        notes = [count(self.n_queries, "query"), f"convention {self.convention.name}"]
-        notes.append(f"{self.tied_share:.1%} of rows tied")
-        notes += [
-            f"{label}: {count(number, 'query')} 0/0"
-            for label, number in self.undefined.items()
-            if number
-        ]
-        notes += self.notes
-        return f"{table}<small>{escape('; '.join(notes))}</small>"
+def table_of_values(evaluation: Evaluation) -> Table:
+    """Return the table of the values over all queries, a row for each measure."""
+    import pandas as pd
+
+    values = aggregates(evaluation)
+    return Table(pd.DataFrame({"measure": [*values], "value": [*values.values()]}))
 
 
 def _row(part: Evaluation, confidence_level: float | None) -> dict[str, float]:
@@ -604,9 +602,14 @@ def data_of(
     require(is_name, "data", type(data), "its name, RankingData or LoggedData")
     if isinstance(data, RankingData):
         return LoggedData(name or "data", judged, role, len(data), data.n_queries)
-    name = name or f"judgments-{judged.removeprefix('sha256:')[:8]}"
+    name = name or name_by_digest(judged)
     n_rows = int(evaluation.facts.query_counts["retrieved"].sum())
     return LoggedData(name, judged, role, n_rows, evaluation.n_queries)
+
+
+def name_by_digest(judged: str) -> str:
+    """Return the name of a data set that nobody named."""
+    return f"judgments-{judged.removeprefix('sha256:')[:8]}"
 
 
 def aggregates_by_key(evaluation: Evaluation) -> dict[str, float]:
@@ -785,7 +788,7 @@ def info_of(evaluation: Evaluation, unit: str = "query") -> dict[str, str]:
     if facts.drawn is not None:
         notes["ties"] = _draws_note(evaluation, facts.drawn)
     if evaluation.weights is not None:
-        notes["weights"] = _weights_note(evaluation.weights, unit)
+        notes["weights"] = weights_note(evaluation, unit)
     if facts.seeds:
         notes["seeds"] = seeds_note(evaluation)
     if facts.whole is not None:
@@ -793,15 +796,17 @@ def info_of(evaluation: Evaluation, unit: str = "query") -> dict[str, str]:
     return notes
 
 
-def _weights_note(weights: Floats, unit: str) -> str:
+def weights_note(evaluation: Evaluation, unit: str = "query") -> str:
+    """Say how many queries have a weight, and how many equal ones tell as much; "" if unweighted."""
     from rankeval.significance.weighted import effective_number
 
+    if (weights := evaluation.weights) is None:
+        return ""
     counted = weights[weights > 0]
-    units = plural(unit)
     if not len(counted):
-        return f"all {units} have the weight 0"
+        return f"all {plural(unit)} have the weight 0"
     share = f"{len(counted):,} of {count(len(weights), unit)}"
-    return f"weighted {units}: {share} weigh more than 0, effective number {effective_number(counted):,.0f}"
+    return f"weighted: {share} weigh more than 0, effective number {effective_number(counted):,.0f}"
 
 
 def faults_of(evaluation: Evaluation, unit: str = "query") -> list[str]:
@@ -844,7 +849,7 @@ def size_of(evaluation: Evaluation, unit: str = "query") -> str:
 
 
 def worst_first(evaluation: Evaluation, label: str) -> Ints:
-    """Return the places of the queries that a ranking can change, the worst by a measure first."""
+    """Return the places of the queries with weight that a ranking can change, the worst first."""
     facts, column = evaluation.facts, evaluation.measure_names.index(label)
     measure, values = evaluation.measures[column], evaluation.scores[:, column]
     sign = 1 if measure.family.greater_is_better else -1
@@ -852,10 +857,20 @@ def worst_first(evaluation: Evaluation, label: str) -> Ints:
     places = np.argsort(sign * values, kind="stable")
     by_rows = evaluation.convention.judgments == "rows"
     is_fixed = fixed(measure, facts, facts.undefined[:, column], values, by_rows=by_rows)
-    return places[~is_fixed[places]]
+    return places[~(is_fixed | _weightless(evaluation))[places]]
+
+
+def _weightless(evaluation: Evaluation) -> NDArray[np.bool_]:
+    """Return a mask of the queries of weight 0, which cannot change a mean."""
+    if evaluation.weights is None:
+        return np.zeros(evaluation.n_queries, dtype=np.bool_)
+    return evaluation.weights == 0
 
 
 def left_out_of_worst(evaluation: Evaluation, label: str) -> str:
     """Return the sentence on the queries that `worst_first` leaves out; "" if there are none."""
-    number = evaluation.n_queries - len(worst_first(evaluation, label))
-    return f"Left out: {count(number, 'query')} whose score no ranking changes." if number else ""
+    weightless = int(_weightless(evaluation).sum())
+    fixed_ones = evaluation.n_queries - len(worst_first(evaluation, label)) - weightless
+    reasons = {"whose score no ranking changes": fixed_ones, "of weight 0": weightless}
+    parts = [f"{count(number, 'query')} {why}" for why, number in reasons.items() if number]
+    return f"Left out: {' and '.join(parts)}." if parts else ""

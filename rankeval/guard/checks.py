@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._checks import check_number, count, few, require
+from rankeval._display import Displayed, View
 from rankeval._visible import escaping
 from rankeval.contamination.evidence import (
     ENOUGH_POSITIVES,
@@ -112,16 +113,21 @@ class GuardCheck:
 
 
 @escaping
-@dataclass(frozen=True)
-class Finding:
+@dataclass(frozen=True, repr=False)
+class Finding(Displayed):
     """One thing that a check found."""
 
     code: str
     severity: Severity
     message: str
 
-    def __str__(self) -> str:
+    @property
+    def words(self) -> str:
+        """The code and the message."""
         return f"{self.code}: {self.message}"
+
+    def _view(self) -> View:
+        return View([self.words])
 
 
 CHECKS: dict[str, GuardCheck] = {}
@@ -175,7 +181,7 @@ def run_checks(registration: Registration) -> tuple[Finding, ...]:
         for _, check in sorted(CHECKS.items())
         for message in check.find(registration)
     )
-    errors = [str(finding) for finding in findings if finding.severity == "error"]
+    errors = [finding.words for finding in findings if finding.severity == "error"]
     if errors:
         raise InvalidInput(
             f"{registration.content.name!r} cannot be a test collection. {'; '.join(errors)}"

@@ -23,7 +23,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from numpy.typing import NDArray
 
 from rankeval._arguments import explained
 from rankeval._checks import check_alpha, check_count, count, require
+from rankeval._display import Displayed, View
 from rankeval._visible import escaping
 from rankeval.collection.convention import Convention
 from rankeval.errors import LedgerError
@@ -216,8 +216,8 @@ class Terms:
 
 @explained
 @escaping
-@dataclass(frozen=True)
-class Decision:
+@dataclass(frozen=True, repr=False)
+class Decision(Displayed):
     """What a gate decided on a system: accepted or rejected, and nothing else.
 
     Attributes
@@ -280,7 +280,9 @@ class Decision:
         release = ", a single release" if self.budget == 1 else ""
         return f"decision {self.budget - self.remaining} of {self.budget}{release}"
 
-    def __str__(self) -> str:
+    @property
+    def words(self) -> str:
+        """The verdict in a sentence, with the decisions that are left."""
         verdict = "accepted" if self.accepted else "rejected"
         under = (
             f" under the name {self.first_name!r}" if self.first_name not in ("", self.name) else ""
@@ -293,8 +295,8 @@ class Decision:
             words += f"; {count(self.n_exposed, 'query')} looked at outside of this gate, so its level may not hold"
         return words
 
-    def _repr_html_(self) -> str:
-        return f"<code>{escape(str(self))}</code>"
+    def _view(self) -> View:
+        return View([self.words])
 
 
 @dataclass(frozen=True)

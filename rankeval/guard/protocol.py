@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rankeval._arguments import explained
 from rankeval._checks import check_alpha, require
+from rankeval._display import Displayed, View
 from rankeval._registry import chosen
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.contamination.matching import match_content
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @explained
-class Guard:
+class Guard(Displayed):
     """Keeps test collections out of tuning, and counts the looks at them.
 
     Once a collection is registered, scorers, `evaluate`, `cross_validate` and `QueryRanker.fit`
@@ -714,8 +715,8 @@ class Guard:
         """
         releasing.retire(self._journal, collection, reason)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.project!r}, ledger={self.ledger!r})"
+    def _view(self) -> View:
+        return View([f"{type(self).__name__}({self.project!r}, ledger={self.ledger!r})"])
 
 
 def _heads_in(head: str | os.PathLike[str] | None) -> list[str]:

@@ -67,7 +67,7 @@ WORDS = {
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Agreement(Recorded):
     """The agreement of judges: coefficients with intervals by topics, and where the judges differ.
 

@@ -140,7 +140,7 @@ def _twice(frame: pd.DataFrame, labelled: list[str]) -> InvalidInput:
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Consensus(WithTable):
     """One grade of each document, by both methods, and the judges behind it.
 

@@ -100,7 +100,7 @@ ROW = ["measure", "baseline", "system"]
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Calibration(Recorded):
     """The estimates from people's judgments of some queries and a machine's of all.
 
@@ -461,7 +461,7 @@ def draw(queries: Iterable[Any], n: int, rng: Rng = 0) -> list[Any]:
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Plan(WithTable):
     """How many queries people must judge for intervals of a wanted width.
 

@@ -73,7 +73,7 @@ MANIFEST = "sheets.json"
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Pool(WithTable):
     """The documents of each query that at least one run ranks within a depth.
 

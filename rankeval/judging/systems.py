@@ -51,7 +51,7 @@ RELEVANT = 1
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class JudgmentEffect(Recorded):
     """The fields that `Disagreement` and `Reusability` share; `rankeval.judging.Disagreement` documents them."""
 
@@ -81,7 +81,7 @@ class JudgmentEffect(Recorded):
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Disagreement(JudgmentEffect):
     """The order of systems, and the significant pairs, under the judgments of several judges.
 
@@ -118,7 +118,7 @@ class Disagreement(JudgmentEffect):
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Reusability(JudgmentEffect):
     """The scores of systems by judgments to which their group did not contribute.
 

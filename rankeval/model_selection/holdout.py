@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from html import escape
 from numbers import Integral
 from typing import Any
 
@@ -21,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankeval._arguments import explained
 from rankeval._checks import check_count, check_share, count, refuse, shown
+from rankeval._display import Displayed, View
 from rankeval._visible import escaping
 from rankeval.collection.convention import get_convention
 from rankeval.collection.data import RankingData
@@ -41,11 +41,12 @@ from rankeval.model_selection.query_ids import (
 from rankeval.model_selection.query_split import is_by_query
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows
 from rankeval.model_selection.splitters import moments, query_times
+from rankeval.render.tables import Table
 
 
 @escaping
-@dataclass(frozen=True)
-class DevTestSplit:
+@dataclass(frozen=True, repr=False)
+class DevTestSplit(Displayed):
     """A dev part to work with, and a test part to look at once.
 
     Attributes
@@ -86,23 +87,16 @@ class DevTestSplit:
             "is kept whole, at the time of its latest row: give each search an id of its own, such as text + day"
         )
 
-    def __repr__(self) -> str:
-        earlier = f", n_earlier={self.n_earlier:,}" if self.n_earlier else ""
-        is_registered = self.registered is not None
-        return f"DevTestSplit(dev={self.dev!r}, test={self.test!r}, registered={is_registered}{earlier})"
+    def _view(self) -> View:
+        import pandas as pd
 
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th>{name}</th><td>{part.n_queries}</td><td>{len(part)}</td></tr>"
-            for name, part in (("dev", self.dev), ("test", self.test))
-        )
-        registered = (
-            f"registered as {escape(repr(self.registered))}"
-            if self.registered
-            else "not registered"
-        )
-        words = "; ".join(filter(None, (registered, escape(self.earlier), escape(self.note))))
-        return f"<table><tr><th></th><th>queries</th><th>rows</th></tr>{rows}</table><p>test part {words}</p>"
+        parts = {"dev": self.dev, "test": self.test}
+        sizes = [(name, part.n_queries, len(part)) for name, part in parts.items()]
+        table = Table(pd.DataFrame(sizes, columns=["part", "queries", "rows"]))
+        registered = self.registered
+        ledger = "not registered" if registered is None else f"registered as {registered.name!r}"
+        notes = [f"the test part is {ledger}", self.earlier, self.note]
+        return View(["Dev and test part of the data"], [table], [*filter(None, notes)])
 
 
 @explained

@@ -301,5 +301,16 @@ def required_ids(
     """Return the query of each row; the error of a missing one lists the ways to give it."""
     ids = find(X, y, **sources)
     if ids is None:
-        raise UnusableQueryIdsError(f"{who} needs the query id of each row: give {ways}")
+        raise UnusableQueryIdsError(
+            f"{who} needs the query id of each row: {_other_levels(X)}give {ways}"
+        )
     return ids
+
+
+def _other_levels(X: Any) -> str:
+    """Return how to name an index level 'qid', if the index of X has levels of other names."""
+    names = [name for name in getattr(index_of(X), "names", ()) if name is not None]
+    if not names:
+        return ""
+    levels = " and ".join(map(repr, names))
+    return f"X has the index levels {levels}; X.rename_axis(index={{{names[0]!r}: 'qid'}}) names one, or "

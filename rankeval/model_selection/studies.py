@@ -77,7 +77,7 @@ class Trial:
 
 @explained
 @escaping
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Study(WithTable):
     """The trials of a study of Optuna that have ended; `rankeval_mlflow.log` makes it of a study.
 

@@ -156,7 +156,7 @@ def assign(user: Any, salt: str, shares: Mapping[str, float]) -> str | None:
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ABTest(Recorded):
     """The difference of the arms of an A/B test, metric by metric.
 

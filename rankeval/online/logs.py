@@ -57,7 +57,7 @@ LISTED = "{} may be robots (usual: {impressions:g} impressions, {clicks:g} click
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ClickLog(WithTable):
     """Lists that were shown to users, and their clicks.
 
@@ -86,6 +86,10 @@ class ClickLog(WithTable):
     >>> log = ClickLog.from_frame(pd.DataFrame(rows))
     >>> log
     ClickLog(2 impressions, 3 items, 1 click)
+    position   impressions   clicks   click rate   ci low   ci high
+    ───────────────────────────────────────────────────────────────
+           1             2        0       0.0000   0.0000    0.6576
+           2             1        1       1.0000   0.2065    1.0000
     >>> log.items[["impression", "position", "docid", "clicked"]]
        impression  position docid  clicked
     0           0         1    d4    False
@@ -146,6 +150,10 @@ class ClickLog(WithTable):
         >>> log = ClickLog.read(path, docid="sku", tz="Europe/Berlin")
         >>> log
         ClickLog(1 impression, 2 items, 1 click)
+        position   impressions   clicks   click rate   ci low   ci high
+        ───────────────────────────────────────────────────────────────
+               1             1        0       0.0000   0.0000    0.7935
+               2             1        1       1.0000   0.2065    1.0000
         >>> log.impressions["time"].astype(str).tolist()
         ['2026-05-01 10:00:00+00:00']
         """
@@ -531,7 +539,7 @@ class ClickLog(WithTable):
         facts = facts.take(self.items["impression"].to_numpy()).set_axis(self.items.index)
         return pd.concat([facts, self.items.drop(columns="impression")], axis=1)
 
-    def __repr__(self) -> str:
+    def _sizes(self) -> str:
         sizes = {
             "impression": self.counts,
             "item": self.counts[self.items["impression"]],
@@ -544,7 +552,7 @@ class ClickLog(WithTable):
         table = self.click_rates().table.drop(columns="clicked")
         table.columns = table.columns.str.replace("_", " ")
         notes = [f"left out: {n:,} {what}" for what, n in self.excluded.items()]
-        return Table(table, caption=repr(self), notes=notes)
+        return Table(table, caption=self._sizes(), notes=notes)
 
 
 def _users(log: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series[float]]:
@@ -561,7 +569,7 @@ def _users(log: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series[float]]:
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ClickRates(Recorded):
     """Click rates, or rates of abandonment, with Wilson intervals.
 
@@ -631,7 +639,7 @@ class ClickRates(Recorded):
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LogChecks(Recorded):
     """The checks of a click log.
 

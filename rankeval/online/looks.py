@@ -32,9 +32,11 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from rankeval._arguments import explained
-from rankeval._checks import check_alpha, check_count, check_number, require, whole_number
+from rankeval._checks import check_alpha, check_count, check_number, count, require, whole_number
+from rankeval._display import Displayed, View
 from rankeval._registry import chosen
 from rankeval.io.columns import labels
+from rankeval.render.tables import Table
 
 Floats = NDArray[np.float64]
 
@@ -58,8 +60,8 @@ LEAST_P, MOST_P = 1e-12, 0.999
 
 
 @explained
-@dataclass(frozen=True, eq=False)
-class LooksPlan:
+@dataclass(frozen=True, eq=False, repr=False)
+class LooksPlan(Displayed):
     """The looks at a test: when, and how far z has to be from 0 for a claim.
 
     Attributes
@@ -78,6 +80,14 @@ class LooksPlan:
     bounds: Floats
     spending: str
     alpha: float
+
+    def _view(self) -> View:
+        looks = count(len(self.shares), "look")
+        sentence = f"{looks} at alpha {self.alpha:g}, spent as {self.spending}"
+        rows = enumerate(zip(self.shares, self.bounds, strict=True), start=1)
+        cells = [(str(look), share, bound) for look, (share, bound) in rows]
+        frame = pd.DataFrame(cells, columns=["look", "share", "bound"])
+        return View([sentence], [Table(frame, numeric=["look"])])
 
     def p_value(self, z: float, look: int) -> float:
         """Return the least alpha at which this plan claims a difference at a look, for a z-value there.

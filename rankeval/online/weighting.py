@@ -86,7 +86,7 @@ NO_CLICKS = "nothing was clicked: the value is 0, and the interval of no width s
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Propensities(Recorded):
     """How much each position is looked at, relative to position 1.
 
@@ -437,7 +437,7 @@ WAYS = {"randomized": all_pairs, "swap": _swap, "all_pairs": all_pairs, "em": _e
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PolicyValue(Recorded):
     """The clicks that another policy would have got.
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankeval._arguments import explained
 from rankeval._checks import require
+from rankeval._display import Displayed, View
 from rankeval.tracking import LoggedData
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ def digest_of(values: Mapping[str, Any]) -> str:
 
 
 @explained
-@dataclass(frozen=True, eq=False)
-class Record:
+@dataclass(frozen=True, eq=False, repr=False)
+class Record(Displayed):
     """A result in plain values.
 
     Attributes
@@ -126,5 +127,6 @@ class Record:
             text = getattr(self, field_name)
             require(isinstance(text, str), field_name, text, "text")
 
-    def __repr__(self) -> str:
-        return f"Record({self.kind!r}, {self.name!r}, {self.headline!r})"
+    def _view(self) -> View:
+        sentence = f"Record({self.kind!r}, {self.name!r}, {self.headline!r})"
+        return View([sentence], notes=self.notes)

@@ -45,6 +45,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankeval._arguments import explained
 from rankeval._checks import check_alpha, check_count, check_number, plural, require
+from rankeval._display import Displayed, View
 from rankeval._registry import chosen
 from rankeval._visible import escaping
 from rankeval.errors import InvalidInput
@@ -327,8 +328,8 @@ def most_reaching(alpha: float, total: int) -> int:
 
 @explained
 @escaping
-@dataclass(frozen=True)
-class PairedResult:
+@dataclass(frozen=True, repr=False)
+class PairedResult(Displayed):
     """P-values and intervals: numbers for one column of differences, arrays of shape ``(n_pairs,)`` for a matrix.
 
     Attributes
@@ -349,6 +350,13 @@ class PairedResult:
     ci_high: Any
     notes: tuple[str, ...] = ()
     family: tuple[Any, Any] | None = None
+
+    def _view(self) -> View:
+        columns = map(np.atleast_1d, (self.p_value, self.ci_low, self.ci_high))
+        rows = list(zip(*columns, strict=True))
+        pairs = [f"p = {p:.4g}, interval {low:.4g} to {high:.4g}" for p, low, high in rows[:10]]
+        more = [f"... {len(rows) - 10} more pairs"] if len(rows) > 10 else []
+        return View([*pairs, *more], notes=self.notes)
 
     @classmethod
     def with_ends(

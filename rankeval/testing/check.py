@@ -12,6 +12,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from rankeval._arguments import explained
+from rankeval._display import Displayed, View
 from rankeval._visible import escaping
 from rankeval.comparison.design import TOGETHER
 from rankeval.evaluation.by_query import LEAST_QUERIES
@@ -35,8 +36,8 @@ RELIABLE = 0.8
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
-class Check:
+@dataclass(frozen=True, eq=False, repr=False)
+class Check(Displayed):
     """The numbers of one call of `assert_no_regression` or `assert_not_worse`.
 
     Attributes
@@ -110,7 +111,7 @@ class Check:
         failed = [
             f"{label_of(row, self.by)}: {signed(row['gain'])}, {self._verdict(row)}" for row in rows
         ]
-        return "\n\n".join(["; ".join(failed), str(self), *self.worst.values()])
+        return "\n\n".join(["; ".join(failed), self._laid_out().to_text(), *self.worst.values()])
 
     def rows(self) -> list[dict[str, str]]:
         """Return measure, queries, gain, interval, verdict and failure of each row, in words.
@@ -134,11 +135,8 @@ class Check:
             "failure": self.worst.get(label, ""),
         }
 
-    def __str__(self) -> str:
-        return self._laid_out().to_text()
-
-    def _repr_html_(self) -> str:
-        return self._laid_out().to_html()
+    def _view(self) -> View:
+        return View(tables=[self._laid_out()])
 
     def _records(self) -> list[dict[Hashable, Any]]:
         return self.table.to_dict("records")

@@ -43,7 +43,7 @@ ALONE = "timed alone; to compare systems, time them in turn: profile({name: sear
 
 @explained
 @escaping
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Profile(Recorded):
     """The cost of a search, with the latency of each query.
 
