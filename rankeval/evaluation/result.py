@@ -804,11 +804,10 @@ def weights_note(evaluation: Evaluation, unit: str = "query") -> str:
     if (weights := evaluation.weights) is None:
         return ""
     counted = weights[weights > 0]
-    units = plural(unit)
     if not len(counted):
-        return f"all {units} have the weight 0"
+        return f"all {plural(unit)} have the weight 0"
     share = f"{len(counted):,} of {count(len(weights), unit)}"
-    return f"weighted {units}: {share} weigh more than 0, effective number {effective_number(counted):,.0f}"
+    return f"weighted: {share} weigh more than 0, effective number {effective_number(counted):,.0f}"
 
 
 def faults_of(evaluation: Evaluation, unit: str = "query") -> list[str]:
