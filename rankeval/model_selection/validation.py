@@ -200,7 +200,13 @@ def cross_validate(
     --------
     >>> from sklearn.linear_model import Ridge
     >>> cross_validate(Ridge(), [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], qid=[1, 1, 2, 2], cv=2, measures="AP")
-    CrossValidation(2 folds; over all 2 queries out of fold: AP=1.0000)
+    2 folds; over all 2 queries out of fold
+    <BLANKLINE>
+    measure    value
+    ────────────────
+    AP        1.0000
+    <BLANKLINE>
+    By fold...
     """
     arguments = locals()  # `Task.of` reads those that give rows by their names
     labelled = check_measures(measures, convention)
@@ -387,7 +393,8 @@ def learning_curve(
     >>> import rankeval as rk
     >>> from sklearn.linear_model import Ridge
     >>> learning_curve(Ridge(), rk.datasets.make_ranking(30), sizes=[5, 0.5, 1.0], measures="nDCG@10")
-    LearningCurve(nDCG@10 at 5, 12, 24 training queries)
+    nDCG@10 by the number of training queries, means over folds
+    ...
     """
     arguments = locals()
     import pandas as pd

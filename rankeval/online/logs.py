@@ -86,6 +86,10 @@ class ClickLog(WithTable):
     >>> log = ClickLog.from_frame(pd.DataFrame(rows))
     >>> log
     ClickLog(2 impressions, 3 items, 1 click)
+    position   impressions   clicks   click rate   ci low   ci high
+    ───────────────────────────────────────────────────────────────
+           1             2        0       0.0000   0.0000    0.6576
+           2             1        1       1.0000   0.2065    1.0000
     >>> log.items[["impression", "position", "docid", "clicked"]]
        impression  position docid  clicked
     0           0         1    d4    False
@@ -146,6 +150,10 @@ class ClickLog(WithTable):
         >>> log = ClickLog.read(path, docid="sku", tz="Europe/Berlin")
         >>> log
         ClickLog(1 impression, 2 items, 1 click)
+        position   impressions   clicks   click rate   ci low   ci high
+        ───────────────────────────────────────────────────────────────
+               1             1        0       0.0000   0.0000    0.7935
+               2             1        1       1.0000   0.2065    1.0000
         >>> log.impressions["time"].astype(str).tolist()
         ['2026-05-01 10:00:00+00:00']
         """
@@ -538,7 +546,7 @@ class ClickLog(WithTable):
             "click": self._clicks(),
         }
         numbers = [count(int(values.sum()), name) for name, values in sizes.items()]
-        return ", ".join(numbers)
+        return f"ClickLog({', '.join(numbers)})"
 
     def _laid_out(self) -> Table:
         table = self.click_rates().table.drop(columns="clicked")

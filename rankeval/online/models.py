@@ -391,6 +391,10 @@ class ClickModel:
         >>> user = ClickModel("cascade", attraction={("q1", "d1"): 0.5, ("q1", "d2"): 1.0})
         >>> user.simulate({"q1": ["d1", "d2"]}, n=1000)
         ClickLog(1,000 impressions, 2,000 items, 1,000 clicks)
+        position   impressions   clicks   click rate   ci low   ci high
+        ───────────────────────────────────────────────────────────────
+               1          1000      473       0.4730   0.4422    0.5040
+               2          1000      527       0.5270   0.4960    0.5578
         """
         check_count("n", n)
         log, generator = rankings, generator_of(rng)
