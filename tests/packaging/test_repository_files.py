@@ -99,11 +99,9 @@ def test_each_form_of_an_issue_asks_for_what_helps():
         assert {"name", "description", "labels"} <= form.keys()
 
 
-def test_the_changelog_begins_with_the_first_release():
-    """On one screen: nobody has changed from anything."""
-    lines = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
-    assert [line for line in lines if line.startswith("## ")] == [f"## {rankeval.__version__}"]
-    assert len(lines) < 40
+def test_the_changelog_begins_with_this_version():
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## (\S+)", text, re.MULTILINE)[0] == rankeval.__version__
 
 
 def test_the_workflow_runs_each_part_of_the_full_circle():
