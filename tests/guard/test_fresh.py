@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from guard.conftest import standing
+from shown import whole
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
@@ -69,7 +70,7 @@ def test_number_and_detectable_difference_are_said_at_the_freeze(team, larger, d
     assert said.startswith("tests on 40 of 140 queries, those not recognised as looked at; a difference of about ")
     assert f" {found:.3f} in nDCG@10 is found with a power of 80 % if differences have a standard deviation of" in said
     assert said.endswith(f"{sd:.2f} (as between the systems opened before)")
-    assert plan.notes[0] in repr(plan)
+    assert plan.notes[0] in whole(plan)
     assert plan.notes[0] in plan._repr_html_()
     assert team.guard.plan(plan.id).notes == plan.notes
 

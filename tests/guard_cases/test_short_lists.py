@@ -363,7 +363,7 @@ class TestAdvice:
         assert (told % 5 == 4).sum() == 24  # all of the longest
         assert len(status.queries) - len(told) <= 1
         assert status.n_matched + status.n_unaccounted == 120
-        assert f"{status.n_unaccounted} of its queries were not found" in str(status)
+        assert f"{status.n_unaccounted} of its queries were not found" in status.words
         with pytest.raises(GuardRefusal) as refused:
             rk.QueryRanker(Ridge()).fit(X, y, qid=qid)
         assert list(refused.value.queries) == status.queries

@@ -9,6 +9,7 @@ import mlflow
 import numpy as np
 import pandas as pd
 import pytest
+from shown import whole
 from sklearn.linear_model import Ridge
 
 import rankeval as rk
@@ -70,7 +71,7 @@ def test_the_groups_are_those_of_all_pairs_since_the_first_was_chosen(ranked):
         for pair in of_first.loc[of_first["p_adjusted"] <= 0.05, ["baseline", "system"]].to_numpy()
     }
     assert set(board.table.loc[board.table["group"] == "below", "system"]) == shown != set()
-    assert "all 3 pairs" in str(board).replace("\n", " ")
+    assert "all 3 pairs" in whole(board)
     assert str(board.comparison.best) in board.notes[-1]
 
 
@@ -88,7 +89,7 @@ def test_other_data_conventions_and_roles_are_listed_with_the_reason(noisy):
     for name, (run_id, reason) in other.items():
         assert found.loc[name, "run_id"] == run_id
         assert reason in found.loc[name, "reason"]
-    assert "not ranked: 3 evaluations" in str(board)
+    assert "not ranked: 3 evaluations" in whole(board)
 
 
 @pytest.mark.usefixtures("ranked")
