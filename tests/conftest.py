@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import resource
 import sys
 import tomllib
@@ -295,9 +296,15 @@ def _own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def rankeval(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., tuple[int, str, str]]]:
-    """Return a function that runs the command line in this process and gives exit code, stdout and stderr."""
+    """Return a function that runs the command line in this process and gives exit code, stdout and stderr.
+
+    The terminal is wide, so that no sentence is broken, and stderr comes without the next command to type: see
+    test_cli_width.py for both.
+    """
     from rankeval import cli
     from rankeval.contamination import refusal
+
+    monkeypatch.setenv("COLUMNS", "2000")
 
     def run(*arguments: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["rankeval", *map(str, arguments)])
@@ -305,7 +312,7 @@ def rankeval(
         with pytest.raises(SystemExit) as stop:
             cli.main()
         out, err = capsys.readouterr()
-        return int(stop.value.code or 0), out, err
+        return int(stop.value.code or 0), out, re.sub(r"^next: .*\n", "", err, flags=re.MULTILINE)
 
     refusal.forget()
     yield run

@@ -554,7 +554,7 @@ def test_the_readme_shows_the_headline_of_the_quickstart(quickstart):
     headline = printed.partition("\n\n")[0]
     assert f"```text\n{headline}\n```" in text
     row = next(csv.DictReader((folder / "rankeval-out" / "quickstart" / "comparison.csv").open(encoding="utf-8")))
-    counted = re.search(r"!\[The gain of each query: (\d+) won, (\d+) tied, (\d+) lost\]", text).groups()
+    counted = re.search(r"!\[The report of .*?: (\d+) queries won, (\d+) tied, (\d+) lost\]", text).groups()
     assert counted == (row["wins"], row["ties"], row["losses"])
 
 

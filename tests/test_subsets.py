@@ -521,3 +521,18 @@ def test_the_digest_of_judgments_has_the_ids_of_the_queries():
     """Rows without documents have no other names."""
     one, other = (rk.evaluate([1, 0], [2, 1], qid=[name, name], measures="RR") for name in "ab")
     assert one.judgments_digest != other.judgments_digest
+
+
+def test_a_query_of_weight_0_is_none_of_the_worst_and_is_said_to_be_left_out():
+    """It cannot change the mean; the query without a relevant document has another reason."""
+    qid, labels = list("aabbccdd"), [1, 0, 1, 0, 1, 0, 0, 0]
+    scores = [0.1, 0.9, 0.2, 0.9, 0.9, 0.1, 0.9, 0.1]
+    weights = {"a": 0.0, "b": 2.0, "c": 1.0, "d": 1.0}
+    ev = rk.evaluate(labels, scores, qid=qid, measures="RR", query_weight=weights)
+    worst = ev.worst()
+    assert worst.index.tolist() == ["b", "c"]
+    assert worst.attrs["left_out"] == 2
+    assert worst.attrs["note"] == "Left out: 1 query whose score no ranking changes and 1 query of weight 0."
+    plain = rk.evaluate(labels, scores, qid=qid, measures="RR").worst()
+    assert plain.index.tolist() == ["a", "b", "c"]
+    assert plain.attrs["note"] == "Left out: 1 query whose score no ranking changes."

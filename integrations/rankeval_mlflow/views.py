@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import count
 from rankeval.comparison import Comparison
 from rankeval.evaluation import Evaluation, from_bytes
 from rankeval.evaluation.result import worst_first
@@ -105,7 +104,7 @@ def worst_first_table(evaluation: Evaluation) -> bytes:
     )
 
 
-def query_table_note(n_telling: int, n_queries: int, path: str) -> str:
+def query_table_note(n_telling: int, left_out: str, path: str) -> str:
     """Return the sentences that say what a table of queries holds."""
     some = (
         "The queries, the worst first"
@@ -113,10 +112,7 @@ def query_table_note(n_telling: int, n_queries: int, path: str) -> str:
         else f"The {MOST_QUERIES:,} worst queries"
     )
     note = f"{some}: {path} among the artifacts; evaluation.parquet beside it has all."
-    left_out = n_queries - n_telling
-    if not left_out:
-        return note
-    return f"{note} Left out: {count(left_out, 'query')} whose score no ranking changes."
+    return f"{note} {left_out}".rstrip()
 
 
 def log_table(frame: pd.DataFrame) -> bytes:

@@ -79,9 +79,9 @@ def drawn(
 
 def _means(record: ComparisonRecord, means: pd.DataFrame) -> Figure:
     names = {"system": "label", "mean": "difference", "measure": "group"}
-    xlabel = f"mean\nline: {100 * record.settings.confidence_level:g} % interval"
+    key = [("line", f"{100 * record.settings.confidence_level:g} % interval")]
     lines = means.rename(columns=names).assign(better=True)
-    return comparisons.intervals(lines, xlabel=xlabel, caption=record.caption)
+    return comparisons.intervals(lines, xlabel="mean", caption=record.caption, key=key)
 
 
 def _chosen_rows(
@@ -113,38 +113,49 @@ def _intervals(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> 
     settings = record.settings
     label = rows["pair"] + ", " + rows["part_of"] if settings.grouped else rows["pair"]
     rows = rows.assign(label=label + rows["dagger"], group=rows["measure"])
-    rows["band"] = rows["detectable_difference"]
-    alone = f"{100 * settings.interval_level:g} % interval"
-    if shown_interval(record.table)[2] == " (adjusted)":
-        lines = f"thick: {alone} of each pair alone;{_on_adjusted(record)}"
-    else:
+    # Where a difference is shown, a zone of differences that are hard to find reads as doubt.
+    rows["band"] = rows["detectable_difference"].where(~rows["clear"])
+    key = _intervals_key(record, rows)
+    if key[0][0] == "line":
         rows["ci_low"], rows["ci_high"] = rows.pop("outer_low"), rows.pop("outer_high")
-        lines = f"lines: {alone} of each pair alone" if len(record.table) > 1 else f"line: {alone}"
-    sizes = rows["n_queries"].unique()
-    queries = f"so many {settings.units}"
-    if len(sizes) == 1:
-        queries = count(int(sizes[0]), settings.unit)
-    has_band = bool(((rows["band"] > 0) & np.isfinite(rows["band"])).any())
-    shaded = [f"shaded: too small for {queries} to detect reliably"] if has_band else []
     # The places, other than zero, that a gain is compared with.
     edges = {}
     factors = [factor for _, factor in CLAIMS[settings.claim]]
     for measure in map(str, record.table["measure"].unique() if settings.margin > 0 else ()):
         margin = settings.margin * (settings.direction(measure).sign or 1.0)
         edges[measure] = [factor * margin for factor in factors]
-    xlabel = "\n".join([_against(record), lines, *shaded, *_on_daggers(rows), *cut])
-    return comparisons.intervals(rows, xlabel=xlabel, caption=record.caption, edges=edges)
+    key += [("dashed", f"margin {settings.margin:g}")] if edges else []
+    key += [("", words) for words in [*_on_daggers(rows), *cut]]
+    return comparisons.intervals(
+        rows, xlabel=_against(record), caption=record.caption, edges=edges, key=key
+    )
+
+
+def _intervals_key(record: ComparisonRecord, rows: pd.DataFrame) -> list[tuple[str, str]]:
+    """Return the lines of the legend: the intervals, and the marks of rows that are not shown."""
+    settings, alone = record.settings, f"{100 * record.settings.interval_level:g} % interval"
+    if len(record.table) > 1:
+        alone += " of each pair alone"
+    key = [("line", alone)]
+    if shown_interval(record.table)[2] == " (adjusted)":
+        key = [("thick", alone), ("thin", _on_adjusted(record))]
+    if not rows["clear"].all():
+        key.append(("hollow", CLAIMS[settings.claim].nothing))
+    if ((rows["band"] > 0) & np.isfinite(rows["band"])).any():
+        sizes = rows["n_queries"].unique()
+        queries = count(int(sizes[0]), settings.unit) if len(sizes) == 1 else "this many queries"
+        key.append(("shade", f"too small for {queries} to detect reliably"))
+    return key
 
 
 def _on_adjusted(record: ComparisonRecord) -> str:
     settings, level = record.settings, shown_level(record)
     n_parts = len(part_sizes(record))
-    by_part, gap = "", " "
+    by_part = ""
     if n_parts:
         by_part = f" (all), {settings.family_words(n_parts)} (by {settings.grouped})"
-        gap = "\n"  # one line would be wider than the figure
     wide = "" if level == settings.interval_level else f", {100 * level:g} %"
-    return f"{gap}thin: adjusted for {settings.family_words(1)}{by_part}{wide}"
+    return f"interval adjusted for {settings.family_words(1)}{by_part}{wide}"
 
 
 def _against(record: ComparisonRecord) -> str:
@@ -168,10 +179,12 @@ def _forest(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> Fig
     ordered["place"] = pd.factorize(rows["pair"])[0]
     ordered = ordered.sort_values(["place", "together"], kind="stable")
     _, _, kind = shown_interval(record.table)
-    intervals_shown = f"{_against(record)}, {100 * shown_level(record):g} % intervals{kind}"
-    xlabel = "\n".join([intervals_shown, *_on_daggers(rows), *cut])
+    key = [("line", f"{100 * shown_level(record):g} % interval{kind}")]
+    key += [("", words) for words in [*_on_daggers(rows), *cut]]
     digits = digits_for(difference_errors(record.table), default=3)
-    return comparisons.forest(ordered, xlabel=xlabel, caption=record.caption, digits=digits)
+    return comparisons.forest(
+        ordered, xlabel=_against(record), caption=record.caption, digits=digits, key=key
+    )
 
 
 def _one_measure(
@@ -205,8 +218,9 @@ def _ranks(record: ComparisonRecord, measure: str | None) -> Figure:
     ranks = rank_table(whole)
     words = record.settings.direction(measure)
     above, below = f"the number shown {words.better}", f"the number shown {words.worse}"
-    xlabel = f"rank\nlines: from 1 + {above}, to the number of systems - {below}"
-    return comparisons.rank_intervals(ranks[ranks["measure"] == measure], xlabel=xlabel, **options)
+    line = f"ranks from 1 + {above}, to the number of systems − {below}"
+    key = [("point", "rank of the mean"), ("line", line)]
+    return comparisons.rank_intervals(ranks[ranks["measure"] == measure], key=key, **options)
 
 
 def _queries(

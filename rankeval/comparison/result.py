@@ -68,7 +68,9 @@ class Comparison(Displayed, ComparisonRecord):
         bootstraps; infinite if so few queries can show nothing). Comparisons over several
         collections or slices have one more first column, ``collection`` or the name of the
         attribute, and rows for each and, first, for "all"; p-values and intervals are nan for parts
-        with fewer than 5 queries. With ``groups=``, n_queries is a number of groups, and all but
+        with fewer than 5 queries and, unless a claim counts unseen queries, for parts in which no
+        score differs; these are in no family. Other rows of systems that are equal on every query
+        have p 1 and no interval (nan). With ``groups=``, n_queries is a number of groups, and all but
         wins, ties and losses is of the means of groups; ``effects`` too. With weights, effect_size
         is by the effective number of queries, and detectable_difference by the degrees of freedom.
     evaluations : mapping of str to Evaluation or DataFrame
@@ -603,8 +605,8 @@ class Comparison(Displayed, ComparisonRecord):
         -------
         Figure
             Not registered with pyplot. A colour marks claims that are shown, by the adjusted p. In
-            "intervals" a band is shaded: differences in it are too small for so many queries to
-            detect reliably.
+            "intervals", a row whose claim is not shown has a shaded band: differences in it are too
+            small for this number of queries to detect reliably. A legend explains the marks.
 
         Raises
         ------

@@ -332,7 +332,8 @@ class Evaluation(Displayed):
         """Return the queries with the worst scores that a ranking can change, the worst first.
 
         A query is left out if no order of its documents changes its score by this measure: none is
-        relevant, or all ranked rows are equally relevant and there are no others.
+        relevant, or all ranked rows are equally relevant and there are no others. A query of weight
+        0 is left out too, since it cannot change the mean.
 
         Parameters
         ----------
@@ -346,8 +347,8 @@ class Evaluation(Displayed):
         -------
         DataFrame of shape (n, n_measures + 4)
             Index ``qid``; the columns of ``per_query``, then those of ``query_counts``. Queries
-            with equal scores stand by ascending id. ``attrs["left_out"]`` says how many queries
-            were left out.
+            with equal scores are in ascending order of their ids. ``attrs["left_out"]`` is the
+            number of queries that were left out, and ``attrs["note"]`` a sentence that says why.
 
         Raises
         ------
@@ -372,6 +373,7 @@ class Evaluation(Displayed):
         places = worst_first(self, labels[0])
         frame = self.per_query.assign(**self.facts.query_counts).iloc[places[:n]]
         frame.attrs["left_out"] = self.n_queries - len(places)
+        frame.attrs["note"] = left_out_of_worst(self, labels[0])
         return frame
 
     def slices(self, by: Any, *, confidence_level: float | None = None) -> pd.DataFrame:
@@ -517,6 +519,7 @@ class Evaluation(Displayed):
             "step": at,
             "n_queries": self.n_queries,
             "n_telling": len(worst_first(self, first)),
+            "left_out": left_out_of_worst(self, first),
             "system": self.name,
             "measures": {measure.key: str(measure) for measure in self.measures},
             "convention": card,
@@ -600,9 +603,14 @@ def data_of(
     require(is_name, "data", type(data), "its name, RankingData or LoggedData")
     if isinstance(data, RankingData):
         return LoggedData(name or "data", judged, role, len(data), data.n_queries)
-    name = name or f"judgments-{judged.removeprefix('sha256:')[:8]}"
+    name = name or name_by_digest(judged)
     n_rows = int(evaluation.facts.query_counts["retrieved"].sum())
     return LoggedData(name, judged, role, n_rows, evaluation.n_queries)
+
+
+def name_by_digest(judged: str) -> str:
+    """Return the name of a data set that nobody named."""
+    return f"judgments-{judged.removeprefix('sha256:')[:8]}"
 
 
 def aggregates_by_key(evaluation: Evaluation) -> dict[str, float]:
@@ -781,7 +789,7 @@ def info_of(evaluation: Evaluation, unit: str = "query") -> dict[str, str]:
     if facts.drawn is not None:
         notes["ties"] = _draws_note(evaluation, facts.drawn)
     if evaluation.weights is not None:
-        notes["weights"] = _weights_note(evaluation.weights, unit)
+        notes["weights"] = weights_note(evaluation, unit)
     if facts.seeds:
         notes["seeds"] = seeds_note(evaluation)
     if facts.whole is not None:
@@ -789,9 +797,12 @@ def info_of(evaluation: Evaluation, unit: str = "query") -> dict[str, str]:
     return notes
 
 
-def _weights_note(weights: Floats, unit: str) -> str:
+def weights_note(evaluation: Evaluation, unit: str = "query") -> str:
+    """Say how many queries have a weight, and how many equal ones tell as much; "" if unweighted."""
     from rankeval.significance.weighted import effective_number
 
+    if (weights := evaluation.weights) is None:
+        return ""
     counted = weights[weights > 0]
     units = plural(unit)
     if not len(counted):
@@ -840,7 +851,7 @@ def size_of(evaluation: Evaluation, unit: str = "query") -> str:
 
 
 def worst_first(evaluation: Evaluation, label: str) -> Ints:
-    """Return the places of the queries that a ranking can change, the worst by a measure first."""
+    """Return the places of the queries with weight that a ranking can change, the worst first."""
     facts, column = evaluation.facts, evaluation.measure_names.index(label)
     measure, values = evaluation.measures[column], evaluation.scores[:, column]
     sign = 1 if measure.family.greater_is_better else -1
@@ -848,10 +859,20 @@ def worst_first(evaluation: Evaluation, label: str) -> Ints:
     places = np.argsort(sign * values, kind="stable")
     by_rows = evaluation.convention.judgments == "rows"
     is_fixed = fixed(measure, facts, facts.undefined[:, column], values, by_rows=by_rows)
-    return places[~is_fixed[places]]
+    return places[~(is_fixed | _weightless(evaluation))[places]]
+
+
+def _weightless(evaluation: Evaluation) -> NDArray[np.bool_]:
+    """Return a mask of the queries of weight 0, which cannot change a mean."""
+    if evaluation.weights is None:
+        return np.zeros(evaluation.n_queries, dtype=np.bool_)
+    return evaluation.weights == 0
 
 
 def left_out_of_worst(evaluation: Evaluation, label: str) -> str:
     """Return the sentence on the queries that `worst_first` leaves out; "" if there are none."""
-    number = evaluation.n_queries - len(worst_first(evaluation, label))
-    return f"Left out: {count(number, 'query')} whose score no ranking changes." if number else ""
+    weightless = int(_weightless(evaluation).sum())
+    fixed_ones = evaluation.n_queries - len(worst_first(evaluation, label)) - weightless
+    reasons = {"whose score no ranking changes": fixed_ones, "of weight 0": weightless}
+    parts = [f"{count(number, 'query')} {why}" for why, number in reasons.items() if number]
+    return f"Left out: {' and '.join(parts)}." if parts else ""

@@ -49,7 +49,7 @@ _BOUNDS = {
     "exclusiveMaximum": "below",
     "maximum": "at most",
 }
-_WIDTH = 100
+_WIDTH = 80
 # PyYAML lets the errors of its constructors out: a date of no calendar, a list as a key,
 # `!!timestamp` of a word.
 _CONSTRUCTING = RecursionError, ValueError, TypeError, LookupError, AttributeError

@@ -94,10 +94,9 @@ def estimates(table: pd.DataFrame, *, alpha: float, caption: str) -> plots.Figur
     lines = pd.concat(parts).sort_index(kind="stable")
     lines["label"] = lines["pair"] + ": " + lines["judge"].replace("human", "people")
     lines = lines.assign(better=True, clear=lines["judge"] == "both")
-    level = f"{100 * (1 - alpha):g} % intervals"
+    level = f"{100 * (1 - alpha):g} % interval"
+    key = [("line", level)]
     if kind == " (adjusted)":
-        level += "; thin: adjusted"
-    xlabel = (
-        f"mean, or difference of means\n{level}\ngreen: people and machine, grey: one judge alone"
-    )
-    return intervals(lines, xlabel=xlabel, caption=caption)
+        key = [("thick", level), ("thin", "interval adjusted for all pairs")]
+    key += [("point", "people and machine together"), ("hollow", "one judge alone")]
+    return intervals(lines, xlabel="mean, or difference of means", caption=caption, key=key)

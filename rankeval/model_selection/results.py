@@ -20,7 +20,7 @@ from rankeval.evaluation import Evaluation
 from rankeval.evaluation.lacking import undefined_notes
 from rankeval.evaluation.result import seeds_note, table_of_values
 from rankeval.model_selection.diagnosis import Diagnosis, diagnose
-from rankeval.model_selection.parameters import settings_of
+from rankeval.model_selection.parameters import settings_of, with_choices
 from rankeval.model_selection.shelved import Split, fields_of, record_of_several, validation_record
 from rankeval.render.tables import Table
 from rankeval.shelf.record import Record
@@ -266,10 +266,20 @@ class CrossValidation(Displayed):
             If the role is no plain word, or the data set has another one.
         """
         settings = self.settings
-        if settings is None:
-            settings = {} if self.ranker is None else settings_of(self.ranker)
+        if settings is None and self.ranker is not None:
+            chosen, seeds = self.best_params, self.evaluation.facts.seeds
+            plain = chosen is None
+            settings = (
+                settings_of(self.ranker) if plain else with_choices(self.ranker, chosen, seeds)
+            )
         return validation_record(
-            self, settings, role=role, data=data, name=name, folds=folds, predictions=predictions
+            self,
+            settings or {},
+            role=role,
+            data=data,
+            name=name,
+            folds=folds,
+            predictions=predictions,
         )
 
     @classmethod

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from rankeval.errors import GuardRefusal, GuardRefusalError
 from rankeval.model_selection.diagnosis import Diagnosis
+from rankeval.model_selection.parameters import shown_choices
 from rankeval.render.tables import Table
 from rankeval.shelf.record import Record
 
@@ -184,7 +185,9 @@ def _fold(cv: Any, place: int, keys: Mapping[str, str]) -> Record:
         split = cv.splits[place]
         params |= {"train_queries": split.n_train, "test_queries": split.n_test}
     if cv.best_params is not None:
-        params |= {str(name): str(value) for name, value in cv.best_params.iloc[place].items()}
+        chosen = cv.best_params.iloc[place]
+        names = {} if cv.ranker is None else shown_choices(cv.ranker, chosen.index)
+        params |= {names.get(name, str(name)): str(value) for name, value in chosen.items()}
     metrics = {key: float(row[label]) for label, key in keys.items()}
     metrics |= {name: float(row[name]) for name in _FACTS}
     seconds = _seconds(cv.folds.iloc[[place]])

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.text import Text
 
 from rankeval.render.plots import (
     BAND,
@@ -45,11 +47,29 @@ MOST_PAIRS = 20
 FLAT = 1e-9
 """If no number is further from zero, all are taken as zero."""
 
+_RISES = (4, -12, 16, -24, 28, -36, 40, -48, 52, -60)
+"""Heights of a name over its point in points, tried in turn."""
+
+Box = tuple[float, float, float, float]
+"""Left, lower, right and upper end."""
+
 NARROWEST = 0.1
 """How far the axis then reaches to either side."""
 
 ROW = 0.27
 """Height of a row of a forest in inches."""
+
+MARKS: dict[str, dict[str, Any]] = {
+    "line": {"color": SOFT, "linewidth": 2},
+    "thick": {"color": SOFT, "linewidth": 2.8},
+    "thin": {"color": SOFT, "linewidth": 1.2},
+    "dashed": {"color": SOFT, "linewidth": 1, "linestyle": "--"},
+    "hollow": {"color": SOFT, "marker": "o", "markerfacecolor": "white", "linestyle": "none"},
+    "point": {"color": BETTER, "marker": "o", "linestyle": "none"},
+    "shade": {"color": BAND, "linewidth": 8},
+    "": {"linestyle": "none"},
+}
+"""What a line of the legend shows, by name; "" is a line of words alone."""
 
 
 def intervals(
@@ -58,10 +78,12 @@ def intervals(
     xlabel: str = "difference of means",
     caption: str = "",
     edges: Mapping[str, Sequence[float]] | None = None,
+    key: Sequence[tuple[str, str]] = (),
 ) -> Figure:
     """Draw differences with their intervals about a line at zero, a panel per group.
 
-    ``edges`` are the other places that differences are compared with, by group.
+    ``edges`` are the other places that differences are compared with, by group; ``key`` has the
+    lines of the legend, each the name of its mark (`MARKS`) and its words.
     """
     groups = frame.groupby("group", sort=False) if "group" in frame else [("", frame)]
     parts, sizes = {}, {}
@@ -76,11 +98,17 @@ def intervals(
         size = 9 if len(part) <= 20 else 8
         axes.set_yticks(range(len(part)), names, parse_math=False, fontsize=size)
     write_caption(figure, caption)
+    write_key(figure, key)
     return figure
 
 
 def forest(
-    frame: pd.DataFrame, *, xlabel: str = "difference of means", caption: str = "", digits: int = 3
+    frame: pd.DataFrame,
+    *,
+    xlabel: str = "difference of means",
+    caption: str = "",
+    digits: int = 3,
+    key: Sequence[tuple[str, str]] = (),
 ) -> Figure:
     """Draw differences on collections or slices, those of one pair of systems below each other.
 
@@ -97,7 +125,21 @@ def forest(
     for axes, part in zip(panels, parts, strict=True):
         _draw_forest(axes, part, digits)
     write_caption(figure, caption)
+    write_key(figure, key)
     return figure
+
+
+def write_key(figure: Figure, key: Sequence[tuple[str, str]]) -> None:
+    """Write a legend below a figure, and make the figure higher by its lines."""
+    if not key:
+        return
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], label=words, **MARKS[mark]) for mark, words in key]
+    figure.legend(
+        handles=handles, loc="outside lower left", fontsize=8.5, frameon=False, labelcolor=INK
+    )
+    figure.set_figheight(figure.get_figheight() + 0.22 * len(key))
 
 
 def _stacked(
@@ -387,6 +429,7 @@ def rank_intervals(
     title: str = "",
     caption: str = "",
     digits: int = 4,
+    key: Sequence[tuple[str, str]] = (),
 ) -> Figure:
     """Draw the lowest and the highest rank of each system, and the place of its mean.
 
@@ -419,6 +462,7 @@ def rank_intervals(
     axes.set_xlabel(xlabel, color=INK, fontsize=9, parse_math=False)
     axes.set_title(title, loc="left", fontsize=10, color=INK, parse_math=False)
     write_caption(figure, caption)
+    write_key(figure, key)
     return figure
 
 
@@ -441,11 +485,42 @@ def regions(frame: pd.DataFrame, labels: Sequence[str], caption: str) -> Figure:
         ends = row["high_x"] - x, row["high_y"] - y
         axes.plot(x + ends[0] * across, y + ends[1] * along, color=color, linewidth=1.2)
         _draw_point(axes, x, y, "o", color, 6, clear=not row["dominated_by"])
-        name = shown_name(row["system"], LONGEST_NAME)
-        axes.annotate(
-            name, (x, y), xytext=(6, 4), textcoords="offset points", fontsize=8.5, parse_math=False
-        )
     axes.set_xlabel(labels[0], color=INK, parse_math=False)
     axes.set_ylabel(labels[1], color=INK, parse_math=False)
     write_caption(figure, caption)
+    _name_points(figure, axes, frame)
     return figure
+
+
+def _name_points(figure: Figure, axes: Axes, frame: pd.DataFrame) -> None:
+    """Write the name of each point beside it, where it covers neither a point nor another name."""
+    names = [
+        axes.annotate(
+            shown_name(row["system"], LONGEST_NAME),
+            (row["difference_x"], row["difference_y"]),
+            xytext=(6, 4),
+            textcoords="offset points",
+            fontsize=8.5,
+            parse_math=False,
+            arrowprops={"arrowstyle": "-", "color": SOFT, "linewidth": 0.6, "shrinkB": 4},
+        )
+        for row in frame.to_dict("records")
+    ]
+    figure.draw_without_rendering()  # the layout says where the points are
+    scale = figure.dpi / 72
+    points = axes.transData.transform([name.xy for name in names]) / scale
+    taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in points]
+    for name, (x, y) in zip(names, points, strict=True):
+        extent = Text.get_window_extent(name)
+        width, height = extent.width / scale, extent.height / scale
+        for across, up in product((6, -6 - width), _RISES):
+            box = (x + across, y + up, x + across + width, y + up + height)
+            if not any(_overlap(box, other) for other in taken):
+                name.set_position((across, up))
+                taken.append(box)
+                break
+
+
+def _overlap(box: Box, other: Box) -> bool:
+    across = box[0] < other[2] and other[0] < box[2]
+    return across and box[1] < other[3] and other[1] < box[3]

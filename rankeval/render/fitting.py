@@ -1,103 +1,153 @@
-"""Fit a table into a width: its header and its texts wrap, and its last columns give way.
+"""Fit the columns of a plain table into a width.
 
-Numbers never break. A header breaks at its spaces and slashes, a text within its own cell, the
-widest column first. If that is not enough, the last columns are left out, and their names are
-returned for a line below the table.
+A table that is too wide wraps the names of its columns first, then its texts within their cells.
+Then it leaves out the columns that are named for that, and at last it shows the columns in several
+blocks, which all begin with the first columns of text. A number is never broken.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from rich.cells import cell_len
+_BETWEEN, _NARROW = "   ", "  "
+"""Between the columns of a table as it is, and of one that was fitted."""
 
-from rankeval._display import lines_of
+_READABLE, _POSSIBLE = 14, 8
+"""The widths to which texts are wrapped, and to which they are rather than in a second block."""
 
-BETWEEN = "  "
-"""Between the columns of a table that was too wide."""
+_MOST_LINES = 4
+"""The lines that a long name takes in a cell; more would hide the rows."""
 
-NARROW = 12
-"""A column of texts is not made narrower."""
+_WORD = re.compile(r"[^\W\d_] ?[^\W\d_]")
+_NAME = re.compile(r"(?<=[\s/])")
+_WORDS = re.compile(r"(?<=\s)(?=\S)")
+_BREAK = re.compile(r"(?<=[\s/_,;:=])|(?<=\w-)|(?<=\.)(?=\D)")
+"""A place where a text may break without a loss: behind a word, or between the parts of a name."""
 
-MOST_LINES = 3
-"""A text in a cell has no more lines: its middle is left out."""
 
-Columns = list[tuple[str, bool]]
-"""The name of each column, and whether it is one of numbers."""
+@dataclass(frozen=True)
+class Strip:
+    """A column of a plain table: its name, whether it is aligned to the right, and its texts."""
+
+    name: str
+    numeric: bool
+    cells: Sequence[str]
+    between: str = _BETWEEN
+
+    @property
+    def natural(self) -> int:
+        """Its width without a break."""
+        return max(map(wide, (self.name, *self.cells)))
+
+    def least(self, readable: int) -> int:
+        """Return the width that it needs at least: texts may wrap to a width, numbers may not."""
+        name = min(max(map(wide, _NAME.split(self.name))), _READABLE)
+        is_text = not self.numeric
+        needs = (
+            min(wide(cell), readable) if is_text and _WORD.search(cell) else wide(cell)
+            for cell in self.cells
+        )
+        return max(name, *needs, 1)
+
+    def broken(self, width: int) -> Strip:
+        """Return it with name and texts wrapped; long names are shortened if they still differ."""
+        most = _MOST_LINES * width
+        short = [_shortened(cell, most) for cell in self.cells]
+        shown = short if len({*short}) == len({*self.cells}) else self.cells
+        cells = [_broken(cell, width) for cell in shown]
+        return Strip(_broken(_shortened(self.name, most), width), self.numeric, cells, _NARROW)
 
 
 def fitted(
-    columns: Columns, rows: Sequence[Sequence[str]], width: int
-) -> tuple[Columns, list[list[str]], list[str]]:
-    """Return columns and rows that fit, with line breaks in their texts, and the columns left out."""
-    names = [name for name, _ in columns]
-    bodies = [_widest([row[at] for row in rows]) for at in range(len(columns))]
-    widths = _widths(names, bodies)
-    if _total(widths) > width:
-        names = [_broken(name, max(body, 4)) for name, body in zip(names, bodies, strict=True)]
-        widths = _widths(names, bodies)
-    wraps = [not is_number for _, is_number in columns]
-    shrunk = _shrunk(widths, wraps, width)
-    while _total(shrunk) > width and len(shrunk) > 1:
-        widths.pop()
-        shrunk = _shrunk(widths, wraps, width)
-    kept = range(len(shrunk))
-    header = [(_filled(names[at], shrunk[at]), columns[at][1]) for at in kept]
-    body = [[_filled(row[at], shrunk[at]) for at in kept] for row in rows]
-    return header, body, [name for name, _ in columns[len(shrunk) :]]
+    strips: Sequence[Strip], limit: int | None, spare: Sequence[str] = (), *, in_blocks: bool = True
+) -> tuple[list[list[Strip]], list[str]]:
+    """Return the columns in blocks that fit, and the names of the columns left out.
 
-
-def _widths(names: Sequence[str], bodies: Sequence[int]) -> list[int]:
-    return [max(body, _widest([name])) for name, body in zip(names, bodies, strict=True)]
-
-
-def _shrunk(widths: Sequence[int], wraps: Sequence[bool], width: int) -> list[int]:
-    """Make the widest columns of texts narrower, one character at a time."""
-    own = list(widths)
-    while _total(own) > width:
-        wide = [at for at in range(len(own)) if wraps[at] and own[at] > NARROW]
-        if not wide:
+    Without ``in_blocks`` there is one block, and the columns of the others are left out.
+    """
+    natural = [strip.natural for strip in strips]
+    if limit is None or sum(natural) + len(_BETWEEN) * (len(strips) - 1) <= limit:
+        return [list(strips)], []
+    spared = [name for name in spare if name in [strip.name for strip in strips]]
+    attempts = [(_READABLE, spared[:n]) for n in range(len(spared) + 1)]
+    for least, without in (*attempts, (_POSSIBLE, spared), (_READABLE, [])):
+        kept = [strip for strip in strips if strip.name not in without]
+        widths = _narrowed(kept, least, limit)
+        if _total(widths) <= limit:
             break
-        own[max(wide, key=own.__getitem__)] -= 1
-    return own
+    broken = [strip.broken(width) for strip, width in zip(kept, widths, strict=True)]
+    blocks = _blocks(kept, widths, limit)
+    if not in_blocks:
+        left = [place for block in blocks[1:] for place in block if place not in blocks[0]]
+        without = [*without, *(kept[place].name for place in left)]
+        blocks = blocks[:1]
+    return [[broken[place] for place in places] for places in blocks], list(without)
+
+
+def _narrowed(strips: Sequence[Strip], readable: int, limit: int) -> list[int]:
+    """Return widths that fit the limit if they can: the widest column gives way first."""
+    least = [strip.least(readable) for strip in strips]
+    widths = [
+        max(floor, *map(wide, strip.cells), 1) for strip, floor in zip(strips, least, strict=True)
+    ]
+    while _total(widths) > limit:
+        slack = [place for place, floor in enumerate(least) if widths[place] > floor]
+        if not slack:
+            break
+        widest = max(slack, key=widths.__getitem__)
+        widths[widest] -= 1
+    return widths
+
+
+def _blocks(strips: Sequence[Strip], widths: Sequence[int], limit: int) -> list[list[int]]:
+    """Return the places of the columns in each block; the first columns of text begin them all."""
+    numeric = [place for place, strip in enumerate(strips) if strip.numeric]
+    keys = [*range(min(numeric[0], 3))] if numeric and numeric[0] else [0]
+    blocks = [keys]
+    for place in range(len(keys), len(strips)):
+        longer = [*blocks[-1], place]
+        if blocks[-1] is not keys and _total([widths[at] for at in longer]) > limit:
+            longer = [*keys, place]
+            blocks.append(longer)
+        blocks[-1] = longer
+    return blocks
+
+
+def _broken(text: str, width: int) -> str:
+    """Break a text into lines, between words and parts of names where they fit."""
+    lines = []
+    for line in text.split("\n"):
+        lines.append("")
+        for part in _parts(line, width):
+            if wide(lines[-1] + part) > width and lines[-1].strip():
+                lines.append("")
+            lines[-1] += part
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _parts(line: str, width: int) -> Iterator[str]:
+    """Yield words, of longer words the parts between their signs, and of longer ones characters."""
+    for word in _WORDS.split(line):
+        for piece in [word] if wide(word) <= width else _BREAK.split(word):
+            yield from [piece] if wide(piece) <= width else piece
+
+
+def _shortened(name: str, most: int) -> str:
+    """Cut a long name in its middle; sentences have spaces and stay whole."""
+    if len(name) <= most or " " in name:
+        return name
+    half = (most - 1) // 2
+    return f"{name[:half]}…{name[-half:]}"
 
 
 def _total(widths: Sequence[int]) -> int:
-    return sum(widths) + len(BETWEEN) * (len(widths) - 1)
+    return sum(widths) + len(_NARROW) * (len(widths) - 1)
 
 
-def _widest(texts: Sequence[str]) -> int:
-    return max((cell_len(line) for text in texts for line in text.split("\n")), default=0)
+def wide(text: str) -> int:
+    """Return how many columns of a terminal a text takes, by its longest line."""
+    from rich.cells import cell_len
 
-
-def _broken(name: str, width: int) -> str:
-    """Break a name of a column at spaces and slashes where it is wider than its values."""
-    if cell_len(name) <= width:
-        return name
-    lines = [""]
-    for part in re.findall(r"[^ /]*/?", name):
-        joined = f"{lines[-1]}{'' if lines[-1].endswith('/') else ' '}{part}".strip()
-        if cell_len(joined) <= width or not lines[-1]:
-            lines[-1] = joined
-        elif part:
-            lines.append(part)
-    return "\n".join(lines)
-
-
-def _filled(text: str, width: int) -> str:
-    """Break the lines of a text that are wider than its column; of many keep the first and the last."""
-    if _widest([text]) <= width:
-        return text
-    lines = lines_of(text, width)
-    if len(lines) > MOST_LINES:
-        lines = [*lines[: MOST_LINES - 1], _end(text, width)]
-    return "\n".join(lines)
-
-
-def _end(text: str, width: int) -> str:
-    """Return the end of a text behind an ellipsis."""
-    text = text[-width:]
-    while cell_len(text) > width - 1:
-        text = text[1:]
-    return f"…{text.lstrip()}"
+    return max(cell_len(line.rstrip()) for line in text.split("\n"))

@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.figure import Figure as PlainFigure
+from matplotlib.text import Text
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from rankeval._checks import count
 from rankeval.measures import direction
+from rankeval.render.tables import with_minus
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,6 +72,32 @@ def write_caption(figure: Figure, caption: str) -> None:
     lines = textwrap.wrap(caption, 105)
     figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=9, color=SOFT, parse_math=False)
     figure.set_figheight(figure.get_figheight() + 0.15 * len(lines))
+
+
+NARROW = 4.6
+"""Width in inches of a figure for a phone."""
+
+_LETTER = 0.6
+"""Width of a letter in sizes of its font."""
+
+
+def narrowed(figure: Figure) -> Figure:
+    """Give a figure the width of a phone, and break its long lines anew; one of a fixed size stays."""
+    share = NARROW / figure.get_figwidth()
+    if share >= 1 or figure.get_layout_engine() is None:
+        return figure
+    figure.set_figwidth(NARROW)
+    for text in figure.findobj(Text):
+        spec = None if text.axes is None else text.axes.get_subplotspec()
+        columns = 1 if spec is None else spec.get_gridspec().ncols
+        letters = int(NARROW / columns * 72 / (_LETTER * text.get_fontsize()))
+        lines = text.get_text().split("\n")
+        broken = [textwrap.fill(line, letters, break_long_words=False) for line in lines]
+        text.set_text("\n".join(broken))
+    for axes in figure.axes:
+        if isinstance(axes.xaxis.get_major_locator(), MaxNLocator):
+            axes.locator_params(axis="x", nbins=5)
+    return figure
 
 
 def shown_name(name: object, longest: int = LONGEST_ID) -> str:
@@ -133,7 +162,7 @@ def query_differences(
     # If less is better, bars rise to the right, so there is room below the line.
     shift, side = (-3, "top") if sign < 0 else (3, "bottom")
     axes.annotate(
-        f"mean {mean:+.4f}", (1, mean), xycoords=("axes fraction", "data"), xytext=(-2, shift), va=side, ha="right",
+        with_minus(f"mean {mean:+.4f}"), (1, mean), xycoords=("axes fraction", "data"), xytext=(-2, shift), va=side, ha="right",
         textcoords="offset points", fontsize=8, color=SOFT,
     )  # fmt: skip
     if len(values) <= 30:
@@ -157,7 +186,8 @@ def _name_extremes(
 ) -> None:
     corners = zip((1.0, 0.0), ("top", "bottom"), colors, names, parts, strict=True)
     for y, place, color, words, part in corners:
-        lines = [f"{value:+.3f}  {shown_name(query)}" for query, value in part[:N_EXTREME].items()]
+        values = part[:N_EXTREME].items()
+        lines = [f"{with_minus(f'{value:+.3f}')}  {shown_name(query)}" for query, value in values]
         text = "\n".join([f"largest {words}", *(lines or ["none"])])
         axes.text(
             1.02, y, text, transform=axes.transAxes, va=place, fontsize=8, linespacing=1.4, color=color,
@@ -166,10 +196,13 @@ def _name_extremes(
 
 
 def sorted_scores(
-    per_query: pd.DataFrame, worst: Mapping[str, NDArray[Any]] | None = None
+    per_query: pd.DataFrame,
+    worst: Mapping[str, NDArray[Any]] | None = None,
+    *,
+    most_columns: int = 3,
 ) -> Figure:
     """Draw each measure's scores over the queries, sorted from best to worst, with the mean."""
-    columns = min(3, max(1, per_query.shape[1]))
+    columns = min(most_columns, max(1, per_query.shape[1]))
     rows = -(-per_query.shape[1] // columns)
     figure = Figure(figsize=(7.5, 2.5 * rows + 0.4), layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False, sharex=True).ravel()

@@ -183,10 +183,10 @@ def _run_pages(
     pages = {run.place: run.page for run in project.runs}
     own: dict[str, list[Row]] = {place: [] for place in pages}
     for board, figures in compared:
-        for name, entry in board.rows.items():
+        for name, entry in board.entries.items():
             own[entry.run.place].append((name, board, figures))
     return {
-        run.page: run_page(run, own[run.place], pages, public, queries=queries)
+        run.page: run_page(run, own[run.place], pages, project.names, public, queries=queries)
         for run in project.runs
     }
 

@@ -35,6 +35,11 @@ def colors(axes):
     return [line.get_color() for line in axes.lines if line.get_marker() == "o"]
 
 
+def legend(figure):
+    """Return the words of the legend."""
+    return [text.get_text() for found in figure.legends for text in found.get_texts()]
+
+
 def test_intervals_are_coloured_by_gain_and_drawn_twice(against_bm25):
     """A panel per measure; of ARP lower is better; pyplot holds no figure."""
     figure = against_bm25.plot()
@@ -45,8 +50,8 @@ def test_intervals_are_coloured_by_gain_and_drawn_twice(against_bm25):
     row = against_bm25.table.iloc[0]
     drawn = [list(line.get_xdata()) for line in figure.axes[0].lines if len(line.get_xdata()) == 2][1:3]
     assert drawn == [[row["ci_low_adjusted"], row["ci_high_adjusted"]], [row["ci_low"], row["ci_high"]]]
-    label = figure.axes[-1].get_xlabel()
-    assert "thick: 95 % interval of each pair alone; thin: adjusted for 6 comparisons" in label
+    assert legend(figure)[:2] == ["95 % interval of each pair alone", "interval adjusted for 6 comparisons"]
+    assert figure.axes[-1].get_xlabel() == "difference from bm25"
     assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
 
 
@@ -55,8 +60,9 @@ def test_a_single_comparison_has_one_line(correction):
     """It is the one that the headline has, and nothing says that it is adjusted."""
     pair = {name: frames()[name] for name in ("bm25", "ltr")}
     found = rk.compare(pair, baseline="bm25", measures="AP", correction=correction)
-    axes = found.plot().axes[0]
-    assert "\nline: 95 % interval\n" in axes.get_xlabel()
+    figure = found.plot()
+    axes = figure.axes[0]
+    assert legend(figure)[0] == "95 % interval"
     drawn = [list(line.get_xdata()) for line in axes.lines if len(line.get_xdata()) == 2][1:]
     row = found.table.iloc[0]
     ends = ["ci_low", "ci_high"] if correction == "bh" else ["ci_low_adjusted", "ci_high_adjusted"]
@@ -116,7 +122,7 @@ def test_several_collections_are_drawn_as_a_forest():
     assert names[:5] == ["rm3", "cranfield  n = 60", "cisi  n = 40", "all  n = 100", "ltr"]
     assert len(axes.patches) == 3
     assert found.plot("intervals", system="ltr").axes[0].get_yticklabels()[0].get_text() == "ltr, all"
-    assert found.plot("intervals", system="ltr").axes[-1].get_xlabel().splitlines()[2].startswith("thin: adjusted")
+    assert legend(found.plot("intervals", system="ltr"))[1].startswith("interval adjusted")
 
 
 def test_the_matrix_of_several_collections_is_that_of_all_of_them():
@@ -177,8 +183,8 @@ def test_the_size_of_each_family_is_said(family):
     """Rows over all are one family, and those of the two collections another one, twice as large."""
     each = {name: {"x": part, "y": part + 0.01} for name, part in frames().items()}
     found = rk.compare(each, baseline="bm25", family=family, correction="bonferroni", n_resamples=999)
-    words = "thin: adjusted for 3 comparisons per measure (all), 6 comparisons per measure (by collection)"
-    label = " ".join(found.plot("intervals").axes[-1].get_xlabel().split())
+    words = "interval adjusted for 3 comparisons per measure (all), 6 comparisons per measure (by collection)"
+    label = " ".join(legend(found.plot("intervals")))
     assert (words if family == "measure" else "for 6 comparisons (all), 12 comparisons (by collection)") in label
     per_row = (found.table["p_adjusted"] / found.table["p_value"])[found.table["p_adjusted"] < 1].round(9)
     assert set(per_row) <= ({3, 6} if family == "measure" else {6, 12})
@@ -217,25 +223,37 @@ def parting(compared, system, p):
 
 def test_rows_whose_p_and_interval_disagree_have_a_dagger_that_is_explained(against_bm25):
     found = parting(against_bm25, "ltr", 0.06)
-    axes = found.plot().axes
-    assert [text.get_text() for text in axes[0].get_yticklabels()] == ["rm3", "ltr\u2020", "broken"]
+    figure = found.plot()
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["rm3", "ltr\u2020", "broken"]
     said = "\u2020: adjusted p and interval disagree; the colour goes by p"
-    assert axes[-1].get_xlabel().endswith(said)
-    assert "\u2020" not in found.plot("intervals", system="rm3").axes[-1].get_xlabel()
-    assert "\u2020" not in against_bm25.plot().axes[-1].get_xlabel()
+    assert legend(figure)[-1] == said
+    assert said not in legend(found.plot("intervals", system="rm3"))
+    assert said not in legend(against_bm25.plot())
     forest = parting(on_two_collections(), "ltr", 0.06)
-    drawn = forest.plot(measure="AP").axes[0]
-    names = [text.get_text() for text in drawn.get_yticklabels()]
+    drawn = forest.plot(measure="AP")
+    names = [text.get_text() for text in drawn.axes[0].get_yticklabels()]
     marked = forest.table[record.parted(forest) & (forest.table["measure"] == "AP")]["collection"]
     assert len(marked) > 0
     daggered = [name.partition("\u2020")[0] for name in names if "\u2020" in name]
     assert sorted(daggered) == sorted(marked)
-    assert drawn.get_xlabel().endswith(said)
+    assert legend(drawn)[-1] == said
 
 
 def test_equal_systems_are_drawn_on_an_axis_that_shows_no_difference():
     """Nothing is shaded, so no shading is spoken of."""
     same = frames()["bm25"][["AP"]]
-    axes = rk.compare({"a": same, "b": same.copy(), "c": same.copy()}, baseline="a").plot().axes[0]
-    assert axes.get_xlim() == (-0.1, 0.1)
-    assert "shaded" not in axes.get_xlabel()
+    figure = rk.compare({"a": same, "b": same.copy(), "c": same.copy()}, baseline="a").plot()
+    assert figure.axes[0].get_xlim() == (-0.1, 0.1)
+    assert not any("detect" in words for words in legend(figure))
+
+
+def test_only_differences_that_are_not_shown_have_a_shaded_zone(against_bm25):
+    """Beside a difference that is shown, a zone of differences hard to find would read as doubt."""
+    figure = against_bm25.plot(measure="AP")
+    (axes,) = figure.axes
+    assert against_bm25.shown[against_bm25.table["measure"] == "AP"].tolist() == [False, True, True]
+    assert len(axes.collections) == 1
+    assert legend(figure)[2:] == ["No difference was shown", "too small for 60 queries to detect reliably"]
+    shown = against_bm25.plot("intervals", system="ltr")
+    assert not any(axes.collections for axes in shown.axes)
+    assert len(legend(shown)) == 2

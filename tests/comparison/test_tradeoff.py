@@ -8,6 +8,7 @@ from itertools import permutations
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.text import Text
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.multivariate import test_mvmean as hotelling
@@ -203,3 +204,14 @@ def test_figures_take_the_arguments_of_their_kind(compared, options, match):
 def test_an_unknown_kind_lists_the_trade_off(compared):
     with pytest.raises(UnknownName, match="tradeoff"):
         compared.plot("trade")
+
+
+def test_the_names_of_systems_that_nearly_coincide_do_not_overlap():
+    own = systems()
+    crowd = {f"a_rather_long_name_{k}": own["fast"] * (1 + k * 1e-6) for k in range(6)}
+    figure = rk.compare(own | crowd, baseline="bm25").plot("tradeoff", x="AP", y="latency_ms")
+    figure.draw_without_rendering()
+    names = [text for text in figure.axes[0].texts if text.get_text() in own | crowd]
+    boxes = [Text.get_window_extent(name) for name in names]
+    assert len(boxes) == len(own | crowd)
+    assert all(box.count_overlaps(boxes) == 1 for box in boxes)

@@ -36,3 +36,19 @@ def test_a_refusal_names_the_option(tmp_path, capsys, monkeypatch):
     code, _, err = commanded(capsys, monkeypatch, "--out", str(tmp_path / "public"))
     assert code == 2
     assert "folder" in err
+
+
+def test_strict_fails_on_a_run_that_cannot_be_read_and_writes_the_site(tmp_path, capsys, monkeypatch):
+    three(tmp_path / "saved")
+    arguments = (str(tmp_path / "saved"), "--strict", "--out", str(tmp_path / "public"))
+    assert commanded(capsys, monkeypatch, *arguments)[0] == 0
+    (tmp_path / "saved/runs/poor/evaluation.parquet").write_bytes(b"altered")
+    code, out, err = commanded(capsys, monkeypatch, *arguments)
+    assert (code, out) == (1, f"3 pages: {tmp_path / 'public/index.html'}\n")
+    assert err.startswith("warning: runs/poor cannot be read: ")
+
+
+def test_a_folder_that_is_not_there_is_named_as_the_help_names_it(tmp_path, capsys, monkeypatch):
+    code, _, err = commanded(capsys, monkeypatch, str(tmp_path / "nosuch"), "--out", str(tmp_path / "public"))
+    assert code == 2
+    assert err.startswith("error: FOLDER: ")

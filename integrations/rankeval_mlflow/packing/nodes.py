@@ -125,7 +125,8 @@ def _evaluation(record: Record, *, report: bool) -> Node:
     folder, section = folder_of(label), record.text
     tables: tuple[str, ...] = ()
     if step is None and n_queries > 0:
-        section += f"\n\n{query_table_note(facts['n_telling'], n_queries, f'{folder}/{QUERIES}')}"
+        left_out = facts.get("left_out", "")  # records of older versions lack it
+        section += f"\n\n{query_table_note(facts['n_telling'], left_out, f'{folder}/{QUERIES}')}"
         tables = (QUERIES,)
     options = {
         "role": role,

@@ -23,7 +23,7 @@ LONG = "x" * 10_000
 def note_on(evaluation):
     """Return the note on the table of queries."""
     facts = evaluation.record().facts
-    return query_table_note(facts["n_telling"], facts["n_queries"], "queries.json")
+    return query_table_note(facts["n_telling"], facts["left_out"], "queries.json")
 
 
 def table_of(evaluation):
