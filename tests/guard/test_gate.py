@@ -224,7 +224,7 @@ def test_other_terms_are_an_error(guard, test, gate, terms, match):
 
 def test_gates_of_other_names_and_projects_have_budgets_of_their_own(guard, test, gate, tmp_path):
     gate.decide("noise", NOISE[1])
-    with pytest.warns(RankevalWarning, match="60 of 60 queries of 'test' were looked at outside of this gate"):
+    with pytest.warns(RankevalWarning, match="60 of 60 queries of 'test' were looked at outside this gate"):
         second = guard.gate(test, baseline=BASE, budget=3, name="second")
     assert second.remaining == 3
     other = rk.Guard("others", ledger=tmp_path / "ledger")
@@ -308,7 +308,7 @@ def test_an_opening_of_the_same_queries_marks_the_gate(guard, test, gate):
     """The level of a gate holds for candidates that no other look helped to make."""
     assert "looked at outside" not in whole(gate)
     guard.open(guard.freeze(test, systems={"a": BASE, "b": GOOD}, baseline="a"))
-    assert "60 of 60 queries of 'test' were looked at outside of this gate" in whole(gate)
+    assert "60 of 60 queries of 'test' were looked at outside this gate" in whole(gate)
     with pytest.warns(RankevalWarning, match="declare a gate on fresh queries"):
         guard.gate(test, baseline=BASE, name="late")
     assert entries(guard, "gate")[-1].body["n_exposed"] == 60
@@ -409,7 +409,7 @@ def test_two_clones_may_overspend_and_the_merged_ledger_says_so(guard, test, tmp
     assert "1 decision over the budget" in whole(merged)
     told = merged.decide("ideal", IDEAL)
     assert (told.accepted, told.n_over) == (True, 1)
-    assert told.words.endswith("0 of 2 decisions left, and 1 over the budget: its level does not hold")
+    assert told.words.endswith("0 of 2 decisions left, and 1 over the budget: its level is exceeded")
     assert "over the budget" not in ours_alone.words
     with pytest.raises(LedgerError, match=r"accepted '(good|ideal)' and '(good|ideal)' in two clones"):
         _ = merged.baseline
@@ -457,6 +457,6 @@ def test_gates_declared_together_say_that_others_decide_on_the_same_queries(guar
         decision = second.decide("b", NOISE[2])
     assert decision.n_exposed == 60
     assert decision.words.endswith(
-        "; decision 1 of 3; 60 queries looked at outside of this gate, so its level may not hold"
+        "; decision 1 of 3; 60 queries looked at outside this gate, so its level may be exceeded"
     )
     assert second.decide("c", NOISE[3]).n_exposed == 60, "warnings are errors here: it does not warn again"

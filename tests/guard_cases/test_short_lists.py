@@ -368,7 +368,7 @@ class TestAdvice:
             rk.QueryRanker(Ridge()).fit(X, y, qid=qid)
         assert list(refused.value.queries) == status.queries
         assert f"{status.n_matched} of its 96 recognisable" in refused.value.found
-        assert f"the other {status.n_unaccounted} of the collection may stand in the data too" in str(refused.value)
+        assert f"the other {status.n_unaccounted} of the collection may be in the data too" in str(refused.value)
         assert "leave them out by their ids" in str(refused.value)
 
 

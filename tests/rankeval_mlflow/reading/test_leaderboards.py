@@ -245,7 +245,7 @@ def test_a_leaderboard_shows_itself_and_escapes_what_comes_from_outside(noisy):
 @pytest.mark.usefixtures("ranked")
 def test_an_empty_experiment_and_a_wrong_one_are_named():
     mlflow.create_experiment("empty")
-    with pytest.raises(InvalidInput, match="'empty' holds no whole evaluation"):
+    with pytest.raises(InvalidInput, match="'empty' has no whole evaluation"):
         rkm.leaderboard("empty")
     with pytest.raises(UnknownName, match="unknown experiment 'Defualt'; did you mean 'Default'"):
         rkm.leaderboard("Defualt")
