@@ -278,8 +278,8 @@ class Evaluation(Displayed):
         ----------
         queries : iterable of ids, or array or Series of bool of shape (n_queries,)
             The queries to keep, in any order. An array of bool goes by position, in the order of
-            ``queries``. A Series of bool goes by its index of query ids, which must hold every
-            query and may hold more.
+            ``queries``. A Series of bool goes by its index of query ids, which must contain every
+            query and may contain more.
 
         Returns
         -------
@@ -504,8 +504,8 @@ class Evaluation(Displayed):
         Raises
         ------
         InvalidInput
-            If the role is no plain word, the data set has another one, or the step is no whole
-            number from 0.
+            If the role is not a plain word, the data set has another role, or the step is not a
+            whole number from 0.
         """
         at = whole_number(step)
         is_step = step is None or (at is not None and 0 <= at < 2**31)
